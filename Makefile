@@ -1,0 +1,58 @@
+# One command does everything: `make demo` and `make test` install first what they need.
+# A fresh machine needs `make` and Python 3.11 or later.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+STAMP := .venv/installed
+WORKERS ?= 2
+.DEFAULT_GOAL := help
+.PHONY: help install demo test slow check format bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(STAMP)  ## create .venv with program, demo and tests (nothing happens when it is up to date)
+
+$(STAMP): pyproject.toml constraints.txt
+	@set -e; \
+	if [ ! -x $(BIN)/python ] || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	    if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	      chosen="$$candidate"; break; \
+	    fi; \
+	  done; \
+	  if [ -z "$${chosen:-}" ]; then \
+	    echo "make install: expected Python 3.11 or later with its venv module, found none;" \
+	         "install one, or name it: make install PYTHON=/path/to/python3" >&2; exit 1; \
+	  fi; \
+	  echo "creating .venv with $$("$$chosen" --version)"; \
+	  "$$chosen" -m venv --clear .venv; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install  ## integrate the liao system, and compare the two back ends on a small case
+	$(BIN)/python -m odesim.demo
+
+test: install  ## the tests that need neither a GPU nor patience
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+slow: install  ## the tests that take long
+	$(BIN)/python -m pytest -m "slow and not gpu" -n $(WORKERS) --dist loadfile
+
+check: install  ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+format: install  ## put the source into the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install  ## speed and memory against public peers (adds the peers itself)
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the environment and every cache, keep the runs
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Speed and memory against public peers, in one run (`make bench`)."""

@@ -1,0 +1,241 @@
+"""The vocabulary of the project: what a system, a stage, a set of equations and a trajectory's outcome are.
+
+Types only.  What acts on them lives in `odesim`; what they are filled with lives in one folder per system.
+Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays independent of every derivation.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+Kind = Literal["ode", "hybrid", "recursion"]
+Labelled = Mapping[str, tuple[tuple[str, ...], Any, str]]
+"""Arrays with their dimensions and meaning: name -> (dims, values, meaning)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a statement comes from: a paper, and the place in it."""
+
+    authors: str
+    title: str
+    venue: str
+    year: int
+    bibtex: str = ""
+    place: str = ""
+
+    def at(self, place: str) -> "Source":
+        """The same paper, at `place` (theorem and equation number)."""
+        return dataclasses.replace(self, place=place)
+
+    def __str__(self) -> str:
+        where = f", {self.place}" if self.place else ""
+        return f"{self.authors} {self.year}{where}"
+
+
+def parameter(
+    default: Any,
+    meaning: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """Declare one field of a system's parameter class: default, domain and meaning.
+
+    `minimum` and `maximum` are included in the domain, `above` is excluded; `choices` lists the words allowed.
+    """
+    metadata = {
+        "meaning": meaning,
+        "minimum": minimum,
+        "maximum": maximum,
+        "above": above,
+        "choices": tuple(choices) if choices else None,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True)
+class Component:
+    """One variable of the state: its name, named dimensions, bounds, symbol in the paper, and meaning."""
+
+    name: str
+    dims: tuple[str, ...]
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    symbol: str = ""
+    meaning: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossing:
+    """A hitting time to locate by root-finding: when each entry of `component` first passes `threshold`.
+
+    `direction` is +1 (upwards) or -1 (downwards); with `absolute` the size of the entry counts.  With `terminal`
+    the run stops at the first crossing, and `reason` is the sentence stored as the outcome.
+    """
+
+    name: str
+    component: str
+    threshold: float
+    direction: int = 1
+    absolute: bool = False
+    terminal: bool = False
+    reason: str = ""
+    meaning: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Initial:
+    """Where a stage starts: the components of its state, and the numbers that stay constant during it.
+
+    `parameters` are those of the run after sizes were read from a file; `scale` is the typical size of the
+    small entries (1/sqrt(d) for random directions), from which the absolute tolerance is taken.
+    """
+
+    parameters: Any
+    state: Mapping[str, np.ndarray]
+    constants: Mapping[str, np.ndarray]
+    scale: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A scalar kernel: exact SymPy outputs in named inputs.
+
+    `table` names the inputs that arrive together as rows of one array (the correlation functions), `scalars` the
+    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.
+    """
+
+    table: tuple[str, ...]
+    scalars: tuple[str, ...]
+    outputs: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
+
+    `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
+    compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
+    around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
+    there is one; `arrays(xp, kernels)` builds the same functions from array operations (NumPy, JAX).
+    `arguments(initial)` are the run-time numbers and arrays (integers are sizes), `start(initial)` is y at time 0
+    and `unpack` splits y, with any leading axes, into components.  `observe(initial, components)` gives what is
+    saved beside the state (name -> (dims, array, meaning)), with a leading time axis; `constants(initial)` what
+    has none; `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
+    `summary(initial, trajectory)` the headline numbers.
+    """
+
+    tier: str
+    kind: Kind
+    structure: str
+    state: tuple[Component, ...]
+    kernels: Callable[[], Mapping[str, Kernel]]
+    loops: tuple[str, ...]
+    arrays: Callable[..., Mapping[str, Callable[..., Any]]]
+    arguments: Callable[[Initial], tuple[Any, ...]]
+    start: Callable[[Initial], np.ndarray]
+    unpack: Callable[[np.ndarray], dict[str, np.ndarray]]
+    observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled]
+    constants: Callable[[Initial], Labelled]
+    invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]]
+    crossings: tuple[Crossing, ...]
+    summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
+    validity: str
+    neglects: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The microscopic truth of a stage, once for both simulators: weight vectors, samples, one training step.
+
+    A model has `trained` vectors and a fixed `frame` (teachers, means); inputs are x = sum_k mean_k frame_k + z
+    with z ~ N(0, I_d).  `module` holds its functions, written with `np` and elementwise operations, products,
+    sums, `where`, `sort` and `argmax` only, so that one source is traced by JAX (with `np` bound to its array
+    library) and compiled by numba.  Arrays carry the vector index first and, for a batch, the sample index last:
+
+        coefficients(fields, labels, *numbers) -> (trained, ...)   one scalar per sample and trained vector; the
+            gradient of vector k is the batch mean of coefficient_k x.  fields = inner products of x with
+            [trained, frame] (trained + frame, ...)
+        update(vv, vg, gg, step_size, *numbers) -> (a, b)   new vector_k = a_k vector_k + b_k gradient_k, from the
+            squared norms of vectors and gradients and their inner products, each (trained,)
+        draw(uniform, normal, *numbers) -> labels, mean(labels, *numbers) -> (frame, ...)   where `noise` is not (0, 0):
+            labels made of `noise` = (uniforms, normals) per sample, and the mean of x in the frame
+
+    With `normalised` the fields are those of the trained vectors divided by their lengths.  `helpers` lists further
+    functions of the module that these call.  `sizes(parameters)` = (trained, frame);
+    `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches);
+    `place(initial)` is the Gram matrix of the raw vectors at the start, `weights(arrays)` their rows where a
+    file gives them; `observe(parameters, gram)` reads the components off raw Gram matrices (..., n, n).
+    """
+
+    module: str
+    helpers: tuple[str, ...]
+    normalised: bool
+    noise: tuple[int, int]
+    sizes: Callable[[Any], tuple[int, int]]
+    numbers: Callable[[Any, np.ndarray], tuple[Any, ...]]
+    place: Callable[[Initial], np.ndarray]
+    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray]
+    observe: Callable[[Any, np.ndarray], Labelled]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A phase of a system: `dynamics` has a clock; a `map` is one step (a gate step, pruning, a regression).
+
+    The three strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
+    `model`, and `enter(parameters, previous, rng) -> Initial`.  `horizon(parameters)` is the default end time.
+    """
+
+    name: str
+    kind: Literal["dynamics", "map"]
+    tiers: tuple[str, ...]
+    equations: str
+    enter: str
+    clock: str
+    horizon: Callable[[Any], float]
+    model: str = ""
+    meaning: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A paper's system: parameters with domains, presets, stages and claims.  Found by scanning the folders.
+
+    `check(parameters, drawn)` raises `UsageError` for parameters that do not fit together (`drawn` is False when
+    the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
+    the arrays of such a file and takes the sizes from them; `plot(dataset) -> {name: figure}` draws a run.
+    """
+
+    name: str
+    title: str
+    source: Source
+    parameters: type
+    presets: Mapping[str, Mapping[str, Any]]
+    stages: tuple[Stage, ...]
+    check: Callable[..., None]
+    read_initial: str
+    plot: str = ""
+    claims: str = ""
+
+    def stage(self, name: str) -> Stage:
+        """The stage called `name`; `KeyError` lists those there are."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(f"{self.name} has no stage {name!r}; it has {', '.join(s.name for s in self.stages)}")
+
+
+class UsageError(ValueError):
+    """The caller's mistake: what was expected, what came, and what to try.  Exit code 2."""
+
+
+def load(reference: str) -> Any:
+    """Import what a "module:attribute" string names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,47 @@
+"""Soft-routed sigmoid mixture of experts, teacher-student, population gradient flow (Liao & Kyrillidis 2026)."""
+
+from derivations.contract import Source, Stage, System
+from derivations.liao.parameters import Parameters, check
+
+SOURCE = Source(
+    authors="Liao & Kyrillidis",
+    title="Guided by the Experts: Provable Feature Learning Dynamic of Soft-Routed Mixture-of-Experts",
+    venue="AISTATS 2026, PMLR 300",
+    year=2026,
+    bibtex="""@inproceedings{liao2026guided,
+  title     = {Guided by the Experts: Provable Feature Learning Dynamic of Soft-Routed Mixture-of-Experts},
+  author    = {Liao, Fangshuo and Kyrillidis, Anastasios},
+  booktitle = {Proceedings of the International Conference on Artificial Intelligence and Statistics (AISTATS)},
+  series    = {PMLR},
+  volume    = {300},
+  year      = {2026},
+}""",
+)
+
+SYSTEM = System(
+    name="liao",
+    title="Soft-routed sigmoid mixture of experts, teacher-student, population gradient flow",
+    source=SOURCE,
+    parameters=Parameters,
+    presets={
+        "paper": {"m": 25, "m_star": 5, "d": 1000, "init": "random"},
+        "orthogonal": {"m": 25, "m_star": 5, "d": 1000, "init": "orthogonal"},
+        "pair": {"m": 2, "m_star": 1, "d": 1000, "init": "random"},
+    },
+    stages=(
+        Stage(
+            name="train",
+            kind="dynamics",
+            tiers=("exact", "cascade", "riccati", "riccati_paper", "linear"),
+            equations="derivations.liao.population:equations",
+            enter="derivations.liao.initial:enter",
+            model="derivations.liao.model:MODEL",
+            clock="time t of the gradient flow; one SGD step advances it by the step size",
+            horizon=lambda parameters: 90.0,
+            meaning="gradient flow of all experts and routers on the population loss (Algorithm and Theorem 1)",
+        ),
+    ),
+    check=check,
+    read_initial="derivations.liao.initial:read",
+    plot="derivations.liao.picture:draw",
+)

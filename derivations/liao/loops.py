@@ -1,0 +1,216 @@
+"""The right-hand sides as plain loops around the pair kernels, for numba.
+
+`odesim.compile` copies these functions, unchanged, into one generated file together with the scalar kernels
+derived by SymPy, and compiles that file; nothing here runs uncompiled.  Every array a function takes is a
+run-time argument, so one compiled file serves every size, dimension, gate and temperature of one degree.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+pair_gradient: Callable[..., tuple[float, ...]]
+pair_energy: Callable[..., tuple[float, ...]]
+aligned_gradient: Callable[..., tuple[float, ...]]
+aligned_energy: Callable[..., tuple[float, ...]]
+
+
+def correlations(rho, series, shift, odd, reach, S):
+    """Fill S[k, lane] = S_k(rho[lane]): a series in rho^2, times rho for odd functions, plus a constant.
+
+    `reach[t]` is the largest rho^2 at which t + 1 terms are enough, so that small overlaps cost few terms.
+    """
+    functions, terms = series.shape
+    square = np.empty(16)
+    largest = 0.0
+    for lane in range(16):
+        square[lane] = rho[lane] * rho[lane]
+        largest = max(largest, square[lane])
+    last = terms - 1
+    while last > 3 and reach[last - 4] >= largest:
+        last -= 4
+    for k in range(functions):
+        c = series[k, last]
+        for lane in range(16):
+            S[k, lane] = c
+    for t in range(last - 1, -1, -4):
+        for k in range(functions):
+            c0 = series[k, t]
+            c1 = series[k, t - 1]
+            c2 = series[k, t - 2]
+            c3 = series[k, t - 3]
+            for lane in range(16):
+                x = square[lane]
+                S[k, lane] = (((S[k, lane] * x + c0) * x + c1) * x + c2) * x + c3
+    for k in range(functions):
+        for lane in range(16):
+            S[k, lane] = shift[k] + S[k, lane] * (odd[k] * rho[lane] + (1.0 - odd[k]))
+
+
+def unpack_gram(y, m, m_star, teachers, G):
+    """Fill the Gram matrix G of [v, w, v*, w*] from the flat state (order: `population.components`)."""
+    s = 2 * m
+    at = 0
+    for row, column in ((0, s), (m, s + m_star), (0, s + m_star), (m, s)):
+        for i in range(m):
+            for j in range(m_star):
+                G[row + i, column + j] = y[at]
+                G[column + j, row + i] = y[at]
+                at += 1
+    for block in (0, m):
+        for i in range(m):
+            G[block + i, block + i] = 1.0
+            for j in range(i + 1, m):
+                G[block + i, block + j] = y[at]
+                G[block + j, block + i] = y[at]
+                at += 1
+    for i in range(m):
+        for j in range(m):
+            G[i, m + j] = y[at]
+            G[m + j, i] = y[at]
+            at += 1
+    for i in range(2 * m_star):
+        for j in range(2 * m_star):
+            G[s + i, s + j] = teachers[i, j]
+
+
+def gather_pairs(G, m, m_star, X):
+    """Fill X[:, pair] = (rho, g, z11, z12, z21, z22): all student pairs i <= r, then all (student, teacher)."""
+    s = 2 * m
+    at = 0
+    for i in range(m):
+        for r in range(i, m):
+            X[0, at] = G[i, r]
+            X[1, at] = G[m + i, m + r]
+            X[2, at] = G[i, m + i]
+            X[3, at] = G[i, m + r]
+            X[4, at] = G[r, m + i]
+            X[5, at] = G[r, m + r]
+            at += 1
+    for i in range(m):
+        for j in range(m_star):
+            X[0, at] = G[i, s + j]
+            X[1, at] = G[m + i, s + m_star + j]
+            X[2, at] = G[i, m + i]
+            X[3, at] = G[i, s + m_star + j]
+            X[4, at] = G[s + j, m + i]
+            X[5, at] = G[s + j, s + m_star + j]
+            at += 1
+    for rest in range(at, X.shape[1]):
+        for k in range(6):
+            X[k, rest] = 0.0
+
+
+def flow(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
+    """dy/dt of the exact Gram flow: C = dL/dG pair by pair, N = C G, D = -rate (N - diag(N) G)."""
+    n = 2 * m + 2 * m_star
+    s = 2 * m
+    G = np.empty((n, n))
+    unpack_gram(y, m, m_star, teachers, G)
+    pairs = m * (m + 1) // 2 + m * m_star
+    blocks = (pairs + 15) // 16
+    X = np.empty((6, 16 * blocks))
+    gather_pairs(G, m, m_star, X)
+    Y = np.empty((6, 16 * blocks))
+    S = np.empty((series.shape[0], 16))
+    for block in range(blocks):
+        a = 16 * block
+        correlations(X[0, a : a + 16], series, shift, odd, reach, S)
+        for lane in range(16):
+            p = a + lane
+            d_rho, d11, d12, d21, d22, d_g = pair_gradient(S, lane, X[1, p], X[2, p], X[3, p], X[4, p], X[5, p])
+            Y[0, p] = d_rho
+            Y[1, p] = d_g
+            Y[2, p] = d11
+            Y[3, p] = d12
+            Y[4, p] = d21
+            Y[5, p] = d22
+    C = np.zeros((s, n))
+    at = 0
+    for i in range(m):
+        C[i, m + i] += 0.5 * (Y[2, at] + Y[3, at] + Y[4, at] + Y[5, at])
+        at += 1
+        for r in range(i + 1, m):
+            C[i, r] = Y[0, at]
+            C[m + i, m + r] = Y[1, at]
+            C[i, m + i] += Y[2, at]
+            C[i, m + r] = Y[3, at]
+            C[r, m + i] = Y[4, at]
+            C[r, m + r] += Y[5, at]
+            at += 1
+    for i in range(m):
+        for j in range(m_star):
+            C[i, s + j] = -Y[0, at]
+            C[m + i, s + m_star + j] = -Y[1, at]
+            C[i, m + i] -= Y[2, at]
+            C[i, s + m_star + j] = -Y[3, at]
+            C[m + i, s + j] = -Y[4, at]
+            at += 1
+    for i in range(s):
+        for j in range(i):
+            C[i, j] = C[j, i]
+    return project(C, G, rates, y.size, m, m_star)
+
+
+def project(C, G, rates, size, m, m_star):
+    """The flat derivative from C = dL/dG: rows of unit norm move in their tangent space at their own rate."""
+    s = 2 * m
+    N = C @ G
+    own = np.empty(s)
+    for i in range(s):
+        own[i] = N[i, i]
+        for j in range(G.shape[0]):
+            N[i, j] = rates[i] * (own[i] * G[i, j] - N[i, j])
+    dy = np.empty(size)
+    at = 0
+    for row, column in ((0, s), (m, s + m_star), (0, s + m_star), (m, s)):
+        for i in range(m):
+            for j in range(m_star):
+                dy[at] = N[row + i, column + j]
+                at += 1
+    for block in (0, m):
+        for i in range(m):
+            for j in range(i + 1, m):
+                dy[at] = N[block + i, block + j] + N[block + j, block + i]
+                at += 1
+    for i in range(m):
+        for j in range(m):
+            dy[at] = N[i, m + j] + N[m + j, i]
+            at += 1
+    return dy
+
+
+def loss(y, m, m_star, teachers, rates, series, shift, odd, reach):
+    """L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers."""
+    n = 2 * m + 2 * m_star
+    G = np.empty((n, n))
+    unpack_gram(y, m, m_star, teachers, G)
+    students = energy(G, 0, m, m, 0, m, m, series, shift, odd, reach)
+    cross = energy(G, 0, m, m, 2 * m, 2 * m + m_star, m_star, series, shift, odd, reach)
+    own = energy(G, 2 * m, 2 * m + m_star, m_star, 2 * m, 2 * m + m_star, m_star, series, shift, odd, reach)
+    return 0.5 * students - cross + 0.5 * own
+
+
+def energy(G, v1, w1, count1, v2, w2, count2, series, shift, odd, reach):
+    """sum of K over all pairs of experts, the first from rows (v1, w1), the second from rows (v2, w2)."""
+    S = np.empty((series.shape[0], 16))
+    rho = np.zeros(16)
+    total = 0.0
+    for i in range(count1):
+        for start in range(0, count2, 16):
+            size = min(16, count2 - start)
+            for lane in range(size):
+                rho[lane] = G[v1 + i, v2 + start + lane]
+            correlations(rho, series, shift, odd, reach, S)
+            for lane in range(size):
+                j = start + lane
+                total += pair_energy(
+                    S,
+                    lane,
+                    G[w1 + i, w2 + j],
+                    G[v1 + i, w1 + i],
+                    G[v1 + i, w2 + j],
+                    G[v2 + j, w1 + i],
+                    G[v2 + j, w2 + j],
+                )[0]
+    return total

@@ -1,0 +1,159 @@
+"""The population gradient flow of system `liao`, closed on the Gram matrix of its unit vectors.
+
+The derivation, step by step:
+
+1. The pair kernel K of two experts is a polynomial in their overlaps (`kernels.kernel`; Lemma 1).
+2. The population loss is a sum of pair kernels, L = (1/2) sum K_ir - sum K_ij* + const (Section 3).
+3. Its derivative with respect to each overlap is C = dL/dG, by SymPy, with Price's rule for the gate overlap
+   (`kernels.partial`; the five lambdas of Section 4 and Appendix A.3).
+4. On the sphere, dU_a/dt = -(1/norm_a^2) (C U - (U_a . C U) U_a) (equation (10), corrected), hence for the
+   overlaps D = -rate (N - diag(N) G) with N = C G, and dG = D + D^T on student pairs.
+
+The flow needs no approximation: it is exact at every d, for every teacher Gram matrix and all norms, and its
+cost does not depend on d.  The reduced tiers say what they leave out.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Crossing, Equations, Initial, Labelled
+from derivations.liao import arrays
+from derivations.liao.initial import assemble_gram, greedy_matching
+from derivations.liao.kernels import exact_kernels
+from derivations.liao.parameters import Parameters
+from derivations.liao.summary import observe, summarise
+
+RECOVERED = 0.9
+"""An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
+ANTI_ALIGNED = -0.5
+"""Two student experts count as anti-aligned once their overlap has passed this value downwards."""
+
+STATE = (
+    Component("gamma1", ("expert", "teacher"), symbol="gamma^(1)_ij", meaning="router alignment v_i . v*_j"),
+    Component("gamma2", ("expert", "teacher"), symbol="gamma^(2)_ij", meaning="expert alignment w_i . w*_j"),
+    Component("zeta1", ("expert", "teacher"), symbol="zeta^(1)_ij", meaning="mis-alignment v_i . w*_j"),
+    Component("zeta2", ("expert", "teacher"), symbol="zeta^(2)_ij", meaning="mis-alignment w_i . v*_j"),
+    Component("I1", ("expert", "expert_"), symbol="I^(1)_ij", meaning="router-router overlap v_i . v_j"),
+    Component("I2", ("expert", "expert_"), symbol="I^(2)_ij", meaning="expert-expert overlap w_i . w_j"),
+    Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
+)
+LOOPS = tuple(
+    f"derivations.liao.loops:{name}"
+    for name in ("correlations", "unpack_gram", "gather_pairs", "project", "energy", "flow", "loss")
+)
+
+
+def equations(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of a tier (`exact`, `cascade`, `riccati`, `riccati_paper`, `linear`) for given sizes."""
+    tier = tier or parameters.tier
+    if tier == "exact":
+        return exact(parameters)
+    from derivations.liao import reduced
+
+    return reduced.equations(parameters, tier)
+
+
+def exact(parameters: Parameters) -> Equations:
+    """The exact Gram flow.  Source: Liao & Kyrillidis 2026, Appendix A.3 (corrected, see the README's errata)."""
+    m, m_star = parameters.m, parameters.m_star
+    return Equations(
+        tier="exact",
+        kind="ode",
+        structure=f"liao_exact_degree{parameters.degree}",
+        state=STATE,
+        kernels=functools.partial(exact_kernels, parameters.degree),
+        loops=LOOPS,
+        arrays=arrays.build_exact,
+        arguments=arguments,
+        start=lambda initial: pack(initial.state, m),
+        unpack=functools.partial(unpack, m=m, m_star=m_star),
+        observe=observe,
+        constants=constants,
+        invariants=invariants,
+        crossings=crossings(parameters),
+        summary=summarise,
+        validity="exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
+        "small step size and large batch (gradient flow on the population loss)",
+        neglects="nothing",
+    )
+
+
+def crossings(parameters: Parameters) -> tuple[Crossing, ...]:
+    """The hitting times kept for every run: recovery of routers and experts, anti-alignment of students."""
+    even = parameters.degree % 2 == 0
+    return (
+        Crossing("T_gamma1", "gamma1", RECOVERED, meaning=f"first time gamma1 reaches {RECOVERED}"),
+        Crossing("T_gamma2", "gamma2", RECOVERED, absolute=even, meaning=f"first time gamma2 reaches {RECOVERED}"),
+        Crossing("T_I2", "I2", ANTI_ALIGNED, direction=-1, meaning=f"first time I2 falls to {ANTI_ALIGNED}"),
+    )
+
+
+def rates(initial: Initial) -> np.ndarray:
+    """1/a_i^2 for the routers, then 1/b_i^2 for the experts (2m,): how fast unit vectors turn."""
+    return np.concatenate([initial.constants["a"], initial.constants["b"]]) ** -2.0
+
+
+def arguments(initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments of the exact `flow` and `loss`, in their order."""
+    from derivations.liao.gate import gate_table
+
+    p = initial.parameters
+    table = gate_table(p.gate, p.temperature, p.degree)
+    teachers = np.ascontiguousarray(initial.constants["teachers"])
+    return (p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
+
+
+def pack(state: Mapping[str, Any], m: int) -> np.ndarray:
+    """The flat state: gamma1, gamma2, zeta1, zeta2, then I1 and I2 above the diagonal, then I3."""
+    upper = np.triu_indices(m, 1)
+    parts = [np.asarray(state[name], float).reshape(-1) for name in ("gamma1", "gamma2", "zeta1", "zeta2")]
+    parts += [np.asarray(state[name], float)[upper] for name in ("I1", "I2")]
+    return np.concatenate([*parts, np.asarray(state["I3"], float).reshape(-1)])
+
+
+def unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
+    """The components of a flat state (..., size), leading axes kept; I1 and I2 are full symmetric matrices."""
+    lead, size, upper = y.shape[:-1], m * m_star, np.triu_indices(m, 1)
+    state = {}
+    for k, name in enumerate(("gamma1", "gamma2", "zeta1", "zeta2")):
+        state[name] = y[..., k * size : (k + 1) * size].reshape(*lead, m, m_star)
+    at = 4 * size
+    for name in ("I1", "I2"):
+        full = np.zeros((*lead, m, m))
+        full[..., upper[0], upper[1]] = y[..., at : at + upper[0].size]
+        full = full + np.swapaxes(full, -1, -2)
+        full[..., np.arange(m), np.arange(m)] = 1.0
+        state[name] = full
+        at += upper[0].size
+    state["I3"] = y[..., at:].reshape(*lead, m, m)
+    return state
+
+
+def constants(initial: Initial) -> Labelled:
+    """What stays fixed along a run: the norms, the teacher's Gram matrix, and the greedy matching at time 0."""
+    c = initial.constants
+    matched = greedy_matching(c["b"][:, None] * initial.state["gamma2"])
+    return {
+        "norm_v": (("expert",), c["a"], "norm a_i of router i, conserved by the flow"),
+        "norm_w": (("expert",), c["b"], "norm b_i of expert i, conserved by the flow"),
+        "teacher_gram": (("row", "column"), c["teachers"], "Gram matrix of v*_1.., w*_1.."),
+        "greedy_expert": (("teacher",), matched, "expert matched greedily to each teacher at time 0"),
+    }
+
+
+def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """What the exact flow preserves, as measured on the saved states.
+
+    `gram_min_eigenvalue` must not fall below round-off, `overlap_excess` = max |overlap| - 1 must not exceed it,
+    `loss_increase` is the largest rise of the loss between two saved times (the flow only descends).
+    """
+    gram = assemble_gram(state, initial.constants["teachers"])
+    increase = float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0
+    return {
+        "gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()),
+        "overlap_excess": float(max(0.0, np.abs(gram).max() - 1.0)),
+        "loss_increase": increase,
+    }

@@ -1,0 +1,224 @@
+"""The reduced tiers of system `liao`: what each keeps, and what it neglects."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel
+from derivations.liao import arrays, kernels, population
+from derivations.liao.gate import correlations_at, gate_table
+from derivations.liao.initial import greedy_matching
+from derivations.liao.parameters import Parameters
+from derivations.liao.summary import observe, summarise
+
+PAIR = (
+    Component("gamma1", ("pair",), symbol="gamma^(1)", meaning="router alignment of the matched pair"),
+    Component("gamma2", ("pair",), symbol="gamma^(2)", meaning="expert alignment of the matched pair"),
+)
+LEADING = (
+    *population.STATE[:2],
+    population.STATE[5],
+    Component("I3_self", ("expert",), symbol="I^(3)_ii", meaning="self overlap v_i . w_i"),
+)
+
+
+def equations(parameters: Parameters, tier: str) -> Equations:
+    """The equations of a reduced tier."""
+    return {"cascade": cascade, "riccati": riccati, "riccati_paper": riccati, "linear": linear}[tier](parameters, tier)
+
+
+def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
+    """Each greedily matched pair alone: gamma2' = (p p!/b^2) S00 gamma2^(p-1) (1 - gamma2^2), gamma1' likewise.
+
+    Source: Liao & Kyrillidis 2026, equation (5), with the saturating factors of the exact reduction m = m* = 1.
+    """
+    return Equations(
+        tier=tier,
+        kind="ode",
+        structure=f"liao_cascade_degree{parameters.degree}",
+        state=PAIR,
+        kernels=functools.partial(kernels.aligned_kernels, parameters.degree),
+        loops=(
+            "derivations.liao.loops:correlations",
+            "derivations.liao.reduced_loops:cascade_flow",
+            "derivations.liao.reduced_loops:cascade_loss",
+        ),
+        arrays=arrays.build_cascade,
+        arguments=_cascade_arguments,
+        start=_cascade_start,
+        unpack=lambda y: {"gamma1": y[..., : y.shape[-1] // 2], "gamma2": y[..., y.shape[-1] // 2 :]},
+        observe=lambda initial, state: {},
+        constants=population.constants,
+        invariants=lambda initial, state: {
+            "overlap_excess": float(max(0.0, max(np.abs(state[k]).max(initial=0.0) for k in ("gamma1", "gamma2")) - 1)),
+            "loss_increase": float(np.diff(state["loss"]).max(initial=0.0)),
+        },
+        crossings=population.crossings(parameters)[:2],
+        summary=_summarise_cascade,
+        validity="exact for m = m* = 1 with v perpendicular to w, w* and w to v*; otherwise the matched pairs, alone",
+        neglects="every overlap except gamma1 and gamma2 of the greedily matched pairs, and all unused experts",
+    )
+
+
+def _matched(initial: Initial) -> np.ndarray:
+    """The matched expert of each teacher: the race key is gamma2/b^2, the inverse of the escape time."""
+    return greedy_matching(initial.state["gamma2"] / initial.constants["b"][:, None] ** 2)
+
+
+def _cascade_arguments(initial: Initial) -> tuple[Any, ...]:
+    p, expert, rates = initial.parameters, _matched(initial), population.rates(initial)
+    table = gate_table(p.gate, p.temperature, p.degree)
+    return (p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *table, correlations_at(p, 1.0))
+
+
+def _cascade_start(initial: Initial) -> np.ndarray:
+    expert, teacher = _matched(initial), np.arange(initial.parameters.m_star)
+    return np.concatenate([initial.state["gamma1"][expert, teacher], initial.state["gamma2"][expert, teacher]])
+
+
+def _summarise_cascade(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return summarise(initial, {**run, **{name: run[name][None, :] for name in ("T_gamma1", "T_gamma2")}})
+
+
+def riccati(parameters: Parameters, tier: str) -> Equations:
+    """The leading order in small overlaps, with (`riccati`) or without (`riccati_paper`) student-student repulsion.
+
+        gamma2_ij' = (p p! c_0^2 / b_i^2) gamma2_ij^(p-1)
+        gamma1_ij' = (p! c_1^2 / a_i^2) gamma2_ij^p
+        I2_ij'     = -p p! c_0^2 (1/b_i^2 + 1/b_j^2) I2_ij^(p-1)      (dropped by the proof of Lemma 7)
+        I3_ii'     = -(1/a_i^2 + 1/b_i^2) r I3_ii,  r = -18 c_3 at p = 3
+
+    Source: Liao & Kyrillidis 2026, equations (4), (5); the I2 term is the correction of its Lemma 7.
+    """
+    repel = float(tier == "riccati")
+    upper = np.triu_indices(parameters.m, 1)
+    return Equations(
+        tier=tier,
+        kind="ode",
+        structure=f"liao_riccati_degree{parameters.degree}",
+        state=LEADING,
+        kernels=functools.partial(kernels.leading_kernels, parameters.degree),
+        loops=("derivations.liao.reduced_loops:riccati_flow",),
+        arrays=arrays.build_riccati,
+        arguments=functools.partial(_riccati_arguments, repel=repel),
+        start=functools.partial(_riccati_start, upper=upper),
+        unpack=functools.partial(_riccati_unpack, m=parameters.m, m_star=parameters.m_star),
+        observe=observe,
+        constants=population.constants,
+        invariants=lambda initial, state: {},
+        crossings=(
+            *(dataclasses.replace(c) for c in population.crossings(parameters)),
+            _end("gamma2"),
+            _end("I2"),
+        ),
+        summary=summarise,
+        validity="leading order while every overlap is small; the run stops when an overlap reaches 0.999",
+        neglects="all terms of higher order: saturation, mis-alignments, router-router overlaps"
+        + ("" if repel else "; and the student-student term of I2, as the proof of Lemma 7 does"),
+    )
+
+
+def _end(component: str) -> Crossing:
+    return Crossing(
+        f"T_end_{component}",
+        component,
+        0.999,
+        absolute=True,
+        terminal=True,
+        reason=f"an entry of {component} reached 0.999, where the leading-order equations no longer hold",
+        meaning=f"first time |{component}| reaches 0.999",
+    )
+
+
+def _riccati_arguments(initial: Initial, repel: float) -> tuple[Any, ...]:
+    p = initial.parameters
+    return (p.m, p.m_star, repel, population.rates(initial), correlations_at(p, 0.0), correlations_at(p, 1.0))
+
+
+def _riccati_start(initial: Initial, upper: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    state = initial.state
+    parts = [
+        state["gamma1"].reshape(-1),
+        state["gamma2"].reshape(-1),
+        state["I2"][upper],
+        np.diag(state["I3"]),
+    ]
+    return np.concatenate(parts)
+
+
+def _riccati_unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
+    lead, size, upper = y.shape[:-1], m * m_star, np.triu_indices(m, 1)
+    i2 = np.zeros((*lead, m, m))
+    i2[..., upper[0], upper[1]] = y[..., 2 * size : 2 * size + upper[0].size]
+    i2 = i2 + np.swapaxes(i2, -1, -2)
+    return {
+        "gamma1": y[..., :size].reshape(*lead, m, m_star),
+        "gamma2": y[..., size : 2 * size].reshape(*lead, m, m_star),
+        "I2": i2 + np.eye(m),
+        "I3_self": y[..., 2 * size + upper[0].size :],
+    }
+
+
+def linear(parameters: Parameters, tier: str = "linear") -> Equations:
+    """The exact Gram flow linearised at the recovered optimum G*: y' = J (y - y*), m = m*.
+
+    J is the Jacobian of the exact right-hand side, by a complex step (no truncation, no cancellation).  The
+    squared distance D2 = sum |v_i - v*_i|^2 + |w_i - w*_i|^2 = sum (2 - 2 gamma1_ii) + (2 - 2 gamma2_ii) is linear
+    in G, so its rate 2 (c_1 - c_3) appears exactly.  Source: Liao & Kyrillidis 2026, Theorems 3 and 4.
+    """
+    full = population.exact(parameters)
+    return dataclasses.replace(
+        full,
+        tier=tier,
+        structure="liao_linear",
+        kernels=dict,
+        loops=("derivations.liao.reduced_loops:linear_flow",),
+        arrays=arrays.build_linear,
+        arguments=_linear_arguments,
+        invariants=lambda initial, state: {},
+        validity="near the optimum, where every student has found its greedily matched teacher",
+        neglects="everything of second order in the distance of the Gram matrix from its value at the optimum",
+    )
+
+
+def optimum(initial: Initial) -> np.ndarray:
+    """The flat state at which student i equals its matched teacher."""
+    m, teachers = initial.parameters.m, initial.constants["teachers"]
+    teacher = np.argsort(_matched(initial))
+    order = np.concatenate([teacher, m + teacher])
+    full = teachers[np.ix_(order, order)]
+    cross = teachers[order]
+    state = {
+        "gamma1": cross[:m, :m],
+        "gamma2": cross[m:, m:],
+        "zeta1": cross[:m, m:],
+        "zeta2": cross[m:, :m],
+        "I1": full[:m, :m],
+        "I2": full[m:, m:],
+        "I3": full[:m, m:],
+    }
+    return population.pack(state, m)
+
+
+def _linear_arguments(initial: Initial) -> tuple[Any, ...]:
+    centre = optimum(initial)
+    return jacobian(initial, centre), centre
+
+
+def jacobian(initial: Initial, y: np.ndarray, step: float = 1e-30) -> np.ndarray:
+    """dF/dy of the exact right-hand side at y, column by column: Im F(y + i step e_k) / step."""
+    exact = kernels.exact_kernels(initial.parameters.degree)
+    flow = arrays.build_exact(np, {name: _numpy_kernel(kernel) for name, kernel in exact.items()})["flow"]
+    fixed = population.arguments(initial)
+    columns = [flow(0.0, y + 1j * step * unit, *fixed).imag / step for unit in np.eye(y.size)]
+    return np.array(columns).T
+
+
+def _numpy_kernel(kernel: Kernel) -> Callable[..., Any]:
+    import sympy
+
+    inputs = [sympy.symbols(kernel.table), *sympy.symbols(kernel.scalars)]
+    return sympy.lambdify(inputs, list(kernel.outputs.values()), modules="numpy", cse=True)

@@ -1,0 +1,1 @@
+"""Published figures and ours, drawn from stored runs; nothing here computes."""

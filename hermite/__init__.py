@@ -1,0 +1,51 @@
+"""Probabilists' Hermite polynomials and Gaussian expectations of products.
+
+Conventions, fixed here for the whole package:
+
+* He_k is the probabilists' polynomial, orthogonal under the standard normal law:
+  E[He_j(z) He_k(z)] = k! [j = k].
+* A function f is written f = sum_k c_k / k! He_k with the *derivative means*
+  c_k = E[f^(k)(z)] = E[f(z) He_k(z)],
+  or f = sum_k a_k h_k with the *orthonormal* coefficients a_k = c_k / sqrt(k!) and h_k = He_k / sqrt(k!).
+  Arrays and functions say which of the two they hold.
+* "temperature" multiplies the argument of a gate: logistic(order, temperature=b) expands x -> 1 / (1 + exp(-b
+  x)).
+* Nodes of a product are numbered from 1 in symbol names (rho_12), from 0 in array indices.
+* S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] for standard normal z1, z2 of correlation rho.
+
+Modules: `polynomials`, `expansion`, `functions` (closed forms), `gaussian` (the lemma for products),
+`logistic` and `normal` (what those need),
+`table` (compiled products), `correlation` (S_ab), `correlation_table` (its compiled evaluators),
+`quadrature` (the same numbers by other means), `errors`.
+Importing `hermite` itself loads none of them: `hermite.gaussian` and the rest load on first use.
+
+Source: Liao & Kyrillidis 2026, Lemma 1; Abramowitz & Stegun 1964, chapter 22.
+"""
+
+import importlib
+
+__all__ = [
+    "correlation",
+    "correlation_table",
+    "errors",
+    "expansion",
+    "functions",
+    "gaussian",
+    "logistic",
+    "normal",
+    "polynomials",
+    "quadrature",
+    "table",
+]
+
+
+def __getattr__(name: str):
+    """Load a module of the package on first use, so that `import hermite` stays light."""
+    if name in __all__:
+        return importlib.import_module(f"hermite.{name}")
+    raise AttributeError(f"module 'hermite' has no attribute {name!r}; its modules are {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    """List the modules that load on first use."""
+    return sorted(__all__)

@@ -1,0 +1,42 @@
+"""What hermite refuses, all of it as ValueError, and the checks shared by its modules."""
+
+from numbers import Integral
+
+
+class HermiteError(ValueError):
+    """Base of every refusal of this package."""
+
+
+class DegreeError(HermiteError):
+    """A degree, order or count is not a non-negative integer."""
+
+
+class DomainError(HermiteError):
+    """An argument lies outside the set on which the formula holds."""
+
+
+class ShapeError(HermiteError):
+    """An array has the wrong shape, or a covariance is not symmetric."""
+
+
+class NotReached(HermiteError):
+    """The error bound asked for was not met."""
+
+
+class Undecided(HermiteError):
+    """A coefficient cannot be told from zero."""
+
+
+class TooLarge(HermiteError):
+    """A result does not fit in a double."""
+
+
+def degree(value, what: str = "degree") -> int:
+    """Return value as an int, or raise DegreeError unless it is an integer >= 0.
+
+    >>> degree(3)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise DegreeError(f"{what}: expected an integer >= 0, got {value!r}; pass an int such as 3")
+    return int(value)

@@ -1,0 +1,153 @@
+"""Compiled tables E[He_i(x1) He_j(x2) He_k(x3) He_l(x4)] of all degrees up to K for one covariance."""
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from hermite.errors import ShapeError, TooLarge, degree
+
+# Up to this degree no entry can overflow while every |C_ij| <= 4 (beyond, the result is checked).
+SAFE_DEGREE = 30
+
+
+@njit(cache=True)
+@no_type_check
+def _combine(target, moved_row, row, moved_place, column, below, factor, shrunk, excess):
+    """Write row * moved_row + column * moved_place + factor * below + excess * shrunk, entry by entry.
+
+    The weights row and column vanish where a move leaves its block, so these loops have no branches and run
+    in vector registers; three forms, as most calls lack the last terms.
+    """
+    if excess != 0.0:
+        for m in range(target.size):
+            moved = row[m] * moved_row[m] + column[m] * moved_place[m]
+            target[m] = moved + factor * below[m] + excess * shrunk[m]
+    elif factor != 0.0:
+        for m in range(target.size):
+            target[m] = row[m] * moved_row[m] + column[m] * moved_place[m] + factor * below[m]
+    else:
+        for m in range(target.size):
+            target[m] = row[m] * moved_row[m] + column[m] * moved_place[m]
+
+
+@njit(cache=True)
+@no_type_check
+def _first(target, source, row, column, size, shrunk, excess):
+    """Write one block whose source has nothing before it in memory: first line apart, rest as above."""
+    target[0] = excess * shrunk[0]
+    for m in range(1, min(size, target.size)):
+        target[m] = column[m] * source[m - 1] + excess * shrunk[m]
+    rest = target.size - size
+    if rest > 0:
+        place = source[size - 1 : size - 1 + rest]
+        _combine(target[size:], source[:rest], row[size:], place, column[size:], source, 0.0, shrunk[size:], excess)
+
+
+@njit(cache=True)
+@no_type_check
+def _weights(row, column, size, c_row, c_column):
+    """Write c_row k and c_column l at place k size + l of a plane."""
+    for k in range(size):
+        for m in range(size):
+            row[k * size + m] = c_row * k
+            column[k * size + m] = c_column * m
+
+
+@njit(cache=True)
+@no_type_check
+def _raise(out, block, size, row, column, variance):
+    """Fill out from its first block on, raising the degree of the variable the blocks count."""
+    for i in range(out.size // block - 1):
+        start, back = i * block, max(i - 1, 0) * block
+        target, source = out[start + block : start + 2 * block], out[start : start + block]
+        _first(target, source, row, column, size, out[back : back + block], (variance - 1.0) * i)
+
+
+@njit(cache=True)
+@no_type_check
+def _raise_cubes(out, size, row, column, c12, variance):
+    """Fill the table of 4 variables from its first cube on, a plane at a time.
+
+    A plane may read what lies before its source in memory, where the weights are zero; only the first plane
+    of all has nothing there.
+    """
+    plane, cube = size * size, size * size * size
+    for i in range(size - 1):
+        excess = (variance - 1.0) * i
+        for j in range(size):
+            at = i * cube + j * plane
+            back = at - cube if i else at
+            target, shrunk = out[at + cube : at + cube + plane], out[back : back + plane]
+            if at == 0:
+                _first(target, out[:plane], row, column, size, shrunk, excess)
+                continue
+            before = at - plane if j else at
+            moved_row, moved_place = out[at - size : at - size + plane], out[at - 1 : at - 1 + plane]
+            below = out[before : before + plane]
+            _combine(target, moved_row, row, moved_place, column, below, c12 * j, shrunk, excess)
+
+
+@njit(cache=True)
+@no_type_check
+def _fill(covariance, size, out):
+    """Fill the flat table of 2, 3 or 4 variables; return the largest |C_ij|, or nan unless C is symmetric.
+
+    The block at degree 0 of a variable is the table of the variables after it, filled first.
+    """
+    n = covariance.shape[0]
+    largest = 0.0
+    for i in range(n):
+        for j in range(i + 1):
+            largest = max(largest, abs(covariance[i, j]))
+            gap = abs(covariance[i, j] - covariance[j, i])
+            # 1e-12: far above the rounding of A A^T, far below an asymmetry that is meant
+            if not gap <= 1e-12 * (abs(covariance[i, i]) + abs(covariance[j, j]) + abs(covariance[i, j])):
+                return np.nan
+    plane = size * size
+    row, column = np.empty(plane), np.empty(plane)
+    out[0] = 1.0
+    _weights(row, column, size, 0.0, 0.0)
+    _raise(out[:size], 1, 1, row, column, covariance[n - 1, n - 1])
+    # the blocks are lines here: the row weights are not read
+    _weights(row, column, size, 0.0, covariance[n - 2, n - 1])
+    _raise(out[:plane], size, size, row, column, covariance[n - 2, n - 2])
+    if n > 2:
+        _weights(row, column, size, covariance[n - 3, n - 2], covariance[n - 3, n - 1])
+        _raise(out[: plane * size], plane, size, row, column, covariance[n - 3, n - 3])
+    if n > 3:
+        _weights(row, column, size, covariance[0, 2], covariance[0, 3])
+        _raise_cubes(out, size, row, column, covariance[0, 1], covariance[0, 0])
+    return largest
+
+
+def table(covariance, K: int, out: np.ndarray | None = None) -> np.ndarray:
+    """Return E[He_i(x1) He_j(x2) ...] for all degrees 0..K of 2, 3 or 4 centred jointly Gaussian variables.
+
+    E[He_{i+1}(x1) R] = sum_{j != 1} C_1j k_j E[He_i(x1) R_j-] + (C_11 - 1) i E[He_{i-1}(x1) R],
+    where R_j- has the degree k_j of x_j lowered by one. Entries of odd total degree come out as exact zeros.
+
+    Arguments: covariance (n, n), symmetric, n in 2..4; K, integer >= 0; out, C-contiguous float64 of shape
+    (K+1,)*n to write into, or None. Returns the array (K+1,)*n.
+    Raises: DegreeError, ShapeError, TooLarge (an entry exceeds the doubles).
+    Source: Liao & Kyrillidis 2026, Lemma 1 as a recurrence; Stein 1981.
+
+    >>> table([[1.0, 0.5], [0.5, 1.0]], 2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.5]]
+    """
+    K = degree(K, "K")
+    covariance = np.ascontiguousarray(covariance, dtype=np.float64)
+    n = covariance.shape[0] if covariance.ndim == 2 else 0
+    if covariance.shape != (n, n) or n not in (2, 3, 4):
+        raise ShapeError(f"covariance: expected shape (n, n) with n = 2, 3 or 4, got {covariance.shape}")
+    shape = (K + 1,) * n
+    if out is None:
+        out = np.empty(shape)
+    elif out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:
+        raise ShapeError(f"out: expected writeable C-contiguous float64 {shape}, got {out.dtype} {out.shape}")
+    largest = _fill(covariance, K + 1, out.reshape(-1))
+    if not largest < np.inf:
+        raise ShapeError("covariance: expected a finite symmetric matrix, got another; pass (C + C.T) / 2 if meant")
+    if (K > SAFE_DEGREE or largest > 4) and not np.isfinite(out).all():
+        raise TooLarge(f"expected entries below 1e308, got an overflow at K = {K}; lower K or rescale the variables")
+    return out

@@ -1,0 +1,75 @@
+"""The command `odesim`.  Importing it is light: each command imports what it needs when it runs."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from odesim.cli import inform, run, sgd, stored
+from odesim.cli.output import INTERRUPTED, complain
+
+app = typer.Typer(
+    name="odesim",
+    help="Integrate the order-parameter dynamics of mixture-of-experts papers, and store what came out.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 2 usage, 3 numerical or storage failure, 4 missing device or extra, 130 interrupted.",
+)
+
+
+def _version(asked: bool | None) -> None:
+    """Print the version and leave."""
+    if asked:
+        import odesim
+
+        print(f"odesim {odesim.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool | None, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = None,
+) -> None:
+    """Options of the command itself."""
+
+
+for command, name in (
+    (inform.systems, "systems"),
+    (inform.derive, "derive"),
+    (run.integrate, "integrate"),
+    (sgd.simulate, "simulate"),
+    (sgd.compare, "compare"),
+    (stored.show, "show"),
+    (stored.plot, "plot"),
+    (inform.doctor, "doctor"),
+    (inform.cite, "cite"),
+):
+    app.command(name)(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command with `arguments` (those of the process by default) and exit with its code.
+
+    Whatever goes wrong is one sentence on stderr; with `--debug` also the traceback.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(words or ["--help"]))
+
+
+def _run(words: list[str]) -> int:
+    """The exit code of the command, every exception turned into a sentence."""
+    try:
+        code = app(words, prog_name="odesim", standalone_mode=False) or 0
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in words:
+            import traceback
+
+            traceback.print_exc()
+        return complain(error)
+    # Typer turns Ctrl-C into this code without a word.
+    return complain(KeyboardInterrupt()) if code == INTERRUPTED else code

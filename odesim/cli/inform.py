@@ -1,0 +1,167 @@
+"""The commands that tell: `odesim systems`, `derive`, `doctor` and `cite`."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odesim.cli.options import AsJson, Debug, Parameters, Preset, Quiet, StageName, SystemName
+
+if TYPE_CHECKING:
+    from derivations.contract import System
+
+
+def systems(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One system, in full.")] = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """What there is: all systems, or the parameters, presets, stages, tiers and state of one."""
+    import derivations
+    from odesim.case import find_system
+    from odesim.cli.output import print_json, print_table
+
+    if name is not None:
+        described = describe(find_system(name))
+        if json:
+            print_json(described)
+        else:
+            _print_system(described)
+        return 0
+    known = [find_system(one) for one in derivations.names()]
+    if json:
+        print_json({"systems": [{"name": s.name, "title": s.title, "source": str(s.source)} for s in known]})
+    elif quiet:
+        print("\n".join(system.name for system in known))
+    else:
+        print_table(["name", "title", "source"], [[s.name, s.title, str(s.source)] for s in known], indent="")
+    return 0
+
+
+def describe(system: "System") -> dict[str, Any]:
+    """A system as plain data: source, parameters, presets, stages with their tiers and state."""
+    from derivations.contract import load
+
+    default = system.parameters()
+    stages = []
+    for stage in system.stages:
+        tiers = []
+        for tier in stage.tiers if stage.equations else ():
+            equations = load(stage.equations)(default, tier)
+            state = [
+                {"name": c.name, "dims": c.dims, "bounds": c.bounds, "symbol": c.symbol, "meaning": c.meaning}
+                for c in equations.state
+            ]
+            tiers.append(
+                {
+                    "name": tier,
+                    "kind": equations.kind,
+                    "validity": equations.validity,
+                    "neglects": equations.neglects,
+                }
+                | {"state": state}
+            )
+        stages.append({"name": stage.name, "kind": stage.kind, "clock": stage.clock, "meaning": stage.meaning})
+        stages[-1]["tiers"] = tiers
+    return {
+        "name": system.name,
+        "title": system.title,
+        "source": str(system.source),
+        "paper": system.source.title,
+        "parameters": [
+            {"name": f.name, "default": f.default, **{k: v for k, v in f.metadata.items() if v is not None}}
+            for f in dataclasses.fields(system.parameters)
+        ],
+        "presets": {name: dict(values) for name, values in system.presets.items()},
+        "stages": stages,
+    }
+
+
+def _print_system(described: dict[str, Any]) -> None:
+    """Print one system for a reader."""
+    from odesim.cli.output import print_pairs, print_table
+
+    print(f"{described['name']}: {described['title']}")
+    print(f"  {described['source']}, {described['paper']}")
+    print("parameters")
+    rows = [[p["name"], p["default"], _domain(p), p.get("meaning", "")] for p in described["parameters"]]
+    print_table(["name", "default", "domain", "meaning"], rows)
+    print("presets")
+    print_pairs({name: " ".join(f"{k}={v}" for k, v in p.items()) for name, p in described["presets"].items()})
+    for stage in described["stages"]:
+        print(f"stage {stage['name']} ({stage['kind']}): {stage['meaning']}")
+        print(f"  clock: {stage['clock']}")
+        for tier in stage["tiers"]:
+            print(f"  tier {tier['name']} ({tier['kind']}): {tier['validity']}")
+            print(f"    neglects: {tier['neglects'] or 'nothing'}")
+            rows = [[c["name"], ", ".join(c["dims"]), c["symbol"], c["meaning"]] for c in tier["state"]]
+            print_table(["state", "dimensions", "symbol", "meaning"], rows, indent="    ")
+
+
+def _domain(parameter: dict[str, Any]) -> str:
+    """The domain of a parameter in words."""
+    if "choices" in parameter:
+        return " ".join(parameter["choices"])
+    words = [
+        f"{sign} {parameter[key]:g}" for key, sign in (("minimum", ">="), ("above", ">"), ("maximum", "<="))
+        if key in parameter
+    ]  # fmt: skip
+    return ", ".join(words)
+
+
+def derive(
+    system: SystemName,
+    parameter: Parameters = None,
+    preset: Preset = None,
+    stage: StageName = None,
+    format: Annotated[str, typer.Option(metavar="text|latex|python", help="How to write them.")] = "text",
+    json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Print the expressions that the derivation of a system arrives at."""
+    from odesim.case import Case
+    from odesim.cli.output import print_json
+    from odesim.parse import choice, parse_assignments
+
+    choice(format, ("text", "latex", "python"), "--format")
+    case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
+    from odesim.derive import render
+
+    text = render(case.system, case.parameters, format)
+    if json:
+        print_json({"system": case.system.name, "tier": case.tier, "format": format, "text": text})
+    else:
+        print(text)
+    return 0
+
+
+def doctor(json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
+    """Examine this installation: versions, device, precision, caches, and known faults of JAX."""
+    from odesim.cli.output import print_json
+    from odesim.doctor import examine
+
+    findings = examine()
+    bad = [finding for finding in findings if finding.code]
+    if json:
+        rows = [dataclasses.asdict(finding) for finding in findings]
+        print_json({"healthy": not bad, "findings": rows})
+    else:
+        for finding in bad if quiet else findings:
+            print(f"{'BAD ' if finding.code else 'ok  '} {finding.name:<22} {finding.found}")
+    return max((finding.code for finding in bad), default=0)
+
+
+def cite(system: SystemName, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
+    """Print the BibTeX entries of a system's paper and of odesim."""
+    from odesim.case import find_system
+    from odesim.cite import bibtex
+    from odesim.cli.output import print_json
+
+    entries = bibtex(find_system(system))
+    if json:
+        print_json({"system": system, "bibtex": entries})
+    else:
+        print("\n\n".join(entries))
+    return 0

@@ -1,0 +1,65 @@
+"""The options that several commands share, declared once."""
+
+from typing import Annotated
+
+import typer
+
+SystemName = Annotated[str, typer.Option("--system", "-s", metavar="NAME", help="Which system (`odesim systems`).")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A parameter, e.g. -p m=25 -p d=1e6; repeatable."),
+]
+Preset = Annotated[str | None, typer.Option(metavar="NAME", help="A named parameter set of the system.")]
+Config = Annotated[
+    str | None,
+    typer.Option(metavar="FILE.toml", help="Options and, in [parameters], parameters from a file."),
+]
+InitialFile = Annotated[
+    str | None,
+    typer.Option("--initial", metavar="FILE.npz", help="Initial arrays; sizes come from the file."),
+]
+Seed = Annotated[str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0].")]
+StageName = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="Which stage [default: the first].")]
+Until = Annotated[str | None, typer.Option(metavar="T", help="End time [default: the stage's horizon].")]
+SavePoints = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Equally spaced saved times, both ends included [default: 201]."),
+]
+Rtol = Annotated[str | None, typer.Option(metavar="R", help="Relative tolerance [default: 1e-8].")]
+Atol = Annotated[
+    str | None, typer.Option(metavar="A", help="Absolute tolerance [default: from the scale of the start].")
+]
+Backend = Annotated[
+    str | None, typer.Option(metavar="numba|jax", help="What evaluates the right-hand side [default: numba].")
+]
+Solver = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The integrator [default: the best for the back end].")
+]
+Out = Annotated[str | None, typer.Option(metavar="DIR", help="The run folder [default: runs/<system>-<digest>].")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished run in --out.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the same request, or return it if it is finished.")]
+NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no pictures.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads [default: all cores].")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved request and folder; compute nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and only the essential line.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
+OptionalSystem = Annotated[
+    str, typer.Option("--system", "-s", metavar="NAME", help="Which system (or give two run folders).")
+]
+RunFolder = Annotated[str, typer.Argument(metavar="RUN_DIR", help="A run folder.")]
+Method = Annotated[
+    str,
+    typer.Option("--method", metavar="explicit|compressed", help="Weights in d dimensions, or their law at any d."),
+]
+StepSize = Annotated[str | None, typer.Option("--step-size", metavar="E", help="Step size of SGD (required).")]
+Batch = Annotated[str | None, typer.Option("--batch", metavar="B", help="Samples per step (required).")]
+Seeds = Annotated[str | None, typer.Option("--seeds", metavar="K", help="Number of replicas [default: 1].")]
+Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|gpu", help="Where explicit SGD runs.")]
+Precision = Annotated[
+    str, typer.Option("--precision", metavar="float64|float32", help="Of explicit SGD; everything else is float64.")
+]
+FreshInitial = Annotated[
+    bool, typer.Option("--fresh-initial", help="Draw initial weights for every replica [default: the same].")
+]
+TwoRuns = Annotated[list[str] | None, typer.Argument(metavar="[RUN_DIR RUN_DIR]", help="Two stored runs.")]

@@ -1,0 +1,70 @@
+"""What the commands print: results to stdout, sentences about failures to stderr, JSON in one object."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+INTERRUPTED = 130  # that of odesim.errors, which is not light enough to be imported here
+
+
+def complain(error: BaseException) -> int:
+    """Print one sentence about `error` on stderr and return the exit code it means."""
+    explain = getattr(error, "format_message", None)  # Typer's own: an unknown option, a missing argument
+    if explain is not None:
+        print(f"odesim: {_ended(explain())} Try `odesim --help`.", file=sys.stderr)
+        return 2
+    from odesim import errors
+
+    code = errors.exit_code(error)
+    if isinstance(error, KeyboardInterrupt):
+        sentence = "interrupted; no result was written."
+    elif code == errors.INTERNAL:
+        sentence = f"internal error, {type(error).__name__}: {error} (--debug shows where; please report it)"
+    else:
+        sentence = _ended(str(error))
+    print(f"odesim: {sentence}", file=sys.stderr)
+    return code
+
+
+def _ended(sentence: str) -> str:
+    """A sentence with the full stop that some of them lack."""
+    sentence = sentence.strip()
+    return sentence if sentence.endswith((".", "?", "!")) else sentence + "."
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print one JSON object, without NaN (null stands for what is not finite)."""
+    from odesim.store.files import jsonable
+
+    print(json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_pairs(pairs: Mapping[str, Any], indent: str = "  ") -> None:
+    """Print names and values in two columns; a nested mapping becomes an indented block."""
+    width = max((len(name) for name, value in pairs.items() if not isinstance(value, Mapping)), default=0)
+    for name, value in pairs.items():
+        if isinstance(value, Mapping):
+            print(f"{indent}{name}")
+            print_pairs(value, indent + "  ")
+        else:
+            print(f"{indent}{name:<{width}}  {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """A value as a reader wants it: six digits, long lists cut."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        items = [shown(item) for item in value[:8]]
+        return "[" + ", ".join(items) + (f", ... {len(value)} in all" if len(value) > 8 else "") + "]"
+    return "-" if value is None else str(value)
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], indent: str = "  ") -> None:
+    """Print rows in aligned columns; the last column is not padded."""
+    lines = [[shown(cell) for cell in row] for row in [header, *rows]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        print((indent + "  ".join(padded)).rstrip())

@@ -1,0 +1,82 @@
+"""Progress on stderr for what takes longer than two seconds: a bar on a terminal, otherwise plain lines."""
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+DELAY = 2.0
+LINE_EVERY = 10.0
+
+
+class Progress:
+    """Shows how far a run has come.  Called with (time, end), as often as one likes, it only stores them.
+
+    A thread looks at them, so that something is seen also while kernels are compiled and nobody calls.
+    """
+
+    def __init__(self, what: str, *, quiet: bool = False, stream: Any = None, delay: float = DELAY) -> None:
+        self.what = what
+        self.stream = sys.stderr if stream is None else stream
+        self.delay = delay
+        self.quiet = quiet
+        self.fraction: float | None = None
+        self._started = time.monotonic()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __call__(self, reached: float, end: float) -> None:
+        """Note that the run has reached the time `reached` of `end`."""
+        self.fraction = min(max(reached / end, 0.0), 1.0) if end > 0 else None
+
+    def __enter__(self) -> "Progress":
+        if not self.quiet:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=1.0)
+
+    def _watch(self) -> None:
+        """Wait for two seconds, and then show something until the run is done."""
+        if self._done.wait(self.delay):
+            return
+        if self.stream.isatty():
+            self._bar()
+        else:
+            self._lines()
+
+    def _lines(self) -> None:
+        """One plain line now, and another about every ten seconds."""
+        while True:
+            print(f"odesim: {self.what}: {self.state()}", file=self.stream, flush=True)
+            if self._done.wait(LINE_EVERY):
+                return
+
+    def state(self) -> str:
+        """How far the run is, in words."""
+        seconds = time.monotonic() - self._started
+        if self.fraction is None:
+            return f"preparing (deriving and compiling, the first time), {seconds:.0f} s"
+        left = seconds * (1 / self.fraction - 1) if self.fraction > 0 else None
+        rest = f", about {left:.0f} s left" if left is not None else ""
+        return f"{100 * self.fraction:.0f} %, {seconds:.0f} s{rest}"
+
+    def _bar(self) -> None:
+        """A bar with the time left, which disappears at the end."""
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
+        console = Console(file=self.stream)
+        with Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True) as bar:
+            task = bar.add_task(f"{self.what} (preparing)", total=None)
+            while not self._done.wait(0.2):
+                if self.fraction is not None:
+                    bar.update(task, description=self.what, total=1.0, completed=self.fraction)

@@ -1,0 +1,149 @@
+"""The machine: which platform JAX uses, how many threads, in which precision.  Nothing happens at import."""
+
+import contextlib
+import importlib.metadata
+import os
+import platform as machine
+import sys
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from odesim.errors import MissingError, UsageError
+
+Platform = Literal["cpu", "gpu", "auto"]
+
+# NPROC is what XLA's CPU client reads for the size of its thread pool; the others speak for themselves.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NPROC",
+)
+UNSOUND_JAX = ("0.10.2",)
+
+
+def set_threads(threads: int | None) -> None:
+    """Limit the threads of NumPy's BLAS, numba and XLA to `threads`; `None` leaves them alone.
+
+    BLAS and XLA read their limits when they are loaded: call this before NumPy and JAX are imported.
+    """
+    if threads is None:
+        return
+    if threads < 1:
+        raise UsageError(f"the number of threads must be at least 1, but {threads} was given; try --threads 1.")
+    for name in THREAD_VARIABLES:
+        os.environ[name] = str(threads)
+    if "numba" in sys.modules:
+        import numba
+
+        numba.set_num_threads(min(threads, numba.get_num_threads()))
+
+
+def require_sound_jax() -> None:
+    """Raise `MissingError` if the JAX installed here is one that is known to compute wrong numbers."""
+    found = version("jax")
+    if found is None:
+        raise MissingError("JAX is not installed here; expected jax 0.10.1 or later: run `make install`.")
+    if found in UNSOUND_JAX:
+        raise MissingError(
+            f"jax {found} computes wrong numbers on the CPU (a batched matrix-vector product, then a sum); "
+            "install another version, for example `pip install jax==0.10.1`."
+        )
+
+
+def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[str, Any]:
+    """Set JAX up for float64 on `platform` and return what was set, in the form of `describe`.
+
+    Call it before JAX is imported: this is the one place that sets its environment.  Where JAX was imported
+    already, 64-bit mode is switched on for the whole process, because float64 is what every flow needs
+    (`double()` does so for a while only).  Raises `MissingError` for a GPU that is not there and for a
+    version of JAX that computes wrong numbers, `UsageError` for a platform that does not exist.
+    """
+    if platform not in ("cpu", "gpu", "auto"):
+        raise UsageError(f"the device must be cpu, gpu or auto, but {platform!r} was given.")
+    set_threads(threads)
+    require_sound_jax()
+    os.environ["JAX_ENABLE_X64"] = "1"
+    if platform == "cpu":
+        os.environ["JAX_PLATFORMS"] = "cpu"
+    elif platform == "gpu" and os.environ.get("JAX_PLATFORMS") == "cpu":
+        del os.environ["JAX_PLATFORMS"]
+    if "jax" in sys.modules:
+        import jax
+
+        if not jax.config.jax_enable_x64:
+            jax.config.update("jax_enable_x64", True)
+    if platform == "gpu":
+        _require_gpu()
+    return describe()
+
+
+def _require_gpu() -> None:
+    """Raise `MissingError` unless JAX finds a GPU."""
+    import jax
+
+    try:
+        found = jax.devices("gpu")
+    except RuntimeError:
+        found = []
+    if not found:
+        raise MissingError(
+            "a GPU was asked for, but JAX finds none here; install the extra (`pip install 'odesim[gpu]'`) "
+            "on a machine that has one, or use the CPU."
+        )
+
+
+@contextlib.contextmanager
+def double() -> Iterator[None]:
+    """JAX in 64-bit mode inside a `with` block, and as it was afterwards."""
+    import jax
+
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+def version(package: str) -> str | None:
+    """The version of an installed package, read from its metadata, not imported; `None` if missing."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def describe() -> dict[str, Any]:
+    """Processor, cores, threads and, if JAX is loaded, its devices, as a dictionary for the manifest."""
+    threads = os.environ.get("NUMBA_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    described: dict[str, Any] = {
+        "machine": machine.machine(),
+        "system": machine.system(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": int(threads) if threads and threads.isdigit() else None,
+    }
+    if "jax" in sys.modules:
+        import jax
+
+        devices = jax.devices()
+        described["jax"] = {
+            "platform": devices[0].platform,
+            "devices": [device.device_kind for device in devices],
+            "float64": bool(jax.config.jax_enable_x64),
+        }
+    return described
+
+
+def _processor() -> str:
+    """The processor's name in words, where the operating system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return machine.processor() or machine.machine()

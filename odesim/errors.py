@@ -1,0 +1,46 @@
+"""The exceptions that users see, each one clear sentence, and the exit code each of them means."""
+
+from derivations.contract import UsageError
+
+__all__ = [
+    "INTERNAL",
+    "INTERRUPTED",
+    "Interrupted",
+    "MissingError",
+    "NumericalError",
+    "StorageError",
+    "UsageError",
+    "exit_code",
+]
+
+INTERRUPTED = 130
+INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of `--strict` (1)
+
+
+class NumericalError(RuntimeError):
+    """A number that could not be reached, where no trajectory carries it as its outcome.  Exit code 3."""
+
+
+class StorageError(OSError):
+    """A run that could not be stored (a full disk, a lost mount): there is no result.  Exit code 3."""
+
+
+class MissingError(RuntimeError):
+    """A device or an extra that is not there, or one known to compute wrong numbers.  Exit code 4."""
+
+
+class Interrupted(RuntimeError):
+    """The user stopped a run; the sentence says whether it can be continued.  Exit code 130."""
+
+
+def exit_code(exception: BaseException) -> int:
+    """2 usage, 3 numerical or storage, 4 missing device or extra, 130 interrupted, 70 a mistake of ours."""
+    codes: list[tuple[type[BaseException], int]] = [
+        (UsageError, 2),
+        (NumericalError, 3),
+        (StorageError, 3),
+        (MissingError, 4),
+        (Interrupted, INTERRUPTED),
+        (KeyboardInterrupt, INTERRUPTED),
+    ]
+    return next((code for kind, code in codes if isinstance(exception, kind)), INTERNAL)

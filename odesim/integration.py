@@ -1,0 +1,197 @@
+"""From a case to a trajectory: initial condition, compiled right-hand side, integrator, recorder, outcome."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import Equations, Initial, load
+from odesim import steppers, streams
+from odesim.case import Case, plain
+from odesim.errors import UsageError
+from odesim.record import Recorder, save_times
+from odesim.trajectory import Origin, Outcome, Trajectory, Variable
+
+if TYPE_CHECKING:
+    from odesim.store import Checkpoint
+
+Progress = Callable[[float, float], None]
+CHECKPOINT_SECONDS = 10.0
+RTOL_FLOOR = 1e-13
+"""Below this relative tolerance float64 round-off, not the step size, decides the error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A case with its equations, initial condition and compiled functions."""
+
+    case: Case
+    equations: Equations
+    initial: Initial
+    arguments: tuple[Any, ...]
+    functions: Mapping[str, Callable[..., Any]]
+
+    @property
+    def start(self) -> np.ndarray:
+        """The flat state at time 0."""
+        return self.equations.start(self.initial)
+
+    @property
+    def atol(self) -> float:
+        """The absolute tolerance: rtol * 1e-2 times the typical size of the initial overlaps, unless given."""
+        return self.case.atol if self.case.atol is not None else self.case.rtol * 1e-2 * self.initial.scale
+
+
+def prepare(case: Case) -> Problem:
+    """Draw or read the initial condition and compile the equations of a case."""
+    stage = case.system.stage(case.stage)
+    if case.rtol < RTOL_FLOOR:
+        raise UsageError(f"--rtol must be at least {RTOL_FLOOR:g} in float64, but {case.rtol:g} was given")
+    initial = load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial"))
+    equations = load(stage.equations)(initial.parameters, case.tier)
+    return Problem(case, equations, initial, equations.arguments(initial), compile_functions(equations, case.backend))
+
+
+def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callable[..., Any]]:
+    """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
+    from odesim import compile
+
+    if backend == "numba":
+        return compile.compile_numba(equations)
+    if backend == "jax":
+        from odesim import device
+
+        device.configure("auto" if device.version("jax") else "cpu")
+    return compile.compile_arrays(equations, backend)
+
+
+def solve(
+    case: Case,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+    times: np.ndarray | None = None,
+) -> Trajectory:
+    """Integrate a case and return its trajectory; a numerical failure is its outcome, not an exception.
+
+    States are saved at `times` (increasing, from 0), by default the equally spaced ones of the case.
+
+    Raises `UsageError` for options that have no meaning here, and `KeyboardInterrupt` after writing a checkpoint.
+    """
+    solver = steppers.choose_solver(case.backend, case.solver)
+    problem = prepare(case)
+    statistics = steppers.Statistics(solver)
+    recorder = Recorder(problem.equations, 0.0, problem.start, times if times is not None else save_times(case))
+    stored = checkpoint.read() if checkpoint is not None else None
+    if stored is not None:
+        recorder.restore(stored[0])
+    began = time.perf_counter()
+    outcome = _run(problem, recorder, statistics, progress, checkpoint)
+    seconds = time.perf_counter() - began
+    return _assemble(problem, recorder, outcome, {**dataclasses.asdict(statistics), "seconds": seconds})
+
+
+def _run(
+    problem: Problem,
+    recorder: Recorder,
+    statistics: steppers.Statistics,
+    progress: Progress | None,
+    checkpoint: "Checkpoint | None",
+) -> Outcome:
+    until = problem.case.until
+    written = time.monotonic()
+    try:
+        for segment in _segments(problem, recorder.end, statistics):
+            if recorder.take(segment):
+                return Outcome("stopped", recorder.end[0], recorder.reason)
+            if progress is not None:
+                progress(segment.t1, until)
+            if checkpoint is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
+                checkpoint.write(recorder.checkpoint(), {})
+                written = time.monotonic()
+    except steppers.StepFailure as failure:
+        return Outcome("failed", recorder.end[0], f"{failure}; the last good state is at time {recorder.end[0]:.6g}")
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            checkpoint.write(recorder.checkpoint(), {})
+        raise
+    return Outcome("completed", recorder.end[0], f"reached time {recorder.end[0]:g}")
+
+
+def _segments(
+    problem: Problem, at: tuple[float, np.ndarray], statistics: steppers.Statistics
+) -> Iterator[steppers.Segment]:
+    case, flow, arguments = problem.case, problem.functions["flow"], problem.arguments
+    (t, y), tolerances = at, (case.rtol, problem.atol)
+    if t >= case.until:
+        return iter(())
+    if case.backend == "numba":
+        return steppers.scipy_steps(lambda t, y: flow(t, y, *arguments), t, y, case.until, *tolerances, statistics)
+    return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
+
+
+def _losses(problem: Problem, states: np.ndarray) -> np.ndarray:
+    loss, arguments = problem.functions["loss"], problem.arguments
+    if problem.case.backend != "jax":
+        return np.array([loss(y, *arguments) for y in states])
+    import jax
+
+    return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: loss(y, *arguments), ys))(states))
+
+
+def _assemble(problem: Problem, recorder: Recorder, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
+    case, equations, initial = problem.case, problem.equations, problem.initial
+    times, states = recorder.result()
+    components = equations.unpack(states)
+    state = {
+        c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
+    }
+    if "loss" in problem.functions:
+        components["loss"] = _losses(problem, states)
+        state["loss"] = Variable(("time",), components["loss"], "population loss L")
+    observed = {
+        n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.observe(initial, components).items()
+    }
+    extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.constants(initial).items()}
+    dims = {c.name: c.dims for c in equations.state}
+    for crossing in equations.crossings:
+        values = recorder.hits[crossing.name]
+        extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; inf: not reached")
+    known = {**components, **{n: v.values for n, v in observed.items()}, **recorder.hits}
+    return Trajectory(
+        time=times,
+        state={**state, **observed},
+        extras=extras,
+        clock=case.system.stage(case.stage).clock,
+        origin=_origin(problem),
+        outcome=outcome,
+        statistics=statistics,
+        summary=equations.summary(initial, known),
+        invariants=equations.invariants(initial, components),
+    )
+
+
+def _origin(problem: Problem) -> Origin:
+    case = problem.case
+    options = {"until": case.until, "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    device = "cpu"
+    if case.backend == "jax":
+        import jax
+
+        device = jax.devices()[0].platform
+    return Origin(
+        system=case.system.name,
+        stage=case.stage,
+        tier=case.tier,
+        method="flow",
+        parameters={f.name: plain(getattr(problem.initial.parameters, f.name)) for f in _fields(problem)},
+        options=options,
+        precision="float64",
+        device=device,
+        seed=case.seed,
+    )
+
+
+def _fields(problem: Problem) -> tuple[Any, ...]:
+    return dataclasses.fields(problem.initial.parameters)

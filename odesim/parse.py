@@ -1,0 +1,193 @@
+"""Words to values: what a user writes on a command line or in a file, read as the declared type."""
+
+import dataclasses
+import difflib
+import json
+import math
+import numbers
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from derivations.contract import UsageError
+
+TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What to try instead of an unknown `word`: the nearest known one, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(word.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
+    for name in known:
+        if close and name.lower() == close[0]:
+            return f"did you mean {name!r}?"
+    return f"known: {', '.join(known)}." if known else "there is none."
+
+
+def whole_number(value: Any, name: str) -> int:
+    """`value` as an integer; `25`, `25.0` and `1e6` are exact, `2.5` is refused."""
+    if isinstance(value, str):
+        try:
+            number = Decimal(value.strip().replace("_", ""))
+        except InvalidOperation:
+            number = Decimal("NaN")
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        number = Decimal(int(value)) if isinstance(value, numbers.Integral) else Decimal(float(value))
+    else:
+        number = Decimal("NaN")
+    if not number.is_finite() or number != number.to_integral_value():
+        raise UsageError(f"{name} must be a whole number such as 25 or 1e6, but {value!r} was given.")
+    return int(number)
+
+
+def real_number(value: Any, name: str) -> float:
+    """`value` as a finite float; `0.5`, `1e-8` and `1/3` are read."""
+    number = math.nan
+    if isinstance(value, str):
+        try:
+            number = float(Fraction(value.strip()) if "/" in value else float(value))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            pass
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        number = float(value)
+    if not math.isfinite(number):
+        raise UsageError(f"{name} must be a finite number such as 0.5 or 1e-8, but {value!r} was given.")
+    return number
+
+
+def truth(value: Any, name: str) -> bool:
+    """`value` as true or false, written as such or as yes, no, on, off."""
+    word = str(value).strip().lower()
+    if isinstance(value, bool | str | int) and word in TRUE + FALSE:
+        return word in TRUE
+    raise UsageError(f"{name} must be true or false, but {value!r} was given.")
+
+
+def _items(value: Any, name: str) -> Sequence[Any]:
+    """The items of a list written as `1,-1`, as `1,0;0,1` for a list of lists, or as JSON."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text.startswith("["):
+            try:
+                return json.loads(text)
+            except json.JSONDecodeError:
+                raise UsageError(f"{name} must be a list such as 1,-1, but {value!r} was given.") from None
+        separator = ";" if ";" in text else ","
+        return [item for item in text.strip("()").split(separator) if item.strip()]
+    if isinstance(value, Iterable):
+        return list(value)
+    return [value]
+
+
+def _sequence(value: Any, kind: Any, name: str) -> tuple[Any, ...]:
+    """`value` as a tuple of the item types that `kind` declares, `tuple[int, ...]` or `tuple[int, float]`."""
+    inner = typing.get_args(kind) or (str, ...)
+    items = _items(value, name)
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        if isinstance(value, str) and typing.get_origin(inner[0]) is tuple and ";" not in value and items:
+            items = items if value.strip().startswith("[") else [value]
+        return tuple(parse(item, inner[0], name) for item in items)
+    if len(items) != len(inner):
+        raise UsageError(f"{name} must be a list of {len(inner)} values, but {value!r} was given.")
+    return tuple(parse(item, one, name) for item, one in zip(items, inner, strict=True))
+
+
+def parse(value: Any, kind: Any, name: str) -> Any:
+    """`value` read as the type `kind`: int, float, bool, str, `Literal`, a tuple of these, or a union.
+
+    Raises `UsageError` if it cannot be.
+    """
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _alternative(value, typing.get_args(kind), name)
+    if origin is typing.Literal:
+        return _word(str(value).strip(), [str(word) for word in typing.get_args(kind)], name)
+    if origin in (tuple, list) or kind in (tuple, list):
+        return _sequence(value, kind, name)
+    readers = {int: whole_number, float: real_number, bool: truth}
+    if kind in readers:
+        return readers[kind](value, name)
+    if kind is str:
+        if not isinstance(value, str):
+            raise UsageError(f"{name} must be a word, but {value!r} was given.")
+        return value.strip()
+    return value
+
+
+def _alternative(value: Any, kinds: Sequence[Any], name: str) -> Any:
+    """`value` read as the first type of a union that fits."""
+    if type(None) in kinds and (value is None or (isinstance(value, str) and value.strip().lower() == "none")):
+        return None
+    failure = None
+    for kind in kinds:
+        if kind is type(None):
+            continue
+        try:
+            return parse(value, kind, name)
+        except UsageError as error:
+            failure = failure or error
+    raise failure or UsageError(f"{name} cannot be {value!r}.")
+
+
+def _word(word: str, choices: Sequence[str], name: str) -> str:
+    """`word` if it is one of `choices`."""
+    if word not in choices:
+        raise UsageError(
+            f"{name} must be one of {', '.join(choices)}, but {word!r} was given; {nearest(word, choices)}"
+        )
+    return word
+
+
+choice = _word
+
+
+def check_domain(value: Any, field: dataclasses.Field) -> None:
+    """Raise `UsageError` unless `value` (each entry of a tuple) lies in the domain its field declares."""
+    if isinstance(value, tuple):
+        for item in value:
+            check_domain(item, field)
+        return
+    domain, name = field.metadata, f"parameter {field.name}"
+    if domain.get("choices") and isinstance(value, str):
+        _word(value, domain["choices"], name)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return
+    limits = {
+        "minimum": ("at least", lambda bound: value >= bound),
+        "maximum": ("at most", lambda bound: value <= bound),
+        "above": ("above", lambda bound: value > bound),
+    }
+    for key, (words, holds) in limits.items():
+        bound = domain.get(key)
+        if bound is not None and not holds(bound):
+            raise UsageError(f"{name} must be {words} {bound:g}, but {value} was given.")
+
+
+def parse_parameters(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `given` read as the fields of the parameter class `kind`, names and domains checked."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    types_of = typing.get_type_hints(kind)
+    values = {}
+    for name, value in given.items():
+        if name not in fields:
+            raise UsageError(f"unknown parameter {name!r}; {nearest(name, fields)}")
+        values[name] = parse(value, types_of[name], f"parameter {name}")
+        check_domain(values[name], fields[name])
+    return values
+
+
+def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
+    """`["m=25", "d=1e6"]` as a dictionary.  Raises `UsageError` without `=` and for a name given twice."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise UsageError(f"-p expects NAME=VALUE such as m=25, but {pair!r} was given.")
+        if name in values:
+            raise UsageError(f"parameter {name!r} was given twice ({values[name]} and {value}); give it once.")
+        values[name] = value
+    return values

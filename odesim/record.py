@@ -1,0 +1,111 @@
+"""What is kept of a run: states at the save times, and hitting times located by root-finding."""
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from derivations.contract import Crossing, Equations
+from odesim.case import Case
+from odesim.steppers import Segment
+
+
+class Recorder:
+    """Collects saved states and the first crossing time of every entry (infinite where there is none)."""
+
+    def __init__(self, equations: Equations, start: float, y: np.ndarray, times: np.ndarray) -> None:
+        self.equations = equations
+        self.times = times
+        self.states = np.full((times.size, y.size), np.nan)
+        self.saved = 0
+        self.end: tuple[float, np.ndarray] = (start, y.copy())
+        self.reason = ""
+        self.hits: dict[str, np.ndarray] = {}
+        components = equations.unpack(y)
+        for crossing in equations.crossings:
+            reached = margin(crossing, components[crossing.component]) >= 0
+            self.hits[crossing.name] = np.where(reached, start, np.inf)
+        self._save_until(start, lambda t: y)
+
+    def take(self, segment: Segment) -> bool:
+        """Record one step; returns True when a terminal crossing ends the run inside it."""
+        end = self._locate(segment)
+        self._save_until(end, lambda t: segment.y1 if t == segment.t1 else segment.dense(t))
+        self.end = (end, segment.y1 if end == segment.t1 else segment.dense(end))
+        return bool(self.reason)
+
+    def _save_until(self, end: float, state) -> None:
+        while self.saved < self.times.size and self.times[self.saved] <= end:
+            self.states[self.saved] = state(self.times[self.saved])
+            self.saved += 1
+
+    def _locate(self, segment: Segment) -> float:
+        """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""
+        points = [*zip(*segment.interior, strict=True), (segment.t1, segment.y1)]
+        components = [self.equations.unpack(y) for _, y in points]
+        end = segment.t1
+        for crossing in self.equations.crossings:
+            hits = self.hits[crossing.name]
+            values = np.array([margin(crossing, c[crossing.component]) for c in components])
+            for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
+                index = tuple(int(k) for k in entry)
+                k = int(np.argmax(values[(slice(None), *index)] >= 0))
+                time = self._root(crossing, index, segment, float(points[k][0]))
+                if time is None:
+                    continue
+                hits[index] = time
+                if crossing.terminal and time < end:
+                    end, self.reason = time, crossing.reason
+        if self.reason:
+            self._forget_after(end)
+        return end
+
+    def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
+        """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
+
+        def value(t: float) -> float:
+            y = segment.y1 if t == segment.t1 else segment.dense(t)
+            return float(margin(crossing, self.equations.unpack(y)[crossing.component][index]))
+
+        if value(upper) < 0:
+            return None
+        if value(segment.t0) >= 0:
+            return segment.t0
+        eps = np.finfo(float).eps
+        root: Any = brentq(value, segment.t0, upper, xtol=4 * eps * max(abs(upper), 1e-300), rtol=4 * eps)
+        return float(root)
+
+    def _forget_after(self, end: float) -> None:
+        for hits in self.hits.values():
+            hits[hits > end] = np.inf
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times and states saved; a run that ended early also keeps its last good state."""
+        times, states = self.times[: self.saved], self.states[: self.saved]
+        if self.saved < self.times.size and (self.saved == 0 or self.end[0] > times[-1]):
+            times, states = np.append(times, self.end[0]), np.vstack([states, self.end[1]])
+        return times, states
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on from the last step."""
+        arrays = {f"hits_{name}": values for name, values in self.hits.items()}
+        saved = self.states[: self.saved]
+        return {"time": np.array(self.end[0]), "y": self.end[1], "saved": saved, **arrays}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a checkpoint."""
+        self.end = (float(arrays["time"]), arrays["y"])
+        self.saved = len(arrays["saved"])
+        self.states[: self.saved] = arrays["saved"]
+        self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
+
+
+def margin(crossing: Crossing, values: Any) -> Any:
+    """How far beyond the threshold: non-negative once crossed."""
+    sized = np.abs(values) if crossing.absolute else np.asarray(values)
+    return crossing.direction * (sized - crossing.threshold)
+
+
+def save_times(case: Case) -> np.ndarray:
+    """Equally spaced times with both ends."""
+    return np.linspace(0.0, case.until, case.save_points)

@@ -1,0 +1,46 @@
+"""One source of a model, for two array libraries: the same functions with `np` bound to NumPy or to JAX."""
+
+import importlib
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from derivations.contract import Model
+
+ROLES = ("coefficients", "update", "draw", "mean")
+ERF = """def erf(z):
+    out = np.empty_like(z)
+    for k in range(z.size):
+        out.flat[k] = math.erf(z.flat[k])
+    return out
+"""
+"""numba has no error function of arrays; a model that uses `erf` gets this one."""
+STUBS = {
+    "draw": "def draw(uniform, normal, *numbers):\n    return uniform\n",
+    "mean": "def mean(labels, *numbers):\n    return labels\n",
+}
+"""What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
+
+
+def bind_jax(model: Model) -> dict[str, Callable[..., Any]]:
+    """The functions of a model with `np` bound to `jax.numpy`; the code objects are those of the module."""
+    import jax.numpy as jnp
+    import jax.scipy.special
+
+    module = importlib.import_module(model.module)
+    namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf}
+    for name in (*model.helpers, *ROLES):
+        original = vars(module).get(name)
+        if original is not None:
+            namespace[name] = types.FunctionType(inspect.unwrap(original).__code__, namespace, name)
+    return {name: namespace[name] for name in ROLES if name in vars(module)}
+
+
+def numba_sources(model: Model) -> list[str]:
+    """The source texts of a model's functions, in the order in which numba must meet them."""
+    module = importlib.import_module(model.module)
+    names = [*model.helpers, *(role for role in ROLES if hasattr(module, role))]
+    texts = [inspect.getsource(inspect.unwrap(getattr(module, name))) for name in names]
+    texts += [text for name, text in STUBS.items() if not hasattr(module, name)]
+    return [ERF, *texts]

@@ -1,0 +1,123 @@
+"""The two ways to run replicas: numba chains in threads, or one traced program over all replicas."""
+
+import concurrent.futures
+import json
+import os
+from typing import Any, Protocol
+
+import numpy as np
+
+from derivations.contract import Model
+from odesim import streams
+from odesim.sgd.compressed import Chain, compile_numba, factor, require_room
+
+
+class Engine(Protocol):
+    """Replicas that advance together."""
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a state stopped being finite."""
+        ...
+
+    def grams(self) -> np.ndarray:
+        """The raw Gram matrices (R, n, n) of [trained, frame]."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on from here."""
+        ...
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        ...
+
+
+class NumbaChains:
+    """Compressed replicas, each with its own generator, run in threads."""
+
+    def __init__(
+        self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int,
+        threads: int | None = None,
+    ) -> None:  # fmt: skip
+        functions = compile_numba(model)
+        self.threads = min(threads or os.cpu_count() or 1, len(grams))
+        self.chains = [
+            Chain.start(model, parameters, gram, d, batch, step_size, streams.generator(seed, "samples", k), functions)
+            for k, gram in enumerate(grams)
+        ]
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a state stopped being finite."""
+        if self.threads == 1:
+            return all([chain.advance(steps) for chain in self.chains])
+        with concurrent.futures.ThreadPoolExecutor(self.threads) as pool:
+            return all(list(pool.map(lambda chain: chain.advance(steps), self.chains)))
+
+    def grams(self) -> np.ndarray:
+        """The raw Gram matrices (R, n, n)."""
+        return np.array([chain.gram for chain in self.chains])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Factors, generators and step count."""
+        return {
+            "factors": np.array([chain.factor for chain in self.chains]),
+            "generators": np.array([json.dumps(chain.rng.bit_generator.state) for chain in self.chains]),
+            "steps": np.array(self.chains[0].steps),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        for chain, factors, generator in zip(self.chains, arrays["factors"], arrays["generators"], strict=True):
+            chain.factor = np.ascontiguousarray(factors)
+            chain.rng.bit_generator.state = json.loads(str(generator))
+            chain.steps = int(arrays["steps"])
+
+
+class TracedReplicas:
+    """Replicas as one JAX program: explicit weights (R, n, d) or compressed factors (R, n, n)."""
+
+    def __init__(
+        self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int,
+        *, rows: np.ndarray | None = None, dtype: str = "float64",
+    ) -> None:  # fmt: skip
+        import jax
+        import jax.numpy as jnp
+
+        from odesim.sgd import traced
+
+        trained, fixed = model.sizes(parameters)
+        numbers = [model.numbers(parameters, gram) for gram in grams]
+        if rows is None:
+            require_room(d, batch, trained, fixed)
+            start = np.array([factor(gram, trained) for gram in grams])
+            self.run = traced.compressed(model, numbers[0], trained, fixed, d, batch, len(grams))
+        else:
+            start = rows
+            self.run = traced.explicit(model, numbers[0], trained, d, batch, len(grams), jnp.dtype(dtype))
+        self.values = jnp.asarray(start, dtype)
+        self.arrays = [jnp.asarray(np.array(a), dtype) for a in zip(*map(traced.arrays_of, numbers), strict=True)]
+        self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(grams)))
+        self.step_size, self.steps = step_size, 0
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a state stopped being finite."""
+        import jax.numpy as jnp
+
+        self.values = self.run(self.values, self.keys, self.arrays, self.steps, steps, self.step_size)
+        self.steps += steps
+        return bool(jnp.isfinite(self.values).all())
+
+    def grams(self) -> np.ndarray:
+        """The raw Gram matrices (R, n, n), summed in float64."""
+        values = np.asarray(self.values, float)
+        return values @ np.swapaxes(values, 1, 2)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights or factors, and the step count; the keys follow from the seed."""
+        return {"values": np.asarray(self.values), "steps": np.array(self.steps)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        import jax.numpy as jnp
+
+        self.values, self.steps = jnp.asarray(arrays["values"]), int(arrays["steps"])

@@ -1,0 +1,208 @@
+"""Compressed SGD as plain loops for numba: one exact-in-law step costs the same at every d.
+
+The state is a lower-triangular factor X (n, n) of the raw Gram matrix: rows [trained; frame], the frame in the
+first `fixed` columns.  With x = y + z, y in the span and z orthogonal to it, the coefficients of a batch depend on
+y alone; the part of the batch gradient along z is coef^T z / B, whose Gram matrix is L W L^T / B^2 with L L^T =
+coef^T coef and W Wishart with d - n degrees of freedom, drawn by Bartlett's factor of rank min(B, trained).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+coefficients: Callable[..., np.ndarray]
+update: Callable[..., tuple[np.ndarray, np.ndarray]]
+draw: Callable[..., np.ndarray]
+mean: Callable[..., np.ndarray]
+
+
+def semidefinite_factor(S):
+    """The lower factor L of a positive semi-definite S = L L^T, in place; a pivot at round-off gives a zero column.
+
+    A pivot is a difference of at most n numbers of the size of its own diagonal entry, known to n eps of that entry:
+    the threshold is 4 n eps of it, whatever the scale of the other rows.
+    """
+    n = S.shape[0]
+    for k in range(n):
+        pivot = S[k, k]
+        smallest = 4.0 * n * 2.22e-16 * pivot
+        for j in range(k):
+            pivot -= S[k, j] * S[k, j]
+        if pivot <= smallest:
+            for i in range(k, n):
+                S[i, k] = 0.0
+            continue
+        root = np.sqrt(pivot)
+        S[k, k] = root
+        for i in range(k + 1, n):
+            total = S[i, k]
+            for j in range(k):
+                total -= S[i, j] * S[k, j]
+            S[i, k] = total / root
+    for k in range(n):
+        for i in range(k):
+            S[i, k] = 0.0
+
+
+def bartlett(rank, freedom, rng):
+    """The lower factor A (rank, rank) of a Wishart matrix with `freedom` degrees of freedom: A A^T."""
+    A = np.zeros((rank, rank))
+    for i in range(rank):
+        A[i, i] = np.sqrt(2.0 * rng.standard_gamma(0.5 * (freedom - i)))
+        for j in range(i):
+            A[i, j] = rng.standard_normal()
+    return A
+
+
+def triangularise(M, rows, columns):
+    """Replace M (rows, columns) by [L, 0] with the same M M^T, by Householder reflections of its rows."""
+    for i in range(rows):
+        square = 0.0
+        for c in range(i + 1, columns):
+            square += M[i, c] * M[i, c]
+        if square == 0.0:
+            continue
+        length = np.sqrt(square + M[i, i] * M[i, i])
+        head = M[i, i] + length if M[i, i] > 0 else M[i, i] - length
+        scale = 2.0 / (head * head + square)
+        for r in range(i + 1, rows):
+            dot = M[r, i] * head
+            for c in range(i + 1, columns):
+                dot += M[r, c] * M[i, c]
+            dot *= scale
+            M[r, i] -= dot * head
+            for c in range(i + 1, columns):
+                M[r, c] -= dot * M[i, c]
+        M[i, i] = -length if M[i, i] > 0 else length
+        for c in range(i + 1, columns):
+            M[i, c] = 0.0
+
+
+def move(X, G, O, M, a, b, trained, fixed):
+    """Trained rows become a_k X_k + b_k (G_k in the span, O_k orthogonal to it), in triangular form again."""
+    n, rank = trained + fixed, O.shape[1]
+    for i in range(trained):
+        for c in range(fixed):
+            X[i, c] = a[i] * X[i, c] + b[i] * G[i, c]
+        for c in range(fixed, n):
+            M[i, c - fixed] = a[i] * X[i, c] + b[i] * G[i, c]
+        for c in range(rank):
+            M[i, trained + c] = b[i] * O[i, c]
+    triangularise(M, trained, trained + rank)
+    for i in range(trained):
+        for c in range(trained):
+            X[i, fixed + c] = M[i, c]
+
+
+def inner_products(X, G, O, vv, vg, gg):
+    """Squared norms of the trained rows and of their gradients (in the span and outside), and their products."""
+    for i in range(G.shape[0]):
+        square, cross, size = 0.0, 0.0, 0.0
+        for c in range(G.shape[1]):
+            square += X[i, c] * X[i, c]
+            cross += X[i, c] * G[i, c]
+            size += G[i, c] * G[i, c]
+        for c in range(O.shape[1]):
+            size += O[i, c] * O[i, c]
+        vv[i], vg[i], gg[i] = square, cross, size
+
+
+def batch_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step_size, rng, numbers):
+    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state."""
+    n = X.shape[0]
+    fixed = n - trained
+    rank = min(batch, trained)
+    frame = np.ascontiguousarray(X[trained:, :fixed])
+    M = np.empty((trained, trained + rank))
+    unit = np.empty((n, n))
+    vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
+    for _ in range(steps):
+        for i in range(n):
+            scale = 1.0
+            if normalised and i < trained:
+                scale = 0.0
+                for c in range(n):
+                    scale += X[i, c] * X[i, c]
+                scale = 1.0 / np.sqrt(scale)
+            for c in range(n):
+                unit[i, c] = scale * X[i, c]
+        G = np.zeros((trained, n))
+        S = np.zeros((trained, trained))
+        outer = np.empty((trained, 0 if batch >= trained else batch))
+        done = 0
+        while done < batch:
+            size = min(256, batch - done)
+            y = rng.standard_normal((n, size))
+            labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *numbers)
+            if uniforms + normals > 0:
+                y[:fixed] += frame.T @ mean(labels, *numbers)
+            C = coefficients(unit @ y, labels, *numbers)
+            G += C @ y.T
+            if batch >= trained:
+                S += C @ C.T
+            else:
+                outer[:, done : done + size] = C
+            done += size
+        G /= batch
+        if batch >= trained:
+            semidefinite_factor(S)
+            O = S @ bartlett(trained, d - n, rng) / batch
+        else:
+            O = outer @ bartlett(batch, d - n, rng) / batch
+        inner_products(X, G, O, vv, vg, gg)
+        a, b = update(vv, vg, gg, step_size, *numbers)
+        move(X, G, O, M, a, b, trained, fixed)
+        if not np.isfinite(X).all():
+            return False
+    return True
+
+
+def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step_size, rng, numbers):
+    """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable.
+
+    Nothing is allocated here: what a step costs beyond its random numbers is the model's own arrays.
+    """
+    n = X.shape[0]
+    fixed = n - trained
+    frame = np.ascontiguousarray(X[trained:, :fixed])
+    M = np.empty((trained, trained + 1))
+    y, fields, labels = np.empty(n), np.empty(n), np.empty(0)
+    vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
+    for _ in range(steps):
+        for c in range(n):
+            y[c] = rng.standard_normal()
+        if uniforms + normals > 0:
+            labels = draw(rng.random(uniforms), rng.standard_normal(normals), *numbers)
+            y[:fixed] += frame.T @ mean(labels, *numbers)
+        for i in range(n):
+            dot, square = 0.0, 0.0
+            for c in range(n):
+                dot += X[i, c] * y[c]
+                square += X[i, c] * X[i, c]
+            fields[i] = dot
+            if i < trained:
+                vv[i], vg[i] = square, dot
+                if normalised:
+                    fields[i] = dot / np.sqrt(square)
+        C = coefficients(fields, labels, *numbers)
+        outside = 2.0 * rng.standard_gamma(0.5 * (d - n))
+        inside = 0.0
+        for c in range(n):
+            inside += y[c] * y[c]
+        for i in range(trained):
+            vg[i] *= C[i]
+            gg[i] = C[i] * C[i] * (inside + outside)
+        a, b = update(vv, vg, gg, step_size, *numbers)
+        length = np.sqrt(outside)
+        for i in range(trained):
+            along = b[i] * C[i]
+            for c in range(fixed):
+                X[i, c] = a[i] * X[i, c] + along * y[c]
+            for c in range(fixed, n):
+                M[i, c - fixed] = a[i] * X[i, c] + along * y[c]
+            M[i, trained] = along * length
+        triangularise(M, trained, trained + 1)
+        for i in range(trained):
+            for c in range(trained):
+                X[i, fixed + c] = M[i, c]
+    return np.isfinite(X).all()

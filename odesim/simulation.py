@@ -1,0 +1,327 @@
+"""From a request for finite-sample SGD to a trajectory: replicas, save schedule, checkpoint, outcome."""
+
+import dataclasses
+import functools
+import math
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import Initial, Model, load
+from odesim import streams
+from odesim.case import Case, digest_of, plain
+from odesim.errors import UsageError
+from odesim.parse import choice
+from odesim.trajectory import Origin, Outcome, Trajectory, Variable
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.store import Checkpoint
+
+METHODS = ("explicit", "compressed")
+DEVICES = ("auto", "cpu", "gpu")
+PRECISIONS = ("float64", "float32")
+FLOW_ONLY = ("rtol", "atol", "solver")
+CHECKPOINT_SECONDS = 10.0
+PIECE_SECONDS = 1.0
+"""Steps are taken in pieces of about this long, so that progress moves and Ctrl-C is heard."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Simulation:
+    """A case run as SGD: the method, the step size, the batch, the replicas, and where and how it runs."""
+
+    case: Case
+    method: str
+    step_size: float
+    batch: int
+    replicas: int
+    device: str
+    precision: str
+    fresh_initial: bool
+
+    @classmethod
+    def build(
+        cls,
+        case: Case,
+        *,
+        method: str,
+        step_size: float,
+        batch: int,
+        seeds: int = 1,
+        device: str = "auto",
+        precision: str = "float64",
+        fresh_initial: bool = False,
+    ) -> "Simulation":
+        """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning."""
+        for name in FLOW_ONLY:
+            if name in case.options:
+                raise UsageError(f"--{name} has no meaning for SGD, whose step is --step-size; leave it out")
+        choice(method, METHODS, "--method")
+        choice(device, DEVICES, "--device")
+        choice(precision, PRECISIONS, "--precision")
+        if not (math.isfinite(step_size) and step_size > 0):
+            raise UsageError(f"--step-size must be above 0, but {step_size:g} was given")
+        if batch < 1:
+            raise UsageError(f"--batch must be at least 1, but {batch} was given")
+        if seeds < 1:
+            raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
+        if method == "explicit" and "backend" in case.options and case.backend == "numba":
+            raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
+        if method == "compressed" and precision == "float32":
+            raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
+        if fresh_initial and case.initial is not None:
+            raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
+        if round(case.until / step_size) < 1:
+            raise UsageError(f"--until {case.until:g} is less than one step of size {step_size:g}")
+        backend = "jax" if method == "explicit" or device == "gpu" else case.backend
+        return cls(
+            dataclasses.replace(case, backend=backend),
+            method,
+            step_size,
+            batch,
+            seeds,
+            device,
+            precision,
+            fresh_initial,
+        )
+
+    @property
+    def system(self) -> Any:
+        """The system that is simulated."""
+        return self.case.system
+
+    @property
+    def seed(self) -> int:
+        """The seed of every stream."""
+        return self.case.seed
+
+    @property
+    def steps(self) -> int:
+        """The number of SGD steps: until / step size, rounded."""
+        return round(self.case.until / self.step_size)
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer, as a dictionary that JSON can hold."""
+        request = {k: v for k, v in self.case.request().items() if k not in (*FLOW_ONLY, "tier")}
+        options = {name: getattr(self, name) for name in ("method", "step_size", "batch", "precision")}
+        return {**request, **options, "seeds": self.replicas, "fresh_initial": self.fresh_initial}
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+
+def initial_conditions(simulation: Simulation) -> list[Initial]:
+    """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
+    case = simulation.case
+    stage = case.system.stage(case.stage)
+    draws = range(simulation.replicas) if simulation.fresh_initial else [0] * simulation.replicas
+    made: dict[int, Initial] = {}
+    for k in draws:
+        if k not in made:
+            rng = streams.generator(case.seed, "initial", *([k] if k else []))
+            made[k] = load(stage.enter)(case.parameters, case.initial, rng)
+    return [made[k] for k in draws]
+
+
+def simulate(
+    simulation: Simulation,
+    progress: Callable[[float, float], None] | None = None,
+    checkpoint: "Checkpoint | None" = None,
+    threads: int | None = None,
+) -> Trajectory:
+    """Run SGD and return its trajectory, dimensions (seed, time, ...); divergence is its outcome."""
+    stage = simulation.system.stage(simulation.case.stage)
+    if not stage.model:
+        raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
+    model: Model = load(stage.model)
+    initials = initial_conditions(simulation)
+    began = time.perf_counter()
+    engine, device = make_engine(simulation, model, initials, threads)
+    schedule = np.unique(np.round(np.linspace(0, simulation.steps, simulation.case.save_points)).astype(int))
+    ready = time.perf_counter()
+    saved, outcome = _run(simulation, engine, schedule, progress, checkpoint)
+    seconds = time.perf_counter() - ready
+    taken = int(schedule[len(saved) - 1])
+    statistics = {
+        "steps": taken,
+        "seconds": seconds,
+        "preparation_seconds": ready - began,
+        "steps_per_second": taken * simulation.replicas / seconds if seconds > 0 else None,
+    }
+    grams = np.swapaxes(np.array(saved), 0, 1)
+    return _assemble(simulation, model, initials[0], grams, schedule[: len(saved)], outcome, statistics, device)
+
+
+def make_engine(
+    simulation: Simulation, model: Model, initials: list[Initial], threads: int | None
+) -> tuple["Engine", str]:
+    """The engine of a simulation with its replicas in place, and the device it runs on."""
+    from odesim import device
+    from odesim.sgd.engines import NumbaChains, TracedReplicas
+
+    case, parameters = simulation.case, initials[0].parameters
+    grams = np.array([model.place(initial) for initial in initials])
+    step, batch, seed = simulation.step_size, simulation.batch, case.seed
+    if simulation.method == "compressed" and case.backend == "numba":
+        return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads), "cpu"
+    device.configure(simulation.device, threads)
+    import jax
+
+    rows = None
+    if simulation.method == "explicit":
+        require_memory(simulation, grams.shape[1], parameters.d)
+        rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0])
+    engine = TracedReplicas(
+        model, parameters, grams, parameters.d, batch, step, seed, rows=rows, dtype=simulation.precision
+    )
+    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+
+
+def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int) -> np.ndarray:
+    """Weight vectors (R, n, d): those of the file, or any with the given Gram matrices (inputs are isotropic)."""
+    from odesim.sgd.compressed import factor
+
+    if arrays is not None:
+        return np.broadcast_to(model.weights(arrays), (len(grams), grams.shape[1], d)).copy()
+    rows = np.zeros((len(grams), grams.shape[1], d))
+    for k, gram in enumerate(grams):
+        rows[k, :, : grams.shape[1]] = factor(gram, trained)
+    return rows
+
+
+def require_memory(simulation: Simulation, n: int, d: int) -> None:
+    """Refuse weights that cannot be held: state, gradient and their copies, for all replicas, beside one block."""
+    from odesim.sgd.traced import BLOCK_BYTES
+
+    itemsize = 4 if simulation.precision == "float32" else 8
+    needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(BLOCK_BYTES, simulation.replicas * d * itemsize)
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    if needed > available:
+        raise UsageError(
+            f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about {needed / 1e9:.1f} GB, "
+            f"but {available / 1e9:.1f} GB are free: lower --seeds or d, or use --method compressed"
+        )
+
+
+def _run(
+    simulation: Simulation,
+    engine: "Engine",
+    schedule: np.ndarray,
+    progress: Callable[[float, float], None] | None,
+    checkpoint: "Checkpoint | None",
+) -> tuple[list[np.ndarray], Outcome]:
+    saved, at, piece = [engine.grams()], 0, 1
+    stored = checkpoint.read() if checkpoint is not None else None
+    if stored is not None:
+        arrays = dict(stored[0])
+        saved, at = list(arrays.pop("saved")), int(arrays["steps"])
+        engine.restore(arrays)
+    written = time.monotonic()
+
+    def keep() -> None:
+        if checkpoint is not None:
+            checkpoint.write({**engine.state(), "saved": np.array(saved)}, {})
+
+    try:
+        while at < schedule[-1]:
+            target = int(schedule[len(saved)])
+            count = min(piece, target - at)
+            began = time.monotonic()
+            good = engine.advance(count)
+            at += count
+            piece = _next_piece(piece, count, time.monotonic() - began)
+            last = float(schedule[len(saved) - 1]) * simulation.step_size
+            if not good:
+                return saved, Outcome(
+                    "failed", last, f"the weights are no longer finite by step {at}: try a smaller step size"
+                )
+            if at == target:
+                saved.append(engine.grams())
+            if progress is not None:
+                progress(at * simulation.step_size, simulation.case.until)
+            if time.monotonic() - written > CHECKPOINT_SECONDS:
+                keep()
+                written = time.monotonic()
+    except KeyboardInterrupt:
+        keep()
+        raise
+    end = float(schedule[-1]) * simulation.step_size
+    return saved, Outcome("completed", end, f"took {schedule[-1]} steps")
+
+
+def _next_piece(piece: int, count: int, seconds: float) -> int:
+    """Aim at pieces of `PIECE_SECONDS`, growing at most fourfold at a time (the first piece includes compilation)."""
+    if seconds <= 0 or count < piece:
+        return piece
+    return max(1, min(4 * piece, int(count * PIECE_SECONDS / seconds) or 1))
+
+
+def _assemble(
+    simulation: Simulation, model: Model, initial: Initial, grams: np.ndarray, schedule: np.ndarray,
+    outcome: Outcome, statistics: dict[str, Any], device: str,
+) -> Trajectory:  # fmt: skip
+    case = simulation.case
+    observed = model.observe(initial.parameters, grams)
+    state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
+    losses = population_losses(simulation, initial, {n: v.values for n, v in state.items()})
+    if losses is not None:
+        state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
+    final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
+    options = {"until": case.until, "step_size": simulation.step_size, "batch": simulation.batch,
+               "replicas": simulation.replicas, "fresh_initial": simulation.fresh_initial, "backend": case.backend}  # fmt: skip
+    origin = Origin(
+        system=case.system.name,
+        stage=case.stage,
+        tier="sgd",
+        method=simulation.method,
+        parameters={f.name: plain(getattr(initial.parameters, f.name)) for f in dataclasses.fields(initial.parameters)},
+        options=options,
+        precision=simulation.precision,
+        device=device,
+        seed=case.seed,
+    )
+    summary = {
+        "replicas": simulation.replicas,
+        "steps": statistics["steps"],
+        "steps_per_second": statistics["steps_per_second"],
+        **{f"median_final_{name}": float(value) for name, value in final.items()},
+    }
+    return Trajectory(
+        time=schedule * simulation.step_size,
+        step=schedule,
+        state=state,
+        extras={},
+        clock=case.system.stage(case.stage).clock,
+        origin=origin,
+        outcome=outcome,
+        statistics=statistics,
+        summary=summary,
+        invariants={},
+    )
+
+
+def population_losses(simulation: Simulation, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
+    """The population loss along a simulation (seed, time), by the flow's first tier, where it has a loss."""
+    from odesim.integration import compile_functions
+
+    case = simulation.case
+    stage = case.system.stage(case.stage)
+    equations = load(stage.equations)(initial.parameters, stage.tiers[0])
+    if not all(component.name in state for component in equations.state):
+        return None
+    functions = compile_functions(equations, "numba")
+    if "loss" not in functions:
+        return None
+    arguments = equations.arguments(initial)
+    shape = next(iter(state.values())).shape[:2]
+    losses = np.empty(shape)
+    for index in np.ndindex(shape):
+        here = {component.name: state[component.name][index] for component in equations.state}
+        losses[index] = functions["loss"](equations.start(dataclasses.replace(initial, state=here)), *arguments)
+    return losses

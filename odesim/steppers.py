@@ -1,0 +1,187 @@
+"""Two independent integrators behind one face: SciPy with a compiled right-hand side, and diffrax.
+
+A stepper yields `Segment`s, accepted steps with an interpolant.  It never clips or repairs a state; when it
+cannot go on it raises `StepFailure`, and the last segment it yielded holds the last good state.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from odesim.errors import UsageError
+from odesim.parse import nearest
+
+SCIPY_SOLVERS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
+DIFFRAX_SOLVERS = ("Dopri8", "Dopri5", "Tsit5", "Kvaerno5", "Kvaerno3")
+CHUNK = 64
+"""Steps that diffrax takes in one call; bounds the memory of its dense output and how long Ctrl-C waits."""
+
+
+class StepFailure(Exception):
+    """The integrator cannot take another step; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """One accepted step from (t0, y0) to (t1, y1).
+
+    `dense(t)` interpolates with the order of the method; `interior` holds (times, states) inside the step, of any
+    accuracy, in which double crossings are looked for.
+    """
+
+    t0: float
+    y0: np.ndarray
+    t1: float
+    y1: np.ndarray
+    dense: Callable[[float], np.ndarray]
+    interior: tuple[np.ndarray, np.ndarray]
+
+
+@dataclasses.dataclass
+class Statistics:
+    """What an integrator counted."""
+
+    solver: str
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+
+
+def choose_solver(backend: str, solver: str | None) -> str:
+    """The solver's name, by default DOP853 (numba) or Dopri8 (jax); refuses one that the back end lacks."""
+    known = SCIPY_SOLVERS if backend == "numba" else DIFFRAX_SOLVERS
+    if solver is None:
+        return known[0]
+    if solver not in known:
+        raise UsageError(f"backend {backend} has no solver {solver!r}; {nearest(solver, known)}")
+    return solver
+
+
+def scipy_steps(
+    flow: Callable[[float, np.ndarray], np.ndarray],
+    t: float,
+    y: np.ndarray,
+    until: float,
+    rtol: float,
+    atol: float,
+    statistics: Statistics,
+) -> Iterator[Segment]:
+    """Accepted steps of a SciPy solver on dy/dt = flow(t, y)."""
+    import scipy.integrate
+
+    solver = getattr(scipy.integrate, statistics.solver)(flow, t, y, until, rtol=rtol, atol=atol)
+    derivative = flow(t, y)
+    while solver.status == "running":
+        t0, y0, f0 = solver.t, solver.y.copy(), derivative
+        message = solver.step()
+        statistics.evaluations = solver.nfev
+        if solver.status == "failed":
+            raise StepFailure(f"{statistics.solver} stopped: {message}")
+        if not np.isfinite(solver.y).all():
+            raise StepFailure("the state is no longer finite")
+        statistics.steps += 1
+        derivative = solver.f if hasattr(solver, "f") else flow(solver.t, solver.y)
+        interior = cubic_interior(t0, y0, f0, solver.t, solver.y, derivative)
+        yield Segment(t0, y0, solver.t, solver.y.copy(), _once(solver.dense_output), interior)
+
+
+def _once(build: Callable[[], Callable[[float], np.ndarray]]) -> Callable[[float], np.ndarray]:
+    """Build an interpolant when it is first asked for: DOP853's costs three more evaluations."""
+    made: list[Callable[[float], np.ndarray]] = []
+
+    def evaluate(t: float) -> np.ndarray:
+        if not made:
+            made.append(build())
+        return made[0](t)
+
+    return evaluate
+
+
+def cubic_interior(
+    t0: float, y0: np.ndarray, f0: np.ndarray, t1: float, y1: np.ndarray, f1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Three interior points of the cubic through both ends and slopes: cheap, and enough to notice a bump."""
+    x = np.array([0.25, 0.5, 0.75])[:, None]
+    h = t1 - t0
+    y = (1 + 2 * x) * (1 - x) ** 2 * y0 + x**2 * (3 - 2 * x) * y1 + h * (x * (1 - x) ** 2 * f0 - x**2 * (1 - x) * f1)
+    return t0 + h * x[:, 0], y
+
+
+def diffrax_steps(
+    flow: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    t: float,
+    y: np.ndarray,
+    until: float,
+    rtol: float,
+    atol: float,
+    statistics: Statistics,
+) -> Iterator[Segment]:
+    """Accepted steps of a diffrax solver on dy/dt = flow(t, y, *arguments), `CHUNK` steps a call."""
+    arrays = [a for a in arguments if not isinstance(a, int)]
+    chunk, single, slope = diffrax_functions(flow, arguments, statistics.solver, rtol, atol)
+    derivative = np.asarray(slope(t, y, arrays))
+    largest = float(np.abs(derivative).max(initial=0.0))
+    step = min(until - t, 1e-3 / largest if largest > 0 else until - t)
+    while t < until:
+        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), arrays)
+        accepted = int(np.isfinite(np.asarray(times)).sum())
+        statistics.steps += accepted
+        statistics.rejected += int(rejected)
+        if accepted == 0:
+            raise StepFailure(f"{statistics.solver} rejected {CHUNK} steps in a row from time {t:g}")
+        times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))
+        if not np.isfinite(states).all():
+            raise StepFailure("the state is no longer finite")
+        for k in range(accepted):
+            interior = cubic_interior(t, y, derivative, times[k], states[k], derivatives[k])
+            again = functools.partial(_step_again, single, t, y, arrays)
+            yield Segment(t, y, float(times[k]), states[k], again, interior)
+            step, t, y, derivative = times[k] - t, float(times[k]), states[k], derivatives[k]
+
+
+def _step_again(single: Callable[..., Any], t0: float, y0: np.ndarray, arrays: list[Any], t: float) -> np.ndarray:
+    """The state at t by one step of the solver from t0, which is as accurate as the accepted step itself."""
+    return np.asarray(single(t0, y0, t, arrays))
+
+
+def diffrax_functions(
+    flow: Callable[..., Any], arguments: tuple[Any, ...], solver: str, rtol: float, atol: float
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Jitted `chunk` (up to `CHUNK` accepted steps), `single` (one step to a time) and `slope` (dy/dt).
+
+    Sizes are compiled in, arrays are arguments.  Dense output is not used: diffrax interpolates its order-8
+    method at a much lower order, so a state between two steps is computed by a shorter step instead.
+    """
+    import diffrax
+    import jax
+
+    def merge(arrays: list[Any]) -> list[Any]:
+        remaining = iter(arrays)
+        return [a if isinstance(a, int) else next(remaining) for a in arguments]
+
+    def slope(t: Any, y: Any, arrays: list[Any]) -> Any:
+        return flow(t, y, *merge(arrays))
+
+    term, method = diffrax.ODETerm(slope), getattr(diffrax, solver)()
+    controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=lambda error: jax.numpy.sqrt((error**2).mean()))
+    save = diffrax.SaveAt(steps=True, fn=lambda t, y, arrays: (y, slope(t, y, arrays)))
+
+    @jax.jit
+    def chunk(t: Any, y: Any, until: Any, step: Any, arrays: list[Any]) -> Any:
+        solution = diffrax.diffeqsolve(
+            term, method, t, until, step, y, arrays, saveat=save, stepsize_controller=controller,
+            max_steps=CHUNK, throw=False, adjoint=diffrax.ForwardMode(),
+        )  # fmt: skip
+        states, derivatives = solution.ys  # type: ignore[misc]
+        return solution.ts, states, derivatives, solution.stats["num_rejected_steps"]
+
+    @jax.jit
+    def single(t: Any, y: Any, until: Any, arrays: list[Any]) -> Any:
+        state = method.init(term, t, until, y, arrays)
+        return method.step(term, t, until, y, arrays, state, made_jump=False)[0]
+
+    return chunk, single, jax.jit(slope)

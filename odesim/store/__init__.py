@@ -1,0 +1,8 @@
+"""Run folders: written atomically, manifest last; a folder without a manifest is unfinished."""
+
+from odesim.store.checkpoint import Checkpoint
+from odesim.store.read import Run, load
+from odesim.store.target import Target, default_folder, prepare
+from odesim.store.write import redraw, save
+
+__all__ = ["Checkpoint", "Run", "Target", "default_folder", "load", "prepare", "redraw", "save"]

@@ -1,0 +1,73 @@
+"""A checkpoint of an unfinished run: arrays and what belongs to them, replaced at once or not at all."""
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.errors import UsageError
+from odesim.store.files import CHECKPOINT, jsonable, storing
+
+META = "__meta__"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint of the request `digest` in a run folder.
+
+    It stays behind when a run is interrupted, and goes when the run is finished.
+    """
+
+    folder: Path
+    digest: str
+
+    @property
+    def path(self) -> Path:
+        """The file of the checkpoint."""
+        return self.folder / CHECKPOINT
+
+    def write(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Replace the checkpoint by `arrays` and `meta` (plain data); the old one stays until then."""
+        text = json.dumps({"digest": self.digest, "meta": jsonable(meta)})
+        with storing(self.folder):
+            self.folder.mkdir(exist_ok=True)
+            temporary = self.path.with_name(CHECKPOINT + ".partial")
+            try:
+                with temporary.open("wb") as file:
+                    content: dict[str, Any] = {META: np.array(text), **arrays}
+                    np.savez(file, **content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, self.path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+
+    def read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """The arrays and meta data of the last `write`, or `None` if there is no checkpoint.
+
+        Raises `UsageError` for the checkpoint of another request, and for one that cannot be read.
+        """
+        if not self.path.is_file():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files if name != META}
+                stored = json.loads(str(file[META]))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise UsageError(f"{self.path} is no checkpoint that can be read; run without --resume.") from None
+        if stored["digest"] != self.digest:
+            raise UsageError(
+                f"{self.path} belongs to another request ({stored['digest']}, not {self.digest}); "
+                "run without --resume, or choose another --out."
+            )
+        return arrays, stored["meta"]
+
+    def remove(self) -> None:
+        """Delete the checkpoint, if there is one."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,100 @@
+"""The small file operations that everything stored rests on: JSON, hashes, and replacing without a gap."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import numbers
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from odesim.errors import StorageError
+
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+TRAJECTORY = "trajectory.nc"
+CHECKPOINT = "checkpoint.npz"
+
+
+def is_ours(name: str) -> bool:
+    """Whether odesim writes files of this name into a run folder."""
+    written = name in (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, "stages") or name.endswith((".png", ".partial"))
+    return written or (name.startswith(".") and ".partial-" in name)
+
+
+def jsonable(value: Any) -> Any:
+    """`value` made of what JSON knows: arrays become lists, and what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else None
+    return str(value)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file at once: under a temporary name, synchronised, then renamed."""
+    temporary = path.with_name(path.name + ".partial")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(jsonable(content), file, indent=2, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def synchronise(path: Path) -> None:
+    """Have the operating system put a file or folder on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot synchronise a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def storing(folder: Path) -> Iterator[None]:
+    """Turn what the operating system says while `folder` is written into one sentence (`StorageError`)."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except (OSError, RuntimeError) as error:  # HDF5 reports a full disk as either
+        full = "No space left" in str(error) or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        if isinstance(error, RuntimeError) and not full:
+            raise
+        if full:
+            raise StorageError(
+                f"the disk is full: {folder} could not be written, and nothing half-written was left behind; "
+                "free some space or choose another --out."
+            ) from error
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(
+            f"{folder} could not be written ({reason}), and nothing half-written was left behind; try another --out."
+        ) from error

@@ -1,0 +1,96 @@
+"""The manifest of a run: everything needed to know where its numbers come from, and to ask for them again."""
+
+import datetime
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import odesim
+from odesim import device
+from odesim.case import Case
+from odesim.store.files import MANIFEST, sha256
+from odesim.trajectory import Trajectory
+
+SCHEMA = 1
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "sympy",
+    "numba",
+    "jax",
+    "jaxlib",
+    "diffrax",
+    "equinox",
+    "optimistix",
+    "scikit-sundae",
+    "xarray",
+    "h5netcdf",
+    "matplotlib",
+)
+
+
+def manifest(trajectory: Trajectory, case: Case, folder: Path, wall_times: Mapping[str, float]) -> dict[str, Any]:
+    """The manifest of a run whose files lie in `folder`."""
+    origin, outcome = trajectory.origin, trajectory.outcome
+    described = device.describe()
+    return {
+        "schema": SCHEMA,
+        "digest": case.digest,
+        "request": case.request(),
+        "seed": case.seed,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "outcome": {"kind": outcome.kind, "time": outcome.time, "reason": outcome.reason},
+        "origin": {
+            "system": origin.system,
+            "stage": origin.stage,
+            "tier": origin.tier,
+            "method": origin.method,
+            "parameters": origin.parameters,
+            "options": origin.options,
+            "seed": origin.seed,
+        },
+        "clock": trajectory.clock,
+        "statistics": trajectory.statistics,
+        "invariants": trajectory.invariants,
+        "precision": origin.precision,
+        "device": {"used": origin.device, **described},
+        "threads": described["threads"],
+        "wall_times": {name: round(seconds, 4) for name, seconds in wall_times.items()},
+        "versions": versions(),
+        "git": git_state(),
+        "files": file_hashes(folder),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of Python, odesim and the packages that compute, read without importing them."""
+    found = {"python": platform.python_version(), "odesim": odesim.__version__}
+    return found | {name: device.version(name) for name in PACKAGES}
+
+
+def file_hashes(folder: Path) -> dict[str, dict[str, Any]]:
+    """The SHA-256 and size of every file of a run but the manifest itself."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / MANIFEST)
+    return {
+        path.relative_to(folder).as_posix(): {"sha256": sha256(path), "bytes": path.stat().st_size} for path in files
+    }
+
+
+def git_state() -> dict[str, Any] | None:
+    """The commit of the source checkout and whether it was changed since; `None` outside a checkout."""
+    root = Path(odesim.__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = _git(root, "rev-parse", "HEAD").strip()
+        return {"commit": commit, "dirty": bool(_git(root, "status", "--porcelain").strip())}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(root: Path, *words: str) -> str:
+    """What a git command prints."""
+    command = ["git", "-C", str(root), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout

@@ -1,0 +1,93 @@
+"""Where a run goes, decided and refused before anything is computed."""
+
+import dataclasses
+import os
+import tempfile
+from pathlib import Path
+
+from odesim.case import Case
+from odesim.errors import UsageError
+from odesim.store.files import CHECKPOINT, MANIFEST, is_ours, read_json
+from odesim.store.read import Run, load
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The folder of a run; `stored` is the finished run of the same request that `--resume` found there."""
+
+    folder: Path
+    stored: Run | None = None
+
+
+def default_folder(case: Case) -> Path:
+    """`runs/<system>-<digest>`, relative to the working directory."""
+    return Path("runs") / f"{case.system.name}-{case.digest}"
+
+
+def prepare(
+    case: Case, out: str | os.PathLike[str] | None = None, *, overwrite: bool = False, resume: bool = False
+) -> Target:
+    """Decide on the folder of a run, and make sure that it can be written.
+
+    The default folder is recomputed and replaced; an explicit `out` may be new, empty or unfinished, and a
+    finished one needs `overwrite`, or `resume` for the same request.  Raises `UsageError` otherwise, before
+    anything is computed.
+    """
+    if overwrite and resume:
+        raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
+    folder = Path(out) if out is not None else default_folder(case)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file, but a run needs a folder; choose another --out.")
+    if (folder / MANIFEST).is_file():
+        stored = _finished(case, folder, explicit=out is not None, overwrite=overwrite, resume=resume)
+        if stored is not None:
+            return Target(folder, stored)
+    elif folder.is_dir():
+        _refuse_foreign(folder)
+    _require_writable(folder, explicit=out is not None)
+    if not resume:
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+    return Target(folder)
+
+
+def _finished(case: Case, folder: Path, *, explicit: bool, overwrite: bool, resume: bool) -> Run | None:
+    """The stored run to be returned instead of computing, or `None` if `folder` is to be replaced."""
+    try:
+        digest = read_json(folder / MANIFEST).get("digest")
+    except (OSError, ValueError, AttributeError):
+        digest = None
+    if resume:
+        if digest == case.digest:
+            return load(folder)
+        raise UsageError(
+            f"{folder} holds the finished run of another request ({digest}, not {case.digest}), which "
+            "--resume cannot continue; choose another --out, or --overwrite it."
+        )
+    if explicit and not overwrite:
+        raise UsageError(
+            f"{folder} holds a finished run; --overwrite replaces it, --resume returns it if the request is "
+            "the same, or choose another --out."
+        )
+    return None
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Raise `UsageError` for a folder with files that are not ours: replacing it would lose them."""
+    foreign = sorted(entry.name for entry in folder.iterdir() if not is_ours(entry.name))
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
+        raise UsageError(f"{folder} is not a run folder: it holds {shown}; choose an empty or a new folder as --out.")
+
+
+def _require_writable(folder: Path, *, explicit: bool) -> None:
+    """Raise `UsageError` unless files can be made where the run will be written."""
+    where = folder if folder.is_dir() else folder.parent
+    try:
+        if explicit and not where.is_dir():
+            raise UsageError(f"{where} is no existing folder, so {folder} cannot be made in it; create it first.")
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=where) as probe:
+            probe.write(b"odesim")
+            probe.flush()
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written ({error.strerror}); choose another --out.") from None

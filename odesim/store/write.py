@@ -1,0 +1,159 @@
+"""Writing a run folder so that it is there completely or not at all."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from odesim.case import Case
+from odesim.store.files import (
+    CHECKPOINT,
+    MANIFEST,
+    SUMMARY,
+    TRAJECTORY,
+    is_ours,
+    storing,
+    synchronise,
+    write_json,
+)
+from odesim.store.manifest import file_hashes, manifest
+from odesim.store.read import Run
+from odesim.trajectory import Trajectory
+
+
+def save(
+    trajectory: Trajectory, case: Case, folder: Path, wall_times: Mapping[str, float], figures: bool = True
+) -> Path:
+    """Write a run into `folder`, replacing what odesim wrote there before, and return the folder.
+
+    Everything is written beside it first, the manifest last, and moved into place at the end; the checkpoint
+    goes.  Raises `StorageError` if the disk is full or lost; then the folder is as it was.
+    """
+    folder = Path(os.path.abspath(folder))
+    with storing(folder):
+        staging = _staging(folder)
+        try:
+            _write(trajectory, case, staging, dict(wall_times), figures)
+            _install(staging, folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    return folder
+
+
+def redraw(run: Run) -> list[Path]:
+    """Draw the pictures of a stored run again and record their hashes; returns their paths."""
+    from odesim import plot
+
+    with (
+        storing(run.folder),
+        tempfile.TemporaryDirectory(dir=run.folder.parent, prefix=".redraw-") as temporary,
+    ):
+        names = [Path(path).name for path in plot.draw(run.trajectory, Path(temporary))]
+        pictures = [name for name in run.manifest["files"] if name.endswith(".png") and "/" not in name]
+        for name in names:
+            os.replace(Path(temporary) / name, run.folder / name)
+        for name in set(pictures) - set(names):
+            (run.folder / name).unlink(missing_ok=True)
+        recorded = {name: entry for name, entry in run.manifest["files"].items() if name not in pictures}
+        drawn = {name: entry for name, entry in file_hashes(run.folder).items() if name in names}
+        write_json(run.folder / MANIFEST, {**run.manifest, "files": dict(sorted((recorded | drawn).items()))})
+    return [run.folder / name for name in names]
+
+
+def _staging(folder: Path) -> Path:
+    """A fresh folder beside `folder`, or inside it where nothing can be made or moved beside it."""
+    prefix = f".{folder.name}.partial-"
+    if folder.is_dir() and os.path.ismount(folder):
+        return Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
+    except PermissionError:
+        if not folder.is_dir():
+            raise
+        staging = Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
+    staging.chmod(0o777 & ~_umask())
+    return staging
+
+
+def _umask() -> int:
+    """The permissions that new files are denied (mkdtemp denies more than a run folder needs)."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write(trajectory: Trajectory, case: Case, staging: Path, wall_times: dict[str, float], figures: bool) -> None:
+    """Write trajectory, summary, pictures and at the end the manifest."""
+    import time
+
+    started = time.perf_counter()
+    dataset = trajectory.dataset()
+    dataset.attrs |= {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision}
+    # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
+    (staging / TRAJECTORY).write_bytes(dataset.to_netcdf(engine="h5netcdf"))
+    write_json(staging / SUMMARY, trajectory.summary)
+    if figures:
+        drawn = time.perf_counter()
+        _draw(trajectory, staging)
+        wall_times["draw"] = time.perf_counter() - drawn
+    wall_times["store"] = time.perf_counter() - started - wall_times.get("draw", 0.0)
+    for path in staging.iterdir():
+        synchronise(path)
+    write_json(staging / MANIFEST, manifest(trajectory, case, staging, wall_times))
+    synchronise(staging)
+
+
+def _draw(trajectory: Trajectory, folder: Path) -> None:
+    """Draw the pictures; a picture that fails must not cost the numbers, so it is only reported."""
+    from odesim import plot
+
+    try:
+        plot.draw(trajectory, folder)
+    except OSError:
+        raise
+    except Exception as error:
+        print(f"odesim: the pictures could not be drawn ({error}); the numbers are stored.", file=sys.stderr)
+        for path in folder.glob("*.png"):
+            path.unlink()
+
+
+def _install(staging: Path, folder: Path) -> None:
+    """Put the finished `staging` in the place of `folder`."""
+    if staging.parent == folder:
+        _fill(staging, folder)
+    elif not folder.exists():
+        os.replace(staging, folder)
+    else:
+        aside = staging.with_name(staging.name.replace(".partial-", ".old-"))
+        os.replace(folder, aside)
+        try:
+            os.replace(staging, folder)
+        except BaseException:
+            os.replace(aside, folder)
+            raise
+        _keep_foreign(aside, folder)
+        shutil.rmtree(aside, ignore_errors=True)
+    synchronise(folder.parent)
+
+
+def _keep_foreign(old: Path, new: Path) -> None:
+    """Move what a user put beside our files from the replaced folder into the new one."""
+    for entry in old.iterdir():
+        if not is_ours(entry.name) and not (new / entry.name).exists():
+            os.replace(entry, new / entry.name)
+
+
+def _fill(staging: Path, folder: Path) -> None:
+    """Move the files one by one where the folder cannot be moved: the manifest goes first, comes last."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        if entry.is_file() and is_ours(entry.name):
+            entry.unlink()
+    for entry in staging.iterdir():
+        if entry.name != MANIFEST:
+            os.replace(entry, folder / entry.name)
+    os.replace(staging / MANIFEST, folder / MANIFEST)
+    (folder / CHECKPOINT).unlink(missing_ok=True)

@@ -1,0 +1,106 @@
+"""One type for what a flow or a simulation leaves behind, and its form as a labelled data set."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `completed`, `stopped` by an event, `failed` numerically, or `interrupted` by the user.
+
+    `time` is the last time at which the state is good; `reason` one sentence for the reader.
+    """
+
+    kind: OutcomeKind
+    time: float
+    reason: str
+
+    @property
+    def exit_code(self) -> int:
+        """0 when the answer can be used as it stands, 3 for a numerical failure, 130 when interrupted."""
+        return {"completed": 0, "stopped": 0, "failed": 3, "interrupted": 130}[self.kind]
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where a trajectory comes from: everything needed to ask for it again."""
+
+    system: str
+    stage: str
+    tier: str
+    method: str
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    precision: str
+    device: str
+    seed: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """A labelled array: its dimensions (by name), its values, and what it means."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    meaning: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """A run: `state[name]` has dims ("time", ...) for a flow and ("seed", "time", ...) for a simulation.
+
+    `state` holds the components of the tier's state and the observables saved with them; `extras` what has no
+    time axis (hitting times, conserved norms, the greedy matching); `final` the last good flat state with its
+    constants, from which a later stage starts; `statistics` what the integrator or simulator counted.
+    """
+
+    time: np.ndarray
+    state: Mapping[str, Variable]
+    extras: Mapping[str, Variable]
+    clock: str
+    origin: Origin
+    outcome: Outcome
+    statistics: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    invariants: Mapping[str, float]
+    step: np.ndarray | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The values of a component, an observable or an extra by name."""
+        return (self.state[name] if name in self.state else self.extras[name]).values
+
+    def dataset(self) -> "xarray.Dataset":
+        """The trajectory as an `xarray.Dataset` with coordinate `time` (and `step` for a simulation)."""
+        import xarray
+
+        variables = {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in self.state.items()}
+        variables |= {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in self.extras.items()}
+        coordinates: dict[str, Any] = {"time": ("time", self.time, {"meaning": self.clock})}
+        if self.step is not None:
+            coordinates["step"] = ("time", self.step, {"meaning": "number of SGD steps taken"})
+        attributes = {
+            "system": self.origin.system,
+            "stage": self.origin.stage,
+            "tier": self.origin.tier,
+            "method": self.origin.method,
+            **{name: str(self.origin.options[name]) for name in ("first", "second") if name in self.origin.options},
+            "outcome": self.outcome.kind,
+            "outcome_time": self.outcome.time,
+            "outcome_reason": self.outcome.reason,
+        }
+        return xarray.Dataset(variables, coordinates, attributes)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{n}{v.values.shape}" for n, v in self.state.items())
+        return (
+            f"Trajectory({self.origin.system} {self.origin.stage}/{self.origin.tier} by {self.origin.method}: "
+            f"{self.outcome.kind} at time {self.outcome.time:.6g}, {self.time.size} saved; {shapes})"
+        )

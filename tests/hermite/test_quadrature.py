@@ -1,0 +1,61 @@
+"""The independent means themselves, against integrals known in closed form."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from hermite import quadrature
+from hermite.errors import DegreeError, DomainError, ShapeError
+
+
+def test_products_of_cosines_integrate_to_their_characteristic_function():
+    c = np.array([[1.0, 0.3, 0.2], [0.3, 0.8, -0.1], [0.2, -0.1, 1.2]])
+    t = np.array([0.5, -0.4, 0.7])
+    value = quadrature.expectation(lambda x: np.cos(t @ x), c, nodes=24)
+    assert value == pytest.approx(math.exp(-0.5 * t @ c @ t), abs=1e-13)
+
+
+def test_singular_covariances_are_allowed():
+    assert quadrature.expectation(lambda x: x[0] * x[1] ** 3, np.ones((2, 2)), nodes=8) == pytest.approx(3, rel=1e-12)
+
+
+def test_four_variables_fit():
+    value = quadrature.expectation(lambda x: np.prod(x, axis=0), np.eye(4) + 0.25 * (1 - np.eye(4)), nodes=6)
+    assert value == pytest.approx(3 * 0.0625, rel=1e-12)
+
+
+def test_monte_carlo_is_within_its_standard_error():
+    mean, standard_error = quadrature.monte_carlo(lambda x: np.exp(x[0] + x[1]), 0.1 * np.eye(2), 100_000, seed=3)
+    exact = math.exp(0.1)
+    assert abs(mean - exact) < 4 * standard_error
+    deviation = math.sqrt(math.exp(0.4) - math.exp(0.2))
+    assert standard_error == pytest.approx(deviation / math.sqrt(100_000), rel=0.05)
+
+
+def test_mpmath_coefficients_have_the_digits_asked():
+    with mpmath.workdps(40):
+        exact = mpmath.exp(mpmath.mpf(1) / 8) / 2**40
+        assert (
+            abs(quadrature.coefficient_mpmath(lambda x: mpmath.exp(x / 2), 40, 30) / exact - 1) < mpmath.mpf(10) ** -29
+        )
+        kink = quadrature.coefficient_mpmath(lambda x: abs(x), 2, 25, breakpoints=[0])
+        assert abs(kink - mpmath.sqrt(2 / mpmath.pi)) < mpmath.mpf(10) ** -24
+
+
+def test_coefficients_that_vanish_come_back_tiny():
+    assert abs(quadrature.coefficient_mpmath(mpmath.tanh, 6, 15, depth=20)) < 1e-15
+
+
+def test_what_is_no_covariance_is_refused():
+    with pytest.raises(DomainError, match="eigenvalue"):
+        quadrature.factor([[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(ShapeError):
+        quadrature.factor([[1.0, 0.5], [0.4, 1.0]])
+    with pytest.raises(ShapeError):
+        quadrature.factor(np.ones(3))
+    with pytest.raises(DegreeError):
+        quadrature.expectation(lambda x: x[0], np.eye(5))
+    with pytest.raises(DegreeError):
+        quadrature.monte_carlo(lambda x: x[0], np.eye(1), samples=1)

@@ -1,0 +1,51 @@
+"""Properties of the source tree as a whole."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("hermite", "derivations", "odesim", "figures", "benchmarks", "tests")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TEXTS = [*SOURCES, *(ROOT / name for name in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run"))]
+
+
+def relative(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_the_constraints_are_names_and_versions_only():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = [line for line in lines if line and not line.startswith("#")]
+    assert len(pinned) > 50
+    for line in pinned:
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+!]*", line), line
+
+
+def test_jax_is_pinned_to_a_sound_version():
+    versions = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    assert versions["jax"] == versions["jaxlib"] != "0.10.2"
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=relative)
+def test_no_file_names_a_package_index(path):
+    words = ["pypi" + ".org", "index" + "-url", "/sim" + "ple/", "file" + "hosted"]
+    assert [word for word in words if word in path.read_text(encoding="utf-8").lower()] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_files_stay_below_four_hundred_lines(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_the_symbolic_order_hermite_polynomial_of_sympy_is_not_used(path):
+    # SymPy 1.14 gets derivatives and series of its symbolic-order polynomial wrong.
+    forbidden = "hermite" + "_prob"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert forbidden not in used
