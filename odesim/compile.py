@@ -25,6 +25,8 @@ from derivations.contract import Equations, Kernel, load
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 """Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen."""
+LLVM_LEVEL = 2
+"""At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
 DECORATOR = f"@njit(cache=True, nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
 
 
@@ -57,7 +59,29 @@ def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> t
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module
     specification.loader.exec_module(module)
+    for value in vars(module).values():
+        if hasattr(value, "py_func"):
+            value.compile = _at_level(value.compile)
     return module
+
+
+def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
+    """A numba dispatcher's `compile` at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
+
+    @functools.wraps(compile_signature)
+    def compile_at_level(signature: Any) -> Any:
+        import numba.core.config
+
+        config: Any = numba.core.config
+        before = config.OPT
+        if "NUMBA_OPT" not in os.environ:
+            config.OPT = type(before)(LLVM_LEVEL)
+        try:
+            return compile_signature(signature)
+        finally:
+            config.OPT = before
+
+    return compile_at_level
 
 
 def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:

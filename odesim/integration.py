@@ -44,12 +44,18 @@ class Problem:
         return self.case.atol if self.case.atol is not None else self.case.rtol * 1e-2 * self.initial.scale
 
 
-def prepare(case: Case) -> Problem:
-    """Draw or read the initial condition and compile the equations of a case."""
+def initial_condition(case: Case) -> Initial:
+    """The initial condition of a case: drawn from its seed, or made of the arrays of its file."""
+    stage = case.system.stage(case.stage)
+    return load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial"))
+
+
+def prepare(case: Case, initial: Initial | None = None) -> Problem:
+    """Compile the equations of a case at its initial condition (or at a given one)."""
     stage = case.system.stage(case.stage)
     if case.rtol < RTOL_FLOOR:
         raise UsageError(f"--rtol must be at least {RTOL_FLOOR:g} in float64, but {case.rtol:g} was given")
-    initial = load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial"))
+    initial = initial_condition(case) if initial is None else initial
     equations = load(stage.equations)(initial.parameters, case.tier)
     return Problem(case, equations, initial, equations.arguments(initial), compile_functions(equations, case.backend))
 
@@ -72,15 +78,17 @@ def solve(
     progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
     times: np.ndarray | None = None,
+    initial: Initial | None = None,
 ) -> Trajectory:
     """Integrate a case and return its trajectory; a numerical failure is its outcome, not an exception.
 
-    States are saved at `times` (increasing, from 0), by default the equally spaced ones of the case.
+    States are saved at `times` (increasing, from 0), by default the equally spaced ones of the case; `initial`
+    replaces the initial condition of the case.
 
     Raises `UsageError` for options that have no meaning here, and `KeyboardInterrupt` after writing a checkpoint.
     """
     solver = steppers.choose_solver(case.backend, case.solver)
-    problem = prepare(case)
+    problem = prepare(case, initial)
     statistics = steppers.Statistics(solver)
     recorder = Recorder(problem.equations, 0.0, problem.start, times if times is not None else save_times(case))
     stored = checkpoint.read() if checkpoint is not None else None
@@ -89,7 +97,7 @@ def solve(
     began = time.perf_counter()
     outcome = _run(problem, recorder, statistics, progress, checkpoint)
     seconds = time.perf_counter() - began
-    return _assemble(problem, recorder, outcome, {**dataclasses.asdict(statistics), "seconds": seconds})
+    return assemble(problem, recorder, outcome, {**dataclasses.asdict(statistics), "seconds": seconds})
 
 
 def _run(
@@ -140,7 +148,8 @@ def _losses(problem: Problem, states: np.ndarray) -> np.ndarray:
     return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: loss(y, *arguments), ys))(states))
 
 
-def _assemble(problem: Problem, recorder: Recorder, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
+def assemble(problem: Problem, recorder: Recorder, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
+    """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
     case, equations, initial = problem.case, problem.equations, problem.initial
     times, states = recorder.result()
     components = equations.unpack(states)

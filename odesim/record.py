@@ -41,16 +41,17 @@ class Recorder:
 
     def _locate(self, segment: Segment) -> float:
         """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""
-        points = [*zip(*segment.interior, strict=True), (segment.t1, segment.y1)]
-        components = [self.equations.unpack(y) for _, y in points]
+        interior, states = segment.interior
+        times = [*interior, segment.t1]
+        components = self.equations.unpack(np.vstack([states, segment.y1]))
         end = segment.t1
         for crossing in self.equations.crossings:
             hits = self.hits[crossing.name]
-            values = np.array([margin(crossing, c[crossing.component]) for c in components])
+            values = margin(crossing, components[crossing.component])
             for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
                 index = tuple(int(k) for k in entry)
                 k = int(np.argmax(values[(slice(None), *index)] >= 0))
-                time = self._root(crossing, index, segment, float(points[k][0]))
+                time = self._root(crossing, index, segment, float(times[k]))
                 if time is None:
                     continue
                 hits[index] = time

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model, load
+from derivations.contract import Equations, Initial, Model, load
 from odesim import streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
@@ -71,6 +71,8 @@ class Simulation:
             raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
         if method == "explicit" and "backend" in case.options and case.backend == "numba":
             raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
+        if device == "gpu" and "backend" in case.options and case.backend == "numba":
+            raise UsageError("--device gpu runs in JAX only; leave --backend out or give --backend jax")
         if method == "compressed" and precision == "float32":
             raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
         if fresh_initial and case.initial is not None:
@@ -170,7 +172,8 @@ def make_engine(
     step, batch, seed = simulation.step_size, simulation.batch, case.seed
     if simulation.method == "compressed" and case.backend == "numba":
         return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads), "cpu"
-    device.configure(simulation.device, threads)
+    platform: Any = simulation.device  # one of DEVICES, as `build` saw to
+    device.configure(platform, threads)
     import jax
 
     rows = None
@@ -197,15 +200,16 @@ def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained:
 
 def require_memory(simulation: Simulation, n: int, d: int) -> None:
     """Refuse weights that cannot be held: state, gradient and their copies, for all replicas, beside one block."""
-    from odesim.sgd.traced import BLOCK_BYTES
+    from odesim.sgd.traced import LARGE_BYTES
 
     itemsize = 4 if simulation.precision == "float32" else 8
-    needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(BLOCK_BYTES, simulation.replicas * d * itemsize)
+    needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(LARGE_BYTES, d * itemsize)
     available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     if needed > available:
         raise UsageError(
-            f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about {needed / 1e9:.1f} GB, "
-            f"but {available / 1e9:.1f} GB are free: lower --seeds or d, or use --method compressed"
+            f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "
+            f"{needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: "
+            "lower --seeds or d, or use --method compressed"
         )
 
 
@@ -234,15 +238,16 @@ def _run(
             count = min(piece, target - at)
             began = time.monotonic()
             good = engine.advance(count)
+            grams = engine.grams() if good and at + count == target else None
             at += count
             piece = _next_piece(piece, count, time.monotonic() - began)
             last = float(schedule[len(saved) - 1]) * simulation.step_size
-            if not good:
+            if not good or (grams is not None and not np.isfinite(grams).all()):
                 return saved, Outcome(
                     "failed", last, f"the weights are no longer finite by step {at}: try a smaller step size"
                 )
-            if at == target:
-                saved.append(engine.grams())
+            if grams is not None:
+                saved.append(grams)
             if progress is not None:
                 progress(at * simulation.step_size, simulation.case.until)
             if time.monotonic() - written > CHECKPOINT_SECONDS:
@@ -269,12 +274,18 @@ def _assemble(
     case = simulation.case
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
-    losses = population_losses(simulation, initial, {n: v.values for n, v in state.items()})
+    equations = load(case.system.stage(case.stage).equations)(
+        initial.parameters, case.system.stage(case.stage).tiers[0]
+    )
+    values = {n: v.values for n, v in state.items()}
+    times = schedule * simulation.step_size
+    extras = hitting_times(equations, values, times)
+    losses = population_losses(equations, initial, values)
     if losses is not None:
         state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
-    options = {"until": case.until, "step_size": simulation.step_size, "batch": simulation.batch,
-               "replicas": simulation.replicas, "fresh_initial": simulation.fresh_initial, "backend": case.backend}  # fmt: skip
+    options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
+    options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
     origin = Origin(
         system=case.system.name,
         stage=case.stage,
@@ -293,10 +304,10 @@ def _assemble(
         **{f"median_final_{name}": float(value) for name, value in final.items()},
     }
     return Trajectory(
-        time=schedule * simulation.step_size,
+        time=times,
         step=schedule,
         state=state,
-        extras={},
+        extras=extras,
         clock=case.system.stage(case.stage).clock,
         origin=origin,
         outcome=outcome,
@@ -306,13 +317,29 @@ def _assemble(
     )
 
 
-def population_losses(simulation: Simulation, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
+def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.ndarray) -> dict[str, Variable]:
+    """The hitting times of the flow, for every replica, at the resolution of the saved points.
+
+    A noisy path has no crossing to locate by root-finding between its saved points: the first saved time counts.
+    """
+    from odesim.record import margin
+
+    dims = {component.name: component.dims for component in equations.state}
+    found = {}
+    for crossing in equations.crossings:
+        if crossing.component not in state:
+            continue
+        reached = margin(crossing, state[crossing.component]) >= 0
+        hits = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
+        meaning = f"{crossing.meaning}: the first saved time at or past it; inf: at none of them"
+        found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
+    return found
+
+
+def population_losses(equations: Equations, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
     """The population loss along a simulation (seed, time), by the flow's first tier, where it has a loss."""
     from odesim.integration import compile_functions
 
-    case = simulation.case
-    stage = case.system.stage(case.stage)
-    equations = load(stage.equations)(initial.parameters, stage.tiers[0])
     if not all(component.name in state for component in equations.state):
         return None
     functions = compile_functions(equations, "numba")

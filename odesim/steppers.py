@@ -85,7 +85,26 @@ def scipy_steps(
         statistics.steps += 1
         derivative = solver.f if hasattr(solver, "f") else flow(solver.t, solver.y)
         interior = cubic_interior(t0, y0, f0, solver.t, solver.y, derivative)
-        yield Segment(t0, y0, solver.t, solver.y.copy(), _once(solver.dense_output), interior)
+        dense = _shorter_step(solver, flow, t0, y0, f0) if hasattr(solver, "A") else _once(solver.dense_output)
+        yield Segment(t0, y0, solver.t, solver.y.copy(), dense, interior)
+
+
+def _shorter_step(
+    solver: Any, flow: Callable[[float, np.ndarray], np.ndarray], t0: float, y0: np.ndarray, f0: np.ndarray
+) -> Callable[[float], np.ndarray]:
+    """The state inside an accepted Runge-Kutta step by one shorter step of the same method from its start.
+
+    Dense output is not used: where stability and not accuracy limits the step, as near a fixed point, the
+    interpolating polynomial was seen to be wrong by 3e-7 at a tolerance of 1e-11.
+    """
+    from scipy.integrate._ivp.rk import rk_step
+
+    stages = np.empty_like(solver.K)
+
+    def evaluate(t: float) -> np.ndarray:
+        return rk_step(flow, t0, y0, f0, t - t0, solver.A, solver.B, solver.C, stages)[0]
+
+    return evaluate
 
 
 def _once(build: Callable[[], Callable[[float], np.ndarray]]) -> Callable[[float], np.ndarray]:

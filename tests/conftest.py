@@ -21,11 +21,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check every annotation of our packages at run time, and let JAX see a GPU where one is asked for."""
+    """Let JAX see a GPU where one is asked for."""
     if config.getoption("--gpu"):
         os.environ.pop("JAX_PLATFORMS", None)
-    if os.environ.get("ODESIM_UNCHECKED") or not importlib.util.find_spec("beartype"):
-        return
+
+
+def check_annotations() -> None:
+    """Check every annotation of our packages at run time."""
     loaded = [name for name in ("hermite", "derivations", "odesim") if name in sys.modules]
     assert not loaded, f"imported before their annotations could be checked: {loaded}"
     from beartype import BeartypeConf, beartype
@@ -39,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # Functions compiled by numba keep working: the compiler is given the function below the checks
     # (`inspect.unwrap`), and a decorated one is exempt by `typing.no_type_check`.
     install_import_hook(["hermite", "derivations", "odesim"], "odesim_checks.check")
+
+
+# At import, before any conftest further down can import our packages.
+if not os.environ.get("ODESIM_UNCHECKED") and importlib.util.find_spec("beartype"):
+    check_annotations()
 
 
 @pytest.fixture

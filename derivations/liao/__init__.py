@@ -18,6 +18,8 @@ SOURCE = Source(
 }""",
 )
 
+CLOCK = "time t of the gradient flow; one SGD step advances it by the step size"
+
 SYSTEM = System(
     name="liao",
     title="Soft-routed sigmoid mixture of experts, teacher-student, population gradient flow",
@@ -36,12 +38,35 @@ SYSTEM = System(
             equations="derivations.liao.population:equations",
             enter="derivations.liao.initial:enter",
             model="derivations.liao.model:MODEL",
-            clock="time t of the gradient flow; one SGD step advances it by the step size",
+            clock=CLOCK,
             horizon=lambda parameters: 90.0,
-            meaning="gradient flow of all experts and routers on the population loss (Algorithm and Theorem 1)",
+            meaning="gradient flow of all experts and routers on the population loss (Theorem 1)",
+        ),
+        Stage(
+            name="prune",
+            kind="map",
+            tiers=("exact",),
+            equations="derivations.liao.population:equations",
+            enter="derivations.liao.initial:enter",
+            apply="derivations.liao.pruning:apply",
+            clock="none: one step",
+            horizon=lambda parameters: 1.0,
+            meaning="greedy removal of experts while the loss falls (Theorem 2)",
+        ),
+        Stage(
+            name="tune",
+            kind="dynamics",
+            tiers=("exact", "linear"),
+            equations="derivations.liao.population:equations",
+            enter="derivations.liao.initial:enter",
+            model="derivations.liao.model:MODEL",
+            clock=CLOCK,
+            horizon=lambda parameters: 60.0,
+            meaning="gradient flow of the experts that pruning kept (Theorems 3 and 4)",
         ),
     ),
     check=check,
     read_initial="derivations.liao.initial:read",
     plot="derivations.liao.picture:draw",
+    claims="derivations.liao.claims:CLAIMS",
 )

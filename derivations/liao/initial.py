@@ -18,9 +18,12 @@ UNIT = 1e-8
 
 
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """The initial condition of a run: from the weights in `previous` when given, otherwise drawn with `rng`."""
+    """The initial condition of a run: drawn with `rng`, or from `previous`.
+
+    `previous` holds the weights of a file (V, W, V_star, W_star) or the components and constants of an earlier stage.
+    """
     if previous is not None:
-        return from_weights(parameters, previous)
+        return from_state(parameters, previous) if "gamma1" in previous else from_weights(parameters, previous)
     draw = {"random": draw_random, "orthogonal": draw_orthogonal}[parameters.init]
     coordinates, a, b = draw(parameters.m, parameters.m_star, parameters.d, rng)
     return from_coordinates(parameters, coordinates, a, b)
@@ -78,8 +81,8 @@ def from_gram(parameters: Parameters, gram: np.ndarray, a: np.ndarray, b: np.nda
     """The initial condition with a given Gram matrix (n, n), n = 2m + 2 m_star, and norms a, b (m,)."""
     gram = (gram + gram.T) / 2
     np.fill_diagonal(gram, 1.0)
-    constants = {"a": np.asarray(a, float), "b": np.asarray(b, float)}
-    constants["teachers"] = gram[2 * parameters.m :, 2 * parameters.m :].copy()
+    constants = {"norm_v": np.asarray(a, float), "norm_w": np.asarray(b, float)}
+    constants["teacher_gram"] = gram[2 * parameters.m :, 2 * parameters.m :].copy()
     return Initial(parameters, components(gram, parameters.m, parameters.m_star), constants, parameters.d**-0.5)
 
 
@@ -183,6 +186,24 @@ def from_weights(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> In
     norms = np.linalg.norm(rows, axis=1)
     unit = rows / norms[:, None]
     return from_gram(parameters, unit @ unit.T, norms[: parameters.m], norms[parameters.m : 2 * parameters.m])
+
+
+def from_state(parameters: Parameters, previous: Mapping[str, np.ndarray]) -> Initial:
+    """The initial condition that continues an earlier stage, given its components and constants."""
+    names = ("gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3")
+    missing = [name for name in (*names, "norm_v", "norm_w", "teacher_gram") if name not in previous]
+    if missing:
+        raise UsageError(f"the earlier run lacks {', '.join(missing)}: a stage continues a run of tier exact")
+    m, m_star = previous["gamma1"].shape
+    resized = dataclasses.replace(parameters, m=m, m_star=m_star)
+    constants = {name: previous[name] for name in ("norm_v", "norm_w", "teacher_gram")}
+    return Initial(resized, {name: previous[name] for name in names}, constants, parameters.d**-0.5)
+
+
+def root(gram: np.ndarray) -> np.ndarray:
+    """A factor F (n, n) of a positive semi-definite matrix, F F^T = gram, also where it is singular."""
+    values, vectors = np.linalg.eigh(gram)
+    return vectors * np.sqrt(np.where(values > 0, values, 0.0))
 
 
 def greedy_matching(overlap: np.ndarray) -> np.ndarray:

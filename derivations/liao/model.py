@@ -18,6 +18,8 @@ from derivations.liao.parameters import Parameters
 
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
 
+KINDS = {"logistic": 0, "probit": 1}
+
 
 def gate(z, kind, temperature):
     """pi(beta z): logistic (kind 0) or normal distribution function (kind 1)."""
@@ -77,16 +79,16 @@ def sizes(parameters: Parameters) -> tuple[int, int]:
 def numbers(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:
     """Run-time arguments of the functions above: sizes, degree, gate, whether norms are kept, and the first norms."""
     p = parameters
-    kind = {"logistic": 0, "probit": 1}[p.gate]
+    kind = KINDS[p.gate]
     first = np.sqrt(np.diag(gram)[: 2 * p.m]).copy()
     return p.m, p.m_star, p.degree, kind, p.temperature, int(p.renormalise), first
 
 
 def place(initial: Initial) -> np.ndarray:
     """The Gram matrix (n, n) of the raw rows [v, w, v*, w*]."""
-    unit = assemble_gram(initial.state, initial.constants["teachers"])
+    unit = assemble_gram(initial.state, initial.constants["teacher_gram"])
     fixed = np.ones(2 * initial.parameters.m_star)
-    norms = np.concatenate([initial.constants["a"], initial.constants["b"], fixed])
+    norms = np.concatenate([initial.constants["norm_v"], initial.constants["norm_w"], fixed])
     return norms[:, None] * unit * norms
 
 

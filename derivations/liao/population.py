@@ -93,7 +93,7 @@ def crossings(parameters: Parameters) -> tuple[Crossing, ...]:
 
 def rates(initial: Initial) -> np.ndarray:
     """1/a_i^2 for the routers, then 1/b_i^2 for the experts (2m,): how fast unit vectors turn."""
-    return np.concatenate([initial.constants["a"], initial.constants["b"]]) ** -2.0
+    return np.concatenate([initial.constants["norm_v"], initial.constants["norm_w"]]) ** -2.0
 
 
 def arguments(initial: Initial) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
 
     p = initial.parameters
     table = gate_table(p.gate, p.temperature, p.degree)
-    teachers = np.ascontiguousarray(initial.constants["teachers"])
+    teachers = np.ascontiguousarray(initial.constants["teacher_gram"])
     return (p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
 
 
@@ -135,11 +135,11 @@ def unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
 def constants(initial: Initial) -> Labelled:
     """What stays fixed along a run: the norms, the teacher's Gram matrix, and the greedy matching at time 0."""
     c = initial.constants
-    matched = greedy_matching(c["b"][:, None] * initial.state["gamma2"])
+    matched = greedy_matching(c["norm_w"][:, None] * initial.state["gamma2"])
     return {
-        "norm_v": (("expert",), c["a"], "norm a_i of router i, conserved by the flow"),
-        "norm_w": (("expert",), c["b"], "norm b_i of expert i, conserved by the flow"),
-        "teacher_gram": (("row", "column"), c["teachers"], "Gram matrix of v*_1.., w*_1.."),
+        "norm_v": (("expert",), c["norm_v"], "norm a_i of router i, conserved by the flow"),
+        "norm_w": (("expert",), c["norm_w"], "norm b_i of expert i, conserved by the flow"),
+        "teacher_gram": (("row", "column"), c["teacher_gram"], "Gram matrix of v*_1.., w*_1.."),
         "greedy_expert": (("teacher",), matched, "expert matched greedily to each teacher at time 0"),
     }
 
@@ -150,7 +150,7 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
     `gram_min_eigenvalue` must not fall below round-off, `overlap_excess` = max |overlap| - 1 must not exceed it,
     `loss_increase` is the largest rise of the loss between two saved times (the flow only descends).
     """
-    gram = assemble_gram(state, initial.constants["teachers"])
+    gram = assemble_gram(state, initial.constants["teacher_gram"])
     increase = float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0
     return {
         "gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()),

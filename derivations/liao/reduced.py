@@ -2,12 +2,12 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel
+from derivations.contract import Component, Crossing, Equations, Initial
 from derivations.liao import arrays, kernels, population
 from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.initial import greedy_matching
@@ -65,7 +65,7 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
 
 def _matched(initial: Initial) -> np.ndarray:
     """The matched expert of each teacher: the race key is gamma2/b^2, the inverse of the escape time."""
-    return greedy_matching(initial.state["gamma2"] / initial.constants["b"][:, None] ** 2)
+    return greedy_matching(initial.state["gamma2"] / initial.constants["norm_w"][:, None] ** 2)
 
 
 def _cascade_arguments(initial: Initial) -> tuple[Any, ...]:
@@ -186,7 +186,7 @@ def linear(parameters: Parameters, tier: str = "linear") -> Equations:
 
 def optimum(initial: Initial) -> np.ndarray:
     """The flat state at which student i equals its matched teacher."""
-    m, teachers = initial.parameters.m, initial.constants["teachers"]
+    m, teachers = initial.parameters.m, initial.constants["teacher_gram"]
     teacher = np.argsort(_matched(initial))
     order = np.concatenate([teacher, m + teacher])
     full = teachers[np.ix_(order, order)]
@@ -211,14 +211,7 @@ def _linear_arguments(initial: Initial) -> tuple[Any, ...]:
 def jacobian(initial: Initial, y: np.ndarray, step: float = 1e-30) -> np.ndarray:
     """dF/dy of the exact right-hand side at y, column by column: Im F(y + i step e_k) / step."""
     exact = kernels.exact_kernels(initial.parameters.degree)
-    flow = arrays.build_exact(np, {name: _numpy_kernel(kernel) for name, kernel in exact.items()})["flow"]
+    flow = arrays.build_exact(np, {name: kernels.numpy_kernel(kernel) for name, kernel in exact.items()})["flow"]
     fixed = population.arguments(initial)
     columns = [flow(0.0, y + 1j * step * unit, *fixed).imag / step for unit in np.eye(y.size)]
     return np.array(columns).T
-
-
-def _numpy_kernel(kernel: Kernel) -> Callable[..., Any]:
-    import sympy
-
-    inputs = [sympy.symbols(kernel.table), *sympy.symbols(kernel.scalars)]
-    return sympy.lambdify(inputs, list(kernel.outputs.values()), modules="numpy", cse=True)

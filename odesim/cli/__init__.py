@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from odesim.cli import inform, run, sgd, stored
+from odesim.cli import inform, run, sgd, stored, verify
 from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ for command, name in (
     (run.integrate, "integrate"),
     (sgd.simulate, "simulate"),
     (sgd.compare, "compare"),
+    (verify.verify, "verify"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),

@@ -19,7 +19,10 @@ InitialFile = Annotated[
     typer.Option("--initial", metavar="FILE.npz", help="Initial arrays; sizes come from the file."),
 ]
 Seed = Annotated[str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0].")]
-StageName = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="Which stage [default: the first].")]
+StageName = Annotated[
+    str | None, typer.Option("--stage", metavar="NAME[,NAME..]|all", help="Which stages [default: the first].")
+]
+From = Annotated[str | None, typer.Option("--from", metavar="RUN_DIR", help="Continue from the end of a stored run.")]
 Until = Annotated[str | None, typer.Option(metavar="T", help="End time [default: the stage's horizon].")]
 SavePoints = Annotated[
     str | None,

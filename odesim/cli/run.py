@@ -11,6 +11,7 @@ from odesim.cli.options import (
     Config,
     Debug,
     DryRun,
+    From,
     InitialFile,
     NoFigures,
     Out,
@@ -30,7 +31,7 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from odesim.trajectory import Trajectory
 
@@ -43,6 +44,7 @@ def integrate(
     initial: InitialFile = None,
     seed: Seed = None,
     stage: StageName = None,
+    start: From = None,
     until: Until = None,
     save_points: SavePoints = None,
     rtol: Rtol = None,
@@ -68,13 +70,11 @@ def integrate(
     from odesim.case import Case
     from odesim.parse import parse_assignments
 
-    case = Case.build(
-        system,
-        parse_assignments(parameter or []),
+    several = start is not None or (stage is not None and ("," in stage or stage == "all"))
+    options = dict(
         preset=preset,
         config=config,
         initial=initial,
-        stage=stage,
         seed=seed,
         until=until,
         save_points=save_points,
@@ -83,27 +83,48 @@ def integrate(
         backend=backend,
         solver=solver,
     )
+    assignments = parse_assignments(parameter or [])
+    request: Any = (
+        pipeline_of(system, assignments, stage, start, **options)
+        if several
+        else Case.build(system, assignments, stage=stage, **options)
+    )
 
-    def job(progress: Any, checkpoint: Any) -> "Trajectory":
-        if case.backend == "jax":
+    def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
+        if backend == "jax":
             device.configure("auto", threads)
-        from odesim.integration import solve
+        from odesim import integration, pipeline
 
-        return solve(case, progress=progress, checkpoint=checkpoint)
+        if several:
+            return pipeline.run(request, progress, checkpoint)
+        return [integration.solve(request, progress=progress, checkpoint=checkpoint)]
 
     if dry_run:
-        return show_request(case, Path(out) if out else store.default_folder(case), json)
-    target = store.prepare(case, out, overwrite=overwrite, resume=resume)
+        return show_request(request, Path(out) if out else store.default_folder(request), json)
+    target = store.prepare(request, out, overwrite=overwrite, resume=resume)
     return execute(
-        case, target, job, f"integrating {case.system.name}", started,
+        request, target, job, f"integrating {request.system.name}", started,
         resume=resume, figures=not no_figures, json=json, quiet=quiet,
     )  # fmt: skip
+
+
+def pipeline_of(
+    system: str, assignments: "Mapping[str, Any]", stage: str | None, start: str | None, **options: Any
+) -> Any:
+    """The request for several stages, or for stages that continue a stored run."""
+    from odesim import pipeline, store
+    from odesim.errors import UsageError
+
+    if start is not None and options["initial"] is not None:
+        raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")
+    given = {name: value for name, value in options.items() if value is not None}
+    return pipeline.build(system, assignments, stage, store.load(start) if start is not None else None, **given)
 
 
 def execute(
     request: Any,
     target: Any,
-    job: "Callable[[Any, Any], Trajectory]",
+    job: "Callable[[Any, Any], list[Trajectory]]",
     label: str,
     started: float,
     *,
@@ -112,21 +133,31 @@ def execute(
     json: bool,
     quiet: bool,
 ) -> int:
-    """Run a job under a progress display, store its trajectory and report it; a finished target is only reported."""
+    """Run a job under a progress display, store and report its trajectories; a finished target is only reported."""
     from odesim import store
+    from odesim.cli.ahead import load_ahead
 
     if target.stored is not None:
-        return report(target.stored.trajectory, target.folder, json=json, quiet=quiet, note="already finished")
-    trajectory, seconds = _compute(request, target.folder, job, label, resume, quiet)
-    store.save(trajectory, request, target.folder, {"solve": seconds}, figures=figures)
+        runs = target.stored.stages or (target.stored,)
+        made = [run.trajectory for run in runs]
+        return report(made, target.folder, json=json, quiet=quiet, note="already finished")
+    ahead = load_ahead(figures)
+    try:
+        trajectories, seconds = _compute(request, target.folder, job, label, resume, quiet)
+    finally:
+        ahead.join()  # a thread must not be importing while the interpreter shuts down
+    if len(getattr(request, "cases", ())) > 1:
+        store.save_stages(trajectories, request, target.folder, {"solve": seconds}, figures)
+    else:
+        store.save(trajectories[0], request, target.folder, {"solve": seconds}, figures=figures)
     note = f"{time.perf_counter() - started:.1f} s in all"
-    return report(trajectory, target.folder, json=json, quiet=quiet, note=note)
+    return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
 
 
 def _compute(
-    request: Any, folder: Path, job: "Callable[[Any, Any], Trajectory]", label: str, resume: bool, quiet: bool
-) -> tuple["Trajectory", float]:
-    """Do the job; the trajectory and the seconds it took.  Raises `Interrupted` where the user stopped it."""
+    request: Any, folder: Path, job: "Callable[[Any, Any], list[Trajectory]]", label: str, resume: bool, quiet: bool
+) -> tuple["list[Trajectory]", float]:
+    """Do the job; the trajectories and the seconds it took.  Raises `Interrupted` where the user stopped it."""
     from odesim.cli.progress import Progress
     from odesim.errors import Interrupted
     from odesim.store import Checkpoint
@@ -137,13 +168,13 @@ def _compute(
     started = time.perf_counter()
     with Progress(label, quiet=quiet) as progress:
         try:
-            trajectory = job(progress, checkpoint)
+            trajectories = job(progress, checkpoint)
         except KeyboardInterrupt:
-            trajectory = None
-    if trajectory is None or trajectory.outcome.kind == "interrupted":
+            trajectories = None
+    if trajectories is None or trajectories[-1].outcome.kind == "interrupted":
         kept = f"; the same command with --resume continues from {checkpoint.path}" if checkpoint.path.exists() else ""
         raise Interrupted(f"interrupted; no result was written{kept}.")
-    return trajectory, time.perf_counter() - started
+    return trajectories, time.perf_counter() - started
 
 
 def show_request(case: Any, folder: Path, json: bool) -> int:
@@ -158,28 +189,31 @@ def show_request(case: Any, folder: Path, json: bool) -> int:
     return 0
 
 
-def report(trajectory: "Trajectory", folder: Path, *, json: bool, quiet: bool, note: str = "") -> int:
-    """Print a run: its outcome, headline numbers and folder; returns the exit code that the outcome means."""
+def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, quiet: bool, note: str = "") -> int:
+    """Print a run: outcome, headline numbers of every stage, folder; returns the exit code that the outcome means."""
     import sys
 
     from odesim.cli.output import print_json, print_pairs
 
-    outcome, origin = trajectory.outcome, trajectory.origin
+    outcome = trajectories[-1].outcome
     if outcome.kind == "failed":
         print(f"odesim: {outcome.reason.rstrip('.')}; the run up to there is in {folder}.", file=sys.stderr)
     if json:
+        summaries = {trajectory.origin.stage: trajectory.summary for trajectory in trajectories}
         content: dict[str, Any] = {
             "folder": str(folder),
             "outcome": {"kind": outcome.kind, "time": outcome.time, "reason": outcome.reason},
-            "summary": trajectory.summary,
+            "summary": trajectories[0].summary if len(trajectories) == 1 else summaries,
         }
         print_json(content)
     elif quiet:
         print(folder)
     else:
-        print(f"{origin.system} {origin.stage} ({origin.tier}): {outcome.kind} at time {outcome.time:.6g}")
-        if outcome.reason and outcome.kind == "stopped":
-            print(f"  {outcome.reason}")
-        print_pairs(trajectory.summary)
+        for trajectory in trajectories:
+            origin, end = trajectory.origin, trajectory.outcome
+            print(f"{origin.system} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}")
+            if end.reason and end.kind == "stopped":
+                print(f"  {end.reason}")
+            print_pairs(trajectory.summary)
         print(f"run folder {folder}" + (f" ({note})" if note else ""))
     return outcome.exit_code

@@ -92,7 +92,7 @@ def simulate(
         return show_request(simulation, Path(out) if out else store.default_folder(simulation), json)
     target = store.prepare(simulation, out, overwrite=overwrite, resume=resume)
     return execute(
-        simulation, target, lambda progress, checkpoint: run(simulation, progress, checkpoint, threads),
+        simulation, target, lambda progress, checkpoint: [run(simulation, progress, checkpoint, threads)],
         f"simulating {simulation.system.name}", started, resume=resume, figures=not no_figures, json=json, quiet=quiet,
     )  # fmt: skip
 
@@ -169,8 +169,8 @@ def compare(
         parts = {"first": pair[0].manifest["digest"], "second": pair[1].manifest["digest"]}
         wanted = Request(find_system(pair[1].trajectory.origin.system), pair[1].trajectory.origin.seed, parts)
 
-        def job(progress: Any, checkpoint: Any) -> "Trajectory":
-            return against(pair[0].trajectory, pair[1].trajectory).trajectory()
+        def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
+            return [against(pair[0].trajectory, pair[1].trajectory).trajectory()]
     else:
         if not system:
             raise UsageError("give --system with the options of a simulation, or two run folders")
@@ -181,8 +181,8 @@ def compare(
         flow = {name: value for name, value in (("rtol", rtol), ("atol", atol), ("solver", solver)) if value}
         wanted = Request(simulation.system, simulation.seed, {"simulation": simulation.request(), "flow": flow})
 
-        def job(progress: Any, checkpoint: Any) -> "Trajectory":
-            return against(*_both(simulation, flow, threads, progress)).trajectory()
+        def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
+            return [against(*_both(simulation, flow, threads, progress)).trajectory()]
 
     target = store.prepare(wanted, out, overwrite=overwrite)
     label = f"comparing runs of {wanted.system.name}"

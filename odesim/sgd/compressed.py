@@ -10,8 +10,16 @@ from derivations.contract import Model
 from odesim.errors import UsageError
 
 LOOPS = (
-    "semidefinite_factor", "bartlett", "triangularise", "move", "inner_products", "batch_steps", "single_steps",
-)  # fmt: skip
+    "semidefinite_factor",
+    "bartlett",
+    "triangularise",
+    "move",
+    "inner_products",
+    "batch_steps",
+    "single_fields",
+    "move_single",
+    "single_steps",
+)
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:

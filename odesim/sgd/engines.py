@@ -3,7 +3,7 @@
 import concurrent.futures
 import json
 import os
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from odesim import streams
 from odesim.sgd.compressed import Chain, compile_numba, factor, require_room
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Replicas that advance together."""
 
@@ -47,11 +48,20 @@ class NumbaChains:
         ]
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a state stopped being finite."""
-        if self.threads == 1:
-            return all([chain.advance(steps) for chain in self.chains])
-        with concurrent.futures.ThreadPoolExecutor(self.threads) as pool:
-            return all(list(pool.map(lambda chain: chain.advance(steps), self.chains)))
+        """Take steps in every replica; False where a state stopped being finite.
+
+        An interruption in the middle takes all replicas back to where they were, so that a checkpoint written then
+        holds one step count for all of them.
+        """
+        before = self.state()
+        try:
+            if self.threads == 1:
+                return all([chain.advance(steps) for chain in self.chains])
+            with concurrent.futures.ThreadPoolExecutor(self.threads) as pool:
+                return all(list(pool.map(lambda chain: chain.advance(steps), self.chains)))
+        except BaseException:
+            self.restore(before)
+            raise
 
     def grams(self) -> np.ndarray:
         """The raw Gram matrices (R, n, n)."""
@@ -90,34 +100,36 @@ class TracedReplicas:
         if rows is None:
             require_room(d, batch, trained, fixed)
             start = np.array([factor(gram, trained) for gram in grams])
-            self.run = traced.compressed(model, numbers[0], trained, fixed, d, batch, len(grams))
+            self.run = traced.compressed(model, traced.constants_of(numbers[0]), trained, fixed, d, batch)
         else:
             start = rows
-            self.run = traced.explicit(model, numbers[0], trained, d, batch, len(grams), jnp.dtype(dtype))
-        self.values = jnp.asarray(start, dtype)
+            self.run = traced.explicit(model, traced.constants_of(numbers[0]), trained, d, batch, dtype)
+        self.at = (jnp.asarray(start, dtype), 0)
         self.arrays = [jnp.asarray(np.array(a), dtype) for a in zip(*map(traced.arrays_of, numbers), strict=True)]
         self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(grams)))
-        self.step_size, self.steps = step_size, 0
+        self.step_size = step_size
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a state stopped being finite."""
         import jax.numpy as jnp
 
-        self.values = self.run(self.values, self.keys, self.arrays, self.steps, steps, self.step_size)
-        self.steps += steps
-        return bool(jnp.isfinite(self.values).all())
+        values, taken = self.at
+        values = self.run(values, self.keys, self.arrays, taken, steps, self.step_size)
+        good = bool(jnp.isfinite(values).all())
+        self.at = (values, taken + steps)  # one assignment: an interruption finds both or neither
+        return good
 
     def grams(self) -> np.ndarray:
         """The raw Gram matrices (R, n, n), summed in float64."""
-        values = np.asarray(self.values, float)
+        values = np.asarray(self.at[0], float)
         return values @ np.swapaxes(values, 1, 2)
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights or factors, and the step count; the keys follow from the seed."""
-        return {"values": np.asarray(self.values), "steps": np.array(self.steps)}
+        return {"values": np.asarray(self.at[0]), "steps": np.array(self.at[1])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go back to a stored state."""
         import jax.numpy as jnp
 
-        self.values, self.steps = jnp.asarray(arrays["values"]), int(arrays["steps"])
+        self.at = (jnp.asarray(arrays["values"]), int(arrays["steps"]))

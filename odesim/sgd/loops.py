@@ -78,23 +78,23 @@ def triangularise(M, rows, columns):
             M[i, c] = 0.0
 
 
-def move(X, G, O, M, a, b, trained, fixed):
+def move(X, G, Z, M, a, b, trained, fixed):
     """Trained rows become a_k X_k + b_k (G_k in the span, O_k orthogonal to it), in triangular form again."""
-    n, rank = trained + fixed, O.shape[1]
+    n, rank = trained + fixed, Z.shape[1]
     for i in range(trained):
         for c in range(fixed):
             X[i, c] = a[i] * X[i, c] + b[i] * G[i, c]
         for c in range(fixed, n):
             M[i, c - fixed] = a[i] * X[i, c] + b[i] * G[i, c]
         for c in range(rank):
-            M[i, trained + c] = b[i] * O[i, c]
+            M[i, trained + c] = b[i] * Z[i, c]
     triangularise(M, trained, trained + rank)
     for i in range(trained):
         for c in range(trained):
             X[i, fixed + c] = M[i, c]
 
 
-def inner_products(X, G, O, vv, vg, gg):
+def inner_products(X, G, Z, vv, vg, gg):
     """Squared norms of the trained rows and of their gradients (in the span and outside), and their products."""
     for i in range(G.shape[0]):
         square, cross, size = 0.0, 0.0, 0.0
@@ -102,8 +102,8 @@ def inner_products(X, G, O, vv, vg, gg):
             square += X[i, c] * X[i, c]
             cross += X[i, c] * G[i, c]
             size += G[i, c] * G[i, c]
-        for c in range(O.shape[1]):
-            size += O[i, c] * O[i, c]
+        for c in range(Z.shape[1]):
+            size += Z[i, c] * Z[i, c]
         vv[i], vg[i], gg[i] = square, cross, size
 
 
@@ -146,15 +146,45 @@ def batch_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step
         G /= batch
         if batch >= trained:
             semidefinite_factor(S)
-            O = S @ bartlett(trained, d - n, rng) / batch
+            Z = S @ bartlett(trained, d - n, rng) / batch
         else:
-            O = outer @ bartlett(batch, d - n, rng) / batch
-        inner_products(X, G, O, vv, vg, gg)
+            Z = outer @ bartlett(batch, d - n, rng) / batch
+        inner_products(X, G, Z, vv, vg, gg)
         a, b = update(vv, vg, gg, step_size, *numbers)
-        move(X, G, O, M, a, b, trained, fixed)
+        move(X, G, Z, M, a, b, trained, fixed)
         if not np.isfinite(X).all():
             return False
     return True
+
+
+def single_fields(X, y, trained, normalised, fields, vv, vg):
+    """The fields of one sample y, the squared norms of the trained rows, and their products with y."""
+    n = X.shape[0]
+    for i in range(n):
+        dot, square = 0.0, 0.0
+        for c in range(n):
+            dot += X[i, c] * y[c]
+            square += X[i, c] * X[i, c]
+        fields[i] = dot
+        if i < trained:
+            vv[i], vg[i] = square, dot
+            if normalised:
+                fields[i] = dot / np.sqrt(square)
+
+
+def move_single(X, C, y, length, M, a, b, trained, fixed):
+    """`move` for the gradients C_k (y, length): one new direction, of which every row gets its share."""
+    for i in range(trained):
+        along = b[i] * C[i]
+        for c in range(fixed):
+            X[i, c] = a[i] * X[i, c] + along * y[c]
+        for c in range(trained):
+            M[i, c] = a[i] * X[i, fixed + c] + along * y[fixed + c]
+        M[i, trained] = along * length
+    triangularise(M, trained, trained + 1)
+    for i in range(trained):
+        for c in range(trained):
+            X[i, fixed + c] = M[i, c]
 
 
 def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step_size, rng, numbers):
@@ -174,16 +204,7 @@ def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, ste
         if uniforms + normals > 0:
             labels = draw(rng.random(uniforms), rng.standard_normal(normals), *numbers)
             y[:fixed] += frame.T @ mean(labels, *numbers)
-        for i in range(n):
-            dot, square = 0.0, 0.0
-            for c in range(n):
-                dot += X[i, c] * y[c]
-                square += X[i, c] * X[i, c]
-            fields[i] = dot
-            if i < trained:
-                vv[i], vg[i] = square, dot
-                if normalised:
-                    fields[i] = dot / np.sqrt(square)
+        single_fields(X, y, trained, normalised, fields, vv, vg)
         C = coefficients(fields, labels, *numbers)
         outside = 2.0 * rng.standard_gamma(0.5 * (d - n))
         inside = 0.0
@@ -193,16 +214,5 @@ def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, ste
             vg[i] *= C[i]
             gg[i] = C[i] * C[i] * (inside + outside)
         a, b = update(vv, vg, gg, step_size, *numbers)
-        length = np.sqrt(outside)
-        for i in range(trained):
-            along = b[i] * C[i]
-            for c in range(fixed):
-                X[i, c] = a[i] * X[i, c] + along * y[c]
-            for c in range(fixed, n):
-                M[i, c - fixed] = a[i] * X[i, c] + along * y[c]
-            M[i, trained] = along * length
-        triangularise(M, trained, trained + 1)
-        for i in range(trained):
-            for c in range(trained):
-                X[i, fixed + c] = M[i, c]
+        move_single(X, C, y, np.sqrt(outside), M, a, b, trained, fixed)
     return np.isfinite(X).all()

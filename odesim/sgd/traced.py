@@ -4,48 +4,68 @@ Randomness is counter-based and keyed by (replica, step, block), so a batched ru
 resumed run an uninterrupted one.  Blocks of samples bound the memory at any d and batch.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from derivations.contract import Model
 from odesim.sgd import bind
 
-BLOCK_BYTES = 1 << 26
-"""Memory of one block of samples of all replicas: large enough for fast products, small beside any machine."""
+BLOCK_BYTES = 1 << 21
+"""Memory of the samples held at once: a block that stays in a core's cache between being drawn and being used."""
+GPU_BLOCK_BYTES = 1 << 28
+"""The same on a GPU, which wants large products."""
+LARGE_BYTES = 1 << 26
+"""Up to this size a block holds at least `FEWEST` samples, so that every pass over the weights serves many."""
+FEWEST = 64
+EPSILON = 2.22e-16
+ARRAY = "an array, which may differ between replicas"
+"""Stands for an array among a model's numbers: the others are compiled in."""
 
 
-def block_size(batch: int, d: int, itemsize: int, replicas: int) -> int:
-    """The largest divisor of `batch` whose samples of d numbers fit into `BLOCK_BYTES` (at least one sample)."""
-    limit = max(1, BLOCK_BYTES // (d * itemsize * replicas))
-    return max(size for size in range(1, min(batch, limit) + 1) if batch % size == 0)
+def held_bytes() -> int:
+    """The memory of the samples held at once on the device in use."""
+    import jax
+
+    return BLOCK_BYTES if jax.default_backend() == "cpu" else GPU_BLOCK_BYTES
 
 
+def block_size(batch: int, d: int, itemsize: int) -> int:
+    """How many samples of d numbers make a block, at least one.
+
+    It does not depend on the number of replicas, because the random numbers are keyed by block: `_loop` lets fewer
+    replicas run at once instead.
+    """
+    fits = held_bytes() // (d * itemsize)
+    return min(batch, max(1, fits, min(FEWEST, LARGE_BYTES // (d * itemsize))))
+
+
+@functools.cache
 def explicit(
-    model: Model, numbers: tuple[Any, ...], trained: int, d: int, batch: int, replicas: int, dtype: Any
+    model: Model, numbers: tuple[Any, ...], trained: int, d: int, batch: int, dtype: Any
 ) -> Callable[..., Any]:
     """`advance(weights (R, n, d), keys (R,), arrays, first_step, steps, step_size)` -> weights, over replicas.
 
-    One step: fields = x.[trained, frame] for every sample, coefficients, gradient = coef^T x / batch, update.
+    `numbers` are those of `constants_of`.  One step: fields = x.[trained, frame] for every sample, coefficients,
+    gradient = coef^T x / batch, update.
     """
     import jax
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
-    size = block_size(batch, d, jnp.dtype(dtype).itemsize, replicas)
-    blocks = batch // size
+    size = block_size(batch, d, jnp.dtype(dtype).itemsize)
 
     def gradient(weights: Any, key: Any, numbers: list[Any]) -> Any:
         vectors = _unit(jnp, weights, trained) if model.normalised else weights
 
-        def block(total: Any, index: Any) -> tuple[Any, None]:
+        def add(total: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
-            x = jax.random.normal(sample, (size, d), dtype)
-            x, labels = _labelled(model, functions, numbers, label, x, weights[trained:], size)
-            coef = functions["coefficients"](vectors @ x.T, labels, *numbers)
-            return total + coef @ x, None
+            x = jax.random.normal(sample, (count, d), dtype)
+            x, labels = _labelled(model, functions, numbers, label, x, weights[trained:])
+            coef = functions["coefficients"](_product(vectors, x.T), labels, *numbers)
+            return total + _product(coef, x)
 
-        zero = jnp.zeros((trained, d), dtype)
-        return jax.lax.scan(block, zero, jnp.arange(blocks))[0] / batch
+        return _accumulate(jax, add, jnp.zeros((trained, d), dtype), batch, size) / batch
 
     def step(weights: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
         g = gradient(weights, key, numbers)
@@ -54,11 +74,12 @@ def explicit(
         moved = a[:, None] * v + b[:, None] * g
         return jnp.concatenate([moved, weights[trained:]]).astype(dtype)
 
-    return _loop(step, numbers)
+    return _loop(step, numbers, size * d * jnp.dtype(dtype).itemsize)
 
 
+@functools.cache
 def compressed(
-    model: Model, numbers: tuple[Any, ...], trained: int, fixed: int, d: int, batch: int, replicas: int
+    model: Model, numbers: tuple[Any, ...], trained: int, fixed: int, d: int, batch: int
 ) -> Callable[..., Any]:
     """`advance(factors (R, n, n), keys, arrays, first_step, steps, step_size)` of the compressed chain, jitted."""
     import jax
@@ -66,65 +87,117 @@ def compressed(
 
     functions = bind.bind_jax(model)
     n, rank = trained + fixed, min(batch, trained)
-    size = block_size(batch, n, 8, replicas)
+    size = batch if batch < trained else block_size(batch, n, 8)
 
-    def gradient(X: Any, key: Any, numbers: list[Any]) -> tuple[Any, Any, Any]:
+    def sample(X: Any, key: Any, numbers: list[Any], count: int) -> tuple[Any, Any]:
         vectors = _unit(jnp, X, trained) if model.normalised else X
+        first, label = jax.random.split(key)
+        y = jax.random.normal(first, (count, n))
+        y, labels = _labelled(model, functions, numbers, label, y, X[trained:])
+        return y, functions["coefficients"](vectors @ y.T, labels, *numbers)
 
-        def block(carry: Any, index: Any) -> tuple[Any, Any]:
-            sample, label = jax.random.split(jax.random.fold_in(key, index))
-            y = jax.random.normal(sample, (size, n))
-            y, labels = _labelled(model, functions, numbers, label, y, X[trained:], size)
-            coef = functions["coefficients"](vectors @ y.T, labels, *numbers)
-            G, S = carry
-            return (G + coef @ y, S + coef @ coef.T), coef
+    def gradient(X: Any, key: Any, numbers: list[Any]) -> tuple[Any, Any]:
+        """The gradient in the span, times the batch, and a factor of the coefficients' Gram matrix."""
+        if batch < trained:
+            y, coef = sample(X, jax.random.fold_in(key, 0), numbers, batch)
+            return coef @ y, coef
+
+        def add(total: Any, index: Any, count: int) -> Any:
+            y, coef = sample(X, jax.random.fold_in(key, index), numbers, count)
+            return total[0] + coef @ y, total[1] + coef @ coef.T
 
         zero = (jnp.zeros((trained, n)), jnp.zeros((trained, trained)))
-        (G, S), coef = jax.lax.scan(block, zero, jnp.arange(batch // size))
-        return G / batch, S, coef
+        G, S = _accumulate(jax, add, zero, batch, size)
+        return G, semidefinite_factor(S)
 
     def step(X: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
         sample_key, wishart_key = jax.random.split(key)
-        G, S, coef = gradient(X, sample_key, numbers)
-        if batch >= trained:
-            values, vectors = jnp.linalg.eigh(S)
-            half = vectors * jnp.sqrt(jnp.where(values > 0, values, 0.0))
-        else:
-            half = jnp.moveaxis(coef, 0, 1).reshape(trained, batch)
-        O = half @ _bartlett(jax, rank, d - n, wishart_key) / batch
+        G, half = gradient(X, sample_key, numbers)
+        G, Z = G / batch, half @ _bartlett(jax, rank, d - n, wishart_key) / batch
         v = X[:trained]
-        squares = (G * G).sum(1) + (O * O).sum(1)
+        squares = (G * G).sum(1) + (Z * Z).sum(1)
         a, b = functions["update"]((v * v).sum(1), (v * G).sum(1), squares, step_size, *numbers)
-        moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * O], axis=1)
+        moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=1)
         rest = jnp.linalg.qr(moved[:, fixed:].T, mode="r").T
         return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1))
 
-    return _loop(step, numbers)
+    return _loop(step, numbers, size * n * 8)
+
+
+def semidefinite_factor(S: Any) -> Any:
+    """The lower factor of a positive semi-definite matrix, as `loops.semidefinite_factor` has it."""
+    import jax
+    import jax.numpy as jnp
+
+    n = S.shape[0]
+    smallest = 4.0 * n * EPSILON * jnp.diagonal(S)
+
+    def eliminate(k: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        rest, L = carry
+        good = rest[k, k] > smallest[k]
+        column = jnp.where(good & (jnp.arange(n) >= k), rest[:, k], 0.0) / jnp.sqrt(jnp.where(good, rest[k, k], 1.0))
+        return rest - jnp.outer(column, column), L.at[:, k].set(column)
+
+    return jax.lax.fori_loop(0, n, eliminate, (S, jnp.zeros_like(S)))[1]
 
 
 def arrays_of(numbers: tuple[Any, ...]) -> list[Any]:
-    """The arrays among a model's numbers, which may differ between replicas; the others are compiled in."""
+    """The arrays among a model's numbers."""
     return [value for value in numbers if hasattr(value, "shape")]
 
 
-def _loop(step: Callable[..., Any], numbers: tuple[Any, ...]) -> Callable[..., Any]:
+def constants_of(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A model's numbers with `ARRAY` in the place of every array: what a compiled program is known by."""
+    return tuple(ARRAY if hasattr(value, "shape") else value for value in numbers)
+
+
+def _loop(step: Callable[..., Any], numbers: tuple[Any, ...], block_bytes: int) -> Callable[..., Any]:
+    """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`."""
     import jax
+
+    group = max(1, held_bytes() // block_bytes)
 
     def merge(arrays: list[Any]) -> list[Any]:
         remaining = iter(arrays)
-        return [next(remaining) if hasattr(value, "shape") else value for value in numbers]
+        return [next(remaining) if value is ARRAY else value for value in numbers]
 
     @jax.jit
     def advance(state: Any, keys: Any, arrays: list[Any], first_step: Any, steps: Any, step_size: Any) -> Any:
-        def one(state: Any, key: Any, arrays: list[Any]) -> Any:
+        def one(replica: tuple[Any, Any, list[Any]]) -> Any:
+            state, key, arrays = replica
+
             def body(k: Any, inner: Any) -> Any:
                 return step(inner, jax.random.fold_in(key, first_step + k), merge(arrays), step_size)
 
             return jax.lax.fori_loop(0, steps, body, state)
 
-        return jax.vmap(one)(state, keys, arrays)
+        count = state.shape[0]
+        rounds = -(-count // group)
+        if rounds == 1:
+            return jax.vmap(one)((state, keys, arrays))
+        size = -(-count // rounds)
+        # The last replica fills up the last round: a shorter round would be compiled a second time.
+        filled = jax.numpy.minimum(jax.numpy.arange(rounds * size), count - 1)
+        replicas = jax.tree.map(lambda values: values[filled], (state, keys, arrays))
+        return jax.lax.map(one, replicas, batch_size=size)[:count]
 
     return advance
+
+
+def _accumulate(jax: Any, add: Callable[[Any, Any, int], Any], zero: Any, batch: int, size: int) -> Any:
+    """The total over blocks of `size` samples and one shorter block for the remainder."""
+    blocks, rest = divmod(batch, size)
+    total = add(zero, 0, size)
+    if blocks > 1:
+        total = jax.lax.fori_loop(1, blocks, lambda index, total: add(total, index, size), total)
+    return add(total, blocks, rest) if rest else total
+
+
+def _product(left: Any, right: Any) -> Any:
+    """A matrix product in the full precision of its type (a GPU would multiply float32 in ten bits)."""
+    import jax.numpy as jnp
+
+    return jnp.matmul(left, right, precision="highest")
 
 
 def _unit(jnp: Any, weights: Any, trained: int) -> Any:
@@ -132,21 +205,21 @@ def _unit(jnp: Any, weights: Any, trained: int) -> Any:
     return jnp.concatenate([weights[:trained] / lengths, weights[trained:]])
 
 
-def _labelled(
-    model: Model, functions: Any, numbers: tuple[Any, ...], key: Any, x: Any, frame: Any, size: int
-) -> tuple[Any, Any]:
+def _labelled(model: Model, functions: Any, numbers: list[Any], key: Any, x: Any, frame: Any) -> tuple[Any, Any]:
     """Samples moved to their means, and their labels; models without labels get an empty array."""
     import jax
     import jax.numpy as jnp
 
     uniforms, normals = model.noise
     if uniforms + normals == 0:
-        return x, jnp.zeros((0, size))
+        return x, jnp.zeros((0, x.shape[0]), x.dtype)
     first, second = jax.random.split(key)
     labels = functions["draw"](
-        jax.random.uniform(first, (uniforms, size)), jax.random.normal(second, (normals, size)), *numbers
+        jax.random.uniform(first, (uniforms, x.shape[0]), x.dtype),
+        jax.random.normal(second, (normals, x.shape[0]), x.dtype),
+        *numbers,
     )
-    return x + (functions["mean"](labels, *numbers).T @ frame).astype(x.dtype), labels
+    return x + _product(functions["mean"](labels, *numbers).T, frame).astype(x.dtype), labels
 
 
 def _bartlett(jax: Any, rank: int, freedom: float, key: Any) -> Any:

@@ -3,6 +3,6 @@
 from odesim.store.checkpoint import Checkpoint
 from odesim.store.read import Run, load
 from odesim.store.target import Target, default_folder, prepare
-from odesim.store.write import redraw, save
+from odesim.store.write import redraw, save, save_stages
 
-__all__ = ["Checkpoint", "Run", "Target", "default_folder", "load", "prepare", "redraw", "save"]
+__all__ = ["Checkpoint", "Run", "Target", "default_folder", "load", "prepare", "redraw", "save", "save_stages"]

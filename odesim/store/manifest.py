@@ -9,7 +9,6 @@ from typing import Any
 
 import odesim
 from odesim import device
-from odesim.case import Case
 from odesim.store.files import MANIFEST, sha256
 from odesim.trajectory import Trajectory
 
@@ -31,7 +30,7 @@ PACKAGES = (
 )
 
 
-def manifest(trajectory: Trajectory, case: Case, folder: Path, wall_times: Mapping[str, float]) -> dict[str, Any]:
+def manifest(trajectory: Trajectory, case: Any, folder: Path, wall_times: Mapping[str, float]) -> dict[str, Any]:
     """The manifest of a run whose files lie in `folder`."""
     origin, outcome = trajectory.origin, trajectory.outcome
     described = device.describe()

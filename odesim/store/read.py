@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
-from odesim.store.files import MANIFEST, SUMMARY, TRAJECTORY, read_json, sha256
+from odesim.store.files import MANIFEST, STAGES, SUMMARY, TRAJECTORY, read_json, sha256
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A stored run: its folder, manifest, summary and trajectory."""
+    """A stored run: its folder, manifest, summary and trajectory; of several stages, those, and the last trajectory."""
 
     folder: Path
     manifest: dict[str, Any]
     summary: dict[str, Any]
     trajectory: Trajectory
+    stages: "tuple[Run, ...]" = ()
 
     @property
     def digest(self) -> str:
@@ -54,6 +55,9 @@ def load(folder: str | os.PathLike[str]) -> Run:
             raise UsageError(f"{folder} is damaged: its file {name} is missing; run the request again.")
         if sha256(path) != recorded["sha256"]:
             raise UsageError(f"{folder} is damaged: {name} was changed after the run; run the request again.")
+    if "stages" in manifest:
+        stages = tuple(load(folder / STAGES / name) for name in manifest["stages"])
+        return Run(folder, manifest, summary, stages[-1].trajectory, stages)
     return Run(folder, manifest, summary, _trajectory(folder, manifest, summary))
 
 

@@ -4,8 +4,8 @@ import dataclasses
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from odesim.case import Case
 from odesim.errors import UsageError
 from odesim.store.files import CHECKPOINT, MANIFEST, is_ours, read_json
 from odesim.store.read import Run, load
@@ -19,13 +19,13 @@ class Target:
     stored: Run | None = None
 
 
-def default_folder(case: Case) -> Path:
+def default_folder(case: Any) -> Path:
     """`runs/<system>-<digest>`, relative to the working directory."""
     return Path("runs") / f"{case.system.name}-{case.digest}"
 
 
 def prepare(
-    case: Case, out: str | os.PathLike[str] | None = None, *, overwrite: bool = False, resume: bool = False
+    case: Any, out: str | os.PathLike[str] | None = None, *, overwrite: bool = False, resume: bool = False
 ) -> Target:
     """Decide on the folder of a run, and make sure that it can be written.
 
@@ -50,7 +50,7 @@ def prepare(
     return Target(folder)
 
 
-def _finished(case: Case, folder: Path, *, explicit: bool, overwrite: bool, resume: bool) -> Run | None:
+def _finished(case: Any, folder: Path, *, explicit: bool, overwrite: bool, resume: bool) -> Run | None:
     """The stored run to be returned instead of computing, or `None` if `folder` is to be replaced."""
     try:
         digest = read_json(folder / MANIFEST).get("digest")

@@ -4,13 +4,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from odesim.case import Case
 from odesim.store.files import (
     CHECKPOINT,
     MANIFEST,
+    STAGES,
     SUMMARY,
     TRAJECTORY,
     is_ours,
@@ -24,7 +25,7 @@ from odesim.trajectory import Trajectory
 
 
 def save(
-    trajectory: Trajectory, case: Case, folder: Path, wall_times: Mapping[str, float], figures: bool = True
+    trajectory: Trajectory, case: Any, folder: Path, wall_times: Mapping[str, float], figures: bool = True
 ) -> Path:
     """Write a run into `folder`, replacing what odesim wrote there before, and return the folder.
 
@@ -36,6 +37,30 @@ def save(
         staging = _staging(folder)
         try:
             _write(trajectory, case, staging, dict(wall_times), figures)
+            _install(staging, folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    return folder
+
+
+def save_stages(
+    trajectories: Sequence[Trajectory], request: Any, folder: Path, wall_times: Mapping[str, float], figures: bool
+) -> Path:
+    """Write a run of several stages: `stages/01-NAME/`, ... each a run folder, and one manifest on top."""
+    folder = Path(os.path.abspath(folder))
+    with storing(folder):
+        staging = _staging(folder)
+        try:
+            names = []
+            for k, (trajectory, case) in enumerate(zip(trajectories, request.cases, strict=False), 1):
+                names.append(f"{k:02d}-{case.stage}")
+                stage = staging / STAGES / names[-1]
+                stage.mkdir(parents=True)
+                _write(trajectory, case, stage, {}, figures)
+            write_json(staging / SUMMARY, {t.origin.stage: t.summary for t in trajectories})
+            top = manifest(trajectories[-1], request, staging, wall_times)
+            write_json(staging / MANIFEST, {**top, "stages": names})
+            synchronise(staging)
             _install(staging, folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -85,7 +110,7 @@ def _umask() -> int:
     return mask
 
 
-def _write(trajectory: Trajectory, case: Case, staging: Path, wall_times: dict[str, float], figures: bool) -> None:
+def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[str, float], figures: bool) -> None:
     """Write trajectory, summary, pictures and at the end the manifest."""
     import time
 

@@ -38,10 +38,10 @@ def state_of(m, m_star=0, a=None, b=None, **overlaps) -> Initial:
     state |= {"I1": np.eye(m), "I2": np.eye(m)}
     state |= {name: np.asarray(values, float) for name, values in overlaps.items()}
     constants = {
-        "a": np.ones(m) if a is None else np.asarray(a),
-        "b": np.ones(m) if b is None else np.asarray(b),
+        "norm_v": np.ones(m) if a is None else np.asarray(a),
+        "norm_w": np.ones(m) if b is None else np.asarray(b),
     }
-    constants["teachers"] = np.eye(2 * m_star)
+    constants["teacher_gram"] = np.eye(2 * m_star)
     return Initial(Parameters(m=m, m_star=m_star, d=10**6), state, constants, 1e-3)
 
 

@@ -1,0 +1,118 @@
+"""Explicit SGD of liao against a plain PyTorch loop of the same model, and its memory at large d and batch."""
+
+from typing import Any
+
+from benchmarks import peers
+from benchmarks.measure import Row, child, compare
+
+D, M, M_STAR, BATCH = 1000, 25, 5, 4096
+STEP = 1e-4
+BLOCK = 512
+"""Samples whose 2 MB stay in a core's cache between being drawn and being used; 4096 at once take twice as long."""
+
+
+def rows(quick: bool) -> list[Row]:
+    """Seconds per step on one core, float32; then the peak memory of one step at d = 1e5."""
+    return [speed(quick), memory(quick)]
+
+
+def speed(quick: bool) -> Row:
+    """d = 1000, m = 25, m* = 5, batch 4096; the floor is the same normals and the two products."""
+    engine = make_engine(D, BATCH)
+    steps = 2 if quick else 4
+
+    functions: dict[str, Any] = {"ours": lambda: engine.advance(steps), "floor": bare_loop(steps)}
+    note = "target at most 1.5 times the floor: the same normals and the two matrix products, in blocks"
+    try:
+        functions["peer"] = torch_loop(steps)
+    except Exception as error:
+        note = f"{note}; {peers.reason(error)}"
+    times = compare(functions, 3 if quick else 15, budget=10.0)
+    ours, peer, floor = times["ours"], times.get("peer"), times["floor"].median / steps
+    return Row(
+        f"explicit SGD, liao (25, 5), d = {D}, batch {BATCH}, float32, per step", ours.median / steps,
+        ours.spread / steps, "PyTorch loop", peer.median / steps if peer else None, floor_seconds=floor,
+        note=f"{note}; {ours.median / steps / floor:.2f} times",
+    )  # fmt: skip
+
+
+def bare_loop(steps: int) -> Any:
+    """The unavoidable part of a step, jitted in one loop: normals, fields and a gradient, by blocks."""
+    import jax
+    import jax.numpy as jnp
+
+    def body(k: Any, weights: Any) -> Any:
+        # The barrier keeps XLA from drawing the same numbers once for each product.
+        x = jax.lax.optimization_barrier(jax.random.normal(jax.random.key(k), (BLOCK, D), jnp.float32))
+        fields = jnp.matmul(weights, x.T)
+        return weights.at[: 2 * M].add(1e-9 * jnp.matmul(fields[: 2 * M], x))
+
+    run = jax.jit(lambda weights: jax.lax.fori_loop(0, steps * BATCH // BLOCK, body, weights))
+    weights = jnp.full((2 * (M + M_STAR), D), 1e-2, jnp.float32)
+    return lambda: run(weights).block_until_ready()
+
+
+def make_engine(d: int, batch: int) -> Any:
+    """One replica of explicit SGD in float32, in place."""
+    from odesim.case import Case
+    from odesim.simulation import Simulation, initial_conditions, make_engine
+
+    case = Case.build("liao", {"d": d})
+    simulation = Simulation.build(
+        case, method="explicit", step_size=STEP, batch=batch, device="cpu", precision="float32"
+    )
+    return make_engine(simulation, _model(case), initial_conditions(simulation), None)[0]
+
+
+def _model(case: Any) -> Any:
+    from derivations.contract import load
+
+    return load(case.system.stage(case.stage).model)
+
+
+def torch_loop(steps: int) -> Any:
+    """What one writes in PyTorch: normalised rows, autograd of the squared error, plain descent."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    unit = torch.nn.functional.normalize
+    v, w = (unit(torch.randn(M, D)).requires_grad_() for _ in range(2))
+    v_star, w_star = unit(torch.randn(M_STAR, D)), unit(torch.randn(M_STAR, D))
+
+    def output(x: Any, routers: Any, experts: Any) -> Any:
+        z = x @ experts.T
+        return (torch.sigmoid(x @ routers.T) * (z**3 - 3 * z)).sum(1)
+
+    optimiser = torch.optim.SGD([v, w], lr=STEP)
+
+    def run() -> None:
+        for _ in range(steps):
+            x = torch.randn(BATCH, D)
+            residual = output(x, unit(v), unit(w)) - output(x, v_star, w_star)
+            optimiser.zero_grad()
+            (0.5 * residual**2).mean().backward()
+            optimiser.step()
+
+    return run
+
+
+def memory(quick: bool) -> Row:
+    """Peak resident memory of a fresh process that takes one step; two cores, as users have them."""
+    batch = 2048 if quick else 65536
+    name = f"explicit SGD, one step at d = 1e5, m = 25, batch {batch}, float32"
+    used = child(f"benchmarks.explicit_sgd:one_step({batch})", timeout=1800.0)
+    note = f"peak memory of the process {used['peak_bytes'] / 1e9:.2f} GB (bar 2 GB); seconds include compilation"
+    return Row(name, used["seconds"], 0.0, note=note)
+
+
+def one_step(batch: int) -> dict[str, float]:
+    """Seconds and peak memory of one step at d = 1e5."""
+    import resource
+    import time
+
+    engine = make_engine(100_000, batch)
+    began = time.perf_counter()
+    engine.advance(1)
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "peak_bytes": 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}

@@ -1,0 +1,107 @@
+"""How things are timed: medians of interleaved repetitions, in one process, and the row that is reported."""
+
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the benchmark; times in seconds, `spread` the inter-quartile range of `seconds`.
+
+    `error` and `peer_error` are those of the answers; `floor_seconds` is what the arithmetic (or the random numbers)
+    alone would cost on this machine, measured or counted; `note` says what was measured, and the bar to meet.
+    """
+
+    name: str
+    seconds: float | None = None
+    spread: float | None = None
+    peer: str | None = None
+    peer_seconds: float | None = None
+    error: float | None = None
+    peer_error: float | None = None
+    floor_seconds: float | None = None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """The median of repeated timings and their inter-quartile range, in seconds."""
+
+    median: float
+    spread: float
+
+
+def timing(samples: list[float]) -> Timing:
+    """The median and inter-quartile range of `samples`."""
+    if len(samples) < 2:
+        return Timing(samples[0], 0.0)
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return Timing(statistics.median(samples), high - low)
+
+
+def compare(functions: Mapping[str, Callable[[], Any]], repetitions: int, budget: float = 2.0) -> dict[str, Timing]:
+    """Time functions in turn, `repetitions` rounds, so that a slow spell of the machine hits all of them.
+
+    Each is called once before; a call shorter than 1 ms is repeated to reach that in every round.  Rounds stop
+    early, after at least three, when `budget` seconds per function are spent.
+    """
+    calls = {}
+    for name, function in functions.items():
+        function()
+        once = min(_clock(function, 1) for _ in range(2))
+        calls[name] = max(1, int(1e-3 / max(once, 1e-7)))
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    began = time.perf_counter()
+    for done in range(repetitions):
+        if done >= 3 and time.perf_counter() - began > budget * len(functions):
+            break
+        for name, function in functions.items():
+            samples[name].append(_clock(function, calls[name]))
+    return {name: timing(values) for name, values in samples.items()}
+
+
+def _clock(function: Callable[[], Any], calls: int) -> float:
+    """Seconds per call."""
+    began = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - began) / calls
+
+
+def matmul_peak(dtype: str = "float64", size: int = 1024) -> float:
+    """Floating-point operations per second of NumPy's matrix product on the cores of this process."""
+    import numpy as np
+
+    a = np.random.default_rng(0).standard_normal((size, size)).astype(dtype)
+    return 2.0 * size**3 / compare({"product": lambda: a @ a}, 15)["product"].median
+
+
+def child(call: str, environment: Mapping[str, str] | None = None, timeout: float = 600.0) -> Any:
+    """Evaluate `call` ("module:function(arguments)") in a fresh process and return its JSON; raises on failure."""
+    module, _, expression = call.partition(":")
+    code = f"import json, {module}; print('\\n' + json.dumps({module}.{expression}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+    return json.loads(done.stdout.rstrip().splitlines()[-1])
+
+
+def single_core() -> None:
+    """Restrict this process to one core; call it before NumPy or JAX is imported."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -1,0 +1,28 @@
+"""The theorems, lemmas and figures of the paper, and our own findings, as claims: statement, law, control."""
+
+import importlib
+
+from derivations.contract import Claim
+
+MODULES = (
+    "theorem1",
+    "algebra",
+    "expansions",
+    "symbolic",
+    "gradient",
+    "leading",
+    "concentration",
+    "lemmas",
+    "pruning",
+    "findings",
+)
+
+
+def _collect() -> tuple[Claim, ...]:
+    found: list[Claim] = []
+    for name in MODULES:
+        found += importlib.import_module(f"{__name__}.{name}").CLAIMS
+    return tuple(found)
+
+
+CLAIMS = _collect()

@@ -1,0 +1,204 @@
+"""From claims to verdicts: sweep, measure, judge, check against flips, and keep what is finished."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from derivations.contract import Answer, Claim, Grid, Judgement, Samples, System, Variant, load
+from odesim.errors import NumericalError, UsageError
+from odesim.lab import Laboratory
+from odesim.parse import nearest
+from odesim.store.files import jsonable
+
+EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
+GROUPS = 3
+"""Seeds are split into this many groups; groups that contradict each other leave a claim open."""
+GROUP_SEEDS = 3
+"""A group of fewer seeds than this contradicts nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests."""
+
+    claim: str
+    variant: str
+    answer: Answer
+    predicted: Any
+    estimate: float | None
+    interval: tuple[float, float] | None
+    rungs: tuple[int, ...]
+    reason: str
+    evidence: tuple[str, ...]
+    seconds: float
+    statement: str = ""
+    source: str = ""
+    rejected: tuple[str, ...] = ()
+    expected: str = ""
+    erratum: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict as JSON knows it."""
+        return jsonable(dataclasses.asdict(self))
+
+
+def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
+    """The claims of a system in their order, or those with the given ids.  Raises `UsageError` for an unknown id."""
+    if not system.claims:
+        raise UsageError(f"system {system.name} has no claims yet")
+    known: dict[str, Claim] = {claim.id: claim for claim in load(system.claims)}
+    if not ids:
+        return list(known.values())
+    wanted = list(ids)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"{system.name} has no claim {name!r}; {nearest(name, list(known))}")
+    return [claim for claim in known.values() if claim.id in wanted]
+
+
+def grid_of(claim: Claim, effort: str) -> Grid | None:
+    """The sweep at an effort: the one given for it, otherwise that of the next lower effort."""
+    for name in EFFORTS[EFFORTS.index(effort) :: -1]:
+        if name in claim.sweep:
+            return claim.sweep[name]
+    return None
+
+
+def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
+    """Measure a claim over its sweep and judge it; a claim beyond this effort stays open and says what it needs."""
+    began = time.perf_counter()
+    grid = grid_of(claim, lab.effort)
+    lab.take_evidence()
+    if grid is None:
+        needs = next(name for name in EFFORTS if claim.sweep.get(name) is not None)
+        return _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"), [], 0.0)
+    try:
+        samples = measure(lab, claim, variant, grid)
+        judgement = judge(variant.law or claim.law, samples)
+    except NumericalError as error:
+        judgement = Judgement("inconclusive", None, None, None, f"a run failed: {error}")
+    return _verdict(claim, variant, judgement, lab.take_evidence(), time.perf_counter() - began)
+
+
+def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samples:
+    """All (point, seed, measurement) of a sweep, the settings of the variant added to every point."""
+    samples = []
+    for point in grid.points:
+        full = {**point, **variant.settings}
+        samples += [(full, seed, claim.measure(lab, full, seed)) for seed in range(grid.seeds)]
+    return samples
+
+
+def judge(law: Any, samples: Samples) -> Judgement:
+    """The law's answer, unless groups of seeds contradict each other: then the claim is open and says so."""
+    judgement: Judgement = law.judge(samples)
+    seeds = sorted({seed for _, seed, _ in samples})
+    if judgement.answer == "inconclusive" or len(seeds) < GROUPS * GROUP_SEEDS:
+        return judgement
+    answers = set()
+    for k in range(GROUPS):
+        chosen = set(seeds[k::GROUPS])
+        answers.add(law.judge([sample for sample in samples if sample[1] in chosen]).answer)
+    if {"confirmed", "refuted"} <= answers:
+        reason = f"the answer flips between groups of seeds ({judgement.reason})"
+        return dataclasses.replace(judgement, answer="inconclusive", reason=reason)
+    return judgement
+
+
+def control(lab: Laboratory, claim: Claim) -> Verdict:
+    """The verdict on a claim's broken twin, which must be `refuted`."""
+    twin = claim.control(claim)
+    variants = {variant.name: variant for variant in twin.variants}
+    variant = variants[claim.control_variant] if claim.control_variant else twin.variants[0]
+    return verify(lab, twin, variant)
+
+
+def _verdict(claim: Claim, variant: Variant, judgement: Judgement, evidence: list[str], seconds: float) -> Verdict:
+    return Verdict(
+        claim=claim.id,
+        variant=variant.name,
+        answer=judgement.answer,
+        predicted=judgement.predicted,
+        estimate=judgement.estimate,
+        interval=judgement.interval,
+        rungs=claim.rungs,
+        reason=judgement.reason,
+        evidence=tuple(evidence),
+        seconds=seconds,
+        statement=variant.statement or claim.statement,
+        source=str(claim.source),
+        rejected=judgement.rejected,
+        expected=variant.expected,
+        erratum=claim.erratum,
+    )
+
+
+class Ledger:
+    """Finished verdicts of one request in a JSON-lines file, one line each, kept through a kill."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self.key = path, key
+        self.verdicts: dict[tuple[str, str], dict[str, Any]] = {}
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        try:
+            stored = json.loads(line)
+        except json.JSONDecodeError:  # the last line of a process that was killed while writing it
+            return
+        if stored.get("key") == self.key:
+            self.verdicts[stored["verdict"]["claim"], stored["verdict"]["variant"]] = stored["verdict"]
+
+    def add(self, verdict: Verdict) -> dict[str, Any]:
+        """Append a finished verdict and have it on the disk before going on."""
+        content = verdict.as_dict()
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": self.key, "verdict": content}, ensure_ascii=False, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.verdicts[verdict.claim, verdict.variant] = content
+        return content
+
+
+def key_of(system: System, effort: str, backend: str, seed: int) -> str:
+    """What a stored verdict depends on: effort, back end, seed, and every source file of the program."""
+    import derivations
+    import hermite
+    import odesim
+
+    digest = hashlib.sha256(f"{system.name} {effort} {backend} {seed}".encode())
+    for package in (hermite, derivations, odesim):
+        root = Path(next(iter(package.__path__)))
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def verify_all(
+    lab: Laboratory,
+    claims: list[Claim],
+    ledger: Ledger,
+    report: Callable[[Mapping[str, Any], int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each."""
+    todo = [(claim, variant) for claim in claims for variant in claim.variants]
+    found = []
+    for done, (claim, variant) in enumerate(todo, 1):
+        stored = ledger.verdicts.get((claim.id, variant.name))
+        verdict = stored if stored is not None else ledger.add(verify(lab, claim, variant))
+        found.append(verdict)
+        if report is not None:
+            report(verdict, done, len(todo))
+    return found
+
+
+def disagrees(verdict: Mapping[str, Any]) -> bool:
+    """Whether `--strict` objects: the claim is open, or did not come out as its last full verdict."""
+    return verdict["answer"] == "inconclusive" or verdict["answer"] != verdict["expected"]
