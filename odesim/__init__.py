@@ -10,16 +10,29 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
+    from odesim.comparison import Comparison
     from odesim.store import Run
     from odesim.trajectory import Trajectory
+    from odesim.verification import Verdict
 
 __version__ = "0.1.0"
-__all__ = ["Trajectory", "UsageError", "__version__", "integrate", "load", "system", "systems"]
+__all__ = [
+    "Trajectory",
+    "UsageError",
+    "__version__",
+    "compare",
+    "integrate",
+    "load",
+    "simulate",
+    "system",
+    "systems",
+    "verify",
+]
 
 
 def systems() -> list[str]:
@@ -82,6 +95,78 @@ def integrate(
     from odesim.integration import solve
 
     return solve(case)
+
+
+def simulate(
+    system: "str | System",
+    *,
+    method: str,
+    step_size: float,
+    batch: int,
+    seeds: int = 1,
+    device: str = "auto",
+    precision: str = "float64",
+    fresh_initial: bool = False,
+    initial: "str | os.PathLike[str] | Mapping[str, Any] | None" = None,
+    stage: str | None = None,
+    seed: int | None = None,
+    until: float | None = None,
+    save_points: int | None = None,
+    backend: str | None = None,
+    **parameters: Any,
+) -> "Trajectory":
+    """Run finite-sample SGD, `method` "explicit" or "compressed"; nothing is written.
+
+    Variables have the dimensions (seed, time, ...) with `seeds` replicas.  The other arguments are the options of
+    `odesim simulate`.  Raises `UsageError` for a request that cannot be met.
+    """
+    from odesim.case import Case
+    from odesim.simulation import Simulation
+    from odesim.simulation import simulate as run
+
+    case = Case.build(
+        system,
+        parameters,
+        initial=initial,
+        stage=stage,
+        seed=seed,
+        until=until,
+        save_points=save_points,
+        backend=backend,
+    )
+    wanted = Simulation.build(
+        case, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device, precision=precision,
+        fresh_initial=fresh_initial,
+    )  # fmt: skip
+    return run(wanted)
+
+
+def compare(first: "Trajectory", second: "Trajectory") -> "Comparison":
+    """Distances between two runs of one system on the times of the second, per replica, with bands.
+
+    Raises `UsageError` where clocks, components or sizes differ.
+    """
+    from odesim import comparison
+
+    return comparison.compare(first, second)
+
+
+def verify(
+    system: "str | System",
+    claims: "Iterable[str] | None" = None,
+    *,
+    effort: str = "quick",
+    seed: int = 0,
+    backend: str = "numba",
+) -> "list[Verdict]":
+    """The verdicts on the claims of a system (all of them, or those with the given ids); nothing is written."""
+    from odesim import case, lab, verification
+
+    chosen = case.find_system(system) if isinstance(system, str) else system
+    level: Any = effort
+    laboratory = lab.Laboratory(chosen, level, backend, seed)
+    wanted = verification.claims_of(chosen, claims)
+    return [verification.verify(laboratory, claim, form) for claim in wanted for form in claim.variants]
 
 
 def load(folder: "str | os.PathLike[str]") -> "Run":

@@ -44,13 +44,40 @@ class Origin:
     seed: int | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Variable:
-    """A labelled array: its dimensions (by name), its values, and what it means."""
+class Variable(np.ndarray):
+    """A labelled array: an ordinary array that also knows the names of its dimensions and what it means.
+
+    `dims` are lost by slicing and arithmetic, which give plain arrays again (`values` is the plain array itself).
+
+    >>> gamma = Variable(("time", "expert"), np.zeros((3, 2)), "alignment")
+    >>> gamma.dims, gamma.shape, type(gamma[0]).__name__
+    (('time', 'expert'), (3, 2), 'ndarray')
+    """
 
     dims: tuple[str, ...]
-    values: np.ndarray
-    meaning: str = ""
+    meaning: str
+
+    def __new__(cls, dims: tuple[str, ...], values: Any, meaning: str = "") -> "Variable":
+        """Label `values` without copying them; raises `ValueError` where names and axes differ in number."""
+        array = np.asarray(values)
+        if array.ndim != len(dims):
+            raise ValueError(f"expected one name for each of {array.ndim} axes, but the names are {dims}")
+        labelled = array.view(cls)
+        labelled.dims, labelled.meaning = tuple(dims), meaning
+        return labelled
+
+    def __getitem__(self, key: Any) -> Any:
+        """Entries of the plain array."""
+        return self.values[key]
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        """Results of arithmetic are plain arrays or numbers."""
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The array without its labels."""
+        return self.view(np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
