@@ -320,13 +320,17 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A form of a claim: what it fixes (added to every point), how its statement reads, what it last came out as."""
+    """A form of a claim: what it fixes (added to every point), how its statement reads, what it last came out as.
+
+    `law` and `sweep` replace those of the claim where this form needs its own.
+    """
 
     name: str
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     statement: str = ""
     expected: Answer = "confirmed"
     law: Law | None = None
+    sweep: Mapping[str, Grid | None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -129,14 +129,24 @@ def source_digest(stem: str, packages: Sequence[str]) -> str:
 
 
 def _public(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Name the compiled functions by their role: `cascade_flow` is the cascade's `flow`."""
-    named = {}
+    """Name the compiled functions by their role: `cascade_flow` is the cascade's `flow`, `flow_loss` is both."""
+    named = dict(functions)
     for name, function in functions.items():
-        named[name] = function
+        if name.endswith("flow_loss"):
+            named |= both_roles(function)
+            continue
         for role in ("flow", "loss"):
             if name == role or name.endswith(f"_{role}"):
                 named[role] = function
     return named
+
+
+def both_roles(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """`flow(t, y, ...)` and `loss(y, ...)` of one compiled function that returns the two."""
+    return {
+        "flow": lambda t, y, *arguments: function(t, y, *arguments)[0],
+        "loss": lambda y, *arguments: function(0.0, y, *arguments)[1],
+    }
 
 
 def _body(kernel: Kernel) -> tuple[list[str], list[str]]:

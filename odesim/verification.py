@@ -61,21 +61,22 @@ def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
     return [claim for claim in known.values() if claim.id in wanted]
 
 
-def grid_of(claim: Claim, effort: str) -> Grid | None:
-    """The sweep at an effort: the one given for it, otherwise that of the next lower effort."""
+def grid_of(claim: Claim, variant: Variant, effort: str) -> Grid | None:
+    """The sweep of a form at an effort: the one given for it, otherwise that of the next lower effort."""
+    sweep = variant.sweep or claim.sweep
     for name in EFFORTS[EFFORTS.index(effort) :: -1]:
-        if name in claim.sweep:
-            return claim.sweep[name]
+        if name in sweep:
+            return sweep[name]
     return None
 
 
 def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
     """Measure a claim over its sweep and judge it; a claim beyond this effort stays open and says what it needs."""
     began = time.perf_counter()
-    grid = grid_of(claim, lab.effort)
+    grid = grid_of(claim, variant, lab.effort)
     lab.take_evidence()
     if grid is None:
-        needs = next(name for name in EFFORTS if claim.sweep.get(name) is not None)
+        needs = next(name for name in EFFORTS if (variant.sweep or claim.sweep).get(name) is not None)
         return _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"), [], 0.0)
     try:
         samples = measure(lab, claim, variant, grid)

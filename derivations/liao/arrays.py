@@ -83,7 +83,7 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
 
     def gradient(G: Any, m: int, m_star: int, group: str, table: tuple[Any, ...]) -> Any:
         rho, g, *z = blocks(G, m, m_star, "student", group)
-        return kernels["pair_gradient"](correlations(xp, rho, *table), g, *z)
+        return kernels["pair_gradient"](correlations(xp, rho, *table), g, *z)[:6]
 
     def flow(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
         G = gram(xp, y, m, m_star, teachers)

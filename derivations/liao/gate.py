@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from derivations.liao.kernels import correlation_pairs
+from derivations.liao.pairs import correlation_pairs
 from derivations.liao.parameters import Parameters
 
 TOLERANCE = 1e-14

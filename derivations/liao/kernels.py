@@ -18,6 +18,7 @@ from typing import Any
 import sympy
 
 from derivations.contract import Kernel
+from derivations.liao.pairs import correlation_pairs
 from hermite.gaussian import pair_kernel
 
 OVERLAPS: Any = tuple(sympy.Symbol(name) for name in ("g", "z11", "z12", "z21", "z22"))
@@ -65,15 +66,6 @@ def partial(degree: int, variable: str) -> Any:
     return sympy.expand(total)
 
 
-def correlation_pairs(degree: int) -> list[tuple[int, int]]:
-    """All (a, b), a <= b, whose S_ab occur in the kernel or its derivatives, in the order of the run-time table."""
-    found = symbols_of(kernel(degree))
-    for variable in ("rho", "z11", "z12", "z21", "z22", "g"):
-        found |= symbols_of(partial(degree, variable))
-    pairs = [orders(symbol) for symbol in found]
-    return sorted(pairs, key=lambda pair: (sum(pair), pair[1] - pair[0]))
-
-
 def table_names(degree: int) -> tuple[str, ...]:
     """The names of the correlation functions in the order of `correlation_pairs`."""
     return tuple(f"S_{a}_{b}" for a, b in correlation_pairs(degree))
@@ -81,12 +73,12 @@ def table_names(degree: int) -> tuple[str, ...]:
 
 @functools.cache
 def exact_kernels(degree: int) -> dict[str, Kernel]:
-    """The two kernels of the exact flow: `pair_gradient` (six partial derivatives) and `pair_energy` (K)."""
+    """The two kernels of the exact flow: `pair_gradient` (six partial derivatives, and K) and `pair_energy` (K alone)."""
     scalars = tuple(symbol.name for symbol in OVERLAPS)
     gradient = {name: partial(degree, name) for name in ("rho", "z11", "z12", "z21", "z22", "g")}
     names = table_names(degree)
     return {
-        "pair_gradient": Kernel(names, scalars, gradient),
+        "pair_gradient": Kernel(names, scalars, {**gradient, "K": kernel(degree)}),
         "pair_energy": Kernel(names, scalars, {"K": kernel(degree)}),
     }
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import numpy as np
 
 pair_gradient: Callable[..., tuple[float, ...]]
-pair_energy: Callable[..., tuple[float, ...]]
 aligned_gradient: Callable[..., tuple[float, ...]]
 aligned_energy: Callable[..., tuple[float, ...]]
 
@@ -75,7 +74,7 @@ def unpack_gram(y, m, m_star, teachers, G):
 
 
 def gather_pairs(G, m, m_star, X):
-    """Fill X[:, pair] = (rho, g, z11, z12, z21, z22): all student pairs i <= r, then all (student, teacher)."""
+    """Fill X[:, pair] = (rho, g, z11, z12, z21, z22): student pairs i <= r, (student, teacher), teacher pairs j <= l."""
     s = 2 * m
     at = 0
     for i in range(m):
@@ -96,41 +95,58 @@ def gather_pairs(G, m, m_star, X):
             X[4, at] = G[s + j, m + i]
             X[5, at] = G[s + j, s + m_star + j]
             at += 1
+    for j in range(m_star):
+        for l in range(j, m_star):
+            X[0, at] = G[s + j, s + l]
+            X[1, at] = G[s + m_star + j, s + m_star + l]
+            X[2, at] = G[s + j, s + m_star + j]
+            X[3, at] = G[s + j, s + m_star + l]
+            X[4, at] = G[s + l, s + m_star + j]
+            X[5, at] = G[s + l, s + m_star + l]
+            at += 1
     for rest in range(at, X.shape[1]):
         for k in range(6):
             X[k, rest] = 0.0
 
 
-def flow(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
-    """dy/dt of the exact Gram flow: C = dL/dG pair by pair, N = C G, D = -rate (N - diag(N) G)."""
+def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
+    """(dy/dt, L) of the exact Gram flow: C = dL/dG pair by pair, N = C G, D = -rate (N - diag(N) G).
+
+    L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.  One function for
+    both, because compiling the pair kernel twice takes seconds and its value beside its derivatives next to nothing.
+    """
     n = 2 * m + 2 * m_star
     s = 2 * m
     G = np.empty((n, n))
     unpack_gram(y, m, m_star, teachers, G)
-    pairs = m * (m + 1) // 2 + m * m_star
+    pairs = m * (m + 1) // 2 + m * m_star + m_star * (m_star + 1) // 2
     blocks = (pairs + 15) // 16
     X = np.empty((6, 16 * blocks))
     gather_pairs(G, m, m_star, X)
-    Y = np.empty((6, 16 * blocks))
+    Y = np.empty((7, 16 * blocks))
     S = np.empty((series.shape[0], 16))
     for block in range(blocks):
         a = 16 * block
         correlations(X[0, a : a + 16], series, shift, odd, reach, S)
         for lane in range(16):
             p = a + lane
-            d_rho, d11, d12, d21, d22, d_g = pair_gradient(S, lane, X[1, p], X[2, p], X[3, p], X[4, p], X[5, p])
+            d_rho, d11, d12, d21, d22, d_g, K = pair_gradient(S, lane, X[1, p], X[2, p], X[3, p], X[4, p], X[5, p])
             Y[0, p] = d_rho
             Y[1, p] = d_g
             Y[2, p] = d11
             Y[3, p] = d12
             Y[4, p] = d21
             Y[5, p] = d22
+            Y[6, p] = K
     C = np.zeros((s, n))
+    L = 0.0
     at = 0
     for i in range(m):
+        L += 0.5 * Y[6, at]
         C[i, m + i] += 0.5 * (Y[2, at] + Y[3, at] + Y[4, at] + Y[5, at])
         at += 1
         for r in range(i + 1, m):
+            L += Y[6, at]
             C[i, r] = Y[0, at]
             C[m + i, m + r] = Y[1, at]
             C[i, m + i] += Y[2, at]
@@ -140,16 +156,23 @@ def flow(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
             at += 1
     for i in range(m):
         for j in range(m_star):
+            L -= Y[6, at]
             C[i, s + j] = -Y[0, at]
             C[m + i, s + m_star + j] = -Y[1, at]
             C[i, m + i] -= Y[2, at]
             C[i, s + m_star + j] = -Y[3, at]
             C[m + i, s + j] = -Y[4, at]
             at += 1
+    for j in range(m_star):
+        L += 0.5 * Y[6, at]
+        at += 1
+        for _ in range(j + 1, m_star):
+            L += Y[6, at]
+            at += 1
     for i in range(s):
         for j in range(i):
             C[i, j] = C[j, i]
-    return project(C, G, rates, y.size, m, m_star)
+    return project(C, G, rates, y.size, m, m_star), L
 
 
 def project(C, G, rates, size, m, m_star):
@@ -178,39 +201,3 @@ def project(C, G, rates, size, m, m_star):
             dy[at] = N[i, m + j] + N[m + j, i]
             at += 1
     return dy
-
-
-def loss(y, m, m_star, teachers, rates, series, shift, odd, reach):
-    """L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers."""
-    n = 2 * m + 2 * m_star
-    G = np.empty((n, n))
-    unpack_gram(y, m, m_star, teachers, G)
-    students = energy(G, 0, m, m, 0, m, m, series, shift, odd, reach)
-    cross = energy(G, 0, m, m, 2 * m, 2 * m + m_star, m_star, series, shift, odd, reach)
-    own = energy(G, 2 * m, 2 * m + m_star, m_star, 2 * m, 2 * m + m_star, m_star, series, shift, odd, reach)
-    return 0.5 * students - cross + 0.5 * own
-
-
-def energy(G, v1, w1, count1, v2, w2, count2, series, shift, odd, reach):
-    """sum of K over all pairs of experts, the first from rows (v1, w1), the second from rows (v2, w2)."""
-    S = np.empty((series.shape[0], 16))
-    rho = np.zeros(16)
-    total = 0.0
-    for i in range(count1):
-        for start in range(0, count2, 16):
-            size = min(16, count2 - start)
-            for lane in range(size):
-                rho[lane] = G[v1 + i, v2 + start + lane]
-            correlations(rho, series, shift, odd, reach, S)
-            for lane in range(size):
-                j = start + lane
-                total += pair_energy(
-                    S,
-                    lane,
-                    G[w1 + i, w2 + j],
-                    G[v1 + i, w1 + i],
-                    G[v1 + i, w2 + j],
-                    G[v2 + j, w1 + i],
-                    G[v2 + j, w2 + j],
-                )[0]
-    return total

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial, Labelled
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled
 from derivations.liao import arrays
 from derivations.liao.initial import assemble_gram, greedy_matching
-from derivations.liao.kernels import exact_kernels
 from derivations.liao.parameters import Parameters
 from derivations.liao.summary import observe, summarise
 
@@ -41,8 +40,7 @@ STATE = (
     Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
 )
 LOOPS = tuple(
-    f"derivations.liao.loops:{name}"
-    for name in ("correlations", "unpack_gram", "gather_pairs", "project", "energy", "flow", "loss")
+    f"derivations.liao.loops:{name}" for name in ("correlations", "unpack_gram", "gather_pairs", "project", "flow_loss")
 )
 
 
@@ -64,7 +62,7 @@ def exact(parameters: Parameters) -> Equations:
         kind="ode",
         structure=f"liao_exact_degree{parameters.degree}",
         state=STATE,
-        kernels=functools.partial(exact_kernels, parameters.degree),
+        kernels=functools.partial(_kernels, parameters.degree),
         loops=LOOPS,
         arrays=arrays.build_exact,
         arguments=arguments,
@@ -79,6 +77,13 @@ def exact(parameters: Parameters) -> Equations:
         "small step size and large batch (gradient flow on the population loss)",
         neglects="nothing",
     )
+
+
+def _kernels(degree: int) -> dict[str, Kernel]:
+    """The kernels, derived when they are needed: a compilation found in the cache needs none."""
+    from derivations.liao.kernels import exact_kernels
+
+    return exact_kernels(degree)
 
 
 def crossings(parameters: Parameters) -> tuple[Crossing, ...]:

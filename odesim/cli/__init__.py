@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from odesim.cli import inform, run, sgd, stored, verify
+from odesim.cli import figures, inform, report, run, sgd, stored, verify
 from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
@@ -45,6 +45,8 @@ for command, name in (
     (sgd.simulate, "simulate"),
     (sgd.compare, "compare"),
     (verify.verify, "verify"),
+    (figures.figures, "figures"),
+    (report.report, "report"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),

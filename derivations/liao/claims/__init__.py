@@ -15,6 +15,7 @@ MODULES = (
     "lemmas",
     "pruning",
     "findings",
+    "quadrature",
 )
 
 

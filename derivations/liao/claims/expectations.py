@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+Powers = tuple[int, ...]
 REACH = 9.0
 FINE, COARSE = 0.25, 0.4
 """Steps in one or two dimensions, and beside two inner axes: errors below 1e-15 and 1e-12 (high derivatives)."""
@@ -111,10 +112,12 @@ def moments(
     """E[pi^(a)(v1.x) pi^(b)(v2.x) He_p(w1.x) He_q(w2.x)] for each (a, b, p, q); `gram` (4, 4) of v1, v2, w1, w2."""
     points, weights = grid()
     v1, v2, w1, w2 = triangular(gram) @ points
-    first, second, third, fourth = zip(*wanted, strict=True)
-    gates = [{n: function(n, v) for n in set(orders)} for v, orders in ((v1, first), (v2, second))]
-    experts = [{n: HERMITE[n](w) for n in set(orders)} for w, orders in ((w1, third), (w2, fourth))]
-    return [float(weights @ (gates[0][a] * gates[1][b] * experts[0][p] * experts[1][q])) for a, b, p, q in wanted]
+    orders = list(dict.fromkeys((a, b) for a, b, _, _ in wanted))
+    degrees = list(dict.fromkeys((p, q) for _, _, p, q in wanted))
+    gates = np.array([weights * function(a, v1) * function(b, v2) for a, b in orders])
+    experts = np.array([HERMITE[p](w1) * HERMITE[q](w2) for p, q in degrees])
+    table = gates @ experts.T
+    return [float(table[orders.index((a, b)), degrees.index((p, q))]) for a, b, p, q in wanted]
 
 
 LAMBDAS = ((1, 1, 3, 3), (1, 0, 2, 3), (0, 1, 2, 3), (1, 0, 3, 2), (0, 0, 2, 2))
@@ -146,25 +149,18 @@ def loss(gram: np.ndarray, m: int, m_star: int) -> float:
     return total
 
 
-def monomials(powers: tuple[int, ...], covariance: Sequence[Sequence[Fraction]]) -> Fraction:
+def monomial(powers: Powers, covariance: Sequence[Sequence[Fraction]], known: dict[Powers, Fraction]) -> Fraction:
     """E[prod x_i^powers_i] of a centred Gaussian by Isserlis' pairing of one factor with every other one."""
-
-    @functools.cache
-    def pair(left: tuple[int, ...]) -> Fraction:
-        first = next((i for i, n in enumerate(left) if n), None)
-        if first is None:
-            return Fraction(1)
-        rest = list(left)
-        rest[first] -= 1
+    if powers not in known:
+        first = next(i for i, n in enumerate(powers) if n)
+        rest = [n - (i == first) for i, n in enumerate(powers)]
         total = Fraction(0)
         for j, count in enumerate(rest):
             if count:
-                after = list(rest)
-                after[j] -= 1
-                total += count * covariance[first][j] * pair(tuple(after))
-        return total
-
-    return pair(powers)
+                after = tuple(n - (i == j) for i, n in enumerate(rest))
+                total += count * covariance[first][j] * monomial(after, covariance, known)
+        known[powers] = total
+    return known[powers]
 
 
 @functools.cache
@@ -182,7 +178,8 @@ def hermite_powers(k: int) -> dict[int, int]:
 
 def pairing(degrees: Sequence[int], covariance: Sequence[Sequence[Fraction]]) -> Fraction:
     """E[prod He_{k_i}(x_i)] exactly: each He_k in powers, each monomial by Isserlis' theorem."""
-    terms: list[tuple[tuple[int, ...], int]] = [((), 1)]
+    terms: list[tuple[Powers, int]] = [((), 1)]
     for k in degrees:
         terms = [((*powers, n), c * value) for powers, c in terms for n, value in hermite_powers(k).items()]
-    return sum((c * monomials(powers, covariance) for powers, c in terms), Fraction(0))
+    known = {(0,) * len(degrees): Fraction(1)}
+    return sum((c * monomial(powers, covariance, known) for powers, c in terms), Fraction(0))

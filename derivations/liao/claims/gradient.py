@@ -266,7 +266,7 @@ def equation_4(lab: Any, point: Mapping[str, Any], seed: int, swap: bool = False
 
 SEEDS: Mapping[str, Grid | None] = {"quick": Grid(seeds=2), "full": Grid(seeds=12)}
 SAMPLES: Mapping[str, Grid | None] = {
-    "quick": Grid(({"samples": 200_000},), 2),
+    "quick": Grid(({"samples": 100_000},), 2),
     "full": Grid(({"samples": 4_000_000},), 6),
 }
 STEPS: Mapping[str, Grid | None] = {"quick": Grid(tuple({"step": s} for s in (1e-4, 1e-3, 1e-2)), 3)}

@@ -12,15 +12,19 @@ from derivations.liao.claims import tools
 from derivations.liao.claims.tools import at, break_law, break_measure
 
 DECADES: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (6, 8, 10)), 4),
+    "quick": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (6, 8, 10)), 3),
     "full": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (6, 7, 8, 9, 10)), 12),
 }
 SETTLING: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (4, 5, 6)), 4),
+    "quick": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (4, 5, 6)), 3),
     "full": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (4, 5, 6, 7)), 12),
 }
+RANDOM: Mapping[str, Grid | None] = {
+    "quick": Grid(tuple({"d": 10**k, "init": "random"} for k in (4, 5, 6)), 3),
+    "full": Grid(tuple({"d": 10**k, "init": "random"} for k in (4, 6, 8)), 12),
+}
 BOTH = (
-    Variant("random", {"init": "random"}, expected="refuted"),
+    Variant("random", {"init": "random"}, expected="refuted", sweep=RANDOM),
     Variant("orthogonal", {"init": "orthogonal"}),
 )
 

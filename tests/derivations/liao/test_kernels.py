@@ -151,6 +151,14 @@ def test_diagonal_has_the_closed_form_in_the_gate_coefficients():
         assert numeric(kernels.kernel(3), G, "logistic", 1.0) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("degree", [2, 3, 4, 5])
+def test_correlation_pairs_are_those_of_the_derived_expressions(degree):
+    found = set()
+    for expression in (kernels.kernel(degree), *(kernels.partial(degree, v) for v in ("rho", "z11", "z12", "g"))):
+        found |= {kernels.orders(symbol) for symbol in kernels.symbols_of(expression)}
+    assert set(kernels.correlation_pairs(degree)) == found
+
+
 def test_correlation_table_covers_the_fourteen_functions_of_degree_three():
     pairs = kernels.correlation_pairs(3)
     expected = {(a, b) for a, b in itertools.product(range(8), repeat=2) if a <= b and a + b in (0, 2, 4, 6, 8)}

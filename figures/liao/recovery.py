@@ -1,0 +1,77 @@
+"""Ours: recovery times against d over ten decades, with the law, its rivals and their ratio to the law."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations import scaling
+from derivations.laws import LOGARITHMS
+from figures.liao._shared import COLOURS, parameters
+from odesim.figures import Request
+
+CAPTION = (
+    "When the last teacher is recovered, from the orthogonal initialisation, against d. Below: the same over the "
+    "fitted law C sqrt(d); rivals with a logarithm are fitted to the same medians and drawn over the law too."
+)
+CLAIMS = ("thm-1d",)
+LAG = 5.49
+"""A shift that does not grow with d; claim `thm-1d` fits with it too."""
+LAW = scaling.Form("sqrt(d)", exponent=0.5)
+STYLES = ("--", "-.", ":")
+
+
+def needs(quick: bool = False) -> list[Request]:
+    """Three seeds at every decade of d (30 runs of some seconds each; the last decades take longest)."""
+    size = {"m": 5, "m_star": 2} if quick else {"m": 10, "m_star": 3}
+    found = []
+    for exponent in range(2, 5) if quick else range(3, 13):
+        until = float(10 ** (exponent / 2) + 60)
+        for seed in range(3):
+            options = {"seed": seed, "until": until, "save_points": 3, "solver": "LSODA"}
+            found.append(Request("liao", {**size, "d": 10**exponent, "init": "orthogonal"}, options))
+    return found
+
+
+def draw(stored: Sequence[Any]) -> Any:
+    """Points, law and rivals in logarithms, and a strip of ratios to the law."""
+    from matplotlib.figure import Figure
+
+    d = np.array([float(parameters(run)["d"]) for run in stored])
+    times = np.array([np.max(run["T_gamma2"].min(axis=0)) for run in stored]) - LAG
+    good = np.isfinite(times) & (times > 0)
+    figure = Figure(figsize=(5.6, 4.8), layout="constrained")
+    top, strip = figure.subplots(2, 1, sharex=True, height_ratios=(2.6, 1.0))
+    line = np.geomspace(d.min(), d.max(), 200)
+    law = _curve(d[good], times[good], LAW)
+    top.loglog(d[good], times[good], "o", ms=4, color=COLOURS[0], label="exact flow, one point per seed")
+    top.loglog(line, law(line), color="black", label=f"law: {law(1.0):.3g} $\\sqrt{{d}}$")
+    strip.semilogx(d[good], times[good] / law(d[good]), "o", ms=4, color=COLOURS[0])
+    strip.axhline(1.0, color="black")
+    for rival, colour, style in zip(LOGARITHMS, (COLOURS[1], COLOURS[2], COLOURS[3]), STYLES, strict=True):
+        curve = _curve(d[good], times[good], rival)
+        name = rival.name.replace("sqrt(d log d)", r"$\sqrt{d\,\log d}$").replace("sqrt(d)", r"$\sqrt{d}$")
+        top.loglog(line, curve(line), style, color=colour, label=f"rival: {name}")
+        strip.semilogx(line, curve(line) / law(line), style, color=colour)
+    p = parameters(stored[0])
+    top.set_title(f"orthogonal initialisation, m = {p['m']}, m* = {p['m_star']}")
+    top.set_ylabel(f"last recovery time $T_{{m^*}} - {LAG}$")
+    top.legend(loc="upper left")
+    strip.set_ylabel("over the law")
+    if not good.all():
+        note = f"{np.sum(~good)} of {good.size} runs not shown: not all recovered, or at $T \\leq {LAG}$"
+        top.text(0.98, 0.03, note, transform=top.transAxes, ha="right", fontsize=7, color="0.35")
+    strip.set_xlabel("input dimension $d$")
+    return figure
+
+
+def _curve(d: np.ndarray, times: np.ndarray, form: scaling.Form) -> Any:
+    """The form with the constant that fits the medians over seeds."""
+    at, middle = scaling.medians(d, times)
+    constant = scaling.least_squares(at, middle, form)[1]
+
+    def curve(x: Any) -> Any:
+        logarithm = np.log(x) ** form.logarithm if form.logarithm else 1.0
+        return np.exp(constant) * np.asarray(x, float) ** form.exponent * logarithm
+
+    return curve

@@ -1,0 +1,221 @@
+"""What a figure needs, made once and stored; then the figure is drawn from what is stored, without computing.
+
+A figure is a module of the package `figures.<system>` with
+
+    CAPTION   one sentence, CLAIMS the ids of the claims it shows (may be empty)
+    needs(quick=False)   a list of `Request` (a run of the flow) and `Table` (numbers that are no run)
+    draw(stored)         a matplotlib figure from what `needs` asked for, in that order
+
+The package stands beside odesim in the repository and above it in the order of imports, so it is found by name.
+"""
+
+import dataclasses
+import hashlib
+import importlib
+import inspect
+import pkgutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from odesim.case import Case, digest_of, find_system
+from odesim.errors import MissingError, NumericalError, StorageError, UsageError
+from odesim.parse import nearest
+from odesim.store import Checkpoint, Run, load, prepare, save
+from odesim.store.files import read_json, sha256, write_json
+
+PACKAGE = "figures"
+RUNS = Path("runs") / "figures"
+OUT = RUNS / "out"
+LIST = "figures.json"
+Say = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A run of the flow: parameters of the system, and the options of `odesim integrate`."""
+
+    system: str
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def case(self) -> Case:
+        """The request, resolved."""
+        return Case.build(self.system, self.parameters, **self.options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Numbers that are no run (a closed form, a Monte Carlo estimate): columns made by `measure(**arguments)`."""
+
+    name: str
+    measure: Callable[..., Mapping[str, Any]]
+    arguments: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """Twelve characters that name the arguments and the source of the measurement."""
+        source = hashlib.sha256(inspect.getsource(self.measure).encode()).hexdigest()
+        return digest_of({"name": self.name, "arguments": dict(self.arguments), "source": source})
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A stored table: its arguments and its columns as arrays."""
+
+    arguments: Mapping[str, Any]
+    columns: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """A column by name."""
+        return np.asarray(self.columns[name])
+
+
+def modules(system: str | None = None, only: str | None = None) -> list[tuple[str, str, ModuleType]]:
+    """(system, name, module) of the figures, of one system or all.  Raises `UsageError` for an unknown name.
+
+    Raises `MissingError` where the package is not there: an installed odesim is without it.
+    """
+    root = _package()
+    known = sorted(module.name for module in pkgutil.iter_modules(root.__path__) if module.ispkg)
+    if system is not None:
+        find_system(system)
+        if system not in known:
+            raise UsageError(f"system {system} has no figures yet; there are those of {', '.join(known)}")
+    found = []
+    for owner in [system] if system is not None else known:
+        package = importlib.import_module(f"{PACKAGE}.{owner}")
+        names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+        found += [(owner, name) for name in names]
+    if only is not None and only not in [name for _, name in found]:
+        raise UsageError(f"there is no figure {only!r}; {nearest(only, [name for _, name in found])}")
+    chosen = [(owner, name) for owner, name in found if only in (None, name)]
+    return [(owner, name, importlib.import_module(f"{PACKAGE}.{owner}.{name}")) for owner, name in chosen]
+
+
+def _package() -> ModuleType:
+    """The package of figures that belongs to this odesim."""
+    sentence = "the figures are not here: they stand beside odesim in its repository; install it from there"
+    try:
+        root = importlib.import_module(PACKAGE)
+    except ImportError:
+        raise MissingError(sentence) from None
+    ours = Path(__file__).resolve().parent.parent / PACKAGE
+    if ours not in [Path(path).resolve() for path in root.__path__]:
+        raise MissingError(sentence)
+    return root
+
+
+def obtain(need: Request | Table, root: Path = RUNS, say: Say | None = None) -> Run | Stored:
+    """What a figure needs, read from `root`, or made and stored there first.  Raises `NumericalError` if it fails."""
+    return _table(need, root, say) if isinstance(need, Table) else _run(need, root, say)
+
+
+def _run(need: Request, root: Path, say: Say | None) -> Run:
+    case = need.case()
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root / f"{case.system.name}-{case.digest}"
+    target = prepare(case, folder, resume=True)
+    if target.stored is None:
+        from odesim import integration
+
+        if say is not None:
+            say(f"integrating {_words(need)}")
+        began = time.perf_counter()
+        trajectory = integration.solve(case, checkpoint=Checkpoint(folder, case.digest))
+        if trajectory.outcome.kind == "failed":
+            raise NumericalError(f"a run that a figure needs failed ({_words(need)}): {trajectory.outcome.reason}")
+        save(trajectory, case, folder, {"solve": time.perf_counter() - began}, figures=False)
+    return target.stored if target.stored is not None else load(folder)
+
+
+def _table(need: Table, root: Path, say: Say | None) -> Stored:
+    path = root / "tables" / f"{need.name}-{need.digest}.json"
+    if not path.is_file():
+        if say is not None:
+            say(f"computing the table {need.name}")
+        columns = need.measure(**need.arguments)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"name": need.name, "arguments": need.arguments, "columns": columns})
+    content = read_json(path)
+    return Stored(content["arguments"], content["columns"])
+
+
+def _words(need: Request) -> str:
+    return " ".join([need.system, *(f"{name}={value}" for name, value in {**need.parameters, **need.options}.items())])
+
+
+def make(
+    chosen: Sequence[tuple[str, str, ModuleType]],
+    out: Path | None = None,
+    *,
+    quick: bool = False,
+    root: Path = RUNS,
+    say: Say | None = None,
+) -> list[Path]:
+    """Draw figures into `out/<system>`, the runs they lack made first; returns the PNG files.
+
+    With `quick` the smaller requests of the figures, and every such figure says so and is named NAME-quick.png.
+    """
+    paths = []
+    for system, name, module in chosen:
+        folder = (out if out is not None else OUT) / system
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder} cannot be made ({error.strerror}); choose another --out") from None
+        stored = [obtain(need, root, say) for need in module.needs(quick=quick)]
+        path = folder / f"{name}{'-quick' if quick else ''}.png"
+        _save(module, stored, path, quick)
+        _record(folder, system, path, module, stored, quick)
+        paths.append(path)
+    return paths
+
+
+def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False) -> Any:
+    """The figure of a module in the house style; `quick` writes below it that the request was a smaller one."""
+    import matplotlib as mpl
+
+    from odesim.plot import STYLE
+
+    with mpl.rc_context(rc=STYLE):
+        figure = module.draw(stored)
+        if quick:
+            figure.supxlabel(
+                "smaller request (--quick), not the published size", fontsize=7, color="0.35", x=0.99, ha="right"
+            )
+    return figure
+
+
+def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick: bool) -> None:
+    import matplotlib as mpl
+
+    from odesim.plot import STYLE
+
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        with mpl.rc_context(rc=STYLE):
+            draw(module, stored, quick).savefig(temporary, format="png", metadata={"Software": "odesim"})
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"{path} could not be written ({error.strerror}); choose another --out") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _record(folder: Path, system: str, path: Path, module: ModuleType, stored: Sequence[Any], quick: bool) -> None:
+    """Note a figure in the list of its folder, from which `odesim report` takes caption, claims and digest."""
+    try:
+        known = read_json(folder / LIST)["figures"]
+    except (OSError, ValueError, KeyError, TypeError):
+        known = []
+    caption = module.CAPTION + (" Smaller request (--quick)." if quick else "")
+    runs = [run.digest for run in stored if isinstance(run, Run)]
+    entry = {"file": path.name, "caption": caption, "claims": list(module.CLAIMS), "runs": runs, "sha256": sha256(path)}
+    rest = [other for other in known if other["file"] != path.name and (folder / other["file"]).is_file()]
+    content = sorted([*rest, entry], key=lambda item: item["file"])
+    write_json(folder / LIST, {"system": system, "figures": content})
