@@ -73,7 +73,7 @@ def table_names(degree: int) -> tuple[str, ...]:
 
 @functools.cache
 def exact_kernels(degree: int) -> dict[str, Kernel]:
-    """The two kernels of the exact flow: `pair_gradient` (six partial derivatives, and K) and `pair_energy` (K alone)."""
+    """The kernels of the exact flow: `pair_gradient` (six partial derivatives, and K) and `pair_energy` (K alone)."""
     scalars = tuple(symbol.name for symbol in OVERLAPS)
     gradient = {name: partial(degree, name) for name in ("rho", "z11", "z12", "z21", "z22", "g")}
     names = table_names(degree)

@@ -74,7 +74,7 @@ def unpack_gram(y, m, m_star, teachers, G):
 
 
 def gather_pairs(G, m, m_star, X):
-    """Fill X[:, pair] = (rho, g, z11, z12, z21, z22): student pairs i <= r, (student, teacher), teacher pairs j <= l."""
+    """Fill X[:, pair] = (rho, g, z11, z12, z21, z22): student pairs, (student, teacher) pairs, teacher pairs."""
     s = 2 * m
     at = 0
     for i in range(m):
@@ -96,13 +96,13 @@ def gather_pairs(G, m, m_star, X):
             X[5, at] = G[s + j, s + m_star + j]
             at += 1
     for j in range(m_star):
-        for l in range(j, m_star):
-            X[0, at] = G[s + j, s + l]
-            X[1, at] = G[s + m_star + j, s + m_star + l]
+        for r in range(j, m_star):
+            X[0, at] = G[s + j, s + r]
+            X[1, at] = G[s + m_star + j, s + m_star + r]
             X[2, at] = G[s + j, s + m_star + j]
-            X[3, at] = G[s + j, s + m_star + l]
-            X[4, at] = G[s + l, s + m_star + j]
-            X[5, at] = G[s + l, s + m_star + l]
+            X[3, at] = G[s + j, s + m_star + r]
+            X[4, at] = G[s + r, s + m_star + j]
+            X[5, at] = G[s + r, s + m_star + r]
             at += 1
     for rest in range(at, X.shape[1]):
         for k in range(6):

@@ -59,7 +59,7 @@ def verify(
         from odesim.errors import Interrupted
 
         raise Interrupted(f"interrupted; {len(ledger.verdicts)} verdicts are kept in {ledger.path}.") from None
-    _finish(folder, chosen.name, effort, verdicts, key)
+    _finish(folder, chosen.name, effort, verdicts, key, number, lab.backend)
     if json:
         from odesim.cli.output import print_json
 
@@ -88,13 +88,23 @@ def _folder(out: str | None, system: str, effort: str, resume: bool, key: str) -
     return folder
 
 
-def _finish(folder: Path, system: str, effort: str, verdicts: list[dict[str, Any]], key: str) -> None:
+def _finish(
+    folder: Path, system: str, effort: str, verdicts: list[dict[str, Any]], key: str, seed: int, backend: str
+) -> None:
     from odesim import __version__
     from odesim.store.files import write_json
     from odesim.store.manifest import versions
 
     write_json(folder / "verdicts.json", {"system": system, "effort": effort, "verdicts": verdicts})
-    content = {"schema": 1, "kind": "verdicts", "system": system, "effort": effort, "key": key}
+    content = {
+        "schema": 1,
+        "kind": "verdicts",
+        "system": system,
+        "effort": effort,
+        "key": key,
+        "seed": seed,
+        "backend": backend,
+    }
     write_json(folder / "manifest.json", {**content, "odesim": __version__, "versions": versions()})
 
 
