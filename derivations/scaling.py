@@ -97,7 +97,8 @@ def wilson(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
         return 0.0, 1.0
     p, n = successes / trials, trials
     centre, width = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return float((centre - width) / (1 + z**2 / n)), float((centre + width) / (1 + z**2 / n))
+    low, high = (centre - width) / (1 + z**2 / n), (centre + width) / (1 + z**2 / n)
+    return max(0.0, float(low)), min(1.0, float(high))  # beyond [0, 1] by rounding only
 
 
 def bootstrap_median(values: Numbers, seed: int = 0) -> tuple[float, float]:

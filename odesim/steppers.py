@@ -167,6 +167,15 @@ def _step_again(single: Callable[..., Any], t0: float, y0: np.ndarray, arrays: l
     return np.asarray(single(t0, y0, t, arrays))
 
 
+def make_solver(name: str, rtol: float, atol: float) -> Any:
+    """A diffrax solver; an implicit one solves its stages to the tolerance of the run, also in a step by itself."""
+    import diffrax
+
+    if name.startswith("Kvaerno"):
+        return getattr(diffrax, name)(root_finder=diffrax.VeryChord(rtol=rtol, atol=atol))
+    return getattr(diffrax, name)()
+
+
 def diffrax_functions(
     flow: Callable[..., Any], arguments: tuple[Any, ...], solver: str, rtol: float, atol: float
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -185,7 +194,7 @@ def diffrax_functions(
     def slope(t: Any, y: Any, arrays: list[Any]) -> Any:
         return flow(t, y, *merge(arrays))
 
-    term, method = diffrax.ODETerm(slope), getattr(diffrax, solver)()
+    term, method = diffrax.ODETerm(slope), make_solver(solver, rtol, atol)
     controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=lambda error: jax.numpy.sqrt((error**2).mean()))
     save = diffrax.SaveAt(steps=True, fn=lambda t, y, arrays: (y, slope(t, y, arrays)))
 

@@ -173,6 +173,7 @@ CLAIMS = (
             "full": Grid(tuple({"d": d} for d in (300, 1000, 3000, 10_000, 30_000))),
         },
         control=break_law(exponent=0.5, rivals=()),
+        slow_control=True,
         rungs=(3, 4, 8, 9),
         erratum="errata-1",
     ),
