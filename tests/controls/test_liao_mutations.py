@@ -53,7 +53,7 @@ def mutated(k: int, change: float) -> dict[str, object]:
     """The kernels plus `change` times term k, energy and gradient alike."""
     names, scalars = kernels.table_names(3), tuple(symbol.name for symbol in kernels.OVERLAPS)
     extra = sympy.Float(change) * term(k)
-    partials = {v: derivative(extra, v) for v in ("rho", "z11", "z12", "z21", "z22", "g")}
+    partials = {v: derivative(extra, v) for v in ("rho", "z11", "z12", "z21", "z22", "g")} | {"K": extra}
     added = {
         "pair_gradient": kernels.numpy_kernel(Kernel(names, scalars, partials)),
         "pair_energy": kernels.numpy_kernel(Kernel(names, scalars, {"K": extra})),
