@@ -52,11 +52,15 @@ class Recorder:
         end = segment.t1
         for crossing in self.equations.crossings:
             hits = self.hits[crossing.name]
+            located: dict[bytes, float | None] = {}
             values = margin(crossing, components[crossing.component])
             for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
                 index = tuple(int(k) for k in entry)
                 k = int(np.argmax(values[(slice(None), *index)] >= 0))
-                time = self._root(crossing, index, segment, float(times[k]))
+                course = values[(slice(None), *index)].tobytes()  # equal for (i, j) and (j, i) of a symmetric matrix
+                if course not in located:
+                    located[course] = self._root(crossing, index, segment, float(times[k]))
+                time = located[course]
                 if time is None:
                     continue
                 hits[index] = time
