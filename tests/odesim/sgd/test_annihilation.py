@@ -27,7 +27,7 @@ def runs(method, d, step, batch, until, seeds, seed, points=151):
 
 
 @pytest.mark.parametrize(("method", "seeds"), [("explicit", 4), ("compressed", 4)])
-def test_pairs_anti_align_at_the_specifications_setting(method, seeds):
+def test_pairs_of_eight_experts_anti_align_at_150_dimensions(method, seeds):
     # Seed 159 starts at min I2 = -0.101, the specification's start; replicas were seen at
     # -0.5 within 0.2 of the flow.
     run, flow = runs(method, 150, 0.01, 8192, 1.5, seeds, 159)
