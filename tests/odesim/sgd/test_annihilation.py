@@ -5,7 +5,7 @@ d(N^2)/dt = kappa / N^2 with kappa = d step var / B (var: the second moment of o
 N^4 = 1 + 2 kappa t, and the unit vectors turn on the clock ds = dt / N^2, in which N^2 = 1 + kappa s.  The added length
 also dilutes an overlap: dz/ds = -9 z^2 - kappa z / (1 + kappa s), so an annihilation due at s_0 = 1 / (9 |z(0)|) in
 the flow comes at s_A = (exp(kappa s_0) - 1) / kappa, that is at t = s_A (1 + kappa s_A / 2): noise delays it.
-The condition kappa s_0 << 1 is that of the specification, Section 2.2.
+The condition kappa s_0 << 1 says that noise lengthens the vectors little before the pair annihilates.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def runs(method, d, step, batch, until, seeds, seed, points=151):
 
 @pytest.mark.parametrize(("method", "seeds"), [("explicit", 4), ("compressed", 4)])
 def test_pairs_of_eight_experts_anti_align_at_150_dimensions(method, seeds):
-    # Seed 159 starts at min I2 = -0.101, the specification's start; replicas were seen at
+    # Seed 159 starts at min I2 = -0.101; replicas were seen at
     # -0.5 within 0.2 of the flow.
     run, flow = runs(method, 150, 0.01, 8192, 1.5, seeds, 159)
     smallest = run["I2"].min(axis=(2, 3))
