@@ -12,7 +12,6 @@ multigraphs, 30 terms at p = 3).  Its partial derivatives are the paper's lambda
 """
 
 import functools
-import math
 from typing import Any
 
 import sympy
@@ -122,8 +121,3 @@ def numpy_kernel(kernel: Kernel) -> Any:
     """A kernel as a NumPy function of (table, *scalars) -> list of outputs, for real or complex arguments."""
     inputs = [sympy.symbols(kernel.table), *sympy.symbols(kernel.scalars)]
     return sympy.lambdify(inputs, list(kernel.outputs.values()), modules="numpy", cse=True)
-
-
-def diagonal_value(degree: int) -> sympy.Expr:
-    """K_ii at v_i.w_i = 0: p! S_00(1), the energy of one expert whose gate and feature are orthogonal."""
-    return math.factorial(degree) * correlation_symbol(0, 0)

@@ -42,9 +42,3 @@ def race(u: np.ndarray, z: np.ndarray) -> list[Event]:
 def capture_times(u: np.ndarray, z: np.ndarray) -> list[float]:
     """The times of the captures, in units of sqrt(d)."""
     return [event.time for event in race(u, z) if event.kind == "capture"]
-
-
-def first_annihilation(z: np.ndarray) -> float:
-    """1/(9 max |z_-|): when the first student pair annihilates, in units of sqrt(d); infinite without a negative z."""
-    below = np.tril(z, -1).min(initial=0.0)
-    return float(1 / (9 * -below)) if below < 0 else float(np.inf)

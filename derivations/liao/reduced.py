@@ -110,7 +110,7 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
         constants=population.constants,
         invariants=lambda initial, state: {},
         crossings=(
-            *(dataclasses.replace(c) for c in population.crossings(parameters)),
+            *population.crossings(parameters),
             _end("gamma2"),
             _end("I2"),
         ),

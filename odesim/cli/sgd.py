@@ -157,6 +157,7 @@ def compare(
     set_threads(threads)
     started = time.perf_counter()
     from odesim import store
+    from odesim.case import find_system
     from odesim.cli.run import execute
     from odesim.comparison import Request
     from odesim.comparison import compare as against
@@ -189,13 +190,6 @@ def compare(
     return execute(
         wanted, target, job, label, started, resume=False, figures=not no_figures, json=json, quiet=quiet
     )  # fmt: skip
-
-
-def find_system(name: str) -> Any:
-    """The system called `name`."""
-    from odesim.case import find_system as find
-
-    return find(name)
 
 
 def _both(

@@ -113,11 +113,6 @@ def others(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return max(families(lab, point, seed).values())
 
 
-def student_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest student-student expert overlap |I2_ij| (i != j) at the first recovery."""
-    return families(lab, point, seed)["I2"]
-
-
 def recovered_column(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The largest |gamma2| of other experts with the first recovered teacher, at the last recovery."""
     run = tools.recovery(lab, point, seed)
