@@ -102,8 +102,9 @@ class Bounded:
 class Power:
     """y ~ x^exponent against the coordinate `over`, within `margin`; `rivals` must fit worse.
 
-    With `bound` "at most" or "at least" the exponent is a bound and not a value.  A measurement that is infinite
-    (never reached) refutes an upper bound on a time; `shift` is subtracted from y first (a known finite-size lag).
+    With `bound` "at most" or "at least" the exponent is a bound and not a value.  `shift` is subtracted from y first
+    (a known finite-size lag).  A measurement that is infinite was never reached: the law is claimed to hold with a
+    probability of at least `reached`, and is judged on the finite ones where enough of them are.
     """
 
     exponent: float
@@ -112,16 +113,19 @@ class Power:
     rivals: tuple[scaling.Form, ...] = ()
     bound: str = ""
     shift: float = 0.0
+    reached: float = 1.0
     meaning: str = "y"
 
     def judge(self, samples: Samples) -> Judgement:
         """Fit the exponent with a bootstrap interval over seeds and compare the rivals on the same points."""
-        x, y = scaling.columns(samples, self.over)
+        finite = [sample for sample, value in zip(samples, values(samples), strict=True) if np.isfinite(value)]
+        low, high = scaling.wilson(len(finite), len(samples))
+        missing = f"{self.meaning} is not reached in {len(samples) - len(finite)} of {len(samples)} runs"
+        if len(finite) < len(samples) and low < self.reached:
+            answer = "refuted" if self.reached >= 1 or high < self.reached else "inconclusive"
+            return Judgement(answer, self.exponent, None, None, f"{missing}, claimed for {self.reached:.0%}")
+        x, y = scaling.columns(_complete(finite, samples), self.over)
         y = [value - self.shift for value in y]
-        if not np.isfinite(y).all():
-            share = float(np.mean(~np.isfinite(y)))
-            reason = f"{self.meaning} is not reached in {share:.0%} of {len(y)} runs"
-            return Judgement("refuted", self.exponent, None, None, reason)
         try:
             fitted = scaling.fit(x, y, scaling.Form("power"))
         except ValueError as error:
@@ -136,6 +140,8 @@ class Power:
             f"[{fitted.interval[0]:.4f}, {fitted.interval[1]:.4f}] over {fitted.points} values of {self.over}, "
             f"predicted exponent {relation}{self.exponent:g}"
         )
+        if len(finite) < len(samples):
+            reason += f"; {missing}"
         if self.rivals:
             standing = [name for name in wins if name not in rejected]
             reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" + (
@@ -165,6 +171,17 @@ class Power:
             return "refuted"
         close = abs(low - self.exponent) <= 2 * self.margin and abs(high - self.exponent) <= 2 * self.margin
         return "confirmed" if close and rivals_rejected else "inconclusive"
+
+
+def _complete(finite: Samples, samples: Samples) -> Samples:
+    """The finite samples of the seeds that are finite at every point, so that points are compared seed by seed.
+
+    Where fewer than three seeds are left, all finite samples.
+    """
+    kept = {id(sample) for sample in finite}
+    gone = {sample[1] for sample in samples if id(sample) not in kept}
+    paired = [sample for sample in finite if sample[1] not in gone]
+    return paired if len({seed for _, seed, _ in paired}) >= 3 else finite
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,11 @@ Progress = Callable[[float, float], None]
 CHECKPOINT_SECONDS = 10.0
 LOCAL = 0.1
 """Local errors add up over the escape from small overlaps: with this factor the answer was within what was asked."""
+LOCAL_CVODE = 1e-3
+"""The same for the relative tolerance of CVODE, whose many steps of low order add up more: with it hitting times were
+within a few times what was asked."""
+FLOOR, FLOOR_CVODE = 2.3e-14, 1e-12
+"""No step is asked for more: 100 ulp, and for CVODE where its cost was seen to explode."""
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
 
@@ -40,10 +45,10 @@ class Problem:
         """The flat state at time 0."""
         return self.equations.start(self.initial)
 
-    @property
-    def local_rtol(self) -> float:
-        """The relative tolerance of one step: a tenth of what is asked of the answer, down to 100 ulp."""
-        return max(LOCAL * self.case.rtol, 2.3e-14)
+    def tolerances(self, solver: str) -> tuple[float, float]:
+        """The relative and absolute tolerance of one step of `solver`, below what is asked of the answer."""
+        relative, floor = (LOCAL_CVODE, FLOOR_CVODE) if solver == "CVODE" else (LOCAL, FLOOR)
+        return max(relative * self.case.rtol, floor), LOCAL * self.atol
 
     @property
     def atol(self) -> float:
@@ -138,12 +143,21 @@ def _segments(
     problem: Problem, at: tuple[float, np.ndarray], statistics: steppers.Statistics
 ) -> Iterator[steppers.Segment]:
     case, flow, arguments = problem.case, problem.functions["flow"], problem.arguments
-    (t, y), tolerances = at, (problem.local_rtol, LOCAL * problem.atol)
+    t, y = at
     if t >= case.until:
         return iter(())
-    if case.backend == "numba":
-        return steppers.scipy_steps(lambda t, y: flow(t, y, *arguments), t, y, case.until, *tolerances, statistics)
-    return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
+    if case.backend == "jax":
+        tolerances = problem.tolerances(statistics.solver)
+        return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
+    from odesim import sundials
+
+    def slope(t: float, y: np.ndarray) -> np.ndarray:
+        return flow(t, y, *arguments)
+
+    if statistics.solver == "automatic":
+        return sundials.automatic_steps(slope, t, y, case.until, problem.tolerances, statistics)
+    steps = sundials.cvode_steps if statistics.solver == "CVODE" else steppers.scipy_steps
+    return steps(slope, t, y, case.until, *problem.tolerances(statistics.solver), statistics)
 
 
 def _losses(problem: Problem, states: np.ndarray) -> np.ndarray:

@@ -38,12 +38,13 @@ class Laboratory:
     ) -> Trajectory:
         """The trajectory of the flow; with `start` from a given initial condition instead of a drawn one.
 
-        `stiff` asks for an implicit method, whose steps grow on the plateaus between two recoveries.
+        `stiff` asks for an implicit method, whose steps grow on the plateaus between two recoveries, where the back
+        end does not find that out by itself.
 
         Raises `NumericalError` where the integration fails: a claim is not decided by half a run.
         """
-        if stiff:
-            request["solver"] = {"numba": "LSODA", "jax": "Kvaerno5"}[self.backend]
+        if stiff and self.backend == "jax":
+            request["solver"] = "Kvaerno5"
         case = self._case(seed, until, request)
         digest = (
             case.digest

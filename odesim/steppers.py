@@ -1,4 +1,4 @@
-"""Two independent integrators behind one face: SciPy with a compiled right-hand side, and diffrax.
+"""Independent integrators behind one face: SUNDIALS and SciPy with a compiled right-hand side, and diffrax.
 
 A stepper yields `Segment`s, accepted steps with an interpolant.  It never clips or repairs a state; when it
 cannot go on it raises `StepFailure`, and the last segment it yielded holds the last good state.
@@ -15,6 +15,7 @@ from odesim.errors import UsageError
 from odesim.parse import nearest
 
 SCIPY_SOLVERS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
+NUMBA_SOLVERS = ("automatic", "CVODE", *SCIPY_SOLVERS)
 DIFFRAX_SOLVERS = ("Dopri8", "Dopri5", "Tsit5", "Kvaerno5", "Kvaerno3")
 CHUNK = 64
 """Steps that diffrax takes in one call; bounds the memory of its dense output and how long Ctrl-C waits."""
@@ -51,8 +52,8 @@ class Statistics:
 
 
 def choose_solver(backend: str, solver: str | None) -> str:
-    """The solver's name, by default DOP853 (numba) or Dopri8 (jax); refuses one that the back end lacks."""
-    known = SCIPY_SOLVERS if backend == "numba" else DIFFRAX_SOLVERS
+    """The solver's name, by default automatic (numba) or Dopri8 (jax); refuses one that the back end lacks."""
+    known = NUMBA_SOLVERS if backend == "numba" else DIFFRAX_SOLVERS
     if solver is None:
         return known[0]
     if solver not in known:

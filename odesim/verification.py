@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -187,17 +187,32 @@ def verify_all(
     claims: list[Claim],
     ledger: Ledger,
     report: Callable[[Mapping[str, Any], int, int], None] | None = None,
+    workers: int = 1,
 ) -> list[dict[str, Any]]:
-    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each."""
-    todo = [(claim, variant) for claim in claims for variant in claim.variants]
-    found = []
-    for done, (claim, variant) in enumerate(todo, 1):
-        stored = ledger.verdicts.get((claim.id, variant.name))
-        verdict = stored if stored is not None else ledger.add(verify(lab, claim, variant))
-        found.append(verdict)
+    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
+
+    With several `workers` the forms are judged by as many processes, a module of claims at a time.
+    """
+    forms = [(claim, variant) for claim in claims for variant in claim.variants]
+    todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
+    done = len(forms) - len(todo)
+    for verdict in _judged(lab, todo, workers):
+        done += 1
+        content = ledger.add(verdict)
         if report is not None:
-            report(verdict, done, len(todo))
-    return found
+            report(content, done, len(forms))
+    return [ledger.verdicts[claim.id, variant.name] for claim, variant in forms]
+
+
+def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int) -> Iterator[Verdict]:
+    from odesim import workers as crew
+
+    tasks = crew.groups(todo)
+    if min(workers, len(tasks)) > 1:
+        settings = (lab.effort, lab.backend, lab.seed)
+        yield from crew.verdicts(lab.system.name, settings, tasks, min(workers, len(tasks)))
+    else:
+        yield from (verify(lab, claim, variant) for claim, variant in todo)
 
 
 def disagrees(verdict: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ CLAIMS = ("own-2", "own-5", "thm-1a")
 def needs(quick: bool = False) -> list[Request]:
     """One run for each initialisation until 0.4 sqrt(d) at d = 1e8 (seconds each)."""
     size = {"m": 5, "m_star": 2, "d": 10**4} if quick else {"m": 10, "m_star": 3, "d": 10**8}
-    options = {"seed": 0, "until": 0.4 * size["d"] ** 0.5, "save_points": 801, "solver": "LSODA"}
+    options = {"seed": 0, "until": 0.4 * size["d"] ** 0.5, "save_points": 801}
     return [Request("liao", {**size, "init": init}, options) for init in INITS]
 
 

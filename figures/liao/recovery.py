@@ -28,7 +28,7 @@ def needs(quick: bool = False) -> list[Request]:
     for exponent in range(2, 5) if quick else range(3, 13):
         until = float(10 ** (exponent / 2) + 60)
         for seed in range(3):
-            options = {"seed": seed, "until": until, "save_points": 3, "solver": "LSODA"}
+            options = {"seed": seed, "until": until, "save_points": 3}
             found.append(Request("liao", {**size, "d": 10**exponent, "init": "orthogonal"}, options))
     return found
 

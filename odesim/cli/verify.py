@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Claims = Annotated[list[str] | None, typer.Option("--claim", metavar="ID", help="Only this claim; repeatable.")]
 EffortName = Annotated[str, typer.Option("--effort", metavar="quick|full|gpu", help="How hard to try.")]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at work at once [default: one per core].")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 unless every claim is decided as expected.")]
 
 
@@ -26,6 +27,7 @@ def verify(
     out: Out = None,
     resume: Resume = False,
     threads: Threads = None,
+    workers: Workers = None,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -44,6 +46,7 @@ def verify(
     chosen = find_system(system)
     claims = verification.claims_of(chosen, claim)
     number = whole_number(seed or 0, "--seed")
+    processes = _processes(workers, effort)
     if effort == "gpu":
         from odesim.device import configure
 
@@ -54,7 +57,7 @@ def verify(
     folder = _folder(out, chosen.name, effort, resume, key)
     ledger = verification.Ledger(folder / "verdicts.jsonl", key)
     try:
-        verdicts = verification.verify_all(lab, claims, ledger, None if quiet else _say)
+        verdicts = verification.verify_all(lab, claims, ledger, None if quiet else _say, processes)
     except KeyboardInterrupt:
         from odesim.errors import Interrupted
 
@@ -67,6 +70,16 @@ def verify(
     else:
         _table(verdicts, folder)
     return 1 if strict and any(verification.disagrees(verdict) for verdict in verdicts) else 0
+
+
+def _processes(workers: int | None, effort: str) -> int:
+    """How many processes: one per core unless given, and one where they would share a GPU."""
+    from odesim.errors import UsageError
+    from odesim.workers import available
+
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers must be at least 1, but {workers} was given")
+    return workers if workers is not None else 1 if effort == "gpu" else available()
 
 
 def _folder(out: str | None, system: str, effort: str, resume: bool, key: str) -> Path:

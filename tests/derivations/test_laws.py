@@ -91,11 +91,26 @@ def test_power_as_a_bound():
     assert Power(-0.5, bound="at least").judge(sweep(-0.8)).answer == "refuted"
 
 
+def lost(*seeds: int):
+    """The sweep of d^0.5 with some seeds never reached at d = 1e4, one line of which is pulled down."""
+    return [(p, seed, math.inf if seed in seeds and p["d"] == 1e4 else y) for p, seed, y in sweep(0.5, seeds=12)]
+
+
+def test_a_law_claimed_with_a_probability_is_judged_on_the_seeds_that_are_reached_everywhere():
+    assert Power(0.5).judge(lost(3)).answer == "refuted"
+    held = Power(0.5, reached=0.65).judge(lost(3, 4))
+    assert held.answer == "confirmed"
+    assert "not reached in 2 of 60 runs" in held.reason
+    assert Power(0.5, reached=0.99).judge(lost(3, 4)).answer == "inconclusive"  # 58 of 60 may be 99 %
+    every = [(p, seed, math.inf if seed < 8 else y) for p, seed, y in sweep(0.5, seeds=12)]
+    assert Power(0.5, reached=0.65).judge(every).answer == "refuted"  # 20 of 60
+
+
 def test_a_time_that_is_never_reached_refutes_and_two_points_decide_nothing():
     samples = [*sweep(0.5), ({"d": 1e4}, 9, math.inf)]
     judged = Power(0.5, meaning="T*").judge(samples)
     assert judged.answer == "refuted"
-    assert "not reached in 3% of 31 runs" in judged.reason
+    assert "not reached in 1 of 31 runs" in judged.reason
     few = [sample for sample in sweep(0.5) if sample[0]["d"] < 1e7]
     assert Power(0.5).judge(few).answer == "inconclusive"
 

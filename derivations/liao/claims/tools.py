@@ -87,7 +87,7 @@ def recovery(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
     """The standard run, until sqrt(d) + 60: O(sqrt d) with a constant nine times the typical escape time."""
     size = {**SMALL, **{k: v for k, v in point.items() if k in ("m", "m_star", "init", "degree")}}
     until = math.sqrt(point["d"]) + 60
-    return lab.integrate(d=point["d"], seed=seed, until=until, stiff=True, save_points=3, **size)
+    return lab.integrate(d=point["d"], seed=seed, until=until, stiff=True, save_points=3, rtol=1e-6, **size)
 
 
 def settled(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
@@ -95,16 +95,17 @@ def settled(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
     last = recovery_times(recovery(lab, point, seed))[-1]
     size = {**SMALL, **{k: v for k, v in point.items() if k in ("m", "m_star", "init")}}
     until = (last if math.isfinite(last) else math.sqrt(point["d"])) + 30 + 4.5 * math.log(point["d"])
-    return lab.integrate(d=point["d"], seed=seed, until=until, stiff=True, save_points=3, rtol=1e-10, **size)
+    return lab.integrate(d=point["d"], seed=seed, until=until, stiff=True, save_points=3, rtol=1e-9, **size)
 
 
 def settled_precisely(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """As `settled`, for m = 8, m* = 2 at a tolerance that resolves 1 - gamma down to 1e-11."""
+    """As `settled`, for m = 8, m* = 2 at a tolerance that resolves 1 - gamma down to 1e-11; `None` if not recovered."""
     size = {"m": 8, "m_star": 2, "init": point["init"], "d": point["d"], "seed": seed, "save_points": 3}
-    first = lab.integrate(until=math.sqrt(point["d"]) + 60, **size)
+    first = lab.integrate(until=math.sqrt(point["d"]) + 60, rtol=1e-6, stiff=True, **size)
     last = recovery_times(first)[-1]
-    until = (last if math.isfinite(last) else math.sqrt(point["d"])) + 30 + 4.5 * math.log(point["d"])
-    return lab.integrate(until=until, rtol=1e-12, **size)
+    if not math.isfinite(last):
+        return None
+    return lab.integrate(until=last + 30 + 4.5 * math.log(point["d"]), rtol=1e-11, **size)
 
 
 def mirrored(measure: Callable[..., Any], points: tuple[Mapping[str, Any], ...]) -> Callable[..., Any]:

@@ -1,0 +1,108 @@
+"""SUNDIALS' variable-order BDF with matrix-free Newton-Krylov, stepped one accepted step at a time.
+
+The flow relaxes at rates O(1) over times that grow like a power of d: an explicit method takes a step or two per
+unit of time whatever the accuracy, this one takes steps as long as the solution is smooth.
+"""
+
+import collections
+import os
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from odesim import steppers
+from odesim.steppers import Segment, Statistics, StepFailure
+
+KRYLOV = 15
+"""Krylov vectors kept by GMRES: with the library's 5, the plateaus at d = 1e12 cost seven times the evaluations."""
+PERTURBATION = 1e-8
+"""Largest entry of the displacement in a difference quotient: the library's own, of the size of the tolerance, drowns
+in round-off when overlaps of 1e-6 are followed to ten digits."""
+WINDOW = 50
+"""Explicit steps whose mean length says what the rest of the run would cost."""
+EXPLICIT_STEPS = 2000
+"""More explicit steps than this (a dozen evaluations each) cost more than the implicit method's whole run."""
+INTERIOR = (0.25, 0.5, 0.75)
+"""Where inside a step, in units of it, a crossing up and down again is looked for."""
+
+
+def cvode_steps(
+    flow: Callable[[float, np.ndarray], np.ndarray],
+    t: float,
+    y: np.ndarray,
+    until: float,
+    rtol: float,
+    atol: float,
+    statistics: Statistics,
+) -> Iterator[Segment]:
+    """Accepted steps of CVODE's BDF on dy/dt = flow(t, y), the Jacobian applied by a difference quotient.
+
+    States inside a step come from the method's own polynomial, which is valid until the next step is asked for.
+    Raises `StepFailure` when the step size has shrunk to round-off or the library gives up.
+    """
+    # Its warnings about vanishing steps would go to the terminal; they come back as `StepFailure` instead.
+    os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)
+    os.environ.setdefault("SUNLOGGER_ERROR_FILENAME", os.devnull)
+    from sksundae.cvode import CVODE, CVODEJacTimes
+
+    def right_hand_side(time: float, state: np.ndarray, derivative: np.ndarray) -> None:
+        statistics.evaluations += 1
+        derivative[:] = flow(time, state)
+
+    def slope_along(time: float, state: np.ndarray, now: np.ndarray, v: np.ndarray, product: np.ndarray) -> None:
+        statistics.evaluations += 1
+        scale = PERTURBATION / max(float(np.abs(v).max()), np.finfo(float).tiny)
+        product[:] = (flow(time, state + scale * v) - now) / scale
+
+    jacobian = CVODEJacTimes(None, slope_along)
+    solver = CVODE(
+        right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian, rtol=rtol, atol=atol
+    )
+    solver.init_step(t, y)
+    while t < until:
+        result = solver.step(until, method="onestep", tstop=until)
+        if float(result.t) == t and result.success:
+            # After a state inside the step was asked for, the library first returns the end of that step again.
+            result = solver.step(until, method="onestep", tstop=until)
+        t1, y1 = float(result.t), np.array(result.y)
+        if not result.success:
+            raise StepFailure(f"CVODE stopped: {result.message}")
+        if not np.isfinite(y1).all():
+            raise StepFailure("the state is no longer finite")
+        if t1 - t <= 8 * np.spacing(t1) and t1 < until:
+            raise StepFailure("CVODE's step size has shrunk to the spacing of the numbers")
+        statistics.steps += 1
+
+        def dense(time: float) -> np.ndarray:
+            return np.array(solver.step(time, method="normal", tstop=until).y)
+
+        times = t + (t1 - t) * np.array(INTERIOR)
+        yield Segment(t, y, t1, y1, dense, (times, np.array([dense(time) for time in times])))
+        t, y = t1, y1
+
+
+def automatic_steps(
+    flow: Callable[[float, np.ndarray], np.ndarray],
+    t: float,
+    y: np.ndarray,
+    until: float,
+    tolerances: Callable[[str], tuple[float, float]],
+    statistics: Statistics,
+) -> Iterator[Segment]:
+    """DOP853 for as long as its own steps will reach `until` soon, then CVODE; `tolerances(solver)` -> (rtol, atol).
+
+    The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
+    is measured, not guessed: the mean of its last `WINDOW` steps says how many more it would take.
+    """
+    recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
+    statistics.solver = "DOP853"
+    for segment in steppers.scipy_steps(flow, t, y, until, *tolerances("DOP853"), statistics):
+        yield segment
+        recent.append(segment.t1 - segment.t0)
+        t, y = segment.t1, segment.y1
+        if len(recent) == WINDOW and (until - t) * WINDOW > EXPLICIT_STEPS * sum(recent):
+            break
+    if t < until:
+        explicit = statistics.evaluations
+        yield from cvode_steps(flow, t, y, until, *tolerances("CVODE"), statistics)
+        statistics.solver = f"DOP853 to time {t:.6g} ({explicit} evaluations), then CVODE"

@@ -1,0 +1,109 @@
+"""Claims judged by several processes at once: each takes a module of claims, whose runs its laboratory shares."""
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from derivations.contract import Claim, Variant
+from odesim.errors import NumericalError
+
+Task = tuple[str, str]
+"""The id of a claim and the name of one of its forms."""
+WAIT_SECONDS = 1.0
+"""How often a silent worker is checked for being alive."""
+
+
+def available() -> int:
+    """The number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def groups(todo: Sequence[tuple[Claim, Variant]]) -> list[list[Task]]:
+    """The tasks, module by module of their measurements: claims of one module measure on the same runs."""
+    found: dict[str, list[Task]] = {}
+    for claim, variant in todo:
+        found.setdefault(claim.measure.__module__, []).append((claim.id, variant.name))
+    return list(found.values())
+
+
+def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
+    """The `Verdict`s of all tasks as they come in; `settings` are effort, back end and seed of the laboratories.
+
+    Leaving the iteration, by an exception or by Ctrl-C, stops the workers.  Raises `NumericalError` when a worker
+    dies without a word, and hands on what one of them raised.
+    """
+    context = multiprocessing.get_context("spawn")
+    inbox, outbox = context.Queue(), context.Queue()
+    for group in [*tasks, *[[]] * workers]:  # an empty group sends a worker home
+        inbox.put(group)
+    arguments = (system, settings, inbox, outbox)
+    with _single_threaded():
+        crew = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(workers)]
+        for worker in crew:
+            worker.start()
+    try:
+        for _ in range(sum(map(len, tasks))):
+            verdict = _next(outbox, crew)
+            if isinstance(verdict, tuple):
+                error, trace = verdict
+                error.add_note(f"In a worker process:\n{trace}")
+                raise error
+            yield verdict
+    finally:
+        for worker in crew:
+            worker.terminate()
+            worker.join()
+
+
+def _next(outbox: Any, crew: Sequence[Any]) -> Any:
+    while True:
+        try:
+            return outbox.get(timeout=WAIT_SECONDS)
+        except queue.Empty:
+            if any(worker.exitcode not in (None, 0) for worker in crew):
+                codes = [worker.exitcode for worker in crew]
+                raise NumericalError(f"a worker process was killed (exit codes {codes}); try --workers 1") from None
+
+
+@contextlib.contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Processes started in here use one thread each: the cores are shared among them already."""
+    from odesim.device import THREAD_VARIABLES
+
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
+    """Judge group after group until an empty one comes; Ctrl-C is left to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from odesim import verification
+    from odesim.case import find_system
+    from odesim.lab import Laboratory
+
+    effort, backend, seed = settings
+    chosen = find_system(system)
+    claims = {claim.id: claim for claim in verification.claims_of(chosen)}
+    laboratory = Laboratory(chosen, effort, backend, seed)
+    while group := inbox.get():
+        for claim_id, name in group:
+            claim = claims[claim_id]
+            variant = next(v for v in claim.variants if v.name == name)
+            try:
+                outbox.put(verification.verify(laboratory, claim, variant))
+            except Exception as error:  # handed to the parent, which raises it
+                outbox.put((error, traceback.format_exc()))
+                return

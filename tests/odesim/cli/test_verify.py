@@ -1,0 +1,135 @@
+"""The command `odesim verify`: verdicts in their order, mistakes as sentences, nothing lost by a kill."""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from derivations.contract import UsageError
+from odesim import verification
+from odesim.case import find_system
+from odesim.lab import Laboratory
+from odesim.workers import groups
+
+Answer = collections.namedtuple("Answer", "code out err")
+FAST = ("prop-S", "lem-29", "lem-31", "eq-5-sol", "fig-3a")
+"""Claims of three modules that are decided within a second or two."""
+
+
+@pytest.fixture
+def verify(monkeypatch, capsys, tmp_path):
+    """Call `odesim verify --system liao` with further words, in an empty folder: (exit code, output, messages)."""
+    from odesim.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        with pytest.raises(SystemExit) as caught:
+            main(["verify", "--system", "liao", *map(str, words)])
+        captured = capsys.readouterr()
+        return Answer(caught.value.code or 0, captured.out, captured.err)
+
+    return call
+
+
+def flags(claims):
+    """`--claim ID` for each of them."""
+    return [word for claim in claims for word in ("--claim", claim)]
+
+
+def test_two_processes_give_the_verdicts_of_one_in_the_same_order(verify):
+    words = (*flags(FAST), "--quiet", "--json")
+    alone = json.loads(verify(*words, "--workers", 1, "--out", "alone").out)["verdicts"]
+    shared = json.loads(verify(*words, "--workers", 2, "--out", "shared").out)["verdicts"]
+    assert [v["claim"] for v in alone] == ["prop-S", "lem-29", "lem-31", "eq-5-sol", "eq-5-sol", "fig-3a"]
+    fields = {
+        "claim",
+        "variant",
+        "answer",
+        "predicted",
+        "estimate",
+        "interval",
+        "rungs",
+        "reason",
+        "evidence",
+        "seconds",
+    }
+    for one, two in zip(alone, shared, strict=True):
+        assert fields <= set(one)
+        assert {k: v for k, v in one.items() if k != "seconds"} == {k: v for k, v in two.items() if k != "seconds"}
+
+
+def test_what_runs_at_once_is_a_module_of_claims():
+    chosen = verification.claims_of(find_system("liao"), FAST)
+    found = groups([(claim, variant) for claim in chosen for variant in claim.variants])
+    assert [[claim for claim, _ in group] for group in found] == [
+        ["prop-S", "lem-29", "lem-31"],
+        ["eq-5-sol", "eq-5-sol"],
+        ["fig-3a"],
+    ]
+
+
+def test_a_printed_formula_that_is_wrong_is_refuted_and_strict_accepts_it_as_expected(verify):
+    answer = verify("--claim", "eq-5-sol", "--strict", "--json", "--quiet")
+    assert {v["variant"]: v["answer"] for v in json.loads(answer.out)["verdicts"]} == {
+        "printed": "refuted",
+        "corrected": "confirmed",
+    }
+    assert answer.code == 0
+
+
+def test_strict_objects_to_a_verdict_that_differs_from_the_last_full_one(verify, monkeypatch):
+    monkeypatch.setattr(verification, "disagrees", lambda verdict: verdict["claim"] == "lem-29")
+    words = ("--claim", "lem-29", "--quiet")
+    assert verify(*words).code == 0
+    assert verify(*words, "--strict").code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--claim", "lem-92"), "liao has no claim 'lem-92'"),
+        (("--effort", "best"), "--effort"),
+        (("--workers", "0"), "--workers must be at least 1"),
+        (("--backend", "torch"), "--backend"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_exit_code_2(verify, words, sentence):
+    answer = verify(*words)
+    assert answer.code == 2
+    assert sentence in answer.err
+
+
+def test_a_killed_verification_keeps_its_verdicts_and_goes_on(tmp_path):
+    command = [sys.executable, "-m", "odesim", "verify", "--system", "liao", "--workers", "1", "--out", str(tmp_path)]
+    command += flags((*FAST, "lem-5"))
+    ledger = tmp_path / "verdicts.jsonl"
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while process.poll() is None and (not ledger.is_file() or ledger.read_text().count("\n") < 2):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "manifest.json").exists()
+    kept = ledger.read_text().splitlines()
+    again = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=300, check=True)
+    assert len(kept) >= 2
+    assert ledger.read_text().splitlines()[: len(kept)] == kept
+    verdicts = json.loads(again.stdout)["verdicts"]
+    assert [v["answer"] for v in verdicts].count("confirmed") == 6
+    assert verdicts[0] == json.loads(kept[0])["verdict"]
+    assert f"[{len(kept)}/7]" not in again.stderr  # what was kept is not judged again
+    assert "[7/7]" in again.stderr
+
+
+def test_what_a_worker_raises_reaches_the_caller_with_its_trace(tmp_path):
+    system = find_system("liao")
+    broken = Laboratory(system, "quick", "no such back end")
+    ledger = verification.Ledger(tmp_path / "verdicts.jsonl", "key")
+    with pytest.raises(UsageError, match="--backend") as caught:
+        verification.verify_all(broken, verification.claims_of(system, ["thm-1a", "lem-29"]), ledger, workers=2)
+    assert "In a worker process" in caught.value.__notes__[0]
