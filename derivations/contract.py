@@ -122,7 +122,8 @@ class Equations:
     `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
     compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
     around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
-    there is one; `arrays(xp, kernels)` builds the same functions from array operations (NumPy, JAX).
+    there is one; `around` lists functions that call these and stay interpreted; `arrays(xp, kernels)` builds the
+    same functions from array operations (NumPy, JAX).
     `arguments(initial)` are the run-time numbers and arrays (integers are sizes), `start(initial)` is y at time 0
     and `unpack` splits y, with any leading axes, into components.  `observe(initial, components)` gives what is
     saved beside the state (name -> (dims, array, meaning)), with a leading time axis; `constants(initial)` what
@@ -147,6 +148,7 @@ class Equations:
     summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
     validity: str
     neglects: str
+    around: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

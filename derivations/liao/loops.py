@@ -14,13 +14,12 @@ aligned_gradient: Callable[..., tuple[float, ...]]
 aligned_energy: Callable[..., tuple[float, ...]]
 
 
-def correlations(rho, series, shift, odd, reach, S):
+def correlations(rho, series, shift, odd, reach, square, S):
     """Fill S[k, lane] = S_k(rho[lane]): a series in rho^2, times rho for odd functions, plus a constant.
 
     `reach[t]` is the largest rho^2 at which t + 1 terms are enough, so that small overlaps cost few terms.
     """
     functions, terms = series.shape
-    square = np.empty(16)
     largest = 0.0
     for lane in range(16):
         square[lane] = rho[lane] * rho[lane]
@@ -109,25 +108,19 @@ def gather_pairs(G, m, m_star, X):
             X[k, rest] = 0.0
 
 
-def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
-    """(dy/dt, L) of the exact Gram flow: C = dL/dG pair by pair, N = C G, D = -rate (N - diag(N) G).
+def gradient_loss(y, m, m_star, teachers, series, shift, odd, reach, G, X, Y, S, square, C):
+    """Fill the Gram matrix G and C = dL/dG pair by pair; returns the loss L.
 
     L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.  One function for
     both, because compiling the pair kernel twice takes seconds and its value beside its derivatives next to nothing.
     """
-    n = 2 * m + 2 * m_star
     s = 2 * m
-    G = np.empty((n, n))
     unpack_gram(y, m, m_star, teachers, G)
-    pairs = m * (m + 1) // 2 + m * m_star + m_star * (m_star + 1) // 2
-    blocks = (pairs + 15) // 16
-    X = np.empty((6, 16 * blocks))
+    blocks = X.shape[1] // 16
     gather_pairs(G, m, m_star, X)
-    Y = np.empty((7, 16 * blocks))
-    S = np.empty((series.shape[0], 16))
     for block in range(blocks):
         a = 16 * block
-        correlations(X[0, a : a + 16], series, shift, odd, reach, S)
+        correlations(X[0, a : a + 16], series, shift, odd, reach, square, S)
         for lane in range(16):
             p = a + lane
             d_rho, d11, d12, d21, d22, d_g, K = pair_gradient(S, lane, X[1, p], X[2, p], X[3, p], X[4, p], X[5, p])
@@ -138,7 +131,7 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
             Y[4, p] = d21
             Y[5, p] = d22
             Y[6, p] = K
-    C = np.zeros((s, n))
+    C[:] = 0.0
     L = 0.0
     at = 0
     for i in range(m):
@@ -172,19 +165,16 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     for i in range(s):
         for j in range(i):
             C[i, j] = C[j, i]
-    return project(C, G, rates, y.size, m, m_star), L
+    return L
 
 
-def project(C, G, rates, size, m, m_star):
-    """The flat derivative from C = dL/dG: rows of unit norm move in their tangent space at their own rate."""
+def project(C, G, N, rates, own, m, m_star, dy):
+    """The flat derivative from N = C G, C = dL/dG: rows of unit norm move in their tangent space at their own rate."""
     s = 2 * m
-    N = C @ G
-    own = np.empty(s)
     for i in range(s):
         own[i] = N[i, i]
         for j in range(G.shape[0]):
             N[i, j] = rates[i] * (own[i] * G[i, j] - N[i, j])
-    dy = np.empty(size)
     at = 0
     for row, column in ((0, s), (m, s + m_star), (0, s + m_star), (m, s)):
         for i in range(m):
@@ -201,3 +191,19 @@ def project(C, G, rates, size, m, m_star):
             dy[at] = N[i, m + j] + N[m + j, i]
             at += 1
     return dy
+
+
+def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
+    """(dy/dt, L) of the exact Gram flow: C = dL/dG, N = C G, D = -rate (N - diag(N) G).
+
+    Stays a Python function: allocations and the matrix product take a second to compile and microseconds to call.
+    """
+    n, s = 2 * m + 2 * m_star, 2 * m
+    pairs = m * (m + 1) // 2 + m * m_star + m_star * (m_star + 1) // 2
+    width = 16 * ((pairs + 15) // 16)
+    G, C = np.empty((n, n)), np.empty((s, n))
+    X, Y, S = np.empty((6, width)), np.empty((7, width)), np.empty((series.shape[0], 16))
+    dy = np.empty(y.size)
+    L = gradient_loss(y, m, m_star, teachers, series, shift, odd, reach, G, X, Y, S, np.empty(16), C)
+    project(C, G, C @ G, rates, np.empty(s), m, m_star, dy)
+    return dy, L

@@ -40,8 +40,10 @@ STATE = (
     Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
 )
 LOOPS = tuple(
-    f"derivations.liao.loops:{name}" for name in ("correlations", "unpack_gram", "gather_pairs", "project", "flow_loss")
+    f"derivations.liao.loops:{name}"
+    for name in ("correlations", "unpack_gram", "gather_pairs", "gradient_loss", "project")
 )
+AROUND = ("derivations.liao.loops:flow_loss",)
 
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
@@ -64,6 +66,7 @@ def exact(parameters: Parameters) -> Equations:
         state=STATE,
         kernels=functools.partial(_kernels, parameters.degree),
         loops=LOOPS,
+        around=AROUND,
         arrays=arrays.build_exact,
         arguments=arguments,
         start=lambda initial: pack(initial.state, m),

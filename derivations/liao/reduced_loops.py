@@ -13,11 +13,11 @@ correlations: Callable[..., None]
 def cascade_flow(t, y, pairs, unused, rates1, rates2, series, shift, odd, reach, at_one):
     """gamma1' = rate1 dK/drho (1 - gamma1^2), gamma2' = rate2 dK/dg (1 - gamma2^2), pair by pair."""
     dy = np.empty(2 * pairs)
-    rho = np.zeros(16)
+    rho, square = np.zeros(16), np.empty(16)
     S = np.empty((series.shape[0], 16))
     for j in range(pairs):
         rho[0] = y[j]
-        correlations(rho, series, shift, odd, reach, S)
+        correlations(rho, series, shift, odd, reach, square, S)
         d_rho, d_g = aligned_gradient(S, 0, y[pairs + j])
         dy[j] = rates1[j] * d_rho * (1.0 - y[j] * y[j])
         dy[pairs + j] = rates2[j] * d_g * (1.0 - y[pairs + j] * y[pairs + j])
@@ -26,12 +26,12 @@ def cascade_flow(t, y, pairs, unused, rates1, rates2, series, shift, odd, reach,
 
 def cascade_loss(y, pairs, unused, rates1, rates2, series, shift, odd, reach, at_one):
     """L = (m + m*) K_ii(0) / 2 - sum over pairs of K(gamma1, gamma2), every other overlap being zero."""
-    rho = np.zeros(16)
+    rho, square = np.zeros(16), np.empty(16)
     S = np.empty((series.shape[0], 16))
     total = 0.5 * (2 * pairs + unused) * aligned_energy(at_one, 0, 1.0)[0]
     for j in range(pairs):
         rho[0] = y[j]
-        correlations(rho, series, shift, odd, reach, S)
+        correlations(rho, series, shift, odd, reach, square, S)
         total -= aligned_energy(S, 0, y[pairs + j])[0]
     return total
 
