@@ -30,6 +30,8 @@ class Recorder:
         for crossing in equations.crossings:
             reached = margin(crossing, components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
+        self._entries = {c.component: flat_entries(equations, c.component, y.size) for c in equations.crossings}
+        self._pending = {crossing.name: self._unmet(crossing) for crossing in equations.crossings}
         self._save_until(start, lambda t: y)
 
     def take(self, segment: Segment) -> bool:
@@ -47,10 +49,11 @@ class Recorder:
     def _locate(self, segment: Segment) -> float:
         """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""
         interior, states = segment.interior
-        times = [*interior, segment.t1]
-        components = self.equations.unpack(np.vstack([states, segment.y1]))
+        times, flat = [*interior, segment.t1], np.vstack([states, segment.y1])
         end = segment.t1
-        for crossing in self.equations.crossings:
+        possible = [crossing for crossing in self.equations.crossings if self._may_cross(crossing, flat)]
+        components = self.equations.unpack(flat) if possible else {}
+        for crossing in possible:
             hits = self.hits[crossing.name]
             located: dict[bytes, float | None] = {}
             values = margin(crossing, components[crossing.component])
@@ -66,9 +69,23 @@ class Recorder:
                 hits[index] = time
                 if crossing.terminal and time < end:
                     end, self.reason = time, crossing.reason
+            self._pending[crossing.name] = self._unmet(crossing)
         if self.reason:
             self._forget_after(end)
         return end
+
+    def _unmet(self, crossing: Crossing) -> np.ndarray | None:
+        """Where in the flat state the entries lie that have not crossed yet; `None` where this is not known."""
+        entries = self._entries[crossing.component]
+        if entries is None:
+            return None
+        waiting = entries[np.isinf(self.hits[crossing.name])]
+        return np.unique(waiting[waiting >= 0])
+
+    def _may_cross(self, crossing: Crossing, flat: np.ndarray) -> bool:
+        """Whether an entry that has not crossed yet is beyond its threshold at one of these states."""
+        pending = self._pending[crossing.name]
+        return pending is None or bool((margin(crossing, flat[:, pending]) >= 0).any())
 
     def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
         """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
@@ -113,6 +130,21 @@ class Recorder:
         self.saved = len(arrays["saved"])
         self.states[: self.saved] = arrays["saved"]
         self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
+        self._pending = {crossing.name: self._unmet(crossing) for crossing in self.equations.crossings}
+
+
+def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray | None:
+    """For every entry of a component its place in the flat state, -1 for a constant; `None` where it is neither.
+
+    Unpacking two states of distinct numbers tells, so that a step without a crossing need not be unpacked.
+    """
+    first, second = np.arange(2.0, size + 2), np.arange(size + 2.0, 2, -1) + 0.5
+    found, again = (np.asarray(equations.unpack(y)[component], float) for y in (first, second))
+    place = np.clip(np.rint(found - 2).astype(int), 0, size - 1)
+    selected = (first[place] == found) & (second[place] == again)
+    if not (selected | (found == again)).all():
+        return None
+    return np.where(selected, place, -1)
 
 
 def _narrow(

@@ -22,7 +22,7 @@ WINDOW = 50
 """Explicit steps whose mean length says what the rest of the run would cost."""
 EXPLICIT_STEPS = 2000
 """More explicit steps than this (a dozen evaluations each) cost more than the implicit method's whole run."""
-INTERIOR = (0.25, 0.5, 0.75)
+INTERIOR = np.array([0.25, 0.5, 0.75])
 """Where inside a step, in units of it, a crossing up and down again is looked for."""
 
 
@@ -59,6 +59,7 @@ def cvode_steps(
         right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian, rtol=rtol, atol=atol
     )
     solver.init_step(t, y)
+    before = (t, y)
     while t < until:
         result = solver.step(until, method="onestep", tstop=until)
         if float(result.t) == t and result.success:
@@ -76,9 +77,20 @@ def cvode_steps(
         def dense(time: float) -> np.ndarray:
             return np.array(solver.step(time, method="normal", tstop=until).y)
 
-        times = t + (t1 - t) * np.array(INTERIOR)
-        yield Segment(t, y, t1, y1, dense, (times, np.array([dense(time) for time in times])))
-        t, y = t1, y1
+        yield Segment(t, y, t1, y1, dense, _parabola(*before, t, y, t1, y1))
+        before, (t, y) = (t, y), (t1, y1)
+
+
+def _parabola(
+    t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times and states inside the step (t0, t1), from the parabola that also goes through the state before it."""
+    times = t0 + (t1 - t0) * INTERIOR
+    if t_ == t0:
+        return times, y0 + INTERIOR[:, None] * (y1 - y0)
+    bend = ((y1 - y0) / (t1 - t0) - (y0 - y_) / (t0 - t_)) / (t1 - t_)
+    curve = ((times - t0) * (times - t1))[:, None] * bend
+    return times, y0 + INTERIOR[:, None] * (y1 - y0) + curve
 
 
 def automatic_steps(

@@ -176,6 +176,7 @@ def linear(parameters: Parameters, tier: str = "linear") -> Equations:
         structure="liao_linear",
         kernels=dict,
         loops=("derivations.liao.reduced_loops:linear_flow",),
+        around=(),
         arrays=arrays.build_linear,
         arguments=_linear_arguments,
         invariants=lambda initial, state: {},
