@@ -179,15 +179,71 @@ def parse_parameters(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
+def parse_assignments(
+    pairs: Iterable[str], option: str = "-p", form: str = "NAME=VALUE such as m=25"
+) -> dict[str, str]:
     """`["m=25", "d=1e6"]` as a dictionary.  Raises `UsageError` without `=` and for a name given twice."""
     values: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise UsageError(f"-p expects NAME=VALUE such as m=25, but {pair!r} was given.")
+            raise UsageError(f"{option} expects {form}, but {pair!r} was given.")
         if name in values:
             raise UsageError(f"parameter {name!r} was given twice ({values[name]} and {value}); give it once.")
         values[name] = value
     return values
+
+
+def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> float:
+    """The value of an arithmetic expression in parameters, with `sqrt`, `log` and `exp`, such as `2*sqrt(d)`.
+
+    Raises `UsageError` for anything else, and for a value that is not a positive finite number.
+    """
+    import ast
+    import operator
+
+    functions = {"sqrt": math.sqrt, "log": math.log, "exp": math.exp}
+    binary = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+    binary |= {ast.Pow: operator.pow}
+
+    def value(node: Any) -> float:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                return float(number)
+            case ast.Name(id=word) if isinstance(parameters.get(word), int | float):
+                return float(parameters[word])
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in binary:
+                return binary[type(op)](value(left), value(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -value(operand)
+            case ast.Call(func=ast.Name(id=word), args=[argument], keywords=[]) if word in functions:
+                return functions[word](value(argument))
+        raise ValueError(f"{ast.unparse(node)!r} is no number, parameter, sqrt, log or exp")
+
+    try:
+        found = value(ast.parse(str(text), mode="eval").body)
+        if not (math.isfinite(found) and found > 0):
+            raise ValueError(f"its value is {found:g}")
+    except (ValueError, SyntaxError, ArithmeticError, TypeError) as error:
+        raise UsageError(f"{name} {text} is not a positive number in terms of the parameters: {error}.") from None
+    return found
+
+
+def parse_ranges(pairs: Iterable[str]) -> dict[str, list[str]]:
+    """`["d=1e3,1e4", "seed=0..9"]` as lists of words: `a..b` counts, `;` separates where the values hold commas."""
+    found: dict[str, list[str]] = {}
+    for name, text in parse_assignments(pairs, "--over", "NAME=v1,v2,.. such as d=1e3,1e4").items():
+        words = [word.strip() for word in text.split(";" if ";" in text else ",") if word.strip()]
+        found[name] = [item for word in words for item in _counted(word, name)]
+    return found
+
+
+def _counted(word: str, name: str) -> list[str]:
+    first, dots, last = word.partition("..")
+    if not dots:
+        return [word]
+    start, end = whole_number(first, f"--over {name}"), whole_number(last, f"--over {name}")
+    if end < start or end - start >= 10**6:
+        raise UsageError(f"--over {name}={word} must count upwards, by less than a million.")
+    return [str(k) for k in range(start, end + 1)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from derivations.contract import Claim, Variant
-from odesim.errors import NumericalError
+from odesim.errors import NumericalError, UsageError
 
 Task = tuple[str, str]
 """The id of a claim and the name of one of its forms."""
@@ -18,9 +18,15 @@ WAIT_SECONDS = 1.0
 """How often a silent worker is checked for being alive."""
 
 
-def available() -> int:
-    """The number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def crew_size(asked: int | None, most: int | None = None) -> int:
+    """How many processes: what is asked for, otherwise one per core this process may use, at most `most`.
+
+    Raises `UsageError` for less than one.
+    """
+    if asked is not None and asked < 1:
+        raise UsageError(f"--workers must be at least 1, but {asked} was given")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return asked if asked is not None else min(cores, most or cores)
 
 
 def groups(todo: Sequence[tuple[Claim, Variant]]) -> list[list[Task]]:
@@ -42,7 +48,7 @@ def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], wo
     for group in [*tasks, *[[]] * workers]:  # an empty group sends a worker home
         inbox.put(group)
     arguments = (system, settings, inbox, outbox)
-    with _single_threaded():
+    with single_threaded():
         crew = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(workers)]
         for worker in crew:
             worker.start()
@@ -71,7 +77,7 @@ def _next(outbox: Any, crew: Sequence[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _single_threaded() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
     """Processes started in here use one thread each: the cores are shared among them already."""
     from odesim.device import THREAD_VARIABLES
 

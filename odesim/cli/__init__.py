@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from odesim.cli import figures, inform, report, run, sgd, stored, verify
+from odesim.cli import figures, inform, report, run, sgd, stored, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ for command, name in (
     (sgd.simulate, "simulate"),
     (sgd.compare, "compare"),
     (verify.verify, "verify"),
+    (sweep.sweep, "sweep"),
     (figures.figures, "figures"),
     (report.report, "report"),
     (stored.show, "show"),

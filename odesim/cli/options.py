@@ -43,6 +43,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same request, or return it if it is finished.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no pictures.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads [default: all cores].")]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at work at once [default: one per core].")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved request and folder; compute nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and only the essential line.")]

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odesim.cli.options import AsJson, Backend, Debug, Out, Quiet, Resume, Seed, SystemName, Threads
+from odesim.cli.options import AsJson, Backend, Debug, Out, Quiet, Resume, Seed, SystemName, Threads, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Claims = Annotated[list[str] | None, typer.Option("--claim", metavar="ID", help="Only this claim; repeatable.")]
 EffortName = Annotated[str, typer.Option("--effort", metavar="quick|full|gpu", help="How hard to try.")]
-Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at work at once [default: one per core].")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 unless every claim is decided as expected.")]
 
 
@@ -40,13 +39,14 @@ def verify(
     from odesim.case import BACKENDS, find_system
     from odesim.lab import Laboratory
     from odesim.parse import choice, whole_number
+    from odesim.workers import crew_size
 
     choice(effort, verification.EFFORTS, "--effort")
     choice(backend or "numba", BACKENDS, "--backend")
     chosen = find_system(system)
     claims = verification.claims_of(chosen, claim)
     number = whole_number(seed or 0, "--seed")
-    processes = _processes(workers, effort)
+    processes = crew_size(workers, most=1 if effort == "gpu" else None)  # which would otherwise share the GPU
     if effort == "gpu":
         from odesim.device import configure
 
@@ -70,16 +70,6 @@ def verify(
     else:
         _table(verdicts, folder)
     return 1 if strict and any(verification.disagrees(verdict) for verdict in verdicts) else 0
-
-
-def _processes(workers: int | None, effort: str) -> int:
-    """How many processes: one per core unless given, and one where they would share a GPU."""
-    from odesim.errors import UsageError
-    from odesim.workers import available
-
-    if workers is not None and workers < 1:
-        raise UsageError(f"--workers must be at least 1, but {workers} was given")
-    return workers if workers is not None else 1 if effort == "gpu" else available()
 
 
 def _folder(out: str | None, system: str, effort: str, resume: bool, key: str) -> Path:

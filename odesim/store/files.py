@@ -18,11 +18,15 @@ SUMMARY = "summary.json"
 TRAJECTORY = "trajectory.nc"
 CHECKPOINT = "checkpoint.npz"
 STAGES = "stages"
+SWEEP = "sweep.nc"
+CELLS = "cells"
 
 
 def is_ours(name: str) -> bool:
     """Whether odesim writes files of this name into a run folder."""
-    written = name in (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES) or name.endswith((".png", ".partial"))
+    written = name in (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS) or name.endswith(
+        (".png", ".partial")
+    )
     return written or (name.startswith(".") and ".partial-" in name)
 
 
