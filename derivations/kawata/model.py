@@ -1,0 +1,191 @@
+"""The microscopic model of system `kawata`, from the paper's set-up alone: clusters, tasks, experts, one SGD step.
+
+    c uniform, x = rho v_c + z, z ~ N(0, I_d),  y = f_c(w*_c . x) + s_c g(w*_g . x) + zeta N(0, 1)
+    f_m(x) = (1/J) sum_j a_mj sigma(w_mj . x + b_mj),  loss -y F(x)
+
+Phase I routes a sample to one uniformly random expert with softmax weight 1/M; Phase III to every expert whose gate
+theta_m . x is not negative, with weight one.  A step moves w on the sphere: w + step (I - w w^T) g, normalised.
+Vectors: the neurons; then w*_1..w*_C, w*_g, v_1..v_C, and in Phase III the gates.  Source: Kawata et al. 2025,
+Sections 3.1 and 3.2, Algorithm 1.
+"""
+
+import math
+
+import numpy as np
+
+from derivations.contract import Initial, Labelled, Model, UsageError
+from derivations.kawata.initial import expert_of, join, outside, split
+from derivations.kawata.parameters import ACTIVATIONS, Parameters, count, links, weights_of_global
+
+CLOSED, GATED = 0, 1
+
+
+def column(values, like):
+    """A vector as a column beside a batch, and as it is beside a single sample."""
+    if like.ndim == 1:
+        return values
+    return values.reshape((-1, 1))
+
+
+def evaluate(u, series):
+    """sum_i series_i h_i(u), by the recurrence of the orthonormal Hermite polynomials."""
+    below = 0.0 * u
+    value = 1.0 + 0.0 * u
+    total = series[0] * value
+    for i in range(1, len(series)):
+        above = (u * value - math.sqrt(i - 1.0) * below) / math.sqrt(i * 1.0)
+        below = value
+        value = above
+        total = total + series[i] * value
+    return total
+
+
+def slope(t, sigma, kind):
+    """sigma'(t); kinds: 0 relu, 1 polynomial with coefficients `sigma` (rows, degrees), 2 erf, 3 exp, 4 cos, 5 Phi."""
+    if kind == 0:
+        return 1.0 * (t > 0.0)
+    if kind == 1:
+        below = 0.0 * t
+        value = 1.0 + 0.0 * t
+        total = 0.0 * t
+        for i in range(1, sigma.shape[1]):
+            total = total + math.sqrt(i * 1.0) * column(sigma[:, i].copy(), t) * value
+            above = (t * value - math.sqrt(i - 1.0) * below) / math.sqrt(i * 1.0)
+            below = value
+            value = above
+        return total
+    if kind == 2:
+        return math.sqrt(2.0 / math.pi) * np.exp(-0.5 * t * t)
+    if kind == 3:
+        return np.exp(t)
+    if kind == 4:
+        return -np.sin(t)
+    return np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+
+
+def draw(uniform, normal, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
+    """Labels (C + 2, ...): which cluster (one of C is 1), the number that chooses the expert, the label noise."""
+    cluster = uniform[:1]
+    mine = 1.0 * ((cluster >= column(low, uniform)) & (cluster < column(high, uniform)))
+    return np.concatenate((mine, uniform[1:2], zeta * normal))
+
+
+def mean(labels, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
+    """The mean of x in the frame: rho on the vector v_c of the sample's cluster."""
+    parts = (0.0 * labels[: C + 1], rho * labels[:C])
+    if gated == 1:
+        return np.concatenate((parts[0], parts[1], np.zeros((M,) + labels.shape[1:])))
+    return np.concatenate(parts)
+
+
+def label(fields, labels, N, C, links, s):
+    """y of a sample from the fields of the teacher vectors."""
+    y = labels[C + 1]
+    shared = evaluate(fields[N + C], links[C])
+    for c in range(C):
+        y = y + labels[c] * (evaluate(fields[N + c], links[c]) + s[c] * shared)
+    return y
+
+
+def active(fields, labels, N, C, M, gated, expert, selector):
+    """1 for the neurons whose expert the sample reaches."""
+    if gated == 1:
+        return selector @ (1.0 * (fields[N + 2 * C + 1 :] >= 0.0))
+    number = M * labels[C : C + 1]
+    own = column(expert, fields)
+    return 1.0 * ((number >= own) & (number < own + 1.0))
+
+
+def coefficients(
+    fields, labels, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma
+):
+    """Along x, the ascent direction of y F(x): scale y a sigma'(w.x + b) for the neurons of the active experts.
+
+    `scale` is 1/J times the weight of an active expert, `selector` (N, M) says which expert a neuron belongs to.
+    """
+    y = label(fields, labels, N, C, links, s)
+    t = fields[:N] + column(b, fields)
+    reached = active(fields, labels, N, C, M, gated, expert, selector)
+    return scale * y * reached * column(a, fields) * slope(t, sigma, kind)
+
+
+def update(
+    vv, vg, gg, step_size, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma
+):
+    """The spherical step: v + step (I - v v^T) g, divided by its length."""
+    along = vg / vv
+    length = np.sqrt(vv + step_size * step_size * (gg - vg * along))
+    return (1.0 - step_size * along) / length, step_size / length
+
+
+def sizes(parameters: Parameters) -> tuple[int, int]:
+    """The neurons followed; 2C + 1 fixed vectors."""
+    return count(parameters), 2 * parameters.C + 1
+
+
+def gated_sizes(parameters: Parameters) -> tuple[int, int]:
+    """The neurons followed; 2C + 1 fixed vectors and M gates."""
+    return count(parameters), 2 * parameters.C + 1 + parameters.M
+
+
+def numbers(parameters: Parameters, gram: np.ndarray, gated: int = CLOSED) -> tuple[object, ...]:
+    """Run-time arguments of the functions above, but for the neurons' own a, b, sigma."""
+    p, N = parameters, count(parameters)
+    expert = expert_of(p, N)
+    edges = np.arange(p.C + 1) / p.C
+    scale = 1.0 / p.J if gated else 1.0 / (p.J * p.M)
+    selector = np.ascontiguousarray(np.eye(p.M)[expert])
+    tables = (np.array(links(p), float), np.array(weights_of_global(p), float))
+    kind = ACTIVATIONS.index(p.activation)
+    head = (N, p.C, p.M, float(p.rho), float(p.zeta), kind, gated)
+    return (*head, edges[:-1].copy(), edges[1:].copy(), expert.astype(float), selector, scale, *tables)
+
+
+def gated_numbers(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:
+    """As `numbers`, for samples that the gates route."""
+    return numbers(parameters, gram, GATED)
+
+
+def place(initial: Initial) -> np.ndarray:
+    """The Gram matrix of [neurons, frame]: overlaps of two neurons are those in the frame plus those outside it.
+
+    Raises `UsageError` where the neurons are too many for their mutual overlaps to be held.
+    """
+    if "directions" not in initial.constants:
+        raise UsageError(
+            f"SGD follows the mutual overlaps of all neurons, and {count(initial.parameters)} are too many: follow "
+            "some of them, which is exact in law, with -p neurons=N"
+        )
+    gram = np.asarray(initial.constants["gram"], float)
+    m = join(initial.state)
+    far = np.sqrt(np.maximum(outside(initial.state, gram), 0.0))  # round-off of neurons inside the frame
+    inner = m @ np.linalg.pinv(gram, hermitian=True) @ m.T + far[:, None] * initial.constants["directions"] * far
+    np.fill_diagonal(inner, 1.0)
+    return np.block([[inner, m], [m.T, gram]])
+
+
+def gated_place(initial: Initial) -> np.ndarray:
+    """The Gram matrix of [neurons, frame, gates] in Phase III, as its stage drew it."""
+    return np.asarray(initial.constants["gram_gated"], float)
+
+
+def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
+    """kappa, xi and nu of the neurons, and their norms, from Gram matrices (..., n, n)."""
+    N, C = count(parameters), parameters.C
+    norms = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1)[..., :N])
+    state = split(gram[..., :N, N : N + 2 * C + 1] / norms[..., None], C)
+    dims = {"kappa": ("neuron", "cluster"), "xi": ("neuron",), "nu": ("neuron", "cluster")}
+    found = {name: (dims[name], values, f"overlaps {name} of the unit vectors") for name, values in state.items()}
+    found["norm"] = (("neuron",), norms, "norm of the neuron, 1 after every step")
+    return found
+
+
+HELPERS = ("column", "evaluate", "slope", "label", "active")
+CONSTANTS = ("a", "b", "sigma")
+MODEL = Model(
+    "derivations.kawata.model", HELPERS, False, (2, 1), sizes, numbers, place, None, observe, constants=CONSTANTS
+)
+GATED_MODEL = Model(
+    "derivations.kawata.model", HELPERS, False, (2, 1), gated_sizes, gated_numbers, gated_place, None, observe,
+    constants=CONSTANTS,
+)  # fmt: skip
