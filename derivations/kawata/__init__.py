@@ -3,7 +3,7 @@
 import math
 
 from derivations.contract import Source, Stage, System
-from derivations.kawata.parameters import Parameters, check, exponent
+from derivations.kawata.parameters import TIERS, Parameters, check, exponent
 
 SOURCE = Source(
     authors="Kawata et al.",
@@ -56,13 +56,46 @@ SYSTEM = System(
         Stage(
             name="phase1",
             kind="dynamics",
-            tiers=("exact", "paper", "R1", "R2", "R3", "R4"),
+            tiers=TIERS,
             equations="derivations.kawata.population:equations",
             enter="derivations.kawata.initial:enter",
             model="derivations.kawata.model:MODEL",
             clock=CLOCK,
             horizon=horizon,
             meaning="weak recovery of one task per neuron, routing uniformly random (M = 1: the vanilla network)",
+        ),
+        Stage(
+            name="phase2",
+            kind="map",
+            tiers=TIERS,
+            equations="derivations.kawata.population:equations",
+            enter="derivations.kawata.phases:enter_gate",
+            apply="derivations.kawata.phases:step_gate",
+            clock="none: one step",
+            horizon=lambda p: 1.0,
+            meaning="one gradient step of the gate from zero, by the population gradient or from a batch",
+        ),
+        Stage(
+            name="phase3",
+            kind="dynamics",
+            tiers=TIERS,
+            equations="derivations.kawata.phases:retraining_equations",
+            enter="derivations.kawata.phases:enter_retraining",
+            model="derivations.kawata.model:PHASE3",
+            clock=CLOCK,
+            horizon=lambda p: horizon(p) / p.M**2,
+            meaning="fresh neurons behind the frozen gate: each expert sees the clusters whose score is not negative",
+        ),
+        Stage(
+            name="phase4",
+            kind="map",
+            tiers=TIERS,
+            equations="derivations.kawata.phases:retraining_equations",
+            enter="derivations.kawata.phases:enter_ridge",
+            apply="derivations.kawata.phases:fit_second_layer",
+            clock="none: one regression",
+            horizon=lambda p: 1.0,
+            meaning="ridge regression of the second layer on flipped neurons with fresh biases; the test error",
         ),
     ),
     check=check,

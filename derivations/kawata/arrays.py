@@ -80,7 +80,7 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
     """`flow(t, y, *arguments)` and `loss(y, *arguments)` of the tiers exact, paper, R1, R2 and R4."""
 
     def flow(t, y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
-        numbers = (rho, a, b, series, weight, local, remote)
+        numbers = (rho, a, b, series, weight, local, remote if mode != 4 else 0.0 * remote)
         m, kappa, xi, table = tabulate(xp, y, (C, degree, kind), numbers)
         d_kappa, d_xi, d_t, _ = kernels["cluster_gradient"](table, kappa, xi)
         d_t = d_t + 0.0 * kappa
@@ -95,7 +95,7 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
         return xp.reshape(pushed, (-1,))
 
     def loss(y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
-        numbers = (rho, a, b, series, weight, local, remote)
+        numbers = (rho, a, b, series, weight, local, remote if mode != 4 else 0.0 * remote)
         _, kappa, xi, table = tabulate(xp, y, (C, degree, kind), numbers)
         return -(kernels["cluster_gradient"](table, kappa, xi)[3] + 0.0 * kappa).sum()
 

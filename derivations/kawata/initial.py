@@ -15,7 +15,7 @@ from derivations.contract import Initial, UsageError
 from derivations.kawata.parameters import Parameters, activation_series, check, count
 
 ARRAYS = ("kappa", "xi", "nu", "a", "b")
-OPTIONAL = ("gram", "theta", "sigma")
+OPTIONAL = ("gram", "theta", "sigma", "gate_gram", "gate_direction", "directions")
 UNIT = 1e-8
 """How far from 1 a diagonal entry of a given Gram matrix may be: vectors stored with eight digits still pass."""
 PAIRS = 300
@@ -146,8 +146,54 @@ def from_arrays(p: Parameters, arrays: Mapping[str, np.ndarray], share: np.ndarr
     elif neurons <= PAIRS:
         constants["directions"] = np.eye(neurons)
     if "theta" in arrays:
-        constants["theta"] = np.array(arrays["theta"], float)
+        constants |= gates_of(arrays, constants["gram"], neurons)
     return Initial(dataclasses.replace(p, neurons=neurons), state, constants, p.d**-0.5)
+
+
+def gates_of(arrays: Mapping[str, np.ndarray], gram: np.ndarray, neurons: int) -> dict[str, np.ndarray]:
+    """Overlaps of the gates with the frame, each other and the neurons' directions; by default inside the frame."""
+    theta = np.atleast_2d(np.array(arrays["theta"], float))
+    inside = theta @ np.linalg.pinv(gram, hermitian=True) @ theta.T
+    found = {"theta": theta, "gate_gram": inside, "gate_direction": np.zeros((len(theta), neurons))}
+    return {name: np.array(arrays.get(name, value), float) for name, value in found.items()}
+
+
+def full_gram(state: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The Gram matrix of [neurons, frame, gates].
+
+    A neuron is its part in the frame plus sqrt(q) times a unit vector outside it, which the flow never turns;
+    the inner products of those vectors (`directions`, with the gates `gate_direction`) are constants.  Raises `UsageError` where the
+    neurons are too many for them to be held.
+    """
+    m, frame = join(state), np.asarray(constants["gram"], float)
+    if "directions" not in constants:
+        raise UsageError(
+            f"the mutual overlaps of all {len(m)} neurons are needed here, too many to hold: follow some of them, "
+            "which is exact in law, with -p neurons=N"
+        )
+    inverse = np.linalg.pinv(frame, hermitian=True)
+    far = length_outside(m, inverse)
+    inner = m @ inverse @ m.T + far[:, None] * constants["directions"] * far
+    np.fill_diagonal(inner, 1.0)
+    if "theta" not in constants:
+        return np.block([[inner, m], [m.T, frame]])
+    theta = constants["theta"]
+    gates = m @ inverse @ theta.T + far[:, None] * constants["gate_direction"].T
+    return np.block([[inner, m, gates], [m.T, frame, theta.T], [gates.T, theta, constants["gate_gram"]]])
+
+
+def length_outside(m: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """sqrt(q); a neuron inside the frame has nothing outside it, up to round-off of either sign."""
+    return np.sqrt(np.maximum(1.0 - ((m @ inverse) * m).sum(1), 0.0))
+
+
+def directions_of(overlap: np.ndarray, m: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """The inner products of the neurons' directions outside the frame, from their mutual overlaps (SGD turns them)."""
+    inverse = np.linalg.pinv(frame, hermitian=True)
+    far = np.maximum(length_outside(m, inverse), 1e-12)
+    found = (overlap - m @ inverse @ m.T) / (far[:, None] * far)
+    np.fill_diagonal(found, 1.0)
+    return found
 
 
 def read(

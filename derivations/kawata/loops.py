@@ -61,7 +61,7 @@ def block_start(k, C, degree, low, kind, rho, a, b, series, weight, local, remot
     for c in range(C):
         for i in range(degree + 1):
             S[degree + 3 + i, c] = weight[k, c] * local[c, i]
-            S[2 * degree + 4 + i, c] = weight[k, c] * remote[c, i]
+            S[2 * degree + 4 + i, c] = 0.0 if mode == 4 else weight[k, c] * remote[c, i]
     return S
 
 
@@ -146,6 +146,8 @@ def jacobian_alone(y, J, g, H, mode, C):
     for i in range(C + 1):
         if mode == 3:
             J[i, i] = H[i, i] * (1.0 - y[i] * y[i]) - 2.0 * y[i] * g[i]
+            for v in range(C + 1, 2 * C + 1):
+                J[i, v] = H[i, v] * (1.0 - y[i] * y[i])
         elif i < C:
             pair = (i, C + 1 + i)
             R = y[pair[0]] * g[pair[0]] + y[pair[1]] * g[pair[1]]

@@ -13,11 +13,13 @@ import math
 
 import numpy as np
 
-from derivations.contract import Initial, Labelled, Model, UsageError
-from derivations.kawata.initial import expert_of, join, outside, split
+from derivations.contract import Initial, Labelled, Model
+from derivations.kawata.initial import expert_of, full_gram, split
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, count, links, weights_of_global
 
-CLOSED, GATED = 0, 1
+erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
+FAIR, GATED, PERFECT = 0, 1, 2
+"""Which experts a sample reaches: one at random, those whose gate is not negative, those assigned to its cluster."""
 
 
 def column(values, like):
@@ -63,6 +65,29 @@ def slope(t, sigma, kind):
     return np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
 
 
+def activation(t, sigma, kind):
+    """sigma(t), kinds as in `slope`."""
+    if kind == 0:
+        return t * (t > 0.0)
+    if kind == 1:
+        below = 0.0 * t
+        value = 1.0 + 0.0 * t
+        total = column(sigma[:, 0].copy(), t) * value
+        for i in range(1, sigma.shape[1]):
+            above = (t * value - math.sqrt(i - 1.0) * below) / math.sqrt(i * 1.0)
+            below = value
+            value = above
+            total = total + column(sigma[:, i].copy(), t) * value
+        return total
+    if kind == 2:
+        return erf(t / math.sqrt(2.0))
+    if kind == 3:
+        return np.exp(t)
+    if kind == 4:
+        return np.cos(t)
+    return 0.5 + 0.5 * erf(t / math.sqrt(2.0))
+
+
 def draw(uniform, normal, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
     """Labels (C + 2, ...): which cluster (one of C is 1), the number that chooses the expert, the label noise."""
     cluster = uniform[:1]
@@ -91,6 +116,8 @@ def active(fields, labels, N, C, M, gated, expert, selector):
     """1 for the neurons whose expert the sample reaches."""
     if gated == 1:
         return selector @ (1.0 * (fields[N + 2 * C + 1 :] >= 0.0))
+    if gated == 2:
+        return selector @ labels[:C]
     number = M * labels[C : C + 1]
     own = column(expert, fields)
     return 1.0 * ((number >= own) & (number < own + 1.0))
@@ -101,7 +128,8 @@ def coefficients(
 ):
     """Along x, the ascent direction of y F(x): scale y a sigma'(w.x + b) for the neurons of the active experts.
 
-    `scale` is 1/J times the weight of an active expert, `selector` (N, M) says which expert a neuron belongs to.
+    `scale` is 1/J times the weight of an active expert; `selector` (N, M) says which expert a neuron belongs to, or,
+    with perfect routing, (N, C) which cluster its expert sees.
     """
     y = label(fields, labels, N, C, links, s)
     t = fields[:N] + column(b, fields)
@@ -123,50 +151,32 @@ def sizes(parameters: Parameters) -> tuple[int, int]:
     return count(parameters), 2 * parameters.C + 1
 
 
-def gated_sizes(parameters: Parameters) -> tuple[int, int]:
-    """The neurons followed; 2C + 1 fixed vectors and M gates."""
-    return count(parameters), 2 * parameters.C + 1 + parameters.M
+def sizes3(parameters: Parameters) -> tuple[int, int]:
+    """The neurons followed; 2C + 1 fixed vectors and, where gates route, M of them."""
+    return count(parameters), 2 * parameters.C + 1 + (parameters.M if parameters.routing == "gate" else 0)
 
 
-def numbers(parameters: Parameters, gram: np.ndarray, gated: int = CLOSED) -> tuple[object, ...]:
+def numbers(parameters: Parameters, gram: np.ndarray, gated: int = FAIR) -> tuple[object, ...]:
     """Run-time arguments of the functions above, but for the neurons' own a, b, sigma."""
     p, N = parameters, count(parameters)
     expert = expert_of(p, N)
     edges = np.arange(p.C + 1) / p.C
     scale = 1.0 / p.J if gated else 1.0 / (p.J * p.M)
-    selector = np.ascontiguousarray(np.eye(p.M)[expert])
+    selector = np.eye(p.C)[expert % p.C] if gated == PERFECT else np.eye(p.M)[expert]
     tables = (np.array(links(p), float), np.array(weights_of_global(p), float))
     kind = ACTIVATIONS.index(p.activation)
     head = (N, p.C, p.M, float(p.rho), float(p.zeta), kind, gated)
-    return (*head, edges[:-1].copy(), edges[1:].copy(), expert.astype(float), selector, scale, *tables)
+    return (*head, edges[:-1].copy(), edges[1:].copy(), expert.astype(float), selector.copy(), scale, *tables)
 
 
-def gated_numbers(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:
-    """As `numbers`, for samples that the gates route."""
-    return numbers(parameters, gram, GATED)
+def numbers3(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:
+    """As `numbers`, for Phase III: samples are routed by the gates, or perfectly."""
+    return numbers(parameters, gram, GATED if parameters.routing == "gate" else PERFECT)
 
 
 def place(initial: Initial) -> np.ndarray:
-    """The Gram matrix of [neurons, frame]: overlaps of two neurons are those in the frame plus those outside it.
-
-    Raises `UsageError` where the neurons are too many for their mutual overlaps to be held.
-    """
-    if "directions" not in initial.constants:
-        raise UsageError(
-            f"SGD follows the mutual overlaps of all neurons, and {count(initial.parameters)} are too many: follow "
-            "some of them, which is exact in law, with -p neurons=N"
-        )
-    gram = np.asarray(initial.constants["gram"], float)
-    m = join(initial.state)
-    far = np.sqrt(np.maximum(outside(initial.state, gram), 0.0))  # round-off of neurons inside the frame
-    inner = m @ np.linalg.pinv(gram, hermitian=True) @ m.T + far[:, None] * initial.constants["directions"] * far
-    np.fill_diagonal(inner, 1.0)
-    return np.block([[inner, m], [m.T, gram]])
-
-
-def gated_place(initial: Initial) -> np.ndarray:
-    """The Gram matrix of [neurons, frame, gates] in Phase III, as its stage drew it."""
-    return np.asarray(initial.constants["gram_gated"], float)
+    """The Gram matrix of [neurons, frame (, gates)]; see `initial.full_gram`."""
+    return full_gram(initial.state, initial.constants)
 
 
 def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
@@ -176,6 +186,11 @@ def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
     state = split(gram[..., :N, N : N + 2 * C + 1] / norms[..., None], C)
     dims = {"kappa": ("neuron", "cluster"), "xi": ("neuron",), "nu": ("neuron", "cluster")}
     found = {name: (dims[name], values, f"overlaps {name} of the unit vectors") for name, values in state.items()}
+    found["overlap"] = (
+        ("neuron", "neuron_"),
+        gram[..., :N, :N] / (norms[..., :, None] * norms[..., None, :]),
+        "mutual overlaps of the neurons",
+    )
     found["norm"] = (("neuron",), norms, "norm of the neuron, 1 after every step")
     return found
 
@@ -185,7 +200,6 @@ CONSTANTS = ("a", "b", "sigma")
 MODEL = Model(
     "derivations.kawata.model", HELPERS, False, (2, 1), sizes, numbers, place, None, observe, constants=CONSTANTS
 )
-GATED_MODEL = Model(
-    "derivations.kawata.model", HELPERS, False, (2, 1), gated_sizes, gated_numbers, gated_place, None, observe,
-    constants=CONSTANTS,
-)  # fmt: skip
+PHASE3 = Model(
+    "derivations.kawata.model", HELPERS, False, (2, 1), sizes3, numbers3, place, None, observe, constants=CONSTANTS
+)

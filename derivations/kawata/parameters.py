@@ -49,7 +49,8 @@ class Parameters:
     gate_samples: int = parameter(0, "stage phase2: samples of its batch (0: the population gradient)", minimum=0)
     redraw_bias: bool = parameter(False, "stage phase3: draw the biases afresh too")
     ridge: float = parameter(1e-6, "stage phase4: ridge parameter lambda", minimum=0.0)
-    ridge_samples: int = parameter(0, "stage phase4: training samples (0: the population solution)", minimum=0)
+    ridge_samples: int = parameter(20_000, "stage phase4: training samples", minimum=100)
+    ridge_bias: tuple[float, ...] = parameter((), "stage phase4: law of the fresh biases, as bias; empty: that of bias")
     test_samples: int = parameter(20_000, "stage phase4: samples on which the error is measured", minimum=100)
 
 
@@ -85,6 +86,11 @@ def degree(p: Parameters) -> int:
     return len(links(p)[0]) - 1
 
 
+def table_degree(p: Parameters) -> int:
+    """The degree up to which the flow's tables reach: one compiled module serves all links up to degree 6."""
+    return 6 if degree(p) <= 6 else MOST_DEGREE
+
+
 def activation_series(p: Parameters) -> tuple[float, ...]:
     """The orthonormal coefficients of a polynomial activation: those given, or ones from k* to p*."""
     if p.sigma:
@@ -107,10 +113,11 @@ def check(p: Parameters, drawn: bool = True) -> None:
         raise UsageError(f"s must have one weight for each of the C = {p.C} clusters, but has {len(p.s)}")
     if not all(map(math.isfinite, p.s)):
         raise UsageError("the weights s must be finite numbers")
-    if len(p.bias) not in (1, 2) or p.bias[0] > p.bias[-1]:
-        raise UsageError(
-            f"bias must be one number, or the two ends of an interval in increasing order, but is {list(p.bias)}"
-        )
+    for name, law in (("bias", p.bias), ("ridge_bias", p.ridge_bias or p.bias)):
+        if len(law) not in (1, 2) or not all(map(math.isfinite, law)) or law[0] > law[-1]:
+            raise UsageError(
+                f"{name} must be one number, or the two ends of an interval in increasing order, but is {list(law)}"
+            )
     if p.sigma and p.activation != "polynomial":
         raise UsageError(f"sigma holds the coefficients of activation=polynomial, but the activation is {p.activation}")
     if p.signs and p.activation != "polynomial":

@@ -20,7 +20,7 @@ import numpy as np
 from derivations.contract import Blocks, Component, Crossing, Equations, Initial, Kernel, Labelled
 from derivations.kawata import arrays, summary
 from derivations.kawata.initial import join, outside, split
-from derivations.kawata.parameters import ACTIVATIONS, Parameters, degree, links, weights_of_global
+from derivations.kawata.parameters import ACTIVATIONS, Parameters, links, table_degree, weights_of_global
 
 STATE = (
     Component("kappa", ("neuron", "cluster"), symbol="kappa_{m,j,c}", meaning="local alignment w . w*_c"),
@@ -95,9 +95,9 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
     return Equations(
         tier=tier,
         kind="ode",
-        structure=f"kawata_degree{degree(parameters)}",
+        structure=f"kawata_degree{table_degree(parameters)}",
         state=STATE,
-        kernels=functools.partial(_kernels, degree(parameters)),
+        kernels=functools.partial(_kernels, table_degree(parameters)),
         loops=LOOPS,
         arrays=arrays.build_exact,
         arguments=functools.partial(arguments, mode=mode),
@@ -143,7 +143,8 @@ def shift_series(series: np.ndarray, by: float) -> np.ndarray:
 def teacher_series(parameters: Parameters, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(local (C, p*+1), remote (C, p*+1)): beta_c and s_c gamma, shifted where a mean overlaps with a teacher."""
     p, C = parameters, parameters.C
-    rows, s = np.array(links(p), float), weights_of_global(p)
+    rows, s = np.zeros((C + 1, table_degree(p) + 1)), weights_of_global(p)
+    rows[:, : len(links(p)[0])] = links(p)
     local = np.array([shift_series(rows[c], p.rho * gram[C + 1 + c, c]) for c in range(C)])
     remote = np.array([s[c] * shift_series(rows[C], p.rho * gram[C + 1 + c, C]) for c in range(C)])
     return local, remote
@@ -155,12 +156,12 @@ def arguments(initial: Initial, mode: int = 1) -> tuple[Any, ...]:
     gram = np.ascontiguousarray(fixed["gram"], float)
     local, remote = teacher_series(p, gram)
     used = np.flatnonzero((local != 0).any(axis=0) | (remote != 0).any(axis=0))
-    low = int(used[0]) if used.size else degree(p)
+    low = int(used[0]) if used.size else table_degree(p)
     kind = ACTIVATIONS.index(p.activation)
     weight = np.ascontiguousarray(fixed["share"], float) / (p.J * p.C)
     orthonormal = int(np.array_equal(gram, np.eye(len(gram))))
     vectors = [np.ascontiguousarray(fixed[name], float) for name in ("a", "b", "sigma")]
-    return (p.C, degree(p), low, kind, float(p.rho), *vectors, weight, local, remote, gram, orthonormal, mode)
+    return (p.C, table_degree(p), low, kind, float(p.rho), *vectors, weight, local, remote, gram, orthonormal, mode)
 
 
 def constants(initial: Initial) -> Labelled:
@@ -175,8 +176,6 @@ def constants(initial: Initial) -> Labelled:
     }
     if "directions" in c:
         found["directions"] = (("neuron", "neuron_"), c["directions"], "Gram matrix of the directions off the frame")
-    if "theta" in c:
-        found["theta"] = (("expert", "frame"), c["theta"], "overlaps of the gate vectors with the frame")
     return found | summary.extra_constants(c)
 
 

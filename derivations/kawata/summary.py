@@ -12,7 +12,9 @@ LABELS = {
     "strength": (("expert", "cluster"), "e[m,c] = E[y f_m | c], how well an expert predicts a cluster's labels"),
     "routing": (("expert", "cluster"), "probability that expert m is active on a sample of cluster c"),
     "gate_norm": (("expert",), "norm of the gate vector theta_m"),
-    "theta_neuron": (("expert", "neuron"), "overlaps of the gate vectors with the neurons of phase 1"),
+    "theta": (("expert", "frame"), "overlaps of the gate vectors with the frame"),
+    "gate_gram": (("expert", "expert_"), "Gram matrix of the gate vectors"),
+    "gate_direction": (("expert", "neuron"), "overlaps of the gates with the neurons' directions off the frame"),
 }
 
 
