@@ -83,7 +83,7 @@ SYSTEM = System(
             enter="derivations.kawata.phases:enter_retraining",
             model="derivations.kawata.model:PHASE3",
             clock=CLOCK,
-            horizon=lambda p: horizon(p) / p.M**2,
+            horizon=lambda p: horizon(p) / p.M**2 * (p.width3 or p.J) / p.J,
             meaning="fresh neurons behind the frozen gate: each expert sees the clusters whose score is not negative",
         ),
         Stage(

@@ -161,9 +161,9 @@ def gates_of(arrays: Mapping[str, np.ndarray], gram: np.ndarray, neurons: int) -
 def full_gram(state: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> np.ndarray:
     """The Gram matrix of [neurons, frame, gates].
 
-    A neuron is its part in the frame plus sqrt(q) times a unit vector outside it, which the flow never turns;
-    the inner products of those vectors (`directions`, with the gates `gate_direction`) are constants.  Raises `UsageError` where the
-    neurons are too many for them to be held.
+    A neuron is its part in the frame plus sqrt(q) times a unit vector outside it, which the flow never turns; the
+    inner products of those vectors (`directions`, with the gates `gate_direction`) are constants.  Raises `UsageError`
+    where the neurons are too many for them to be held.
     """
     m, frame = join(state), np.asarray(constants["gram"], float)
     if "directions" not in constants:

@@ -47,6 +47,7 @@ class Parameters:
     )
     eta_gate: float = parameter(1.0, "stage phase2: step size of the gate", above=0.0)
     gate_samples: int = parameter(0, "stage phase2: samples of its batch (0: the population gradient)", minimum=0)
+    width3: int = parameter(0, "neurons per expert from stage phase3 on (0: J)", minimum=0)
     redraw_bias: bool = parameter(False, "stage phase3: draw the biases afresh too")
     ridge: float = parameter(1e-6, "stage phase4: ridge parameter lambda", minimum=0.0)
     ridge_samples: int = parameter(20_000, "stage phase4: training samples", minimum=100)

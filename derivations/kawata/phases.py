@@ -69,6 +69,7 @@ def enter_retraining(p: Parameters, previous: Mapping[str, np.ndarray] | None, r
 
     A neuron sees cluster c with the probability that its expert's gate is active there.
     """
+    p = widened(p)
     kept = previous is not None and "kappa" in previous and "strength" not in previous
     if previous is None and p.routing == "gate":
         raise UsageError(
@@ -83,6 +84,11 @@ def enter_retraining(p: Parameters, previous: Mapping[str, np.ndarray] | None, r
     found = dict(start.constants)
     found["share"] = shares(start.parameters, found)
     return dataclasses.replace(start, constants=found)
+
+
+def widened(p: Parameters) -> Parameters:
+    """The parameters from Phase III on, whose experts may have another width."""
+    return dataclasses.replace(p, J=p.width3, neurons=0) if p.width3 else p
 
 
 def redraw(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
@@ -146,6 +152,7 @@ def enter_ridge(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: n
     """Phase IV: the trained neurons, flipped at random, with fresh biases."""
     if previous is None:
         raise UsageError("stage phase4 starts from trained experts: give --from RUN_DIR, or --stage all")
+    p = p if p.M == 1 else widened(p)
     start = from_arrays(p, previous, previous["share"] if "share" in previous else None)
     gate.require_all(start.parameters)
     constants = {
