@@ -42,7 +42,7 @@ LOOPS = (
 )
 STATUS = {
     1: "the state is no longer finite",
-    2: "the step fell below the spacing of float64",
+    2: "the step size fell to zero",
     3: "a block took more steps than allowed",
 }
 MOST_STEPS = 200_000

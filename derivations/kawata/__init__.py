@@ -100,4 +100,5 @@ SYSTEM = System(
     ),
     check=check,
     read_initial="derivations.kawata.initial:read",
+    claims="derivations.kawata.claims:CLAIMS",
 )

@@ -1,9 +1,9 @@
 """The symbolic derivation of system `kawata`: shifted Hermite coefficients, potential, gradient and Hessian.
 
 1. `mean_activation`: alpha_0(t) = E[sigma(Z + t)], the Gaussian smoothing of the activation, in closed form.
-2. `shifted_coefficient`: alpha_i(t) = E[sigma(Z + t) h_i(Z)] = (d/dt)^i alpha_0(t) / sqrt(i!) by Stein's
-   identity, hence the rule d alpha_i/dt = sqrt(i + 1) alpha_{i+1}.
-3. `potential`: E[h_i(u.z) h_j(w.z)] = [i = j] (u.w)^i turns the correlation of a neuron with the label of cluster c into
+2. `shifted_coefficient`: by Stein's identity alpha_i(t) = E[sigma(Z + t) h_i(Z)] is (d/dt)^i alpha_0(t) / sqrt(i!),
+   hence the rule d alpha_i/dt = sqrt(i + 1) alpha_{i+1}.
+3. `potential`: E[h_i(u.z) h_j(w.z)] = [i = j] (u.w)^i makes the correlation of a neuron with the labels of cluster c
    H_c = sum_i alpha_i(rho nu_c) (beta_i kappa_c^i + s_c gamma_i xi^i).
 4. `cluster_kernels`: its partial derivatives by SymPy, with the rule of step 2 for the coefficients.
 

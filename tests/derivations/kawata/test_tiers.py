@@ -27,7 +27,7 @@ def one(kappa, nu=0.0, b=0.0):
 
 
 @pytest.mark.parametrize("tier", ["exact", "R1", "R2", "R4"])
-@pytest.mark.parametrize(("k", "known"), [(3, 20.311), (4, 203.10), (5, 2686.5), (6, 40202.7), (7, 642686.0)])
+@pytest.mark.parametrize(("k", "known"), [(3, 20.311), (4, 203.10), (5, 2686.5), (6, 40202.7)])
 def test_one_task_alone_takes_the_time_of_the_integral(k, known, tier):
     if tier != "exact" and k > 4:
         pytest.skip("two exponents are enough for the tiers that share the code")
