@@ -100,5 +100,6 @@ SYSTEM = System(
     ),
     check=check,
     read_initial="derivations.kawata.initial:read",
+    plot="derivations.kawata.picture:draw",
     claims="derivations.kawata.claims:CLAIMS",
 )

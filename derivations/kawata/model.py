@@ -90,6 +90,12 @@ def activation(t, sigma, kind):
 
 def draw(uniform, normal, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
     """Labels (C + 2, ...): which cluster (one of C is 1), the number that chooses the expert, the label noise."""
+    if uniform.ndim == 1:  # one sample: the same by a loop, without temporary arrays
+        labels = np.zeros(C + 2)
+        labels[min(int(uniform[0] * C), C - 1)] = 1.0
+        labels[C] = uniform[1]
+        labels[C + 1] = zeta * normal[0]
+        return labels
     cluster = uniform[:1]
     mine = 1.0 * ((cluster >= column(low, uniform)) & (cluster < column(high, uniform)))
     return np.concatenate((mine, uniform[1:2], zeta * normal))
@@ -97,6 +103,11 @@ def draw(uniform, normal, N, C, M, rho, zeta, kind, gated, low, high, expert, se
 
 def mean(labels, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
     """The mean of x in the frame: rho on the vector v_c of the sample's cluster."""
+    if labels.ndim == 1:
+        centre = np.zeros(2 * C + 1 + (M if gated == 1 else 0))
+        for c in range(C):
+            centre[C + 1 + c] = rho * labels[c]
+        return centre
     parts = (0.0 * labels[: C + 1], rho * labels[:C])
     if gated == 1:
         return np.concatenate((parts[0], parts[1], np.zeros((M,) + labels.shape[1:])))
@@ -108,6 +119,9 @@ def label(fields, labels, N, C, links, s):
     y = labels[C + 1]
     shared = evaluate(fields[N + C], links[C])
     for c in range(C):
+        if labels.ndim == 1:
+            if labels[c] == 0.0:
+                continue
         y = y + labels[c] * (evaluate(fields[N + c], links[c]) + s[c] * shared)
     return y
 
@@ -118,9 +132,7 @@ def active(fields, labels, N, C, M, gated, expert, selector):
         return selector @ (1.0 * (fields[N + 2 * C + 1 :] >= 0.0))
     if gated == 2:
         return selector @ labels[:C]
-    number = M * labels[C : C + 1]
-    own = column(expert, fields)
-    return 1.0 * ((number >= own) & (number < own + 1.0))
+    return 1.0 * (column(expert, fields) == np.floor(M * labels[C]))
 
 
 def coefficients(
@@ -134,7 +146,7 @@ def coefficients(
     y = label(fields, labels, N, C, links, s)
     t = fields[:N] + column(b, fields)
     reached = active(fields, labels, N, C, M, gated, expert, selector)
-    return scale * y * reached * column(a, fields) * slope(t, sigma, kind)
+    return (scale * y) * reached * column(a, fields) * slope(t, sigma, kind)
 
 
 def update(

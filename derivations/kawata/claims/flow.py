@@ -148,7 +148,8 @@ TIERS = (
 CLAIMS = (
     Claim(
         "lem-C.7-drift", "The mean one-step drift of kappa, xi (and nu) is the closed form of the proof.",
-        at("Lemmas B.9, B.10 and C.7"), example, Vanishes(1e-11, refuted_above=1e-3, meaning="distance from quadrature"), once(),
+        at("Lemmas B.9, B.10 and C.7"), example,
+        Vanishes(1e-11, refuted_above=1e-3, meaning="distance from quadrature"), once(),
         break_measure(functools.partial(example, factor=1.01)), (2, 9), TIERS, "corrected", erratum="errata-3",
     ),
     Claim(

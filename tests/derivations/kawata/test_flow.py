@@ -121,4 +121,6 @@ def test_time_scales_with_the_width_and_with_the_square_of_the_experts():
     arrays = {"kappa": np.array([[0.1, -0.2]]), "xi": np.array([0.2]), "nu": np.array([[0.1, 0.0]]), "a": np.ones(1),
               "b": np.array([-0.5])}  # fmt: skip
     base = slope(LAB.initial(initial=arrays, C=2, d=100))
-    np.testing.assert_allclose(slope(LAB.initial(initial=arrays, C=2, d=100, J=7, M=3)), base / 63, rtol=1e-14, atol=1e-20)
+    np.testing.assert_allclose(
+        slope(LAB.initial(initial=arrays, C=2, d=100, J=7, M=3)), base / 63, rtol=1e-14, atol=1e-20
+    )
