@@ -116,6 +116,18 @@ class Kernel:
 
 
 @dataclasses.dataclass(frozen=True)
+class Blocks:
+    """A flat state made of independent blocks of `size` numbers, each of which is integrated with steps of its own.
+
+    Among the loops of the equations are then `block_start(k, *arguments) -> work` (what block k needs, made once),
+    `block_slope(y, out, work, k, *arguments)` and `block_jacobian(y, J, work, k, *arguments)`, which fill the
+    derivative (size,) of a block and its Jacobian (size, size).
+    """
+
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
@@ -149,6 +161,7 @@ class Equations:
     validity: str
     neglects: str
     around: tuple[str, ...] = ()
+    blocks: Blocks | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,9 +183,11 @@ class Model:
 
     With `normalised` the fields are those of the trained vectors divided by their lengths.  `helpers` lists further
     functions of the module that these call.  `sizes(parameters)` = (trained, frame);
-    `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches);
+    `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches), and after them come the
+    arrays of the initial condition that `constants` names (second-layer weights, biases);
     `place(initial)` is the Gram matrix of the raw vectors at the start, `weights(arrays)` their rows where a
-    file gives them; `observe(parameters, gram)` reads the components off raw Gram matrices (..., n, n).
+    file gives them (absent where a file gives overlaps); `observe(parameters, gram)` reads the components off raw
+    Gram matrices (..., n, n).
     """
 
     module: str
@@ -182,8 +197,14 @@ class Model:
     sizes: Callable[[Any], tuple[int, int]]
     numbers: Callable[[Any, np.ndarray], tuple[Any, ...]]
     place: Callable[[Initial], np.ndarray]
-    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray]
+    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None
     observe: Callable[[Any, np.ndarray], Labelled]
+    constants: tuple[str, ...] = ()
+
+    def bound(self, initial: Initial, gram: np.ndarray) -> tuple[Any, ...]:
+        """All run-time arguments of the functions for one initial condition: `numbers`, then the constants."""
+        fixed = tuple(np.asarray(initial.constants[name], float) for name in self.constants)
+        return (*self.numbers(initial.parameters, gram), *fixed)
 
 
 @dataclasses.dataclass(frozen=True)

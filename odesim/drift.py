@@ -21,7 +21,7 @@ def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> t
     """
     trained, fixed = model.sizes(initial.parameters)
     gram = model.place(initial)
-    root, numbers = factor(gram, trained), model.numbers(initial.parameters, gram)
+    root, numbers = factor(gram, trained), model.bound(initial, gram)
     functions = importlib.import_module(model.module)
     rng = np.random.default_rng(seed)
     size = max(2, samples // BATCHES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, load
-from odesim import steppers, streams
+from odesim import blocks, steppers, streams
 from odesim.case import Case, plain
 from odesim.errors import UsageError
 from odesim.record import Recorder, save_times
@@ -99,8 +99,10 @@ def solve(
 
     Raises `UsageError` for options that have no meaning here, and `KeyboardInterrupt` after writing a checkpoint.
     """
-    solver = steppers.choose_solver(case.backend, case.solver)
     problem = prepare(case, initial)
+    if problem.equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
+        return blocks.solve(problem, times, progress, checkpoint)
+    solver = steppers.choose_solver(case.backend, case.solver)
     statistics = steppers.Statistics(solver)
     recorder = Recorder(problem.equations, 0.0, problem.start, times if times is not None else save_times(case))
     stored = checkpoint.read() if checkpoint is not None else None
@@ -169,7 +171,9 @@ def _losses(problem: Problem, states: np.ndarray) -> np.ndarray:
     return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: loss(y, *arguments), ys))(states))
 
 
-def assemble(problem: Problem, recorder: Recorder, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
+def assemble(
+    problem: Problem, recorder: Recorder | blocks.Record, outcome: Outcome, statistics: Mapping[str, Any]
+) -> Trajectory:
     """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
     case, equations, initial = problem.case, problem.equations, problem.initial
     times, states = recorder.result()

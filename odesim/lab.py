@@ -46,11 +46,10 @@ class Laboratory:
         if stiff and self.backend == "jax":
             request["solver"] = "Kvaerno5"
         case = self._case(seed, until, request)
-        digest = (
-            case.digest
-            if start is None
-            else digest_of({"case": case.digest, "start": content({**start.state, **start.constants})})
-        )
+        digest = case.digest
+        if start is not None:  # its parameters need not be those of the case
+            arrays = content({**start.state, **start.constants})
+            digest = digest_of({"case": digest, "start": arrays, "parameters": repr(start.parameters)})
         return self._remember(digest, lambda: integration.solve(case, initial=start))
 
     def simulate(self, *, method: str, step_size: float, batch: int, seed: int = 0, **request: Any) -> Trajectory:

@@ -171,7 +171,7 @@ def make_engine(
     grams = np.array([model.place(initial) for initial in initials])
     step, batch, seed = simulation.step_size, simulation.batch, case.seed
     if simulation.method == "compressed" and case.backend == "numba":
-        return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads), "cpu"
+        return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads, initials), "cpu"
     platform: Any = simulation.device  # one of DEVICES, as `build` saw to
     device.configure(platform, threads)
     import jax
@@ -181,16 +181,25 @@ def make_engine(
         require_memory(simulation, grams.shape[1], parameters.d)
         rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0])
     engine = TracedReplicas(
-        model, parameters, grams, parameters.d, batch, step, seed, rows=rows, dtype=simulation.precision
+        model,
+        parameters,
+        grams,
+        parameters.d,
+        batch,
+        step,
+        seed,
+        rows=rows,
+        dtype=simulation.precision,
+        initials=initials,
     )
     return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
 
 
 def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int) -> np.ndarray:
-    """Weight vectors (R, n, d): those of the file, or any with the given Gram matrices (inputs are isotropic)."""
+    """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices (isotropic inputs)."""
     from odesim.sgd.compressed import factor
 
-    if arrays is not None:
+    if arrays is not None and model.weights is not None:
         return np.broadcast_to(model.weights(arrays), (len(grams), grams.shape[1], d)).copy()
     rows = np.zeros((len(grams), grams.shape[1], d))
     for k, gram in enumerate(grams):

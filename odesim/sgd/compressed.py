@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Model
+from derivations.contract import Initial, Model
 from odesim.errors import UsageError
 
 LOOPS = (
@@ -87,11 +87,12 @@ class Chain:
     def start(
         cls, model: Model, parameters: Any, gram: np.ndarray, d: int, batch: int, step_size: float,
         rng: np.random.Generator, functions: dict[str, Callable[..., Any]] | None = None,
+        initial: Initial | None = None,
     ) -> "Chain":  # fmt: skip
-        """A replica at the raw Gram matrix `gram` (n, n)."""
+        """A replica at the raw Gram matrix `gram` (n, n); a model with constants takes them from `initial`."""
         trained, fixed = model.sizes(parameters)
         require_room(d, batch, trained, fixed)
-        numbers = model.numbers(parameters, gram)
+        numbers = model.numbers(parameters, gram) if initial is None else model.bound(initial, gram)
         functions = functions or compile_numba(model)
         return cls(model, parameters, d, batch, step_size, factor(gram, trained), numbers, rng, functions)
 

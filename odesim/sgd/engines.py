@@ -3,11 +3,12 @@
 import concurrent.futures
 import json
 import os
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from derivations.contract import Model
+from derivations.contract import Initial, Model
 from odesim import streams
 from odesim.sgd.compressed import Chain, compile_numba, factor, require_room
 
@@ -38,12 +39,22 @@ class NumbaChains:
 
     def __init__(
         self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int,
-        threads: int | None = None,
+        threads: int | None = None, initials: Sequence[Initial] | None = None,
     ) -> None:  # fmt: skip
         functions = compile_numba(model)
         self.threads = min(threads or os.cpu_count() or 1, len(grams))
         self.chains = [
-            Chain.start(model, parameters, gram, d, batch, step_size, streams.generator(seed, "samples", k), functions)
+            Chain.start(
+                model,
+                parameters,
+                gram,
+                d,
+                batch,
+                step_size,
+                streams.generator(seed, "samples", k),
+                functions,
+                initials[k] if initials is not None else None,
+            )
             for k, gram in enumerate(grams)
         ]
 
@@ -88,7 +99,7 @@ class TracedReplicas:
 
     def __init__(
         self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int,
-        *, rows: np.ndarray | None = None, dtype: str = "float64",
+        *, rows: np.ndarray | None = None, dtype: str = "float64", initials: Sequence[Initial] | None = None,
     ) -> None:  # fmt: skip
         import jax
         import jax.numpy as jnp
@@ -96,7 +107,10 @@ class TracedReplicas:
         from odesim.sgd import traced
 
         trained, fixed = model.sizes(parameters)
-        numbers = [model.numbers(parameters, gram) for gram in grams]
+        numbers = [
+            model.bound(initials[k], gram) if initials is not None else model.numbers(parameters, gram)
+            for k, gram in enumerate(grams)
+        ]
         if rows is None:
             require_room(d, batch, trained, fixed)
             start = np.array([factor(gram, trained) for gram in grams])

@@ -198,12 +198,20 @@ def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, ste
     M = np.empty((trained, trained + 1))
     y, fields, labels = np.empty(n), np.empty(n), np.empty(0)
     vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
+    uniform, normal = np.empty(uniforms), np.empty(normals)
     for _ in range(steps):
         for c in range(n):
             y[c] = rng.standard_normal()
         if uniforms + normals > 0:
-            labels = draw(rng.random(uniforms), rng.standard_normal(normals), *numbers)
-            y[:fixed] += frame.T @ mean(labels, *numbers)
+            for c in range(uniforms):
+                uniform[c] = rng.random()
+            for c in range(normals):
+                normal[c] = rng.standard_normal()
+            labels = draw(uniform, normal, *numbers)
+            centre = mean(labels, *numbers)
+            for i in range(fixed):
+                for c in range(fixed if centre[i] != 0.0 else 0):
+                    y[c] += frame[i, c] * centre[i]
         single_fields(X, y, trained, normalised, fields, vv, vg)
         C = coefficients(fields, labels, *numbers)
         outside = 2.0 * rng.standard_gamma(0.5 * (d - n))

@@ -1,0 +1,29 @@
+"""The theorems, lemmas and remarks of the paper, and our own findings, as claims: statement, law, control."""
+
+import importlib
+
+from derivations.contract import Claim
+
+MODULES = (
+    "algebra",
+    "sequences",
+    "flow",
+    "coefficients",
+    "vanilla",
+    "proof",
+    "initialisation",
+    "sgd",
+    "gates",
+    "phase3",
+    "second_layer",
+)
+
+
+def _collect() -> tuple[Claim, ...]:
+    found: list[Claim] = []
+    for name in MODULES:
+        found += importlib.import_module(f"{__name__}.{name}").CLAIMS
+    return tuple(found)
+
+
+CLAIMS = _collect()

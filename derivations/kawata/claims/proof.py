@@ -1,0 +1,181 @@
+"""The lemmas behind Theorem 4.3: what learners do, what the others do meanwhile, and what blocks the global task."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_law, break_measure, once
+from derivations.contract import Claim, Grid
+from derivations.kawata.claims.flow import slopes
+from derivations.kawata.claims.tools import at, coefficient, neuron, rng_of
+from derivations.kawata.claims.vanilla import learners, single_runs
+from derivations.laws import Bounded, Power, Vanishes
+
+K = 4
+
+
+def small_states(lab: Any, seed: int, N: int = 400, beta: tuple[float, float] = (1.0, -1.0)) -> Any:
+    """Neurons of alpha_k > 0 with overlaps of size up to d^{-1/2+1/(2k)}, d = 1e8; task 1 is learned, task 2 is not."""
+    from derivations.kawata.claims.tools import hermite_link
+
+    d, rng = 10**8, rng_of(lab, seed)
+    start = learners(lab, seed, C=2, k_star=K, d=d, link=hermite_link(K, 2, beta), bias=(-0.5,), neurons=N, rho=1.0)
+    top = d ** (-0.5 + 1 / (2 * K))
+    state = {
+        "kappa": rng.uniform(d**-0.5, top, (N, 2)) * rng.choice([-1, 1], (N, 2)),
+        "xi": rng.uniform(d**-0.5, top, N) * rng.choice([-1, 1], N),
+        "nu": rng.normal(size=(N, 2)) * d**-0.5,
+    }
+    return dataclasses.replace(start, state=state)
+
+
+def speeds(lab: Any, start: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(d|kappa|/dt, d|xi|/dt, alpha_k of each cluster)."""
+    m = slopes(lab, start)
+    kappa, xi = np.sign(start.state["kappa"]) * m[:, :2], np.sign(start.state["xi"]) * m[:, 2]
+    alpha = coefficient("relu", K, start.state["nu"] - 0.5) * start.constants["a"][:, None]
+    return kappa, xi, alpha
+
+
+def losers(lab: Any, point: Mapping[str, Any], seed: int, flip: float = 1.0) -> float:
+    """max of [d|kappa_2|/dt + (K alpha/2) |kappa_2|^{k-1}] over K d^{-1/2} |xi|^k, task 2 with beta = -1."""
+    start = small_states(lab, seed)
+    kappa, _, alpha = speeds(lab, start)
+    rate = K / 2 * alpha[:, 1]
+    left = flip * kappa[:, 1] + rate / 2 * np.abs(start.state["kappa"][:, 1]) ** (K - 1)
+    return float((left / (rate * 1e-4 * np.abs(start.state["xi"]) ** K)).max())
+
+
+def winners(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """min of sum_c d|kappa_c|/dt over C^{-(k-2)} K min(alpha) (sum_c |kappa_c|)^{k-1}, both tasks learned."""
+    start = small_states(lab, seed, beta=(1.0, 1.0))
+    kappa, _, alpha = speeds(lab, start)
+    bound = 2.0 ** -(K - 2) * K / 2 * alpha.min(axis=1) * np.abs(start.state["kappa"]).sum(axis=1) ** (K - 1)
+    return float((kappa.sum(axis=1) / bound).min())
+
+
+def global_speed(lab: Any, point: Mapping[str, Any], seed: int, sign: float = 1.0) -> float:
+    """Relative distance of d|xi|/dt from K (Delta |xi|^{k-1} - |xi| sum_c beta_c alpha_c kappa_c^k), the means at
+    rest.
+    """
+    start = small_states(lab, seed)
+    xi = np.sign(start.state["xi"]) * slopes(lab, start, "R1")[:, 2]
+    alpha = coefficient("relu", K, start.state["nu"] - 0.5) * start.constants["a"][:, None]
+    size, kappa = np.abs(start.state["xi"]), start.state["kappa"]
+    delta = alpha[:, 0] - alpha[:, 1]
+    pull = (alpha * [1.0, -1.0] * kappa**K).sum(axis=1) + delta * size**K
+    exact = K / 2 * (sign * delta * size ** (K - 1) - size * pull)
+    return float((np.abs(xi - exact) / np.abs(K / 2 * delta * size ** (K - 1))).max())
+
+
+def others(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The median of max(|xi|, |kappa_c| not learned) when the learned task is at d^{-1/4-1/(8k)}, both overlaps
+    random.
+    """
+    d, k = point["d"], point.get("k", K)
+    level = d ** -(0.25 + 1 / (8 * k)) if "level" not in point else d ** -point["level"]
+    found = [abs(float(run["xi"][-1, 0])) for _, run in single_runs(lab, seed, level, d=d, k_star=k, neurons=20)]
+    return float(np.median(found))
+
+
+def blocked(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The share of neurons with d|xi|/dt <= 0 when the learned task is at d^{-1/4-1/(8k)}."""
+    d, k = point["d"], point["k"]
+    level, good = d ** -(0.25 + 1 / (8 * k)), []
+    if "level" in point:
+        level = d ** -point["level"]
+    for start, run in single_runs(lab, seed, level, d=d, k_star=k, neurons=20):
+        state = {n: run[n][-1] for n in ("kappa", "xi", "nu")}
+        slope = slopes(lab, dataclasses.replace(start, state=state))[0, 2]
+        good.append(float(slope * state["xi"][0] <= 0))
+    return float(np.mean(good))
+
+
+def duration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The time from kappa = d^{-1/2} to d^{-3/8}, k = 4."""
+    d = point["d"]
+    alpha = float(coefficient("relu", K, -0.5))
+    arrays = neuron([d**-0.5, 0.0], a=math.copysign(1, alpha), b=-0.5)
+    run = lab.integrate(initial=arrays, C=2, k_star=K, d=d, threshold=d**-0.375, until=1e3 * d, save_points=2)
+    return float(run["T_kappa"][0, 0])
+
+
+def amplified(lab: Any, point: Mapping[str, Any], seed: int, exact: bool = True) -> float:
+    """Relative error of a loser's overlap when the winner is at .3, against (1 - lambda^{k-2} (...))^{-1/(k-2)}."""
+    d, q, ratio = point["d"], 0.3, point["ratio"]
+    alpha = float(coefficient("relu", K, -0.5))
+    first = 1.5 * d**-0.5
+    arrays = neuron([first, ratio * first], a=math.copysign(1, alpha), b=-0.5)
+    request = dict(C=2, k_star=K, d=d, rho=0.5, initial=arrays)
+    time = float(lab.integrate(threshold=q, until=1e3 * d, save_points=2, **request)["T_kappa"][0, 0])
+    end = float(lab.integrate(until=time, save_points=2, **request)["kappa"][-1, 0, 1])
+    power = ratio ** (K - 2) * (1 - (first / q) ** (K - 2)) if exact else 0.0
+    return end / (ratio * first * (1 - power) ** (-1 / (K - 2))) - 1
+
+
+TALL = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)))}
+CLAIMS = (
+    Claim(
+        "lem-4.5", "While the learners recover, the overlap with the global task stays O(d^{-1/2}) (median).",
+        at("Lemma 4.5"), others, Power(-0.5, margin=0.05, meaning="median |xi|"), TALL, break_law(exponent=-0.7),
+        (4, 8, 9),
+    ),
+    Claim(
+        "lem-B.9a", "Tasks outside C_j shrink, up to a term of order d^{-1/2} |xi|^k.", at("Lemma B.9"), losers,
+        Bounded(high=10.0, meaning="excess over K d^{-1/2} |xi|^k"), once(seeds=2),
+        break_measure(functools.partial(losers, flip=-1.0)), (2, 9), erratum="errata-3",
+    ),
+    Claim(
+        "lem-B.9b", "Learned tasks grow at least like (sum |kappa|)^{k-1} (the sum is over C_j).", at("Lemma B.9"),
+        winners, Bounded(low=1.0, meaning="growth over its lower bound"), once(seeds=2), break_law(low=1.5), (2, 9),
+        erratum="errata-11",
+    ),
+    Claim(
+        "lem-B.10", "d|xi|/dt = K (Delta |xi|^{k-1} - |xi| sum beta alpha kappa^k) while the means rest.",
+        at("Lemma B.10"), global_speed, Vanishes(1e-6, refuted_above=0.1, meaning="relative distance"), once(seeds=2),
+        break_measure(functools.partial(global_speed, sign=-1.0)), (2, 9), erratum="errata-3",
+    ),
+    Claim(
+        "lem-B.11", "|xi| stays O(d^{-1/2}) until the learners reach d^{-1/2+1/(2k)}.", at("Lemma B.11"),
+        lambda lab, point, seed: others(lab, {**point, "level": 0.375}, seed),
+        Power(-0.5, margin=0.05, meaning="median |xi|"), TALL, break_law(exponent=-0.7), (4, 8, 9), erratum="errata-11",
+    ),
+    Claim(
+        "lem-B.13", "The step from d^{-1/2} to d^{-3/8} takes time of order d^{(k-2)/2} (k = 4).", at("Lemma B.13"),
+        duration, Power(1.0, margin=0.03, meaning="duration"),
+        {"quick": Grid(tuple({"d": 10**k} for k in (6, 8, 10, 12)))}, break_law(exponent=0.75), (4, 8, 9),
+    ),
+    Claim(
+        "lem-B.14", "Learners reach d^{-1/4-Delta} with every other overlap still O(d^{-1/2}).", at("Lemma B.14"),
+        lambda lab, point, seed: others(lab, {**point, "level": 0.3}, seed),
+        Power(-0.5, margin=0.05, meaning="median |xi|"), TALL, break_law(exponent=-0.3), (4, 8, 9),
+    ),
+    Claim(
+        "lem-B.15", "At kappa = d^{-1/4-1/(8k)} the blocking term dominates: |xi| no longer grows (most neurons).",
+        at("Lemma B.15"), blocked, Bounded(low=0.7, margin=0.1, meaning="share of neurons"),
+        once({"d": 10**6, "k": 6}, {"d": 10**8, "k": 6}),
+        break_law(low=1.01, margin=0.0), (4, 9),
+        erratum="errata-11",
+    ),
+    Claim(
+        "lem-B.16", "Afterwards, to strong recovery, the overlap with the global task stays O(d^{-1/2}).",
+        at("Lemma B.16"), lambda lab, point, seed: others(lab, {**point, "level": 0.05}, seed),
+        Power(-0.5, margin=0.06, meaning="median |xi|"), TALL, break_law(exponent=-0.3), (4, 8, 9),
+    ),
+    Claim(
+        "lem-4.9", "When a winner is weakly recovered the other overlaps of its neuron have grown by a bounded factor.",
+        at("Lemma 4.9"), amplified, Vanishes(0.1, refuted_above=0.15, meaning="relative error of the factor"),
+        once(*({"d": d, "ratio": r} for d in (10**4, 10**6) for r in (0.5, 0.8, 0.95))),
+        break_measure(functools.partial(amplified, exact=False)), (4, 9),
+    ),
+    Claim(
+        "lem-C.6", "There is a time at which the winner is at .3 and a loser of ratio .8 still below 2 times "
+                   "its start.",
+        at("Lemma C.6"), amplified, Vanishes(0.1, refuted_above=0.15, meaning="relative error of the factor"),
+        once({"d": 10**5, "ratio": 0.8}), break_measure(functools.partial(amplified, exact=False)), (4, 9),
+    ),
+)  # fmt: skip

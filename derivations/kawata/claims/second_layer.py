@@ -1,0 +1,132 @@
+"""Phase IV: approximation by the second layer, its sample size, and the four phases end to end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_law, break_measure, once
+from derivations.contract import Claim, Grid, Variant
+from derivations.kawata import ridge
+from derivations.kawata.claims.tools import at, hermite_link, orthonormal, rng_of
+from derivations.kawata.initial import from_arrays
+from derivations.kawata.parameters import Parameters
+from derivations.laws import Bounded, Power
+
+
+def approximation(lab: Any, point: Mapping[str, Any], seed: int, both: bool = True) -> float:
+    """sup |f - fit| on [-2, 2] of h_4 by least squares in 2N ReLU features +-u + b, b equally spaced in [-4, 4]."""
+    N = point["N"]
+    u = np.linspace(-2, 2, 801)
+    b = np.linspace(-4, 4, N)
+    features = [np.maximum(u[:, None] + b, 0)] + ([np.maximum(-u[:, None] + b, 0)] if both else [])
+    design = np.concatenate(features, axis=1) if both else np.maximum(u[:, None] - 2.5 + 0.0 * b, 0)
+    target = orthonormal(4, u)
+    weights = np.linalg.lstsq(design, target, rcond=None)[0]
+    return float(np.abs(design @ weights - target).max())
+
+
+def aligned(J: int, zeta: float, samples: int, rng: np.random.Generator, wrong: bool = False) -> float:
+    """E|F - f*| of ridge on J neurons, half on the local and half on the global task, one cluster, C_b = 4."""
+    kappa, xi = np.zeros((J, 1)), np.zeros(J)
+    kappa[::2, 0] = rng.choice([-1.0, 1.0], kappa[::2, 0].size)
+    xi[1::2] = rng.choice([-1.0, 1.0], xi[1::2].size)
+    if wrong:
+        kappa, xi = 0.0 * kappa, 0.0 * xi
+    p = Parameters(C=1, M=1, J=J, d=200, rho=0.0, s=(1.0,), zeta=zeta, link=hermite_link(3, 1),
+                   ridge=1e-7, ridge_samples=samples, test_samples=20_000)  # fmt: skip
+    arrays = {"kappa": kappa, "xi": xi, "nu": np.zeros((J, 1)), "a": np.ones(J), "b": rng.uniform(-4, 4, J)}
+    start = from_arrays(p, {**arrays, "directions": np.eye(J)})
+    return ridge.fit(start, rng)["summary"]["test_error"]
+
+
+def width_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The test error against the number of neurons, without noise."""
+    return aligned(point["J"], 0.0, 10_000, rng_of(lab, seed))
+
+
+def sample_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The test error against the number of training samples, with label noise."""
+    return aligned(240, 3.0, point["T"], rng_of(lab, seed))
+
+
+def kernel_ridge(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Squared test error of kernel ridge regression on h_3(w . x), n = d^2 / 4 samples, over E f^2."""
+    rng, d = rng_of(lab, seed), 24
+    n = int(point.get("n", d * d))
+    w = rng.normal(size=d)
+    w /= np.linalg.norm(w)
+    x, test = rng.standard_normal((n, d)), rng.standard_normal((1500, d))
+    y, exact = orthonormal(3, x @ w), orthonormal(3, test @ w)
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.exp(a @ b.T / d) if not point.get("oracle") else np.exp(np.outer(a @ w, b @ w))
+
+    fit = np.linalg.solve(kernel(x, x) + 1e-3 * np.eye(n), y)
+    return float(np.mean((kernel(test, x) @ fit - exact) ** 2) / np.mean(exact**2))
+
+
+END = dict(C=2, d=10**6, k_star=4, rho=8.0, bias=(-0.5,), ridge_bias=(-4.0, 4.0), ridge=1e-6, ridge_samples=20_000,
+           test_samples=10_000)  # fmt: skip
+
+
+def end_to_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The relative test error E|F - f*|/E|f*| after all phases by the population flow: four phases, or a vanilla
+    network.
+    """
+    return four_phases(lab, seed, point["network"])["relative_error"]
+
+
+def four_phases(lab: Any, seed: int, network: str) -> Mapping[str, Any]:
+    """The summary of the last phase; the vanilla network has as many neurons, and the time of Phase I and III
+    together.
+    """
+    d, M, J = END["d"], 8, 8
+    width = 60 if lab.effort == "quick" else 120
+    if network == "vanilla":
+        request = {**END, "M": 1, "J": M * width}
+        first = lab.integrate(seed=seed, until=60.0 * M * width * d, save_points=2, rtol=1e-6, **request)
+        return lab.stage("phase4", first, seed=seed, save_points=2).summary
+    request = {**END, "M": M, "J": J, "width3": width}
+    first = lab.integrate(seed=seed, until=10.0 * J * M**2 * d, save_points=2, rtol=1e-6, **request)
+    second = lab.stage("phase2", first, seed=seed)
+    third = lab.stage("phase3", second, seed=seed, until=60.0 * width * d, save_points=2, rtol=1e-6)
+    return lab.stage("phase4", third, seed=seed).summary
+
+
+CLAIMS = (
+    Claim(
+        "lem-C.27", "ReLU features with +-w and biases of range C_b approximate a polynomial of w . x to O(1/N).",
+        at("Lemma C.27"), approximation, Power(-1.0, over="N", bound="at most", margin=0.05, meaning="sup error"),
+        {"quick": Grid(tuple({"N": n} for n in (8, 16, 32, 64)))}, break_law(exponent=-4.0), (2, 8, 9),
+        erratum="errata-13",
+    ),
+    Claim(
+        "lem-C.28", "A second layer with small squared error exists: the error falls at least like 1/J.",
+        at("Lemma C.28"), width_error, Power(-1.0, over="J", bound="at most", margin=0.15, meaning="test error"),
+        {"quick": Grid(tuple({"J": j} for j in (6, 12, 24, 48)), 5)}, break_law(exponent=-4.0), (2, 8, 9),
+    ),
+    Claim(
+        "lem-C.29", "With label noise the test error falls like T_4^{-1/2} (against the noiseless target).",
+        at("Lemma C.29"), sample_error, Power(-0.5, over="T", bound="at most", margin=0.1, meaning="test error"),
+        {"quick": Grid(tuple({"T": t} for t in (1000, 4000, 16_000)), 3)}, break_law(exponent=-1.5), (7, 8, 9),
+        erratum="errata-13",
+    ),
+    Claim(
+        "thm-4.6-krr", "Kernel ridge regression needs d^{p*} samples: at n = d^2 it has not learned a cubic.",
+        at("Theorem 4.6 (remark)"), kernel_ridge, Bounded(low=0.5, meaning="squared error over E f^2"), once(seeds=2),
+        break_measure(lambda lab, point, seed: kernel_ridge(lab, {**point, "oracle": True}, seed)), (7, 9),
+    ),
+    Claim(
+        "thm-4.6", "After the four phases the mixture has a small test error where a vanilla network of equal "
+                   "size has not.",
+        at("Theorem 4.6"), end_to_end, Bounded(high=0.65, margin=0.1, meaning="relative test error"), once(seeds=2),
+        break_law(high=0.01, margin=0.0), (4, 7, 9),
+        (
+            Variant("mixture", {"network": "mixture"}),
+            Variant("vanilla", {"network": "vanilla"}, "A vanilla network stays above .85 of the error of zero.",
+                    law=Bounded(low=0.85, margin=0.05, meaning="relative test error")),
+        ),
+        "mixture",
+    ),
+)  # fmt: skip

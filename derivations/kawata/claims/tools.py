@@ -1,0 +1,81 @@
+"""What several claims of `kawata` share: places in the paper, single neurons, random frames, quadrature."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.kawata import SOURCE
+from derivations.kawata.arrays import shifted
+from derivations.kawata.parameters import ACTIVATIONS
+
+DECADES = (10**2, 10**3, 10**4, 10**5, 10**6)
+LOOSE = {"save_points": 2, "rtol": 1e-6}
+"""Hitting times to six digits are more than the spread over neurons can tell."""
+
+
+def at(place: str) -> Any:
+    """The paper, at a place in it."""
+    return SOURCE.at(place)
+
+
+def rng_of(lab: Any, seed: int) -> np.random.Generator:
+    """Random numbers of a measurement, from its seed and the laboratory's."""
+    return np.random.default_rng([seed, lab.seed])
+
+
+def coefficient(name: str, i: int, t: Any, series: tuple[float, ...] = (0.0,)) -> np.ndarray:
+    """alpha_i(t) of an activation with a = 1."""
+    t = np.asarray(t, float)
+    return np.asarray(shifted(np, ACTIVATIONS.index(name), 1.0 + 0.0 * t, t, np.array(series), i)[i])
+
+
+def gauss(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of E f(Z)."""
+    x, w = np.polynomial.hermite_e.hermegauss(count)
+    return x, w / w.sum()
+
+
+def half_line(start: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of E[f(Z); Z > start], smooth f, to machine precision."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    end = max(start + 1.0, 13.0)
+    z = (end - start) / 2 * x + (start + end) / 2
+    return z, (end - start) / 2 * w * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+def orthonormal(n: int, x: Any) -> Any:
+    """h_n(x), from NumPy's Hermite series."""
+    return np.polynomial.hermite_e.hermeval(x, [0] * n + [1]) / math.sqrt(math.factorial(n))
+
+
+def neuron(kappa: Any, xi: float = 0.0, nu: Any = 0.0, a: float = 1.0, b: float = 0.0) -> dict[str, np.ndarray]:
+    """The arrays of one neuron."""
+    kappa = np.atleast_2d(np.asarray(kappa, float))
+    nu = np.broadcast_to(np.asarray(nu, float), kappa.shape).copy()
+    return {"kappa": kappa, "xi": np.array([float(xi)]), "nu": nu, "a": np.array([a]), "b": np.array([b])}
+
+
+def quartile(times: np.ndarray, share: float = 0.25) -> float:
+    """A quantile of hitting times over all neurons, those censored counted as infinite."""
+    ordered = np.sort(np.ravel(times))
+    return float(ordered[min(int(share * ordered.size), ordered.size - 1)])
+
+
+def hermite_link(k: int, C: int = 2, beta: Any = 1.0, gamma: float = 1.0) -> tuple[tuple[float, ...], ...]:
+    """Links beta_c h_k and gamma h_k."""
+    values = np.broadcast_to(np.asarray(beta, float), (C,))
+    return tuple((0.0,) * k + (float(v),) for v in (*values, gamma))
+
+
+def swept(name: str, quick: Any, full: Any) -> dict[str, Any]:
+    """Points of a sweep over one coordinate, by effort."""
+    from derivations.contract import Grid
+
+    return {"quick": Grid(tuple({name: v} for v in quick)), "full": Grid(tuple({name: v} for v in full))}
+
+
+def slope_point(point: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The settings of a point that are parameters of the system."""
+    return {name: point[name] for name in names if name in point}

@@ -1,0 +1,218 @@
+"""The vanilla network: hitting times, the hidden global task, and the exceptional neurons of Theorem 4.3."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_law, break_measure, once
+from derivations.contract import Claim, Grid, Initial, Variant
+from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, neuron, quartile
+from derivations.laws import Bounded, Equals, Power, Vanishes
+from derivations.scaling import Form
+
+
+def learners(lab: Any, seed: int, **request: Any) -> Initial:
+    """Random neurons whose a makes alpha_k positive."""
+    start = lab.initial(seed=seed, **request)
+    alpha = coefficient(start.parameters.activation, request["k_star"], start.constants["b"])
+    return dataclasses.replace(start, constants={**start.constants, "a": np.sign(alpha)})
+
+
+def subset(start: Initial, chosen: np.ndarray) -> Initial:
+    """The initial condition of some of its neurons."""
+    state = {name: values[chosen] for name, values in start.state.items()}
+    constants = {name: start.constants[name][chosen] for name in ("a", "b", "share")}
+    fixed = {name: start.constants[name] for name in ("gram", "sigma")}
+    p = dataclasses.replace(start.parameters, neurons=len(chosen))
+    return Initial(p, state, {**fixed, **constants, "directions": np.eye(len(chosen))}, start.scale)
+
+
+def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request: Any) -> Iterator[tuple[Initial, Any]]:
+    """(start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`; beta = 1, C = 2."""
+    k, d = request["k_star"], request["d"]
+    start = learners(
+        lab, seed, C=2, rho=1.0, bias=(-0.5 if k < 5 else -1.0,), neurons=neurons, threshold=level, **request
+    )
+    horizon = 1e3 * d ** ((k - 2) / 2)
+    times = lab.integrate(start=start, until=horizon, **LOOSE)["T_kappa"].min(axis=1)
+    for j in np.flatnonzero(np.isfinite(times) & (times > 0)):
+        one = subset(start, np.array([j]))
+        yield one, lab.integrate(start=one, until=float(times[j]), save_points=2)
+
+
+def global_sup(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The median over neurons of sup_t |xi|, beta = (1, -1), s = (1, -1), k = 4."""
+    d = point["d"]
+    run = lab.integrate(C=2, d=d, link=hermite_link(4, 2, (1, -1)), bias=(-0.5,), neurons=400, seed=seed,
+                        until=1e3 * d**1.5, save_points=20, rtol=1e-6)  # fmt: skip
+    return float(np.median(np.abs(run["xi"]).max(axis=0)))
+
+
+def exceptional(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The share of neurons that align with the global task in spite of the cancellation."""
+    d, C = point["d"], point.get("C", 2)
+    beta = (1, -1) if C == 2 else (1, -1, 1, -1)
+    s = (1.0, -1.0) if C == 2 else (1.0, -1.0, 0.0, 0.0)
+    run = lab.integrate(C=C, d=d, link=hermite_link(4, C, beta), s=s, bias=(-0.5,), neurons=point["neurons"],
+                        seed=seed, until=1e3 * d**1.5, **LOOSE)  # fmt: skip
+    return float(np.isfinite(run["T_xi"]).mean())
+
+
+def hidden_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The 25 % quantile of the hitting time of the global task alone (no local tasks), among neurons that reach it."""
+    d, k = point["d"], point["k"]
+    run = lab.integrate(C=2, d=d, link=hermite_link(k, 2, 0.0), s=point["s"], bias=(point["b"],), neurons=150,
+                        seed=seed, until=1e3 * d ** ((k + 1) / 2), **LOOSE)  # fmt: skip
+    reached = run["T_xi"][np.isfinite(run["T_xi"])]
+    return quartile(reached) if reached.size else math.inf
+
+
+def race_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The share of learning neurons that align with the global task when it does not cancel, s = (1, 1)."""
+    start = learners(lab, seed, C=2, d=point["d"], link=hermite_link(4, 2, (1, -1)), k_star=4, s=(1.0, 1.0),
+                     bias=(-0.5,), rho=1.0, neurons=1500)  # fmt: skip
+    run = lab.integrate(start=start, until=1e3 * point["d"], **LOOSE)
+    return float(np.isfinite(run["T_xi"]).mean())
+
+
+def unopposed_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The share that aligns with the cancelled global task when no local task can be learned (alpha beta < 0)."""
+    start = learners(lab, seed, C=2, d=point["d"], link=hermite_link(4, 2, -1.0), k_star=4, bias=(-0.5,), rho=1.0,
+                     neurons=2500)  # fmt: skip
+    run = lab.integrate(start=start, until=1e4 * point["d"] ** 1.5, **LOOSE)
+    return float(np.isfinite(run["T_xi"]).mean())
+
+
+def local_time(lab: Any, point: Mapping[str, Any], seed: int, constant: bool = False) -> float:
+    """The hitting time of the local task from kappa = d^{-1/2}; with `constant` over its leading form."""
+    d, J, k = point.get("d", 10**6), point.get("J", 1), 4
+    alpha = float(coefficient("relu", k, -0.5))
+    arrays = neuron([d**-0.5, 0.0], a=math.copysign(1.0, alpha), b=-0.5)
+    run = lab.integrate(initial=arrays, C=2, d=d, k_star=k, J=J, until=1e3 * J * d ** ((k - 2) / 2), save_points=2)
+    time = float(run["T_kappa"][0, 0])
+    return time / (2 * J * d ** ((k - 2) / 2) / (k * (k - 2) * abs(alpha))) if constant else time
+
+
+def median_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The median time at which a learning neuron first reaches d^{-1/2+1/(2k)}."""
+    d, k = point["d"], 4
+    start = learners(lab, seed, C=2, d=d, k_star=k, bias=(-0.5,), neurons=120, threshold=d ** (-0.5 + 1 / (2 * k)))
+    return quartile(lab.integrate(start=start, until=1e3 * d, **LOOSE)["T_kappa"].min(axis=1), 0.5)
+
+
+def censor_everything(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """`exceptional` with the global task taken out: nothing can align with it."""
+    run = lab.integrate(C=2, d=point["d"], link=hermite_link(4, 2, (1, -1), 0.0), bias=(-0.5,), neurons=500, seed=seed,
+                        until=1e3 * point["d"] ** 1.5, **LOOSE)  # fmt: skip
+    return float(np.isfinite(run["T_xi"]).mean())
+
+
+WIDE = {
+    "quick": Grid(tuple({"d": 10**k} for k in (2, 3, 4, 5, 6)), 3),
+    "full": Grid(tuple({"d": 10**k} for k in range(2, 9)), 6),
+}
+RARE = {
+    "quick": Grid(tuple({"d": 10**k, "neurons": 1500} for k in (4, 5, 6, 7)), 3),
+    "full": Grid(tuple({"d": 10**k, "neurons": 20_000} for k in range(4, 9)), 3),
+}
+FORMS = (
+    Variant("typical", statement="For typical neurons: the median of sup |xi| is of order d^{-1/2}.",
+            sweep={"quick": Grid(tuple({"d": 10**k} for k in (2, 4, 6)), 2), "full": WIDE["full"]}),
+    Variant("all", statement="For all of J = poly(d) neurons with high probability, as stated.", expected="refuted",
+            law=Vanishes(1e-3, refuted_above=5e-3, meaning="share of neurons that align with w*_g"),
+            sweep={"quick": Grid(tuple({"d": d, "neurons": 1500, "share": 1} for d in (10**4, 10**6)))}),
+)  # fmt: skip
+
+
+def theorem(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The median of sup |xi|, or the share of neurons that break the bound."""
+    return exceptional(lab, point, seed) if "share" in point else global_sup(lab, point, seed)
+
+
+def hidden(name: str, exponent: float, rival: float, statement: str, **settings: Any) -> Variant:
+    """A form of `hidden-ie`."""
+    law = Power(exponent, margin=0.04, rivals=(Form(f"d^{rival:g}", exponent=rival),), meaning="hitting time")
+    return Variant(name, {"k": 4, "s": (1.0, -1.0), "b": -0.5, **settings}, statement, law=law)
+
+
+HIDDEN = (
+    hidden("cancelled", 1.5, 1.0, "s = (1, -1): as if its information exponent were k + 1."),
+    hidden("biasless", 2.0, 1.5, "Biasless ReLU, even k: as if it were k + 2.", b=0.0),
+    hidden("not cancelled", 1.0, 1.5, "s = (1, 1): information exponent k.", s=(1.0, 1.0)),
+)
+STATED = "Along the flow of the vanilla network |xi_j| stays O(d^{-1/2}): the global task is not found."
+CLAIMS = (
+    Claim(
+        "thm-4.3", STATED, at("Theorem 4.3"), theorem, Power(-0.5, margin=0.06, meaning="median of sup |xi|"), WIDE,
+        break_law(exponent=-0.75), (4, 8, 9), FORMS, "typical", erratum="errata-4",
+    ),
+    Claim(
+        "thm-B.17", STATED, at("Theorem B.17"), theorem, Power(-0.5, margin=0.06, meaning="median of sup |xi|"), WIDE,
+        break_law(exponent=0.0), (4, 8, 9), FORMS, "typical", erratum="errata-4",
+    ),
+    Claim(
+        "thm43-frac", "A fraction d^{-|C_j| / (2(k-2))} of the neurons aligns with the global task all the "
+                      "same (k = 4).",
+        at("Theorem 4.3 (corrected)"), exceptional,
+        Power(-0.25, margin=0.04, rivals=(Form("constant", exponent=0.0), Form("d^-1/2", exponent=-0.5)),
+              meaning="share"),
+        RARE, break_law(exponent=-0.5), (4, 8, 9),
+        (
+            Variant("one cluster", {"C": 2}, "|C_j| = 1."),
+            Variant("two clusters", {"C": 4}, "|C_j| = 2, C = 4.",
+                    law=Power(-0.5, margin=0.08, rivals=(Form("d^-1/4", exponent=-0.25),), meaning="share"),
+                    sweep={"quick": Grid(tuple({"d": 10**k, "neurons": 3000} for k in (2, 3, 4)), 3),
+                           "full": Grid(tuple({"d": 10**k, "neurons": 30_000} for k in range(4, 8)), 3)}),
+        ),
+        "one cluster", erratum="errata-4",
+    ),
+    Claim(
+        "thm43-race", "Without cancellation a share (2/pi) arctan(2^{1/(k-2)}) = .608 finds the global task, "
+                      "at every d.",
+        at("Theorem 4.3 (control)"), race_share, Equals(0.608, absolute=0.02, meaning="share of neurons"),
+        once({"d": 10**3}, {"d": 10**5}), break_law(value=0.5), (4, 9),
+    ),
+    Claim(
+        "thm43-empty", "Where no local task can be learned, 1 - arctan(sqrt k)/pi = .648 of the neurons find "
+                       "the global.",
+        at("Theorem 4.3 (control)"), unopposed_share, Equals(0.645, absolute=0.03, meaning="share of neurons"),
+        once({"d": 10**4}), break_law(value=0.5), (4, 9),
+    ),
+    Claim(
+        "hidden-ie", "A global task that cancels between the clusters has the hitting time of a larger exponent.",
+        at("Section 4.1"), hidden_time, Power(1.5, margin=0.04), WIDE, break_law(exponent=1.25), (4, 8, 9), HIDDEN,
+        "cancelled",
+    ),
+    Claim(
+        "eq-4.1.2", "Weak recovery of a local task takes time of order J d^{(k-2)/2} (k = 4).", at("Section 4.1"),
+        local_time, Power(1.0, margin=0.02, rivals=(Form("d^1.5", exponent=1.5),), meaning="hitting time"),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)))}, break_law(exponent=1.2), (4, 8, 9),
+        (
+            Variant("d"),
+            Variant("J", law=Power(1.0, over="J", margin=0.001, meaning="hitting time"),
+                    sweep={"quick": Grid(tuple({"J": j} for j in (1, 10, 100)))}),
+        ),
+        "d",
+    ),
+    Claim(
+        "eq-4.1.2-constant", "The constant: T = C J d^{(k-2)/2} / (k (k-2) alpha beta x^{k-2}) from kappa = x "
+                             "d^{-1/2}.",
+        at("Section 4.1 (ours)"), functools.partial(local_time, constant=True),
+        Equals(1.0, relative=0.02, meaning="time over its leading form"), once({"d": 10**5}, {"d": 10**6}),
+        break_law(value=1.1), (4, 9),
+    ),
+    Claim(
+        "lem-B.12", "Learners reach d^{-1/2+1/(2k)} within time of order J d^{(k-2)/2} (the median over neurons).",
+        at("Lemma B.12"), median_time, Power(1.0, margin=0.05, bound="at most", meaning="median time"),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 2)}, break_law(exponent=0.7), (4, 8, 9),
+    ),
+    Claim(
+        "thm43-none", "Without a global task nothing aligns with its direction.", at("Theorem 4.3 (control)"),
+        censor_everything, Bounded(high=0.0, meaning="share"), once({"d": 10**4}), break_measure(
+            lambda lab, point, seed: exceptional(lab, {**point, "neurons": 500}, seed)), (4, 9),
+    ),
+)  # fmt: skip

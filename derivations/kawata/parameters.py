@@ -1,0 +1,167 @@
+"""The parameters of system `kawata`, with their domains; `check` holds what no single domain can say."""
+
+import dataclasses
+import math
+
+from derivations.contract import UsageError, parameter
+
+ACTIVATIONS = ("relu", "polynomial", "erf", "exp", "cos", "probit")
+TIERS = ("exact", "paper", "R1", "R2", "R3", "R4")
+MOST_DEGREE = 12
+MOST_NEURONS = 10**6
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Data (clusters, tasks, noise), student (experts, neurons, activation, bias) and level of description."""
+
+    C: int = parameter(2, "number of clusters", minimum=1, maximum=64)
+    M: int = parameter(1, "number of experts (1: the vanilla network)", minimum=1, maximum=1000)
+    J: int = parameter(1, "neurons per expert: the network has the factor 1/J", minimum=1, maximum=10**9)
+    k_star: int | None = parameter(
+        None, "information exponent of the links; without links h_k_star (4 if not given)", minimum=2, maximum=12
+    )
+    rho: float = parameter(1.0, "distance of the cluster means from the origin: x = rho v_c + z", minimum=0.0)
+    d: int = parameter(1000, "input dimension", minimum=2, maximum=10**15)
+    s: tuple[float, ...] = parameter((), "weights s_c of the global task in the clusters; empty: 1, -1, 0, 0, ...")
+    zeta: float = parameter(0.0, "standard deviation of the label noise", minimum=0.0)
+    activation: str = parameter("relu", "activation of the neurons", choices=ACTIVATIONS)
+    sigma: tuple[float, ...] = parameter(
+        (), "activation=polynomial: its orthonormal Hermite coefficients by degree; empty: h_k for k from k* to p*"
+    )
+    signs: bool = parameter(False, "activation=polynomial: a fair random sign for each neuron and degree")
+    bias: tuple[float, ...] = parameter(
+        (-1.5, 1.5), "biases of the neurons: one number for all, or two, the ends of a uniform law"
+    )
+    link: tuple[tuple[float, ...], ...] = parameter(
+        (), "C + 1 lists of orthonormal Hermite coefficients by degree: f_1, .., f_C, g; empty: all h_k_star"
+    )
+    tier: str = parameter("exact", "level of description", choices=TIERS)
+    neurons: int = parameter(0, "neurons followed (0: all M J); any subset is exact in law", minimum=0)
+    orthogonal: bool = parameter(True, "teacher vectors and means orthonormal; no: independent random directions")
+    threshold: float = parameter(0.5, "an overlap of this size counts as recovered", above=0.0, maximum=1.0)
+    routing: str = parameter(
+        "gate",
+        "stage phase3: clusters seen by an expert: its gate's, or one each (perfect)",
+        choices=("gate", "perfect"),
+    )
+    eta_gate: float = parameter(1.0, "stage phase2: step size of the gate", above=0.0)
+    gate_samples: int = parameter(0, "stage phase2: samples of its batch (0: the population gradient)", minimum=0)
+    width3: int = parameter(0, "neurons per expert from stage phase3 on (0: J)", minimum=0)
+    redraw_bias: bool = parameter(False, "stage phase3: draw the biases afresh too")
+    ridge: float = parameter(1e-6, "stage phase4: ridge parameter lambda", minimum=0.0)
+    ridge_samples: int = parameter(20_000, "stage phase4: training samples", minimum=100)
+    ridge_bias: tuple[float, ...] = parameter((), "stage phase4: law of the fresh biases, as bias; empty: that of bias")
+    test_samples: int = parameter(20_000, "stage phase4: samples on which the error is measured", minimum=100)
+
+
+def links(p: Parameters) -> tuple[tuple[float, ...], ...]:
+    """The C + 1 links as orthonormal coefficients by degree, all of one length."""
+    given = p.link or ((0.0,) * (p.k_star or 4) + (1.0,),) * (p.C + 1)
+    length = max(len(row) for row in given)
+    return tuple(tuple(row) + (0.0,) * (length - len(row)) for row in given)
+
+
+def weights_of_global(p: Parameters) -> tuple[float, ...]:
+    """The weights s_c: those given, or (1, -1, 0, ...); 0 for a single cluster, whose sum must vanish."""
+    if p.s:
+        return p.s
+    return (0.0,) if p.C == 1 else (1.0, -1.0) + (0.0,) * (p.C - 2)
+
+
+def information_exponent(coefficients: tuple[float, ...]) -> int | None:
+    """The degree of the first coefficient that is not zero; `None` for the zero function."""
+    return next((i for i, value in enumerate(coefficients) if value != 0), None)
+
+
+def exponent(p: Parameters) -> int:
+    """The information exponent: the one stated, or the smallest of the links that are not zero."""
+    if p.k_star is not None:
+        return p.k_star
+    found = [k for k in map(information_exponent, links(p)) if k is not None]
+    return max(min(found), 1) if found else 4
+
+
+def degree(p: Parameters) -> int:
+    """The largest degree p* of the links."""
+    return len(links(p)[0]) - 1
+
+
+def table_degree(p: Parameters) -> int:
+    """The degree up to which the flow's tables reach: one compiled module serves all links up to degree 6."""
+    return 6 if degree(p) <= 6 else MOST_DEGREE
+
+
+def activation_series(p: Parameters) -> tuple[float, ...]:
+    """The orthonormal coefficients of a polynomial activation: those given, or ones from k* to p*."""
+    if p.sigma:
+        return p.sigma
+    low, high = exponent(p), degree(p)
+    return (0.0,) * low + (1.0,) * (max(high, low) - low + 1)
+
+
+def count(p: Parameters) -> int:
+    """How many neurons are followed."""
+    return p.neurons or p.M * p.J
+
+
+def check(p: Parameters, drawn: bool = True) -> None:
+    """Raise `UsageError` when the parameters do not fit together.
+
+    An initial condition that is `drawn` needs room for the 2C + 1 fixed vectors and one neuron: d >= 2C + 2.
+    """
+    if len(weights_of_global(p)) != p.C:
+        raise UsageError(f"s must have one weight for each of the C = {p.C} clusters, but has {len(p.s)}")
+    if not all(map(math.isfinite, p.s)):
+        raise UsageError("the weights s must be finite numbers")
+    for name, law in (("bias", p.bias), ("ridge_bias", p.ridge_bias or p.bias)):
+        if len(law) not in (1, 2) or not all(map(math.isfinite, law)) or law[0] > law[-1]:
+            raise UsageError(
+                f"{name} must be one number, or the two ends of an interval in increasing order, but is {list(law)}"
+            )
+    if p.sigma and p.activation != "polynomial":
+        raise UsageError(f"sigma holds the coefficients of activation=polynomial, but the activation is {p.activation}")
+    if p.signs and p.activation != "polynomial":
+        raise UsageError(f"signs belong to activation=polynomial, but the activation is {p.activation}")
+    if len(p.sigma) > MOST_DEGREE + 4:
+        raise UsageError(f"sigma may reach degree {MOST_DEGREE + 3}, but has degree {len(p.sigma) - 1}")
+    _check_links(p)
+    _check_tier(p)
+    if count(p) > MOST_NEURONS:
+        raise UsageError(
+            f"M J = {p.M * p.J} neurons are more than {MOST_NEURONS} can be held: follow some of them with -p neurons=N"
+        )
+    if drawn and p.d < 2 * p.C + 2:
+        raise UsageError(
+            f"d must be at least 2 C + 2 = {2 * p.C + 2} (C + 1 teacher vectors, C means, a neuron), but d = {p.d}"
+        )
+
+
+def _check_links(p: Parameters) -> None:
+    if p.link and len(p.link) != p.C + 1:
+        raise UsageError(
+            f"link must hold C + 1 = {p.C + 1} lists (f_1, .., f_C, g), but holds {len(p.link)}: "
+            "write them as 0,0,0,1;0,0,0,1;0,0,0,1"
+        )
+    rows = links(p)
+    if len(rows[0]) - 1 > MOST_DEGREE:
+        raise UsageError(f"links may have degree {MOST_DEGREE} at most, but one has degree {len(rows[0]) - 1}")
+    for number, row in enumerate(rows):
+        name = f"f_{number + 1}" if number < p.C else "g"
+        if not all(map(math.isfinite, row)):
+            raise UsageError(f"the coefficients of link {name} must be finite numbers")
+        found = information_exponent(row)
+        if found is not None and found < 1:
+            raise UsageError(f"link {name} has a constant term: a link must have mean zero, its first coefficient 0")
+        if p.k_star is not None and found is not None and found != p.k_star:
+            raise UsageError(
+                f"link {name} has information exponent {found}, but k_star = {p.k_star}: its coefficients must "
+                f"vanish below degree {p.k_star} and not at it"
+            )
+
+
+def _check_tier(p: Parameters) -> None:
+    if p.tier == "R3" and (p.C != 2 or weights_of_global(p)[0] != -weights_of_global(p)[1]):
+        raise UsageError("tier R3 describes a pair of clusters with s = (s, -s): give C = 2 and such weights")
+    if p.tier in ("R1", "R2", "R3", "R4") and not p.orthogonal:
+        raise UsageError(f"tier {p.tier} is for an orthonormal frame: leave out orthogonal=no")

@@ -1,0 +1,238 @@
+"""The steps of independent blocks as plain loops for numba, compiled around the block functions of some equations.
+
+DOP853 (Hairer, Norsett & Wanner 1993, with their error estimate) while accuracy limits the step; the Rosenbrock method
+of Kaps & Rentrop (1979) with Shampine's parameters, order 4, error of order 3, once stability does.  A state between
+two steps is that of a shorter step of the same method from the start of the step.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+block_start: Callable[..., np.ndarray]
+block_slope: Callable[..., None]
+block_jacobian: Callable[..., None]
+
+
+def runge_kutta(y, f, h, K, stage, new, work, k, A, B, arguments):
+    """One step of DOP853 from (y, f): K (13, n) the slopes of the stages, `new` the state, `stage` the last stage."""
+    n = y.size
+    for i in range(n):
+        K[0, i] = f[i]
+    for s in range(1, 12):
+        for i in range(n):
+            total = 0.0
+            for j in range(s):
+                total += A[s, j] * K[j, i]
+            stage[i] = y[i] + h * total
+        block_slope(stage, K[s], work, k, *arguments)
+    for i in range(n):
+        total = 0.0
+        for j in range(12):
+            total += B[j] * K[j, i]
+        new[i] = y[i] + h * total
+
+
+def error_norm(y, new, h, K, E3, E5, rtol, atol):
+    """The error of a step of DOP853 in units of the tolerance."""
+    n = y.size
+    five, three = 0.0, 0.0
+    for i in range(n):
+        e5, e3 = 0.0, 0.0
+        for j in range(13):
+            e5 += E5[j] * K[j, i]
+            e3 += E3[j] * K[j, i]
+        scale = atol + rtol * max(abs(y[i]), abs(new[i]))
+        five += (e5 / scale) ** 2
+        three += (e3 / scale) ** 2
+    if five == 0.0 and three == 0.0:
+        return 0.0
+    return h * five / np.sqrt((five + 0.01 * three) * n)
+
+
+def rosenbrock(y, f, h, J, new, error, stage, work, k, arguments):
+    """One step of the Rosenbrock method from (y, f) with Jacobian J; the estimated error goes to `error`."""
+    n = y.size
+    W = -J
+    for i in range(n):
+        W[i, i] += 2.0 / h
+    inverse = np.linalg.inv(W)
+    g1 = inverse @ f
+    slope = np.empty(n)
+    for i in range(n):
+        stage[i] = y[i] + 2.0 * g1[i]
+    block_slope(stage, slope, work, k, *arguments)
+    g2 = inverse @ (slope - (8.0 / h) * g1)
+    for i in range(n):
+        stage[i] = y[i] + 48.0 / 25.0 * g1[i] + 6.0 / 25.0 * g2[i]
+    block_slope(stage, slope, work, k, *arguments)
+    g3 = inverse @ (slope + (372.0 / 25.0 * g1 + 12.0 / 5.0 * g2) / h)
+    g4 = inverse @ (slope - (112.0 / 125.0 * g1 + 54.0 / 125.0 * g2 + 2.0 / 5.0 * g3) / h)
+    for i in range(n):
+        new[i] = y[i] + 19.0 / 9.0 * g1[i] + 0.5 * g2[i] + 25.0 / 108.0 * g3[i] + 125.0 / 108.0 * g4[i]
+        error[i] = 17.0 / 54.0 * g1[i] + 7.0 / 36.0 * g2[i] + 125.0 / 108.0 * g4[i]
+
+
+def short_step(y, f, h, stiff, space, work, k, table, arguments):
+    """The state a time h after (y, f) by one step of the method in use, left in space[5] (space[1] its Jacobian)."""
+    if stiff:
+        rosenbrock(y, f, h, space[1], space[5], space[3], space[2], work, k, arguments)
+    else:
+        runge_kutta(y, f, h, space[4], space[2], space[5], work, k, table[0], table[1], arguments)
+
+
+def measure(value, rule):
+    """How far an entry is beyond its threshold: non-negative once crossed.  rule = (threshold, direction, absolute)."""
+    if rule[2] > 0.0:
+        value = abs(value)
+    return rule[1] * (value - rule[0])
+
+
+def bump(y0, f0, y1, f1, h, x):
+    """The cubic through both ends and slopes of a step, at the fraction x of it."""
+    return (1 + 2 * x) * (1 - x) ** 2 * y0 + x**2 * (3 - 2 * x) * y1 + h * (x * (1 - x) ** 2 * f0 - x**2 * (1 - x) * f1)
+
+
+def locate(y, f, high, entry, rule, stiff, space, work, k, table, arguments):
+    """The time after the start of a step, up to `high`, at which an entry crosses; infinity where it does not.
+
+    Regula falsi with the Illinois weights, on states of shorter steps, until the bracket is 1e-13 of the step.
+    """
+    again = space[5]
+    low, left, side = 0.0, measure(y[entry], rule), 0
+    short_step(y, f, high, stiff, space, work, k, table, arguments)
+    right = measure(again[entry], rule)
+    if right < 0.0:
+        return np.inf
+    for _ in range(80):
+        if high - low <= 1e-13 * high:
+            break
+        middle = high - right * (high - low) / (right - left)
+        if not (low < middle < high):
+            middle = 0.5 * (low + high)
+        short_step(y, f, middle, stiff, space, work, k, table, arguments)
+        value = measure(again[entry], rule)
+        if value >= 0.0:
+            high, right = middle, value
+            left = 0.5 * left if side == 1 else left
+            side = 1
+        else:
+            low, left = middle, value
+            right = 0.5 * right if side == -1 else right
+            side = -1
+    return high
+
+
+def find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, work, k, table, arguments):
+    """Locate the first crossing of every entry that the cubic through the step shows to be crossed in it."""
+    for j in range(entries.size):
+        e = entries[j]
+        if np.isfinite(hits[j]) or measure(y[e], rules[j]) >= 0.0:
+            continue
+        for x in (0.25, 0.5, 0.75, 1.0):
+            value = new[e] if x == 1.0 else bump(y[e], f[e], new[e], slope[e], h, x)
+            if measure(value, rules[j]) >= 0.0:
+                hits[j] = t + locate(y, f, x * h, e, rules[j], stiff, space, work, k, table, arguments)
+                break
+
+
+def attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, arguments):
+    """Take one step into `new`, its derivative into `slope`; returns its error in units of the tolerance."""
+    K, stage, error = space[0], space[2], space[3]
+    n = y.size
+    if stiff:
+        block_jacobian(y, space[1], work, k, *arguments)
+        rosenbrock(y, f, h, space[1], new, error, stage, work, k, arguments)
+        block_slope(new, slope, work, k, *arguments)
+        total = 0.0
+        for i in range(n):
+            total += (error[i] / (atol + rtol * max(abs(y[i]), abs(new[i])))) ** 2
+        norm = np.sqrt(total / n)
+    else:
+        runge_kutta(y, f, h, K, stage, new, work, k, table[0], table[1], arguments)
+        block_slope(new, slope, work, k, *arguments)
+        K[12] = slope
+        norm = error_norm(y, new, h, K, table[2], table[3], rtol, atol)
+    return norm if np.isfinite(norm) else 1e10
+
+
+def stability(new, slope, stage, K):
+    """lambda from the last stage of DOP853 and the new state, which are both at the end (Hairer & Wanner 1996)."""
+    rise, run = 0.0, 0.0
+    for i in range(new.size):
+        rise += (slope[i] - K[11, i]) ** 2
+        run += (new[i] - stage[i]) ** 2
+    return np.sqrt(rise / run) if run > 0.0 else 0.0
+
+
+def first_step(y, f, until, atol):
+    """A hundredth of the time in which the state would change by its size."""
+    size, speed = 0.0, 0.0
+    for i in range(y.size):
+        size = max(size, abs(y[i]))
+        speed = max(speed, abs(f[i]))
+    return until if speed == 0.0 else min(until, 0.01 * (size + atol) / speed)
+
+
+def save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments):
+    """Fill in the states at the save times up to the end of a step; returns how many are filled now."""
+    while at < times.size and times[at] <= end:
+        if times[at] == end:
+            saved[at] = new
+        else:
+            short_step(y, f, times[at] - t, stiff, space, work, k, table, arguments)
+            saved[at] = space[5]
+        at += 1
+    return at
+
+
+def integrate_block(
+    y, times, until, rtol, atol, most, entries, rules, saved, hits, counts, space, work, k, table, arguments
+):
+    """Integrate one block from y to `until`; returns its status (0: done; see `blocks.STATUS`)."""
+    n = y.size
+    f, new, slope = np.empty(n), np.empty(n), np.empty(n)
+    block_slope(y, f, work, k, *arguments)
+    t, limited, stiff = 0.0, 0, False
+    at = save_states(t, t, y, f, y, 0, times, saved, stiff, space, work, k, table, arguments)
+    h = first_step(y, f, until, atol)
+    while t < until:
+        last = h >= until - t
+        h = min(h, until - t)
+        if counts[0] >= most or h < 1e-300:
+            return 3 if counts[0] >= most else 2
+        norm = attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, arguments)
+        counts[2] += 4 if stiff else 12
+        factor = max(0.2, 0.9 * norm ** (-1.0 / (4.0 if stiff else 8.0))) if norm > 0.0 else 10.0
+        if norm > 1.0:
+            counts[1] += 1
+            h *= min(factor, 0.9)
+            if norm == 1e10 and h < 1e-300:
+                return 1
+            continue
+        counts[0] += 1
+        if not stiff:
+            limited = limited + 1 if h * stability(new, slope, space[2], space[0]) > 5.0 else max(0, limited - 1)
+        find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, work, k, table, arguments)
+        end = until if last else t + h
+        at = save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments)
+        t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time
+        y[:] = new
+        f[:] = slope
+        h *= min(factor, 5.0)
+        stiff = stiff or limited >= 8
+    return 0
+
+
+def integrate_blocks(
+    start, first, times, until, rtol, atol, most, entries, rules, saved, hits, counts, status, table, arguments
+):
+    """Integrate block after block: fill `saved` (blocks, times, n), `hits` (blocks, crossings), `counts`, `status`."""
+    n = start.shape[1]
+    space = (np.empty((13, n)), np.empty((n, n)), np.empty(n), np.empty(n), np.empty((13, n)), np.empty(n))
+    for block in range(start.shape[0]):
+        k = first + block
+        status[block] = integrate_block(
+            start[block].copy(), times, until, rtol, atol, most, entries, rules, saved[block], hits[block],
+            counts[block], space, block_start(k, *arguments), k, table, arguments,
+        )  # fmt: skip

@@ -1,0 +1,189 @@
+"""Independent blocks of a state, each integrated with its own steps: what is cheap for one neuron is cheap for all.
+
+A joint solver takes the steps of its fastest entry for all of them.  Where the blocks do not interact, each has its
+own adaptive DOP853, and a stiffly accurate Rosenbrock method once stability and not accuracy limits the step, so that
+a block at rest costs a number of steps that grows with the logarithm of the horizon.
+"""
+
+import concurrent.futures
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import Equations
+from odesim.record import margin, save_times
+from odesim.trajectory import Outcome, Trajectory
+
+if TYPE_CHECKING:
+    from odesim.integration import Problem
+    from odesim.store import Checkpoint
+
+SOLVER = "blocks"
+"""The name of this integrator for `--solver`."""
+LOOPS = (
+    "runge_kutta",
+    "error_norm",
+    "rosenbrock",
+    "short_step",
+    "measure",
+    "bump",
+    "locate",
+    "find_crossings",
+    "attempt",
+    "stability",
+    "first_step",
+    "save_states",
+    "integrate_block",
+    "integrate_blocks",
+)
+STATUS = {
+    1: "the state is no longer finite",
+    2: "the step size fell to zero",
+    3: "a block took more steps than allowed",
+}
+MOST_STEPS = 200_000
+CHECKPOINT_SECONDS = 10.0
+
+
+@dataclasses.dataclass
+class Record:
+    """Saved states (times, entries) and hitting times of all blocks: what `integration.assemble` reads."""
+
+    times: np.ndarray
+    states: np.ndarray
+    hits: dict[str, np.ndarray]
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times and states saved."""
+        return self.times, self.states
+
+
+def compile_blocks(equations: Equations) -> Callable[..., Any]:
+    """The compiled `integrate_blocks` around the block functions of some equations, from the cache if it is there."""
+    import inspect
+
+    from odesim import block_loops, compile
+
+    def text() -> str:
+        sources = [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
+        return compile.generate_module(equations) + "\n\n" + compile.decorated(sources)
+
+    folders = [
+        "hermite",
+        "derivations",
+        *(reference.rpartition(":")[0].rpartition(".")[0] for reference in equations.loops),
+    ]
+    module = compile.generated(f"{equations.structure}_blocks", sorted(folders), text)
+    return module.integrate_blocks
+
+
+def tables(equations: Equations, size: int, count: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
+    """The crossings of one block: entries (crossings,), (threshold, direction, absolute) rows, and where hits go.
+
+    The third result lists, for every crossing, its name and the array (blocks, entries of the block) of the positions
+    of its hits.
+    """
+    positions = equations.unpack(np.arange(size * count, dtype=float))
+    entries, rules, places = [], [], []
+    for crossing in equations.crossings:
+        flat = positions[crossing.component].astype(int).reshape(count, -1)
+        first = len(entries)
+        entries += [int(k) for k in flat[0]]
+        rules += [(crossing.threshold, crossing.direction, float(crossing.absolute))] * flat.shape[1]
+        places.append((crossing.name, np.arange(first, len(entries))))
+    return np.array(entries, int), np.array(rules, float).reshape(-1, 3), places
+
+
+def coefficients() -> tuple[np.ndarray, ...]:
+    """The coefficients A, B, E3, E5 of DOP853 (Hairer, Norsett & Wanner 1993), as SciPy holds them."""
+    from scipy.integrate._ivp import dop853_coefficients as table
+
+    stages = table.N_STAGES
+    return table.A[:stages, :stages].copy(), table.B.copy(), table.E3.copy(), table.E5.copy()
+
+
+def solve(
+    problem: "Problem",
+    times: np.ndarray | None = None,
+    progress: Callable[[float, float], None] | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Integrate all blocks of a problem to its horizon and return the trajectory."""
+    from odesim import integration
+
+    case, equations = problem.case, problem.equations
+    assert equations.blocks is not None
+    size = equations.blocks.size
+    start = np.ascontiguousarray(problem.start.reshape(-1, size))
+    times = save_times(case) if times is None else np.asarray(times, float)
+    run, count = compile_blocks(equations), len(start)
+    entries, rules, places = tables(equations, size, count)
+    saved = np.full((count, times.size, size), np.nan)
+    hits = np.full((count, len(entries)), np.inf)
+    counts, status, done = np.zeros((count, 3), np.int64), np.zeros(count, np.int64), 0
+    stored = checkpoint.read() if checkpoint is not None else None
+    if stored is not None:
+        done = int(stored[0]["done"])
+        saved[:done], hits[:done], counts[:done] = (stored[0][name] for name in ("saved", "hits", "counts"))
+    tolerances = (problem.local_rtol, integration.LOCAL * problem.atol)
+
+    def advance(chunk: slice) -> None:
+        run(
+            start[chunk], chunk.start, times, case.until, *tolerances, MOST_STEPS, entries, rules, saved[chunk],
+            hits[chunk], counts[chunk], status[chunk], coefficients(), problem.arguments,
+        )  # fmt: skip
+
+    def keep() -> None:
+        if checkpoint is not None:
+            arrays = {"saved": saved[:done], "hits": hits[:done], "counts": counts[:done]}
+            checkpoint.write({"done": np.array(done), **arrays}, {})
+
+    began = written = time.monotonic()
+    workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
+    width = max(1, min(256, -(-count // (4 * workers))))
+    try:
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            while done < count:
+                chunks = [
+                    slice(k, min(k + width, count)) for k in range(done, min(done + 4 * workers * width, count), width)
+                ]
+                list(pool.map(advance, chunks))
+                done = chunks[-1].stop
+                if progress is not None:
+                    progress(case.until * done / count, case.until)
+                if time.monotonic() - written > CHECKPOINT_SECONDS:
+                    keep()
+                    written = time.monotonic()
+    except KeyboardInterrupt:
+        keep()
+        raise
+    steps, rejected, evaluations = (int(n) for n in counts.sum(axis=0))
+    statistics = {
+        "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations, "blocks": count,
+        "seconds": time.monotonic() - began,
+    }  # fmt: skip
+    record = Record(times, np.swapaxes(saved, 0, 1).reshape(times.size, -1), {})
+    dims = equations.unpack(problem.start)
+    for (name, columns), crossing in zip(places, equations.crossings, strict=True):
+        record.hits[name] = hits[:, columns].reshape(dims[crossing.component].shape)
+        reached = margin(crossing, dims[crossing.component]) >= 0
+        record.hits[name] = np.where(reached, 0.0, record.hits[name])
+    return integration.assemble(problem, record, outcome_of(record, status, case.until, start), statistics)
+
+
+def outcome_of(record: Record, status: np.ndarray, until: float, start: np.ndarray) -> Outcome:
+    """Completed, or failed at the last time at which every block is good; later states are left out."""
+    if not status.any():
+        return Outcome("completed", float(until), f"reached time {until:g}")
+    worst = int(np.argmax(status != 0))
+    good = np.isfinite(record.states).all(axis=1)
+    last = int(np.argmin(good)) if not good.all() else good.size
+    record.times, record.states = record.times[:last], record.states[:last]
+    reason = (
+        f"{STATUS[int(status[worst])]} in {int((status != 0).sum())} of {len(start)} blocks, first in block {worst}"
+    )
+    return Outcome("failed", float(record.times[-1]), f"{reason}; all are good until {record.times[-1]:.6g}")

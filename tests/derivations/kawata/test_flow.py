@@ -1,0 +1,126 @@
+"""The exact flow: quadrature of the mean gradient, published numbers, invariances, back ends and integrators."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import odesim
+from derivations.kawata import population
+from derivations.kawata.initial import join
+from odesim.case import find_system
+from odesim.integration import compile_functions
+from odesim.lab import Laboratory
+
+LAB = Laboratory(find_system("kawata"))
+
+
+def slope(start, tier=None):
+    """dm/dt of all neurons (N, 2C + 1)."""
+    return join(LAB.functions(start, tier).flow(start.state))
+
+
+@pytest.mark.parametrize(("C", "mix"), [(1, 0.0), (1, 0.3), (2, 0.0)])
+@pytest.mark.parametrize("name", ["relu", "polynomial", "erf", "cos"])
+def test_flow_equals_a_quadrature_of_the_mean_gradient(tools, name, C, mix):
+    links = ((0, 0, 0, 0.8, 0.3), (0, 0, 0, -0.5, 0.4), (0, 0, 0, 0.6, 0.2))[:C] + ((0, 0, 0, 0.7, -0.4),)
+    s = (0.8, -0.6)[:C]
+    sigma = (0, 0.2, 0, 0.7, 0.4) if name == "polynomial" else ()
+    frame, w = tools.vectors(C, 2 * C + 2, 1, seed=4, mix=mix)
+    start = tools.initial(
+        frame, w, np.array([-1.0]), np.array([0.4]), activation=name, sigma=sigma, link=links, s=s, rho=1.3
+    )
+    expected = tools.drift(
+        w[0], frame, links, s, 1.3, -1.0, 0.4, tools.slope(name, sigma), kink=name == "relu"
+    )  # fmt: skip
+    np.testing.assert_allclose(slope(start)[0], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_published_example_and_the_drift_that_leaves_out_the_means():
+    arrays = {"kappa": np.array([[0.6]]), "xi": np.zeros(1), "nu": np.array([[0.8]]), "a": np.ones(1), "b": np.zeros(1)}
+    case = dict(C=1, k_star=4, rho=2, s=(0,), activation="polynomial", sigma=(0, 0, 0, 0, 0.7, 0.4, 0.2), d=100)
+    start = LAB.initial(initial=arrays, **case)
+    # Direct two-dimensional quadrature of the mean gradient gives these digits.
+    np.testing.assert_allclose(slope(start)[0], [1.624401226, 0.0, -1.218300920], atol=1e-9)
+    assert slope(start, "paper")[0, 0] == pytest.approx(1.953747719, abs=1e-9)
+
+
+@pytest.mark.parametrize("tier", ["exact", "paper", "R1", "R2", "R4"])
+@pytest.mark.parametrize("mix", [0.0, 0.2])
+def test_back_ends_agree_and_the_jacobian_is_the_derivative(tools, tier, mix):
+    if mix and tier not in ("exact", "paper"):
+        pytest.skip("the reduced tiers are for an orthonormal frame")
+    frame, w = tools.vectors(2, 9, 5, seed=1, mix=mix)
+    rng = np.random.default_rng(0)
+    start = tools.initial(frame, w, rng.choice([-1.0, 1.0], 5), rng.normal(size=5), k_star=3, rho=1.5, s=(1, -0.5))
+    equations = population.equations(start.parameters, tier)
+    y, numbers = equations.start(start), equations.arguments(start)
+    numba, plain = compile_functions(equations, "numba"), compile_functions(equations, "numpy")
+    reference = plain["flow"](0.0, y, *numbers)
+    np.testing.assert_allclose(numba["flow"](0.0, y, *numbers), reference, rtol=1e-12, atol=1e-14)
+    assert numba["loss"](y, *numbers) == pytest.approx(float(plain["loss"](y, *numbers)), rel=1e-12)
+    for k in range(2):
+        block, J = y.reshape(5, 5)[k].copy(), np.empty((5, 5))
+        work = numba["block_start"](k, *numbers)
+        numba["block_jacobian"](block, J, work, k, *numbers)
+        for j in range(5):
+            step = 1e-6 * np.eye(5)[j]
+            sides = []
+            for moved in (block + step, block - step):
+                out = np.empty(5)
+                numba["block_slope"](moved, out, work, k, *numbers)
+                sides.append(out)
+            np.testing.assert_allclose(J[:, j], (sides[0] - sides[1]) / 2e-6, atol=1e-8)
+
+
+def test_integrators_and_back_ends_agree():
+    case = dict(C=2, d=1000, neurons=6, seed=3, activation="erf", k_star=3, bias=(-1, 1), rho=1.5, until=2000,
+                save_points=6, rtol=1e-9)  # fmt: skip
+    runs = [odesim.integrate("kawata", **case, **kind) for kind in ({}, {"solver": "DOP853"}, {"backend": "jax"})]
+    reached = np.isfinite(runs[0]["T_kappa"])
+    assert reached.any()
+    for other in runs[1:]:
+        np.testing.assert_allclose(runs[0]["kappa"], other["kappa"], atol=1e-8)
+        np.testing.assert_allclose(runs[0]["T_kappa"][reached], other["T_kappa"][reached], rtol=1e-9)
+
+
+def test_the_loss_falls_and_neurons_stay_in_the_ball():
+    run = odesim.integrate("kawata", C=3, d=200, neurons=40, k_star=4, rho=2, s=(1, 0, -1), save_points=60)
+    assert run.invariants["loss_increase"] <= 1e-15 and run.invariants["ball_excess"] < 1e-8
+
+
+def test_tasks_at_zero_stay_there_and_even_links_are_symmetric():
+    rng = np.random.default_rng(2)
+    m = 0.3 * rng.normal(size=(4, 5))
+    m[0, 0] = m[1, 2] = 0.0
+    arrays = {"kappa": m[:, :2], "xi": m[:, 2], "nu": m[:, 3:], "a": np.ones(4), "b": rng.normal(size=4)}
+    start = LAB.initial(initial=arrays, C=2, k_star=4, d=100)
+    at = slope(start)
+    assert at[0, 0] == 0.0 and at[1, 2] == 0.0
+    flipped = dataclasses.replace(start, state={**start.state, "kappa": -start.state["kappa"]})
+    np.testing.assert_allclose(slope(flipped), at * [-1, -1, 1, 1, 1], rtol=1e-13)
+
+
+def test_the_ratio_of_two_overlaps_does_not_feel_the_projection():
+    start = LAB.initial(C=2, k_star=4, d=50, neurons=5, rho=1.5, bias=(-0.5,))
+    m, at = join(start.state), slope(start)
+    paper = slope(start, "paper")
+    for i, j in ((0, 1), (0, 2)):
+        exact = at[:, i] / m[:, i] - at[:, j] / m[:, j]
+        np.testing.assert_allclose(exact, paper[:, i] / m[:, i] - paper[:, j] / m[:, j], rtol=1e-8, atol=1e-12)
+
+
+def test_without_means_the_cancelled_task_has_no_force():
+    start = LAB.initial(C=2, k_star=4, d=50, neurons=5, rho=0, bias=(-0.5,))
+    m, at = join(start.state), slope(start)
+    R = -at[:, 3] / m[:, 3]
+    np.testing.assert_allclose(at[:, 2], -m[:, 2] * R, rtol=1e-10)
+
+
+def test_time_scales_with_the_width_and_with_the_square_of_the_experts():
+    arrays = {"kappa": np.array([[0.1, -0.2]]), "xi": np.array([0.2]), "nu": np.array([[0.1, 0.0]]), "a": np.ones(1),
+              "b": np.array([-0.5])}  # fmt: skip
+    base = slope(LAB.initial(initial=arrays, C=2, d=100))
+    np.testing.assert_allclose(
+        slope(LAB.initial(initial=arrays, C=2, d=100, J=7, M=3)), base / 63, rtol=1e-14, atol=1e-20
+    )
