@@ -129,7 +129,7 @@ def solve(
     if stored is not None:
         done = int(stored[0]["done"])
         saved[:done], hits[:done], counts[:done] = (stored[0][name] for name in ("saved", "hits", "counts"))
-    tolerances = (problem.local_rtol, integration.LOCAL * problem.atol)
+    tolerances = problem.tolerances(SOLVER)
 
     def advance(chunk: slice) -> None:
         run(
