@@ -127,7 +127,11 @@ class Equations:
     and `unpack` splits y, with any leading axes, into components.  `observe(initial, components)` gives what is
     saved beside the state (name -> (dims, array, meaning)), with a leading time axis; `constants(initial)` what
     has none; `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
-    `summary(initial, trajectory)` the headline numbers.
+    `summary(initial, trajectory)` the headline numbers.  `watched` names observables that need the flow's own
+    arguments and compiled code: `watch(y, *arguments)`, a compiled function beside `flow`, gives all of them as one
+    flat vector at every saved state.  `dense` says how a state between two accepted steps is found: by one shorter
+    "step", the accurate default, or by the method's own "interpolant", for right-hand sides that are costly and have
+    kinks, where a step is no better.
     """
 
     tier: str
@@ -147,6 +151,8 @@ class Equations:
     summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
     validity: str
     neglects: str
+    watched: tuple[Component, ...] = ()
+    dense: Literal["step", "interpolant"] = "step"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -142,17 +142,39 @@ def _segments(
     if t >= case.until:
         return iter(())
     if case.backend == "numba":
-        return steppers.scipy_steps(lambda t, y: flow(t, y, *arguments), t, y, case.until, *tolerances, statistics)
+        return steppers.scipy_steps(
+            lambda t, y: flow(t, y, *arguments), t, y, case.until, *tolerances, statistics, problem.equations.dense
+        )
     return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
 
 
-def _losses(problem: Problem, states: np.ndarray) -> np.ndarray:
-    loss, arguments = problem.functions["loss"], problem.arguments
+def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
+    """A compiled function of the state, such as the loss, at every saved state."""
+    function, arguments = problem.functions[role], problem.arguments
     if problem.case.backend != "jax":
-        return np.array([loss(y, *arguments) for y in states])
+        return np.array([function(y, *arguments) for y in states])
     import jax
 
-    return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: loss(y, *arguments), ys))(states))
+    return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: function(y, *arguments), ys))(states))
+
+
+def _watched(problem: Problem, states: np.ndarray, components: dict[str, np.ndarray]) -> dict[str, Variable]:
+    """The compiled observables along the run, added to `components` and returned as variables."""
+    if "watch" not in problem.functions or not problem.equations.watched:
+        return {}
+    flat, at, found = _along(problem, "watch", states), 0, {}
+    shapes = {
+        dim: size
+        for c in problem.equations.state
+        for dim, size in zip(c.dims, components[c.name].shape[1:], strict=True)
+    }
+    for c in problem.equations.watched:
+        shape = tuple(shapes[dim] for dim in c.dims)
+        count = int(np.prod(shape))
+        components[c.name] = flat[:, at : at + count].reshape(len(states), *shape)
+        found[c.name] = Variable(("time", *c.dims), components[c.name], c.meaning)
+        at += count
+    return found
 
 
 def assemble(problem: Problem, recorder: Recorder, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
@@ -164,8 +186,9 @@ def assemble(problem: Problem, recorder: Recorder, outcome: Outcome, statistics:
         c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
     }
     if "loss" in problem.functions:
-        components["loss"] = _losses(problem, states)
+        components["loss"] = _along(problem, "loss", states)
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
+    state |= _watched(problem, states, components)
     observed = {
         n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.observe(initial, components).items()
     }
