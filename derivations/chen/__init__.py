@@ -43,7 +43,7 @@ SYSTEM = System(
             tiers=TIERS,
             equations="derivations.chen.population:equations",
             enter="derivations.chen.initial:enter",
-            model="",
+            model="derivations.chen.model:MODEL",
             clock="tau = expert step times number of steps; one step of training advances it by the step size",
             horizon=lambda parameters: 2.0,
             meaning="Algorithm 1: normalised descent of the experts, plain descent of the router (Theorem 4.2)",
