@@ -303,6 +303,10 @@ class Lab(Protocol):
         """Mean and standard error of the model's one-sample drift of the Gram matrix, by Monte Carlo."""
         ...
 
+    def descent(self, initial: "Initial", batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
+        """Minus a pattern model's mean gradients over batches, in the frame (repeats, M, J + 1, F)."""
+        ...
+
     def stage(self, name: str, previous: Any, *, seed: int = 0, **request: Any) -> Any:
         """The `Trajectory` of a later stage that starts from the end of `previous`."""
         ...

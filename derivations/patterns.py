@@ -64,11 +64,12 @@ class PatternModel:
         losses(margin, *numbers) -> (B,), halt(loss, best, *numbers) -> bool: whether training stops before this step
         draw(uniform (U, B), *numbers) -> atoms (S, B), amplitudes (S, B), labels (B,), cluster (B,)
 
-    Fields are inner products of patch and filter plus the filter's bias.  `helpers` lists further functions of the module that these call.  `numbers(parameters)` are their
-    run-time arguments, `uniforms` the number U; `noisy(parameters)` = (dense patches, their standard deviation per
-    entry); `place(initial, arrays, rng, compressed)` the weights at the start, in d dimensions or in the coordinates of
-    the frame; `given(parameters, arrays)` the training set of an initial file or None; `compressible(parameters)` is
-    empty, or the reason why the frame's coordinates do not close; `observe(parameters, saved)` labels what is saved.
+    Fields are inner products of patch and filter plus the filter's bias.  `helpers` lists further functions of the
+    module that these call.  `numbers(parameters)` are their run-time arguments, `uniforms` the number U;
+    `noisy(parameters)` = (dense patches, their standard deviation per entry); `place(initial, arrays, rng, compressed)`
+    the weights at the start, in d dimensions or in the coordinates of the frame; `given(parameters, arrays)` the
+    training set of an initial file or None; `compressible(parameters)` is empty, or the reason why the frame's
+    coordinates do not close; `observe(parameters, saved)` labels what is saved.
     """
 
     module: str

@@ -51,4 +51,5 @@ SYSTEM = System(
     ),
     check=check,
     read_initial="derivations.chen.initial:read",
+    claims="derivations.chen.claims:CLAIMS",
 )

@@ -31,12 +31,15 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
     J, S, b = bias.size, atoms.shape[0], index.size
     D, d = dense.shape[1], dense.shape[2]
     block = np.empty((b * D, d))
-    for i in range(b):
-        for s in range(S):
-            atom, amplitude = atoms[s, index[i]], amplitudes[s, index[i]]
-            for j in range(J):
-                fields[j, s, i] = amplitude * table[j, atom] + bias[j]
-        for p in range(D):
+    atom, amplitude = np.empty(b, dtype=np.int64), np.empty(b)
+    for s in range(S):
+        for i in range(b):
+            atom[i], amplitude[i] = atoms[s, index[i]], amplitudes[s, index[i]]
+        for j in range(J):
+            for i in range(b):
+                fields[j, s, i] = amplitude[i] * table[j, atom[i]] + bias[j]
+    for p in range(D):
+        for i in range(b):
             block[p * b + i] = dense[index[i], p]
     if D > 0:
         product = filters @ block.T
@@ -49,14 +52,17 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
 
 def collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on_atoms, bias_change):
     """Add the coefficients of a block, along its atoms, for the filters of one expert and for all routers."""
-    J = change.shape[0]
-    for i in range(index.size):
-        for s in range(atoms.shape[0]):
-            atom, amplitude = atoms[s, index[i]], amplitudes[s, index[i]]
-            for j in range(J):
-                on_atoms[atom, j] += amplitude * change[j, s, i]
-            for m in range(router_change.shape[0]):
-                router_on_atoms[atom, m] += amplitude * router_change[m, i]
+    J, b = change.shape[0], index.size
+    atom, amplitude = np.empty(b, dtype=np.int64), np.empty(b)
+    for s in range(atoms.shape[0]):
+        for i in range(b):
+            atom[i], amplitude[i] = atoms[s, index[i]], amplitudes[s, index[i]]
+        for j in range(J):
+            for i in range(b):
+                on_atoms[j, atom[i]] += amplitude[i] * change[j, s, i]
+        for m in range(router_change.shape[0]):
+            for i in range(b):
+                router_on_atoms[m, atom[i]] += amplitude[i] * router_change[m, i]
     for j in range(J):
         bias_change[j] += change[j].sum()
 
@@ -84,11 +90,11 @@ def descend(
     share = count / B
     members = np.argsort(expert, kind="mergesort")
     G, g, R = np.zeros((M, J, d)), np.zeros((M, J)), np.zeros((M, d))
-    router_on_atoms = np.zeros((frame.shape[0], M))
+    router_on_atoms = np.zeros((M, frame.shape[0]))
     loss = 0.0
     at = 0
     for m in range(M):
-        on_atoms = np.zeros((frame.shape[0], J))
+        on_atoms = np.zeros((J, frame.shape[0]))
         end = at + int(count[m])
         while at < end:
             index = members[at : min(end, at + BLOCK)]
@@ -112,6 +118,6 @@ def descend(
                 G[m] += np.ascontiguousarray(change[:, S:, :]).reshape((J, D * b)) @ block
                 R += router_change @ sums
             at += b
-        G[m] += on_atoms.T @ frame
-    R += router_on_atoms.T @ frame
+        G[m] += on_atoms @ frame
+    R += router_on_atoms @ frame
     return G / B, g / B, R / B, loss / B
