@@ -109,33 +109,72 @@ def linear_accuracy(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 CLAIMS = (
     claim(
-        "thm-4.1", "Where alpha and gamma share a law, every patchwise additive F has error at least 1/8.", "Theorem 4.1",
+        "thm-4.1",
+        "Where alpha and gamma share a law, every patchwise additive F has error at least 1/8.",
+        "Theorem 4.1",
         four_points,
-        All({"margins": Proven("the cancellation of the four coupled margins"), "error": Bounded(low=0.125, margin=0.005)}),
-        grid(seeds=3), break_measure(lambda lab, point, seed: four_points(lab, {"equal": True}, seed)), (1, 2, 9),
+        All(
+            {
+                "margins": Proven("the cancellation of the four coupled margins"),
+                "error": Bounded(low=0.125, margin=0.005),
+            }
+        ),
+        grid(seeds=3),
+        break_measure(lambda lab, point, seed: four_points(lab, {"equal": True}, seed)),
+        (1, 2, 9),
     ),
     claim(
-        "thm-4.1-tight", "The bound 1/8 is attained, at every K.", "Theorem 4.1", tight_error,
-        Equals(0.125, absolute=1e-15, meaning="exact error of the extremal function"), over("K", 2, 3, 4, 5, 6),
-        break_measure(lambda *a: tight_error(*a, centres=False)), (1, 9),
+        "thm-4.1-tight",
+        "The bound 1/8 is attained, at every K.",
+        "Theorem 4.1",
+        tight_error,
+        Equals(0.125, absolute=1e-15, meaning="exact error of the extremal function"),
+        over("K", 2, 3, 4, 5, 6),
+        break_measure(lambda *a: tight_error(*a, centres=False)),
+        (1, 9),
     ),
     claim(
-        "thm-4.1-overlap", "For general laws the bound is (1/8) int int min(f_a(s) f_g(t), f_a(t) f_g(s)): 0.075 in "
-        "settings 1 and 2, a ceiling of 92.5 %, and it is attained.", "Theorem 4.1", overlap_error,
-        Equals(0.075, absolute=1e-12, meaning="error"), over("K", 2, 3, 4, 6), break_law(value=0.125), (1, 2, 9),
-        variants=(Variant("attained"), Variant("integral", law=Equals(0.075, absolute=2e-4, meaning="integral / 8"),
-                                               sweep={"quick": over("K", 4)}, settings={"integral": True})),
+        "thm-4.1-overlap",
+        "For general laws the bound is (1/8) int int min(f_a(s) f_g(t), f_a(t) f_g(s)): 0.075 in "
+        "settings 1 and 2, a ceiling of 92.5 %, and it is attained.",
+        "Theorem 4.1",
+        overlap_error,
+        Equals(0.075, absolute=1e-12, meaning="error"),
+        over("K", 2, 3, 4, 6),
+        break_law(value=0.125),
+        (1, 2, 9),
+        variants=(
+            Variant("attained"),
+            Variant(
+                "integral",
+                law=Equals(0.075, absolute=2e-4, meaning="integral / 8"),
+                sweep={"quick": over("K", 4)},
+                settings={"integral": True},
+            ),
+        ),
     ),
     claim(
-        "lin-75", "A linear single expert without centre weights has accuracy 3/4 where alpha and gamma share a law, "
-        "and 1/2 + P(alpha > gamma)/2 for equal weights in general.", "Section 6", linear_accuracy,
-        Equals(0.75, absolute=0.004, meaning="accuracy"), grid({"setting": 3}, seeds=3), break_law(value=0.8), (2, 9),
+        "lin-75",
+        "A linear single expert without centre weights has accuracy 3/4 where alpha and gamma share a law, "
+        "and 1/2 + P(alpha > gamma)/2 for equal weights in general.",
+        "Section 6",
+        linear_accuracy,
+        Equals(0.75, absolute=0.004, meaning="accuracy"),
+        grid({"setting": 3}, seeds=3),
+        break_law(value=0.8),
+        (2, 9),
         variants=(
             Variant("any weights", {"weights": "random"}),
             Variant("setting 1", {"setting": 1, "weights": "equal"}, law=Equals(0.65, absolute=0.004)),
-            Variant("with centres", {"weights": "unequal centres"}, "No linear f exceeds 3/4.", "refuted",
-                    law=Bounded(high=0.752, meaning="accuracy")),
+            Variant(
+                "with centres",
+                {"weights": "unequal centres"},
+                "No linear f exceeds 3/4.",
+                "refuted",
+                law=Bounded(high=0.752, meaning="accuracy"),
+            ),
         ),
-        control_variant="any weights", erratum="errata-9",
+        control_variant="any weights",
+        erratum="errata-9",
     ),
-)  # fmt: skip
+)

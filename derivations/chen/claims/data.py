@@ -29,7 +29,7 @@ def cluster_sum(lab: Any, point: Mapping[str, Any], seed: int, centred: bool = T
     rng, n, found = generator(lab, seed, 1), int(point["n"]), []
     p = Parameters()
     for _ in range(60):
-        atoms, amplitudes, labels, cluster = examples(rng, n)
+        _, amplitudes, labels, cluster = examples(rng, n)
         inside = cluster == 0
         y, b, g = labels[inside], amplitudes[1, inside], amplitudes[2, inside]
         found.append({
@@ -64,7 +64,7 @@ def noise_exceeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def gap_holds(lab: Any, point: Mapping[str, Any], seed: int, share: float = 1.0) -> float:
-    """1 if every expert's relative gap between its two largest overlaps is at least delta/(3 M J^2 K^2), delta = 1/10."""
+    """The share of draws in which all relative top gaps are at least delta/(3 M J^2 K^2), delta = 1/10."""
     m, j, k, delta = 8, 8, 4, 0.1
     rng, found = generator(lab, seed, 4), []
     for _ in range(50):
@@ -108,7 +108,7 @@ def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Observed minus predicted share of experts whose largest overlap moves, in standard errors: 64 experts, a short run."""
+    """Observed minus predicted share of 64 experts whose largest overlap moves, in standard errors."""
     n, m = 8000, 64
     size = {"M": m, "J": 8, "P": 3, "d": 8, "sigma_0": 1e-3, "data_seed": seed, "rho": 0.0, "n_test": 2}
     run = lab.simulate(
@@ -125,49 +125,91 @@ def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 CLAIMS = (
     claim(
-        "lem-D.1", "Sums over a cluster of y beta^3 and y eps gamma^3, and of alpha^3 less its mean, are O(sqrt n).",
-        "Lemma D.1", cluster_sum, Power(0.5, over="n", margin=0.06, meaning="rms of the sum"),
+        "lem-D.1",
+        "Sums over a cluster of y beta^3 and y eps gamma^3, and of alpha^3 less its mean, are O(sqrt n).",
+        "Lemma D.1",
+        cluster_sum,
+        Power(0.5, over="n", margin=0.06, meaning="rms of the sum"),
         over("n", 500, 2000, 8000, 32000, seeds=3),
-        break_measure(lambda *a: cluster_sum(*a, centred=False)), (2, 8, 9),
+        break_measure(lambda *a: cluster_sum(*a, centred=False)),
+        (2, 8, 9),
         variants=tuple(Variant(name, {"sum": name}) for name in ("y beta^3", "y eps gamma^3", "alpha^3")),
         control_variant="alpha^3",
     ),
     claim(
-        "lem-D.2", "Norms and products of noise patches concentrate: |<xi, xi'>| = O(sigma_p^2 sqrt(log n/d)).",
-        "Lemma D.2", noise_products, Power(-0.5, over="d", margin=0.05, meaning="largest |<xi, xi'>|"),
-        over("d", 64, 256, 1024, 4096, seeds=3), break_law(exponent=-0.35), (2, 8, 9),
+        "lem-D.2",
+        "Norms and products of noise patches concentrate: |<xi, xi'>| = O(sigma_p^2 sqrt(log n/d)).",
+        "Lemma D.2",
+        noise_products,
+        Power(-0.5, over="d", margin=0.05, meaning="largest |<xi, xi'>|"),
+        over("d", 64, 256, 1024, 4096, seeds=3),
+        break_law(exponent=-0.35),
+        (2, 8, 9),
         variants=(
             Variant("scaling"),
-            Variant("bounds", {"bounds": True}, law=Probability(high=0.1, meaning="a bound fails"),
-                    sweep={"quick": grid(seeds=60)}),
+            Variant(
+                "bounds",
+                {"bounds": True},
+                law=Probability(high=0.1, meaning="a bound fails"),
+                sweep={"quick": grid(seeds=60)},
+            ),
         ),
     ),
     claim(
-        "lem-D.4a", "The relative top gap of every expert is at least delta/(3 M J^2 K^2) with probability 1 - delta/3.",
-        "Lemma D.4", gap_holds, Bounded(low=1 - 0.1 / 3, meaning="share of draws"), grid(seeds=6),
-        break_measure(lambda *a: gap_holds(*a, share=4e3)), (2, 9),
+        "lem-D.4a",
+        "The relative top gap of every expert is at least delta/(3 M J^2 K^2) with probability 1 - delta/3.",
+        "Lemma D.4",
+        gap_holds,
+        Bounded(low=1 - 0.1 / 3, meaning="share of draws"),
+        grid(seeds=6),
+        break_measure(lambda *a: gap_holds(*a, share=4e3)),
+        (2, 9),
     ),
     claim(
-        "lem-D.4b", "The largest overlap of every expert is at least 0.01 sigma_0 with probability 1 - delta/3.",
-        "Lemma D.4", winner_size, Bounded(low=1 - 0.1 / 3, meaning="share of draws"), grid(seeds=3),
-        break_law(low=1.01), (2, 9),
+        "lem-D.4b",
+        "The largest overlap of every expert is at least 0.01 sigma_0 with probability 1 - delta/3.",
+        "Lemma D.4",
+        winner_size,
+        Bounded(low=1 - 0.1 / 3, meaning="share of draws"),
+        grid(seeds=3),
+        break_law(low=1.01),
+        (2, 9),
     ),
     claim(
-        "lem-D.5", "All initial overlaps are O(sigma_0) up to logarithms.", "Lemma D.5", largest_overlap,
-        Power(1.0, over="sigma_0", margin=0.03, meaning="largest |<w, u>|"), over("sigma_0", 1e-4, 1e-3, 1e-2, 1e-1, seeds=6),
-        break_law(exponent=0.8), (2, 8, 9),
+        "lem-D.5",
+        "All initial overlaps are O(sigma_0) up to logarithms.",
+        "Lemma D.5",
+        largest_overlap,
+        Power(1.0, over="sigma_0", margin=0.03, meaning="largest |<w, u>|"),
+        over("sigma_0", 1e-4, 1e-3, 1e-2, 1e-1, seeds=6),
+        break_law(exponent=0.8),
+        (2, 8, 9),
     ),
     claim(
-        "nflip", "Sampling noise of the class weights C_k changes an expert's profession with a probability that falls "
-        "like n^(-1/2), 5.6 % at n = 16000 in setting 3.", "Section 5", flips,
-        Power(-0.5, over="n", margin=0.06, meaning="flip probability"), over("n", 1000, 4000, 16000, 64000, seeds=4),
-        break_law(exponent=-1.0), (2, 7, 8, 9),
+        "nflip",
+        "Sampling noise of the class weights C_k changes an expert's profession with a probability that falls "
+        "like n^(-1/2), 5.6 % at n = 16000 in setting 3.",
+        "Section 5",
+        flips,
+        Power(-0.5, over="n", margin=0.06, meaning="flip probability"),
+        over("n", 1000, 4000, 16000, 64000, seeds=4),
+        break_law(exponent=-1.0),
+        (2, 7, 8, 9),
         variants=(
             Variant("rate"),
             Variant("setting 3", law=Equals(0.056, absolute=0.012), sweep={"quick": over("n", 16000, seeds=6)}),
-            Variant("setting 1", {"setting": 1}, law=Equals(0.133, absolute=0.02), sweep={"quick": over("n", 16000, seeds=6)}),
-            Variant("training", {"training": True}, law=Bounded(-3.5, 3.5, 1.0, "deviation in standard errors"),
-                    sweep={"quick": grid(seeds=2)}),
+            Variant(
+                "setting 1",
+                {"setting": 1},
+                law=Equals(0.133, absolute=0.02),
+                sweep={"quick": over("n", 16000, seeds=6)},
+            ),
+            Variant(
+                "training",
+                {"training": True},
+                law=Bounded(-3.5, 3.5, 1.0, "deviation in standard errors"),
+                sweep={"quick": grid(seeds=2)},
+            ),
         ),
     ),
-)  # fmt: skip
+)

@@ -174,80 +174,147 @@ def power_law(q: float) -> Any:
 
 CLAIMS = (
     claim(
-        "lem-E.3", "At T_1 overlaps are of order sigma_0^(1/2), outputs and |q - 1/2| of order sigma_0^(3/2), routers of "
-        "order at most sigma_0^(3/2); sharply sigma_0^2.", "Lemma E.3", size_at_end,
-        Power(0.5, over="sigma_0", margin=0.1, meaning="size at T_1"), over("sigma_0", *TINY, seeds=2),
-        break_law(exponent=0.8), (4, 8, 9),
+        "lem-E.3",
+        "At T_1 overlaps are of order sigma_0^(1/2), outputs and |q - 1/2| of order sigma_0^(3/2), routers of "
+        "order at most sigma_0^(3/2); sharply sigma_0^2.",
+        "Lemma E.3",
+        size_at_end,
+        Power(0.5, over="sigma_0", margin=0.1, meaning="size at T_1"),
+        over("sigma_0", *TINY, seeds=2),
+        break_law(exponent=0.8),
+        (4, 8, 9),
         variants=(
-            *(Variant(name, {"of": name}, law=Power(e, over="sigma_0", margin=0.1, meaning=name)) for name, e in E3.items()),
+            *(
+                Variant(name, {"of": name}, law=Power(e, over="sigma_0", margin=0.1, meaning=name))
+                for name, e in E3.items()
+            ),
             Variant("router, printed", {"of": "router"}, law=Power(1.5, over="sigma_0", margin=0.1, bound="at least")),
         ),
         erratum="errata-11",
     ),
     claim(
-        "lem-E.4", "At T_1 routing is uniform up to O(sigma_0^(3/2)); sharply sigma_0^2.", "Lemma E.4", size_at_end,
+        "lem-E.4",
+        "At T_1 routing is uniform up to O(sigma_0^(3/2)); sharply sigma_0^2.",
+        "Lemma E.4",
+        size_at_end,
         Power(1.5, over="sigma_0", margin=0.1, bound="at least", meaning="max |p - 1/M|"),
-        grid(*({"sigma_0": s, "of": "routing"} for s in TINY), seeds=2), break_law(exponent=2.5), (4, 8, 9),
+        grid(*({"sigma_0": s, "of": "routing"} for s in TINY), seeds=2),
+        break_law(exponent=2.5),
+        (4, 8, 9),
     ),
     claim(
-        "lem-E.6", "Until T_1 every loser stays of order sigma_0, at feat(0)/(1 - feat(0)/max).", "Lemma E.6", loser,
-        Power(1.0, over="sigma_0", margin=0.06, meaning="typical loser at T_1"), over("sigma_0", *TINY, seeds=2),
-        break_law(exponent=0.7), (4, 8, 9), erratum="errata-6",
+        "lem-E.6",
+        "Until T_1 every loser stays of order sigma_0, at feat(0)/(1 - feat(0)/max).",
+        "Lemma E.6",
+        loser,
+        Power(1.0, over="sigma_0", margin=0.06, meaning="typical loser at T_1"),
+        over("sigma_0", *TINY, seeds=2),
+        break_law(exponent=0.7),
+        (4, 8, 9),
+        erratum="errata-6",
         variants=(
             Variant("scaling"),
-            Variant("training", {"training": True}, law=Bounded(high=0.05, margin=0.03, meaning="median deviation"),
-                    sweep={"quick": over("n", 16000, seeds=2)}),
+            Variant(
+                "training",
+                {"training": True},
+                law=Bounded(high=0.05, margin=0.03, meaning="median deviation"),
+                sweep={"quick": over("n", 16000, seeds=2)},
+            ),
         ),
     ),
     claim(
-        "explore-invariants", "1/x - 1/x' is conserved along the race for all overlaps of an expert (ours); in training "
-        "its drift falls like n^(-1/2).", "Lemma E.6", invariant, Vanishes(1e-8, meaning="relative drift"),
-        grid({"flow": True}, seeds=2), break_law(tolerance=1e-16), (4, 5, 7, 9),
+        "explore-invariants",
+        "1/x - 1/x' is conserved along the race for all overlaps of an expert (ours); in training "
+        "its drift falls like n^(-1/2).",
+        "Lemma E.6",
+        invariant,
+        Vanishes(1e-8, meaning="relative drift"),
+        grid({"flow": True}, seeds=2),
+        break_law(tolerance=1e-16),
+        (4, 5, 7, 9),
         variants=(
             Variant("flow"),
-            Variant("training", law=Power(-0.5, over="n", margin=0.12, meaning="drift"),
-                    sweep={"quick": over("n", 500, 2000, 8000, 32000, seeds=10)}),
+            Variant(
+                "training",
+                law=Power(-0.5, over="n", margin=0.12, meaning="drift"),
+                sweep={"quick": over("n", 500, 2000, 8000, 32000, seeds=10)},
+            ),
         ),
     ),
     claim(
-        "explore-collapse", "x/sigma_0 against tau/sigma_0 is one curve for all sigma_0, M and laws (ours).", "Lemma E.5",
-        collapse, END,
-        grid({"sigma_0": 1e-3, "alpha": (0.5, 2.0), "M": 4}, {"sigma_0": 1e-5, "alpha": (0.5, 2.0), "M": 4},
-             {"sigma_0": 1e-4, "alpha": (1.0, 2.0), "M": 2}),
-        break_measure(lambda lab, point, seed: collapse(lab, {**point, "sigma_0": 0.1}, seed)), (4, 8, 9),
+        "explore-collapse",
+        "x/sigma_0 against tau/sigma_0 is one curve for all sigma_0, M and laws (ours).",
+        "Lemma E.5",
+        collapse,
+        END,
+        grid(
+            {"sigma_0": 1e-3, "alpha": (0.5, 2.0), "M": 4},
+            {"sigma_0": 1e-5, "alpha": (0.5, 2.0), "M": 4},
+            {"sigma_0": 1e-4, "alpha": (1.0, 2.0), "M": 2},
+        ),
+        break_measure(lambda lab, point, seed: collapse(lab, {**point, "sigma_0": 0.1}, seed)),
+        (4, 8, 9),
     ),
     claim(
-        "lem-E.7", "An expert's gradient reaches sigma_0^1.8 at a time of order sigma_0^0.9 / eta; the paper's exponent "
-        "0.8 is an upper bound.", "Lemma E.7", rise_time, Power(0.9, over="sigma_0", margin=0.02, meaning="T^(m) eta"),
-        over("sigma_0", 1e-6, 1e-5, 1e-4, 1e-3, seeds=4), break_law(exponent=0.8), (8, 9), erratum="errata-7",
+        "lem-E.7",
+        "An expert's gradient reaches sigma_0^1.8 at a time of order sigma_0^0.9 / eta; the paper's exponent "
+        "0.8 is an upper bound.",
+        "Lemma E.7",
+        rise_time,
+        Power(0.9, over="sigma_0", margin=0.02, meaning="T^(m) eta"),
+        over("sigma_0", 1e-6, 1e-5, 1e-4, 1e-3, seeds=4),
+        break_law(exponent=0.8),
+        (8, 9),
+        erratum="errata-7",
         variants=(
             Variant("sharp"),
             Variant("printed bound", law=Power(0.8, over="sigma_0", margin=0.02, bound="at least")),
             Variant("printed, as exponent", law=Power(0.8, over="sigma_0", margin=0.02), expected="refuted"),
-            Variant("prefactor", {"ratio": True}, law=Equals(1.0, absolute=0.12, meaning="over sqrt(2 K M^2/(3 E alpha^3))"),
-                    sweep={"quick": over("sigma_0", 1e-6, seeds=4)}),
+            Variant(
+                "prefactor",
+                {"ratio": True},
+                law=Equals(1.0, absolute=0.12, meaning="over sqrt(2 K M^2/(3 E alpha^3))"),
+                sweep={"quick": over("sigma_0", 1e-6, seeds=4)},
+            ),
         ),
     ),
     claim(
-        "lem-E.8", "The winner follows x* = tau + O(sigma_0).", "Lemma E.8", lead,
-        Power(1.0, over="sigma_0", margin=0.06, meaning="|x* - tau|"), over("sigma_0", *TINY, seeds=2),
-        break_law(exponent=0.6), (8, 9),
+        "lem-E.8",
+        "The winner follows x* = tau + O(sigma_0).",
+        "Lemma E.8",
+        lead,
+        Power(1.0, over="sigma_0", margin=0.06, meaning="|x* - tau|"),
+        over("sigma_0", *TINY, seeds=2),
+        break_law(exponent=0.6),
+        (8, 9),
     ),
     claim(
-        "lem-5.2", "At T_1 an expert has error o(1) on its own cluster, and Omega(1/K) on the others.", "Lemma 5.2",
-        error_matrix, All({"own": Bounded(high=0.03, margin=0.02), "others": Bounded(0.25, 0.55, 0.05)}), grid(seeds=3),
-        break_measure(lambda lab, point, seed: error_matrix(lab, {"sigma_0": 3.0}, seed)), (8, 9),
+        "lem-5.2",
+        "At T_1 an expert has error o(1) on its own cluster, and Omega(1/K) on the others.",
+        "Lemma 5.2",
+        error_matrix,
+        All({"own": Bounded(high=0.03, margin=0.02), "others": Bounded(0.25, 0.55, 0.05)}),
+        grid(seeds=3),
+        break_measure(lambda lab, point, seed: error_matrix(lab, {"sigma_0": 3.0}, seed)),
+        (8, 9),
     ),
     claim(
-        "act-race", "For sigma = sign(z)|z|^q overlaps of an expert separate if q > 2, keep their ratio at q = 2, and "
-        "equalise below (ours); ReLU and GELU race like linear experts.", "Section 5.1", concentration,
-        Bounded(low=0.01, meaning="growth of the ratio"), grid({"activation": "power", "power": 3.0}, seeds=2),
-        break_law(low=-np.inf, high=0.0), (8, 9),
+        "act-race",
+        "For sigma = sign(z)|z|^q overlaps of an expert separate if q > 2, keep their ratio at q = 2, and "
+        "equalise below (ours); ReLU and GELU race like linear experts.",
+        "Section 5.1",
+        concentration,
+        Bounded(low=0.01, meaning="growth of the ratio"),
+        grid({"activation": "power", "power": 3.0}, seeds=2),
+        break_law(low=-np.inf, high=0.0),
+        (8, 9),
         variants=(
             Variant("q = 3"),
             *(Variant(name, {"power": q}, law=power_law(q)) for name, q in POWERS.items()),
-            *(Variant(name, {"activation": name, "race": True}, law=Vanishes(1e-9, meaning="distance from linear"))
-              for name in ("relu", "gelu")),
+            *(
+                Variant(name, {"activation": name, "race": True}, law=Vanishes(1e-9, meaning="distance from linear"))
+                for name in ("relu", "gelu")
+            ),
         ),
     ),
-)  # fmt: skip
+)

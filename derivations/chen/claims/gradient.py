@@ -83,7 +83,7 @@ def against_flow(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def early_coefficient(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """By SymPy, and the model's mean gradient at small weights over E[alpha^3]/(2 K M^2) 3 <w, v>^2, in standard errors."""
+    """By SymPy; and the model's mean gradient against E[alpha^3]/(2 K M^2) 3 <w, v>^2, in standard errors."""
     import sympy
 
     from derivations.chen.kernels import early_drift
@@ -116,7 +116,7 @@ def fluctuation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     shape = random_state(np.random.default_rng([seed, 5]), 1.0, 0.0, **SMALL).state
     a = point["a"]
     state = [a * shape[name] for name in ("feat", "cen")] + [shape["gcen"], shape["gfeat"]]
-    start = initial.from_overlaps(Parameters(**SMALL), *state)
+    start = initial.from_overlaps(Parameters(M=4, J=2, K=3, d=6), *state)
     means = lab.descent(start, int(point["n"]), 40, seed, False)
     part = means[:, :, :-1] if point["of"] == "experts" else means[:, :, -1:]
     return float(np.sqrt(((part - part.mean(axis=0)) ** 2).mean()))
@@ -126,54 +126,100 @@ SIZES = tuple({"n": n, "a": 0.1, "of": "experts"} for n in (500, 2000, 8000, 320
 AMPLITUDES = tuple({"n": 2000, "a": a} for a in (0.01, 0.03, 0.1, 0.3))
 CLAIMS = (
     claim(
-        "lem-E.1", "The routers' gradients sum to zero, so that sum_m theta_m stays zero; not in the released protocol, "
-        "whose multiplier is the noisy logit.", "Lemma E.1", router_sum,
-        Vanishes(1e-12, meaning="|sum theta|/max |theta|"), grid(), break_law(tolerance=1e-30), (1, 5, 9),
-        variants=(Variant("paper", {"variant": "paper"}),
-                  Variant("released", {"variant": "released"}, "The same for the released protocol.", "refuted")),
+        "lem-E.1",
+        "The routers' gradients sum to zero, so that sum_m theta_m stays zero; not in the released protocol, "
+        "whose multiplier is the noisy logit.",
+        "Lemma E.1",
+        router_sum,
+        Vanishes(1e-12, meaning="|sum theta|/max |theta|"),
+        grid(),
+        break_law(tolerance=1e-30),
+        (1, 5, 9),
+        variants=(
+            Variant("paper", {"variant": "paper"}),
+            Variant("released", {"variant": "released"}, "The same for the released protocol.", "refuted"),
+        ),
         erratum="errata-10",
     ),
     claim(
-        "eq-E.1", "The mean gradient of an expert over the routing noise is that of the routed loss with 1(m_i = m) "
-        "replaced by p_m.", "Lemma E.2, equation (E.1)", against_formula,
-        Bounded(high=4.5, margin=1.0, meaning="largest deviation in standard errors"), grid({"of": "experts"}),
-        break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)), (2, 6, 9),
+        "eq-E.1",
+        "The mean gradient of an expert over the routing noise is that of the routed loss with 1(m_i = m) "
+        "replaced by p_m.",
+        "Lemma E.2, equation (E.1)",
+        against_formula,
+        Bounded(high=4.5, margin=1.0, meaning="largest deviation in standard errors"),
+        grid({"of": "experts"}),
+        break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)),
+        (2, 6, 9),
     ),
     claim(
-        "eq-E.2", "The mean gradient of a router over the routing noise; the multiplier l' is that of the selected "
-        "expert, inside the sum.", "Lemma E.2, equation (E.2)", against_formula,
-        Bounded(high=4.5, margin=1.0, meaning="largest deviation in standard errors"), grid({"of": "routers"}),
-        break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)), (2, 6, 9),
+        "eq-E.2",
+        "The mean gradient of a router over the routing noise; the multiplier l' is that of the selected "
+        "expert, inside the sum.",
+        "Lemma E.2, equation (E.2)",
+        against_formula,
+        Bounded(high=4.5, margin=1.0, meaning="largest deviation in standard errors"),
+        grid({"of": "routers"}),
+        break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)),
+        (2, 6, 9),
         variants=(Variant("corrected"), Variant("printed", {"printed": True}, "l' outside the sum.", "refuted")),
         erratum="errata-5",
     ),
     claim(
-        "p3-drift", "The exact flow for three patches is the mean of the model's gradients (ours).", "Algorithm 1",
-        against_flow, Bounded(high=4.5, margin=1.0, meaning="largest deviation in standard errors"), grid(),
-        break_measure(lambda lab, point, seed: against_flow(lab, {"factor": 1.1}, seed)), (3, 6, 9),
+        "p3-drift",
+        "The exact flow for three patches is the mean of the model's gradients (ours).",
+        "Algorithm 1",
+        against_flow,
+        Bounded(high=4.5, margin=1.0, meaning="largest deviation in standard errors"),
+        grid(),
+        break_measure(lambda lab, point, seed: against_flow(lab, {"factor": 1.1}, seed)),
+        (3, 6, 9),
     ),
     claim(
-        "eq-E5coef", "At the start the mean gradient along v_k is E[alpha^3]/(2 K M^2) sigma'(<w, v_k>), and zero along "
-        "c_k.", "Lemma E.5", early_coefficient,
-        All({"symbolic": Proven("the coefficient"), "z": Bounded(high=4.5, margin=1.0)}), grid(),
-        break_measure(lambda lab, point, seed: early_coefficient(lab, {"factor": 3}, seed)), (1, 2, 6, 9),
+        "eq-E5coef",
+        "At the start the mean gradient along v_k is E[alpha^3]/(2 K M^2) sigma'(<w, v_k>), and zero along c_k.",
+        "Lemma E.5",
+        early_coefficient,
+        All({"symbolic": Proven("the coefficient"), "z": Bounded(high=4.5, margin=1.0)}),
+        grid(),
+        break_measure(lambda lab, point, seed: early_coefficient(lab, {"factor": 3}, seed)),
+        (1, 2, 6, 9),
     ),
     claim(
-        "lem-E.5", "The sample gradient's projections on the centres are noise of order n^(-1/2).", "Lemma E.5",
-        off_projection, Power(-0.5, over="n", margin=0.06, meaning="rms projection"),
-        over("n", 1000, 4000, 16000, seeds=4), break_law(exponent=-1.0), (6, 8, 9), erratum="errata-4",
+        "lem-E.5",
+        "The sample gradient's projections on the centres are noise of order n^(-1/2).",
+        "Lemma E.5",
+        off_projection,
+        Power(-0.5, over="n", margin=0.06, meaning="rms projection"),
+        over("n", 1000, 4000, 16000, seeds=4),
+        break_law(exponent=-1.0),
+        (6, 8, 9),
+        erratum="errata-4",
     ),
     claim(
-        "lem-E.2", "Sample gradients deviate from their mean over the routing noise by O(n^(-1/2) a^2) (experts) and "
-        "O(n^(-1/2) a^3) (routers) at overlaps of size a.", "Lemma E.2", fluctuation,
-        Power(-0.5, over="n", margin=0.05, meaning="rms deviation"), grid(*SIZES, seeds=3), break_law(exponent=-0.8),
+        "lem-E.2",
+        "Sample gradients deviate from their mean over the routing noise by O(n^(-1/2) a^2) (experts) and "
+        "O(n^(-1/2) a^3) (routers) at overlaps of size a.",
+        "Lemma E.2",
+        fluctuation,
+        Power(-0.5, over="n", margin=0.05, meaning="rms deviation"),
+        grid(*SIZES, seeds=3),
+        break_law(exponent=-0.8),
         (6, 8, 9),
         variants=(
             Variant("n"),
-            Variant("experts", {"of": "experts"}, law=Power(2.0, over="a", margin=0.08, meaning="rms deviation"),
-                    sweep={"quick": grid(*AMPLITUDES, seeds=2)}),
-            Variant("routers", {"of": "routers"}, law=Power(3.0, over="a", margin=0.08, meaning="rms deviation"),
-                    sweep={"quick": grid(*AMPLITUDES, seeds=2)}),
+            Variant(
+                "experts",
+                {"of": "experts"},
+                law=Power(2.0, over="a", margin=0.08, meaning="rms deviation"),
+                sweep={"quick": grid(*AMPLITUDES, seeds=2)},
+            ),
+            Variant(
+                "routers",
+                {"of": "routers"},
+                law=Power(3.0, over="a", margin=0.08, meaning="rms deviation"),
+                sweep={"quick": grid(*AMPLITUDES, seeds=2)},
+            ),
         ),
     ),
-)  # fmt: skip
+)

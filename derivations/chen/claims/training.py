@@ -57,7 +57,7 @@ def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> 
     for m in np.flatnonzero(dispatch.sum(axis=0) > 0.01):
         k = (int(dispatch[:, m].argmax()) + shift) % 4
         other = (k + rng.integers(1, 4, 4000)) % 4
-        alpha, gamma = rng.uniform(0.5, 2, 4000), rng.uniform(*laws["gamma"], 4000)
+        alpha, gamma = rng.uniform(0.5, 2, 4000), rng.uniform(laws["gamma"][0], laws["gamma"][1], 4000)
         cubes = (feat[m] ** 3).sum(axis=0)
         margin = alpha**3 * cubes[k] + rng.choice([-1, 1], 4000) * gamma**3 * cubes[other]
         worst = max(worst, float((margin <= 0).mean()))
@@ -70,13 +70,13 @@ def purity(lab: Any, point: Mapping[str, Any], seed: int, at: int = -1) -> float
 
 
 def steps_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Steps until the noiseless test accuracy passes 0.99, K = 2, three patches."""
+    """Steps until the noiseless test accuracy passes 0.97, K = 2, three patches."""
     eta = point["eta"]
     run = lab.simulate(
-        method="compressed", step_size=eta, batch=1000, until=1.6, save_points=161, seed=seed, data_seed=seed, K=2, M=6, J=8,
-        d=4, rho=36.0, sigma_0=0.02, n_test=1000,
+        method="compressed", step_size=eta, batch=1000, until=1.0, save_points=126, seed=seed, data_seed=seed, K=2, M=6,
+        J=8, d=4, rho=36.0, sigma_0=0.02, n_test=1000,
     )  # fmt: skip
-    return float(run.time[(run["accuracy"][0] > 0.99).argmax()] / eta)
+    return float(run.time[(run["accuracy"][0] > 0.97).argmax()] / eta)
 
 
 def single(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -111,72 +111,142 @@ FIVE: Grid = grid(seeds=5)
 BOTH = (Variant("setting 3", {"setting": 3}), Variant("setting 4", {"setting": 4}))
 CLAIMS = (
     claim(
-        "thm-4.2-train", "Algorithm 1 reaches zero training error.", "Theorem 4.2", final("train_accuracy"),
-        Equals(1.0, absolute=0.008, meaning="training accuracy"), FIVE, break_measure(at_start("train_accuracy")), (7, 9),
-        full=grid(seeds=10), variants=BOTH, control_variant="setting 3",
+        "thm-4.2-train",
+        "Algorithm 1 reaches zero training error.",
+        "Theorem 4.2",
+        final("train_accuracy"),
+        Equals(1.0, absolute=0.008, meaning="training accuracy"),
+        FIVE,
+        break_measure(at_start("train_accuracy")),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
     ),
     claim(
-        "thm-4.2-test", "Its test error is o(1); below 1 % at d = 50, n = 2000 without routing noise.", "Theorem 4.2",
-        final("accuracy"), Equals(1.0, absolute=0.01, meaning="test accuracy"), FIVE, break_measure(at_start("accuracy")),
-        (7, 9), full=grid(seeds=10), variants=BOTH, control_variant="setting 3",
+        "thm-4.2-test",
+        "Its test error is o(1); below 1 % at d = 50, n = 2000 without routing noise.",
+        "Theorem 4.2",
+        final("accuracy"),
+        Equals(1.0, absolute=0.01, meaning="test accuracy"),
+        FIVE,
+        break_measure(at_start("accuracy")),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
     ),
     claim(
-        "thm-4.2-groups", "Every expert that gets examples classifies its own cluster.", "Theorem 4.2", own_error,
-        Bounded(high=0.02, margin=0.05, meaning="largest own error"), FIVE, break_measure(lambda *a: own_error(*a, shift=1)),
-        (7, 9), full=grid(seeds=10), variants=BOTH, control_variant="setting 3",
+        "thm-4.2-groups",
+        "Every expert that gets examples classifies its own cluster.",
+        "Theorem 4.2",
+        own_error,
+        Bounded(high=0.02, margin=0.05, meaning="largest own error"),
+        FIVE,
+        break_measure(lambda *a: own_error(*a, shift=1)),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
     ),
     claim(
-        "thm-4.2-router", "Examples go to the experts of their cluster.", "Theorem 4.2", purity,
-        Equals(1.0, absolute=0.02, meaning="share of examples at their group"), FIVE,
-        break_measure(lambda *a: purity(*a, at=0)), (7, 9), full=grid(seeds=10), variants=BOTH, control_variant="setting 3",
+        "thm-4.2-router",
+        "Examples go to the experts of their cluster.",
+        "Theorem 4.2",
+        purity,
+        Equals(1.0, absolute=0.02, meaning="share of examples at their group"),
+        FIVE,
+        break_measure(lambda *a: purity(*a, at=0)),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
     ),
     claim(
-        "thm-4.2-T", "The number of steps is of order 1/eta.", "Theorem 4.2", steps_needed,
-        Power(-1.0, over="eta", margin=0.1, meaning="steps to 99 % accuracy"), over("eta", 0.005, 0.01, 0.02, seeds=12),
-        break_law(exponent=-0.7), (7, 8, 9),
+        "thm-4.2-T",
+        "The number of steps is of order 1/eta.",
+        "Theorem 4.2",
+        steps_needed,
+        Power(-1.0, over="eta", margin=0.1, meaning="steps to 97 % accuracy"),
+        over("eta", 0.001, 0.002, 0.004, 0.008, seeds=4),
+        break_law(exponent=-0.5),
+        (7, 8, 9),
     ),
     claim(
-        "moe-vs-single", "The mixture passes the ceiling of 7/8 that no single expert passes.", "Section 6, Table 1",
-        final("accuracy"), Bounded(low=0.97, margin=0.03, meaning="test accuracy"), FIVE,
-        break_measure(single), (7, 9), full=grid(seeds=10),
+        "moe-vs-single",
+        "The mixture passes the ceiling of 7/8 that no single expert passes.",
+        "Section 6, Table 1",
+        final("accuracy"),
+        Bounded(low=0.97, margin=0.03, meaning="test accuracy"),
+        FIVE,
+        break_measure(single),
+        (7, 9),
+        full=grid(seeds=10),
         variants=(
             Variant("setting 3", {"setting": 3}),
             Variant("setting 4", {"setting": 4}),
-            *(Variant(f"single {name}", {"single": True, "activation": name, "setting": 3},
-                      f"A single {name} expert stays below 7/8.",
-                      law=Bounded(high=0.875, margin=0.015, meaning="best test accuracy"), sweep={"quick": grid()})
-              for name in ("cubic", "linear")),
+            *(
+                Variant(
+                    f"single {name}",
+                    {"single": True, "activation": name, "setting": 3},
+                    f"A single {name} expert stays below 7/8.",
+                    law=Bounded(high=0.875, margin=0.015, meaning="best test accuracy"),
+                    sweep={"quick": grid()},
+                )
+                for name in ("cubic", "linear")
+            ),
         ),
         control_variant="setting 3",
     ),
     claim(
-        "lin-vs-nonlin", "Linear mixtures keep a high dispatch entropy; cubic ones do not.", "Section 6, Table 1",
-        final("entropy"), Bounded(low=1.0, margin=0.1, meaning="dispatch entropy"), grid({"activation": "linear", "setting": 1}, seeds=3),
-        break_measure(lambda lab, point, seed: final("entropy")(lab, {**point, "activation": "cubic"}, seed)), (7, 9),
+        "lin-vs-nonlin",
+        "Linear mixtures keep a high dispatch entropy; cubic ones do not.",
+        "Section 6, Table 1",
+        final("entropy"),
+        Bounded(low=1.0, margin=0.1, meaning="dispatch entropy"),
+        grid({"activation": "linear", "setting": 1}, seeds=3),
+        break_measure(lambda lab, point, seed: final("entropy")(lab, {**point, "activation": "cubic"}, seed)),
+        (7, 9),
         full=grid({"activation": "linear", "setting": 1}, seeds=10),
         variants=(
             Variant("linear"),
             Variant("cubic", law=Bounded(high=0.3, margin=0.1, meaning="dispatch entropy"), sweep={"quick": FIVE}),
-            Variant("accuracy", {"lag": True}, "Linear mixtures are less accurate.",
-                    law=Bounded(low=0.005, margin=0.005, meaning="accuracy of cubic minus linear"),
-                    sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=3)}),
+            Variant(
+                "accuracy",
+                {"lag": True},
+                "Linear mixtures are less accurate.",
+                law=Bounded(low=0.005, margin=0.005, meaning="accuracy of cubic minus linear"),
+                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=3)},
+            ),
         ),
     ),
     claim(
-        "lb-not-key", "Load balancing does not bring linear mixtures to the accuracy of cubic ones.", "Section 6, Table 9",
-        with_balance, Bounded(high=0.97, margin=0.01, meaning="accuracy of balanced linear mixtures"),
+        "lb-not-key",
+        "Load balancing does not bring linear mixtures to the accuracy of cubic ones.",
+        "Section 6, Table 9",
+        with_balance,
+        Bounded(high=0.97, margin=0.01, meaning="accuracy of balanced linear mixtures"),
         grid({"setting": 1, "activation": "linear"}, seeds=2),
-        break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)), (7, 9),
+        break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
+        (7, 9),
         full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=5),
     ),
     claim(
-        "ngd-key", "Normalised gradients keep the experts' strengths together; plain descent lets them run apart.",
-        "Section 4.2, Key technique 3", speeds, Bounded(high=2.0, margin=0.5, meaning="largest over smallest strength"),
+        "ngd-key",
+        "Normalised gradients keep the experts' strengths together; plain descent lets them run apart.",
+        "Section 4.2, Key technique 3",
+        speeds,
+        Bounded(high=2.0, margin=0.5, meaning="largest over smallest strength"),
         grid({"normalise": True}, seeds=3),
-        break_measure(lambda lab, point, seed: speeds(lab, {"normalise": False}, seed)), (7, 9),
+        break_measure(lambda lab, point, seed: speeds(lab, {"normalise": False}, seed)),
+        (7, 9),
         variants=(
             Variant("normalised"),
-            Variant("plain", {"normalise": False}, law=Bounded(low=3.0, margin=0.5, meaning="largest over smallest strength")),
+            Variant(
+                "plain",
+                {"normalise": False},
+                law=Bounded(low=3.0, margin=0.5, meaning="largest over smallest strength"),
+            ),
         ),
     ),
-)  # fmt: skip
+)
