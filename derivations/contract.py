@@ -140,7 +140,11 @@ class Equations:
     and `unpack` splits y, with any leading axes, into components.  `observe(initial, components)` gives what is
     saved beside the state (name -> (dims, array, meaning)), with a leading time axis; `constants(initial)` what
     has none; `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
-    `summary(initial, trajectory)` the headline numbers.
+    `summary(initial, trajectory)` the headline numbers.  `watched` names observables that need the flow's own
+    arguments and compiled code: `watch(y, *arguments)`, a compiled function beside `flow`, gives all of them as one
+    flat vector at every saved state.  `dense` says how a state between two accepted steps is found: by one shorter
+    "step", the accurate default, or by the method's own "interpolant", for right-hand sides that are costly and have
+    kinks, where a step is no better.
     """
 
     tier: str
@@ -162,6 +166,8 @@ class Equations:
     neglects: str
     around: tuple[str, ...] = ()
     blocks: Blocks | None = None
+    watched: tuple[Component, ...] = ()
+    dense: Literal["step", "interpolant"] = "step"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,6 +324,10 @@ class Lab(Protocol):
 
     def drift(self, initial: "Initial", samples: int, seed: int = 0) -> Any:
         """Mean and standard error of the model's one-sample drift of the Gram matrix, by Monte Carlo."""
+        ...
+
+    def descent(self, initial: "Initial", batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
+        """Minus a pattern model's mean gradients over batches, in the frame (repeats, M, J + 1, F)."""
         ...
 
     def stage(self, name: str, previous: Any, *, seed: int = 0, **request: Any) -> Any:

@@ -156,19 +156,42 @@ def _segments(
     def slope(t: float, y: np.ndarray) -> np.ndarray:
         return flow(t, y, *arguments)
 
+    span, dense = (slope, t, y, case.until), problem.equations.dense
     if statistics.solver == "automatic":
-        return sundials.automatic_steps(slope, t, y, case.until, problem.tolerances, statistics)
-    steps = sundials.cvode_steps if statistics.solver == "CVODE" else steppers.scipy_steps
-    return steps(slope, t, y, case.until, *problem.tolerances(statistics.solver), statistics)
+        return sundials.automatic_steps(*span, problem.tolerances, statistics, dense)
+    tolerances = problem.tolerances(statistics.solver)
+    if statistics.solver == "CVODE":
+        return sundials.cvode_steps(*span, *tolerances, statistics)
+    return steppers.scipy_steps(*span, *tolerances, statistics, dense)
 
 
-def _losses(problem: Problem, states: np.ndarray) -> np.ndarray:
-    loss, arguments = problem.functions["loss"], problem.arguments
+def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
+    """A compiled function of the state, such as the loss, at every saved state."""
+    function, arguments = problem.functions[role], problem.arguments
     if problem.case.backend != "jax":
-        return np.array([loss(y, *arguments) for y in states])
+        return np.array([function(y, *arguments) for y in states])
     import jax
 
-    return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: loss(y, *arguments), ys))(states))
+    return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: function(y, *arguments), ys))(states))
+
+
+def _watched(problem: Problem, states: np.ndarray, components: dict[str, np.ndarray]) -> dict[str, Variable]:
+    """The compiled observables along the run, added to `components` and returned as variables."""
+    if "watch" not in problem.functions or not problem.equations.watched:
+        return {}
+    flat, at, found = _along(problem, "watch", states), 0, {}
+    shapes = {
+        dim: size
+        for c in problem.equations.state
+        for dim, size in zip(c.dims, components[c.name].shape[1:], strict=True)
+    }
+    for c in problem.equations.watched:
+        shape = tuple(shapes[dim] for dim in c.dims)
+        count = int(np.prod(shape))
+        components[c.name] = flat[:, at : at + count].reshape(len(states), *shape)
+        found[c.name] = Variable(("time", *c.dims), components[c.name], c.meaning)
+        at += count
+    return found
 
 
 def assemble(
@@ -182,8 +205,9 @@ def assemble(
         c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
     }
     if "loss" in problem.functions:
-        components["loss"] = _losses(problem, states)
+        components["loss"] = _along(problem, "loss", states)
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
+    state |= _watched(problem, states, components)
     observed = {
         n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.observe(initial, components).items()
     }

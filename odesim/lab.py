@@ -87,6 +87,28 @@ class Laboratory:
         """Mean and standard error of the model's drift of the raw Gram matrix."""
         return drift.gram_drift(load(self.system.stages[0].model), initial, samples, seed + 7919 * self.seed)
 
+    def descent(self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
+        """Minus the model's mean gradients over batches of pattern data (repeats, M, J + 1, F), in the frame.
+
+        The filters of each expert, then its router; every repeat draws its routing noise, and with `fresh` its
+        examples, otherwise one batch serves all.  For models whose patches are all atoms of the frame.
+        """
+        from odesim import streams
+        from odesim.sgd.patterns import PatternChains, sample
+
+        model, p = load(self.system.stages[0].model), initial.parameters
+        rng = streams.generator(seed + 7919 * self.seed, "descent")
+        engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)
+        weights, found = engine.weights[0], []
+        examples = sample(model, p, rng, batch, weights.filters.shape[2])
+        for _ in range(repeats):
+            if fresh:
+                examples = sample(model, p, rng, batch, weights.filters.shape[2])
+            noise = rng.random((p.M, batch))
+            filters, _, routers, *_ = engine.pass_over(weights, examples, examples.dense.sum(axis=1), noise)
+            found.append(np.concatenate([filters, routers[:, None]], axis=1))
+        return np.array(found)
+
     def stage(self, name: str, previous: Trajectory, *, seed: int = 0, **request: Any) -> Trajectory:
         """The trajectory of stage `name`, started from the end of `previous`."""
         parameters = {k: v for k, v in previous.origin.parameters.items() if k != "tier"}

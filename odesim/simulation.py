@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Model, load
+from derivations.patterns import PatternModel
 from odesim import streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
@@ -69,7 +70,8 @@ class Simulation:
             raise UsageError(f"--batch must be at least 1, but {batch} was given")
         if seeds < 1:
             raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
-        if method == "explicit" and "backend" in case.options and case.backend == "numba":
+        patterns = is_patterns(case)
+        if method == "explicit" and not patterns and "backend" in case.options and case.backend == "numba":
             raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
         if device == "gpu" and "backend" in case.options and case.backend == "numba":
             raise UsageError("--device gpu runs in JAX only; leave --backend out or give --backend jax")
@@ -79,7 +81,11 @@ class Simulation:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
         if round(case.until / step_size) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step of size {step_size:g}")
-        backend = "jax" if method == "explicit" or device == "gpu" else case.backend
+        backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
+        if patterns:
+            from odesim.pattern_simulation import check
+
+            check(case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
             method,
@@ -118,6 +124,12 @@ class Simulation:
         return digest_of(self.request())
 
 
+def is_patterns(case: Case) -> bool:
+    """Whether the stage's model is one of pattern data."""
+    reference = case.system.stage(case.stage).model
+    return bool(reference) and isinstance(load(reference), PatternModel)
+
+
 def initial_conditions(simulation: Simulation) -> list[Initial]:
     """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
     case = simulation.case
@@ -141,10 +153,15 @@ def simulate(
     stage = simulation.system.stage(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
-    model: Model = load(stage.model)
+    model: Model | PatternModel = load(stage.model)
     initials = initial_conditions(simulation)
     began = time.perf_counter()
-    engine, device = make_engine(simulation, model, initials, threads)
+    if isinstance(model, PatternModel):
+        from odesim import pattern_simulation
+
+        engine, device = pattern_simulation.make_engine(simulation, model, initials, threads)
+    else:
+        engine, device = make_engine(simulation, model, initials, threads)
     schedule = np.unique(np.round(np.linspace(0, simulation.steps, simulation.case.save_points)).astype(int))
     ready = time.perf_counter()
     saved, outcome = _run(simulation, engine, schedule, progress, checkpoint)
@@ -277,21 +294,23 @@ def _next_piece(piece: int, count: int, seconds: float) -> int:
 
 
 def _assemble(
-    simulation: Simulation, model: Model, initial: Initial, grams: np.ndarray, schedule: np.ndarray,
+    simulation: Simulation, model: "Model | PatternModel", initial: Initial, grams: np.ndarray, schedule: np.ndarray,
     outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
-    equations = load(case.system.stage(case.stage).equations)(
-        initial.parameters, case.system.stage(case.stage).tiers[0]
-    )
     values = {n: v.values for n, v in state.items()}
     times = schedule * simulation.step_size
-    extras = hitting_times(equations, values, times)
-    losses = population_losses(equations, initial, values)
-    if losses is not None:
-        state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
+    extras: dict[str, Variable] = {}
+    if isinstance(model, Model):
+        equations = load(case.system.stage(case.stage).equations)(
+            initial.parameters, case.system.stage(case.stage).tiers[0]
+        )
+        extras = hitting_times(equations, values, times)
+        losses = population_losses(equations, initial, values)
+        if losses is not None:
+            state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
     options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}

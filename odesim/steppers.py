@@ -69,8 +69,9 @@ def scipy_steps(
     rtol: float,
     atol: float,
     statistics: Statistics,
+    between: str = "step",
 ) -> Iterator[Segment]:
-    """Accepted steps of a SciPy solver on dy/dt = flow(t, y)."""
+    """Accepted steps of a SciPy solver on dy/dt = flow(t, y), with states `between` as `Equations.dense` has it."""
     import scipy.integrate
 
     solver = getattr(scipy.integrate, statistics.solver)(flow, t, y, until, rtol=rtol, atol=atol)
@@ -86,7 +87,8 @@ def scipy_steps(
         statistics.steps += 1
         derivative = solver.f if hasattr(solver, "f") else flow(solver.t, solver.y)
         interior = cubic_interior(t0, y0, f0, solver.t, solver.y, derivative)
-        dense = _shorter_step(solver, flow, t0, y0, f0) if hasattr(solver, "A") else _once(solver.dense_output)
+        again = between == "step" and hasattr(solver, "A")
+        dense = _shorter_step(solver, flow, t0, y0, f0) if again else _once(solver.dense_output)
         yield Segment(t0, y0, solver.t, solver.y.copy(), dense, interior)
 
 

@@ -102,9 +102,11 @@ def automatic_steps(
     until: float,
     tolerances: Callable[[str], tuple[float, float]],
     statistics: Statistics,
+    dense: str = "step",
 ) -> Iterator[Segment]:
-    """DOP853 for as long as its own steps will reach `until` soon, then CVODE; `tolerances(solver)` -> (rtol, atol).
+    """DOP853 for as long as its own steps will reach `until` soon, then CVODE.
 
+    `tolerances(solver)` are (rtol, atol); `dense` is how DOP853 finds states inside its steps (`Equations.dense`).
     The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
     is measured, not guessed: the mean of its last `WINDOW` steps says how many more it would take.
     """
@@ -112,7 +114,7 @@ def automatic_steps(
     statistics.solver = "DOP853"
     rtol, atol = tolerances("DOP853")
     most = EXPLICIT_STEPS * (rtol / 1e-9) ** COST_EXPONENT
-    for segment in steppers.scipy_steps(flow, t, y, until, rtol, atol, statistics):
+    for segment in steppers.scipy_steps(flow, t, y, until, rtol, atol, statistics, dense):
         yield segment
         recent.append(segment.t1 - segment.t0)
         t, y = segment.t1, segment.y1

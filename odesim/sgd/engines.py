@@ -22,7 +22,7 @@ class Engine(Protocol):
         ...
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices (R, n, n) of [trained, frame]."""
+        """What is saved of every replica: raw Gram matrices (R, n, n), or the vector of a pattern model."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:

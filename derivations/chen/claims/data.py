@@ -1,0 +1,215 @@
+"""The regularity of data and initialisation (Lemmas D.1 to D.5), and how often sampling noise flips a profession."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.chen import model
+from derivations.chen.claims.tools import break_law, break_measure, claim, grid, laws_of, over
+from derivations.chen.nodes import moment
+from derivations.chen.parameters import Parameters
+from derivations.contract import Variant
+from derivations.laws import Bounded, Equals, Power, Probability
+
+
+def generator(lab: Any, seed: int, salt: int) -> np.random.Generator:
+    """A stream of its own for one measurement."""
+    return np.random.default_rng([seed, salt, lab.seed])
+
+
+def examples(rng: np.random.Generator, n: int, **parameters: Any) -> tuple[np.ndarray, ...]:
+    """atoms, amplitudes, labels, cluster of n examples."""
+    return model.draw(rng.random((7, n)), *model.numbers(Parameters(**parameters)))
+
+
+def cluster_sum(lab: Any, point: Mapping[str, Any], seed: int, centred: bool = True) -> float:
+    """The rms over 60 draws of one of the lemma's sums over cluster 0, less its mean."""
+    rng, n, found = generator(lab, seed, 1), int(point["n"]), []
+    p = Parameters()
+    for _ in range(60):
+        _, amplitudes, labels, cluster = examples(rng, n)
+        inside = cluster == 0
+        y, b, g = labels[inside], amplitudes[1, inside], amplitudes[2, inside]
+        found.append({
+            "y beta^3": (y * b**3).sum(),
+            "y eps gamma^3": (y * g**3).sum(),
+            "alpha^3": (np.abs(amplitudes[0, inside]) ** 3).sum() - (n * moment(p, "alpha", 3) / p.K if centred else 0),
+        }[point["sum"]])  # fmt: skip
+    return float(np.sqrt(np.mean(np.square(found))))
+
+
+def noise_products(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest |<xi, xi'>| among 200 noise patches of sigma_p = 1 (with `bounds`, whether a bound fails)."""
+    if point.get("bounds"):
+        return noise_exceeds(lab, point, seed)
+    d = int(point["d"])
+    xi = generator(lab, seed, 2).standard_normal((200, d)) / math.sqrt(d)
+    gram = np.abs(xi @ xi.T)
+    np.fill_diagonal(gram, 0)
+    return float(gram.max())
+
+
+def noise_exceeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """1 if one of the lemma's three bounds fails for 200 patches at failure probability 0.1."""
+    d, n, delta, k = 256, 200, 0.1, 4
+    xi = generator(lab, seed, 3).standard_normal((n, d)) / math.sqrt(d)
+    gram = xi @ xi.T
+    norms = np.abs(np.diag(gram) - 1).max() > 3 * math.sqrt(math.log(4 * n / delta) / d)
+    np.fill_diagonal(gram, 0)
+    products = np.abs(gram).max() > 2 * math.sqrt(math.log(12 * n * n / delta) / d)
+    signals = np.abs(xi[:, : 2 * k]).max() > 2 * math.sqrt(math.log(6 * n * k / delta) / d)
+    return float(norms or products or signals)
+
+
+def gap_holds(lab: Any, point: Mapping[str, Any], seed: int, share: float = 1.0) -> float:
+    """The share of draws in which all relative top gaps are at least delta/(3 M J^2 K^2), delta = 1/10."""
+    m, j, k, delta = 8, 8, 4, 0.1
+    rng, found = generator(lab, seed, 4), []
+    for _ in range(50):
+        top = np.sort(rng.standard_normal((m, j * k)), axis=1)[:, -2:]
+        found.append((1 - top[:, 0] / top[:, 1]).min() >= share * delta / (3 * m * j**2 * k**2))
+    return float(np.mean(found))
+
+
+def winner_size(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The share of draws in which every expert's largest overlap is at least 0.01 sigma_0."""
+    return float((generator(lab, seed, 5).standard_normal((200, 8, 32)).max(axis=2).min(axis=1) >= 0.01).mean())
+
+
+def largest_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest |<w(0), u>| over signals and 50 noise patches for entries of size sigma_0, d = 64."""
+    rng, d = generator(lab, seed, 6), 64
+    directions = np.vstack([np.eye(8, d), rng.standard_normal((50, d)) / math.sqrt(d)])
+    return float(np.abs(point["sigma_0"] * rng.standard_normal((64, d)) @ directions.T).max())
+
+
+def class_weights(n: int, setting: int, rng: np.random.Generator, repeats: int) -> np.ndarray:
+    """C_k/(E alpha^3/K) - 1 of samples of n examples (repeats, K): Gaussian with the exact covariance of the sums."""
+    p = Parameters(**{k: v for k, v in laws_of({"setting": setting}).items() if k != "sigma_p"})
+    a3, a6, g6 = moment(p, "alpha", 3), moment(p, "alpha", 6), moment(p, "gamma", 6)
+    # Var of 1(k) alpha^3 + 1(k') y eps gamma^3, and the covariance of two features, through E[1(k)] E[1(l)] alone.
+    own = (a6 + g6) / p.K - (a3 / p.K) ** 2
+    cross = -((a3 / p.K) ** 2)
+    root = np.linalg.cholesky((own - cross) * np.eye(p.K) + cross)
+    return rng.standard_normal((repeats, p.K)) @ root.T / math.sqrt(n) / (a3 / p.K)
+
+
+def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The probability that argmax C_k <w, v_k> differs from argmax <w, v_k>, J = 16, by the Gaussian law of C_k."""
+    if point.get("training"):
+        return flips_in_training(lab, point, seed)
+    rng = generator(lab, seed, 7)
+    c = 1 + class_weights(int(point["n"]), point.get("setting", 3), rng, 4000)
+    x = rng.standard_normal((4000, 16, 4))
+    moved = (x * c[:, None]).reshape(4000, -1).argmax(axis=1)
+    return float((moved != x.reshape(4000, -1).argmax(axis=1)).mean())
+
+
+def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Observed minus predicted share of 64 experts whose largest overlap moves, in standard errors."""
+    n, m = 8000, 64
+    size = {"M": m, "J": 8, "P": 3, "d": 8, "sigma_0": 1e-3, "data_seed": seed, "rho": 0.0, "n_test": 2}
+    run = lab.simulate(
+        method="compressed", step_size=1e-4, batch=n, until=4e-3, save_points=2, seed=seed, **size
+    )  # fmt: skip
+    first, last = (run["feat"][0, t].reshape(m, -1).argmax(axis=1) for t in (0, -1))
+    rng = generator(lab, seed, 8)
+    c = 1 + class_weights(n, 3, rng, 4000)
+    x = rng.standard_normal((4000, 8, 4))
+    chance = float(((x * c[:, None]).reshape(4000, -1).argmax(1) != x.reshape(4000, -1).argmax(1)).mean())
+    # One data set serves all experts, so that the error is wider than binomial: a factor of two covers it.
+    return float(((first != last).mean() - chance) / (2 * math.sqrt(chance * (1 - chance) / m)))
+
+
+CLAIMS = (
+    claim(
+        "lem-D.1",
+        "Sums over a cluster of y beta^3 and y eps gamma^3, and of alpha^3 less its mean, are O(sqrt n).",
+        "Lemma D.1",
+        cluster_sum,
+        Power(0.5, over="n", margin=0.06, meaning="rms of the sum"),
+        over("n", 500, 2000, 8000, 32000, seeds=3),
+        break_measure(lambda *a: cluster_sum(*a, centred=False)),
+        (2, 8, 9),
+        variants=tuple(Variant(name, {"sum": name}) for name in ("y beta^3", "y eps gamma^3", "alpha^3")),
+        control_variant="alpha^3",
+    ),
+    claim(
+        "lem-D.2",
+        "Norms and products of noise patches concentrate: |<xi, xi'>| = O(sigma_p^2 sqrt(log n/d)).",
+        "Lemma D.2",
+        noise_products,
+        Power(-0.5, over="d", margin=0.05, meaning="largest |<xi, xi'>|"),
+        over("d", 64, 256, 1024, 4096, seeds=3),
+        break_law(exponent=-0.35),
+        (2, 8, 9),
+        variants=(
+            Variant("scaling"),
+            Variant(
+                "bounds",
+                {"bounds": True},
+                law=Probability(high=0.1, meaning="a bound fails"),
+                sweep={"quick": grid(seeds=60)},
+            ),
+        ),
+    ),
+    claim(
+        "lem-D.4a",
+        "The relative top gap of every expert is at least delta/(3 M J^2 K^2) with probability 1 - delta/3.",
+        "Lemma D.4",
+        gap_holds,
+        Bounded(low=1 - 0.1 / 3, meaning="share of draws"),
+        grid(seeds=6),
+        break_measure(lambda *a: gap_holds(*a, share=4e3)),
+        (2, 9),
+    ),
+    claim(
+        "lem-D.4b",
+        "The largest overlap of every expert is at least 0.01 sigma_0 with probability 1 - delta/3.",
+        "Lemma D.4",
+        winner_size,
+        Bounded(low=1 - 0.1 / 3, meaning="share of draws"),
+        grid(seeds=3),
+        break_law(low=1.01),
+        (2, 9),
+    ),
+    claim(
+        "lem-D.5",
+        "All initial overlaps are O(sigma_0) up to logarithms.",
+        "Lemma D.5",
+        largest_overlap,
+        Power(1.0, over="sigma_0", margin=0.03, meaning="largest |<w, u>|"),
+        over("sigma_0", 1e-4, 1e-3, 1e-2, 1e-1, seeds=6),
+        break_law(exponent=0.8),
+        (2, 8, 9),
+    ),
+    claim(
+        "nflip",
+        "Sampling noise of the class weights C_k changes an expert's profession with a probability that falls "
+        "like n^(-1/2), 5.6 % at n = 16000 in setting 3.",
+        "Section 5",
+        flips,
+        Power(-0.5, over="n", margin=0.06, meaning="flip probability"),
+        over("n", 1000, 4000, 16000, 64000, seeds=4),
+        break_law(exponent=-1.0),
+        (2, 7, 8, 9),
+        variants=(
+            Variant("rate"),
+            Variant("setting 3", law=Equals(0.056, absolute=0.012), sweep={"quick": over("n", 16000, seeds=6)}),
+            Variant(
+                "setting 1",
+                {"setting": 1},
+                law=Equals(0.133, absolute=0.02),
+                sweep={"quick": over("n", 16000, seeds=6)},
+            ),
+            Variant(
+                "training",
+                {"training": True},
+                law=Bounded(-3.5, 3.5, 1.0, "deviation in standard errors"),
+                sweep={"quick": grid(seeds=2)},
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,320 @@
+"""The exploration stage: uniform routing and a tensor-power race inside every expert (Lemmas E.3 to E.8, 5.2)."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.chen import initial, route
+from derivations.chen.claims.tools import break_law, break_measure, claim, grid, over
+from derivations.chen.nodes import moment
+from derivations.chen.parameters import Parameters
+from derivations.chen.reduced import closed_form
+from derivations.contract import Variant
+from derivations.laws import All, Bounded, Equals, Power, Vanishes
+
+SIZE: dict[str, Any] = {"M": 4, "J": 4, "K": 4, "d": 8, "rho": 16.0}
+TINY = (1e-6, 1e-5, 1e-4, 1e-3)
+
+
+def end_of_race(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+    """The exact flow at T_1 = sqrt(sigma_0)."""
+    s = point["sigma_0"]
+    run = lab.integrate(seed=seed, until=math.sqrt(s), save_points=2, sigma_0=s, nodes=4, **SIZE)
+    return {name: run[name][-1] for name in ("feat", "cen", "gcen", "gfeat")}
+
+
+def size_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """One of the lemma's quantities at T_1: the largest overlap, output, |q - 1/2|, router, or |p - 1/M|."""
+    end = end_of_race(lab, point, seed)
+    output = float((8 * end["feat"] ** 3).sum(axis=1).max())  # the strongest signal, alpha = 2
+    if point["of"] == "overlap":
+        return float(end["feat"].max())
+    if point["of"] == "output":
+        return output
+    if point["of"] == "margin":
+        return math.tanh(output / SIZE["M"] / 2) / 2
+    if point["of"] == "router":
+        return float(np.sqrt((end["gcen"] ** 2 + end["gfeat"] ** 2).sum(axis=1)).max())
+    logits = 2 * end["gcen"].T
+    return float(np.abs(route.probabilities(logits) - 1 / SIZE["M"]).max())
+
+
+def loser(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The second largest overlap at T_1, median over experts; in training, its deviation from the closed form."""
+    if point.get("training"):
+        return loser_in_training(lab, point, seed)
+    feat = end_of_race(lab, point, seed)["feat"].reshape(SIZE["M"], -1)
+    return float(np.median(np.sort(feat, axis=1)[:, -2]))
+
+
+def loser_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest relative deviation of winner and runner-up from the closed form, experts with a gap above 0.15."""
+    s, n = 0.01, point["n"]
+    size = {"M": 16, "J": 4, "K": 2, "d": 4, "sigma_0": s, "rho": 16.0, "n_test": 2, "data_seed": seed}
+    run = lab.simulate(method="compressed", step_size=s / 50, batch=n, until=5 * s, save_points=2, seed=seed, **size)
+    found = []
+    for m in range(16):
+        start, end = run["feat"][0, 0, m], run["feat"][0, -1, m]
+        order = np.argsort(start.ravel())[::-1]
+        top = start.ravel()[order]
+        if top[0] <= 0 or 1 - top[1] / top[0] < 0.15:
+            continue
+        exact = closed_form(start, np.array([5 * s]))[0].ravel()[order[:2]]
+        found.append(np.abs(end.ravel()[order[:2]] / exact - 1).max())
+    return float(np.median(found))
+
+
+def invariant(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Along the race: the largest drift of 1/x - 1/x'; along training: the same, its rms over the entries."""
+    if point.get("flow"):
+        run = lab.integrate(seed=seed, tier="explore", until=0.3, sigma_0=0.01, save_points=11, rtol=1e-10, **SIZE)
+        return float(run.invariants["inverse_gaps"])
+    s, n = 0.01, int(point["n"])
+    run = lab.simulate(
+        method="compressed", step_size=s / 50, batch=n, until=2 * s, save_points=2, seed=seed, sigma_0=s, n_test=2,
+        data_seed=seed, **SIZE,
+    )  # fmt: skip
+    x = run["feat"][0].reshape(2, SIZE["M"], -1)
+    big = x[0] > 0.3 * x[0].max(axis=1, keepdims=True)
+    top = x[0].argmax(axis=1)
+    inverse = 1 / x - (1 / x)[:, np.arange(SIZE["M"]), top][..., None]
+    return float(np.sqrt(((inverse[1] - inverse[0])[big] ** 2).mean())) * s
+
+
+def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest distance of x/sigma_0 against tau/sigma_0 from the race's curve, in units of its largest value."""
+    s, times = point["sigma_0"], 20.0
+    size = {**SIZE, "alpha": point["alpha"], "M": point["M"], "sigma_0": s, "nodes": 4}
+    start = lab.initial(seed=seed, **size)
+    run = lab.integrate(start=start, until=times * s, save_points=6, **size)
+    worst = 0.0
+    for m in range(point["M"]):
+        if start.state["feat"][m].max() > 0:
+            exact = closed_form(start.state["feat"][m], run.time)
+            worst = max(worst, float(np.abs(run["feat"][:, m] - exact).max() / exact.max()))
+    return worst
+
+
+def rise_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """When an expert's gradient reaches sigma_0^1.8, by the closed form's clock, M = 8, J = 8, K = 4; over the law's
+    prefactor where `ratio` is asked."""
+    from scipy.optimize import brentq
+
+    s, m, k = point["sigma_0"], 8, 4
+    start = s * np.random.default_rng(seed).standard_normal((8, k))
+    c = 3 * moment(Parameters(), "alpha", 3) / (2 * k * m**2)
+
+    def excess(tau: float) -> float:
+        return float(np.log(c * np.sqrt((closed_form(start, np.array([tau]))[0] ** 4).sum())) - 1.8 * np.log(s))
+
+    tau = float(brentq(excess, 1e-3 * s, 1e3 * s**0.9, xtol=1e-4 * s))  # type: ignore[arg-type]
+    return tau * math.sqrt(c) / s**0.9 if point.get("ratio") else tau
+
+
+def lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """|x* - tau| at T_1 by the closed form, J = 8, K = 4, the largest of eight experts."""
+    s = point["sigma_0"]
+    rng = np.random.default_rng(seed)
+    tau = math.sqrt(s)
+    found = [closed_form(s * rng.standard_normal((8, 4)), np.array([tau]))[0].max() - tau for _ in range(8)]
+    return float(np.abs(found).max())
+
+
+def error_matrix(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
+    """Mean error of the experts on their own cluster and on the others at T_1, signals only, M = 16, J = 16, K = 4."""
+    s, k = point.get("sigma_0", 1e-4), 4
+    rng = np.random.default_rng([seed, lab.seed])
+    own, others = [], []
+    for _ in range(16):
+        start = s * rng.standard_normal((16, k))
+        feat = closed_form(start, np.array([math.sqrt(s)]))[0]
+        home = int(start.max(axis=0).argmax())
+        for cluster in range(k):
+            noise = (cluster + rng.integers(1, k, 4000)) % k
+            alpha, gamma, sign = *rng.uniform(0.5, 2, (2, 4000)), rng.choice([-1.0, 1.0], 4000)
+            cubes = (feat**3).sum(axis=0)
+            margin = alpha**3 * cubes[cluster] + sign * gamma**3 * cubes[noise]
+            (own if cluster == home else others).append(float((margin <= 0).mean()))
+    return {"own": float(np.mean(own)), "others": float(np.mean(others))}
+
+
+def concentration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """How far the ratio of an expert's two largest overlaps grows: its logarithm at tau = 3 sigma_0, less its start."""
+    if point.get("race"):
+        return relu_is_linear(lab, point, seed)
+    s = 0.01
+    x = np.abs(np.random.default_rng(seed).standard_normal((1, 2, 2))) * s
+    size = {"M": 1, "J": 2, "K": 2, "d": 4, "activation": point["activation"], "power": point.get("power", 3.0)}
+    start = initial.from_overlaps(Parameters(**size), x, 0 * x, np.zeros((1, 2)), np.zeros((1, 2)))
+    run = lab.integrate(start=start, tier="explore", until=3 * s, save_points=2, **size)
+    first, last = (np.sort(run["feat"][t].ravel())[::-1] for t in (0, -1))
+    return float(np.log(last[0] / last[1]) - np.log(first[0] / first[1]))
+
+
+def relu_is_linear(lab: Any, point: Mapping[str, Any], seed: int, other: str = "linear") -> float:
+    """The largest difference of the races of two activations from the same start."""
+    size = {**SIZE, "sigma_0": 0.01, "tier": "explore", "until": 0.1, "save_points": 3, "seed": seed}
+    first = lab.integrate(activation=point["activation"], **size)["feat"]
+    return float(np.abs(first - lab.integrate(activation=other, **size)["feat"]).max())
+
+
+END = Bounded(high=0.02, margin=0.01, meaning="distance from the race over its largest value")
+E3 = {"overlap": 0.5, "output": 1.5, "margin": 1.5, "router": 2.0}
+POWERS = {"q = 1": 1.0, "q = 1.5": 1.5, "q = 2": 2.0, "q = 2.5": 2.5, "q = 4": 4.0}
+
+
+def power_law(q: float) -> Any:
+    """What the ratio of two competitors does for sign(z)|z|^q: it grows, stays or shrinks."""
+    if q == 2:
+        return Vanishes(1e-6, meaning="growth of the ratio")
+    return Bounded(low=0.01) if q > 2 else Bounded(high=-0.01)
+
+
+CLAIMS = (
+    claim(
+        "lem-E.3",
+        "At T_1 overlaps are of order sigma_0^(1/2), outputs and |q - 1/2| of order sigma_0^(3/2), routers of "
+        "order at most sigma_0^(3/2); sharply sigma_0^2.",
+        "Lemma E.3",
+        size_at_end,
+        Power(0.5, over="sigma_0", margin=0.1, meaning="size at T_1"),
+        over("sigma_0", *TINY, seeds=2),
+        break_law(exponent=0.8),
+        (4, 8, 9),
+        variants=(
+            *(
+                Variant(name, {"of": name}, law=Power(e, over="sigma_0", margin=0.1, meaning=name))
+                for name, e in E3.items()
+            ),
+            Variant("router, printed", {"of": "router"}, law=Power(1.5, over="sigma_0", margin=0.1, bound="at least")),
+        ),
+        erratum="errata-11",
+    ),
+    claim(
+        "lem-E.4",
+        "At T_1 routing is uniform up to O(sigma_0^(3/2)); sharply sigma_0^2.",
+        "Lemma E.4",
+        size_at_end,
+        Power(1.5, over="sigma_0", margin=0.1, bound="at least", meaning="max |p - 1/M|"),
+        grid(*({"sigma_0": s, "of": "routing"} for s in TINY), seeds=2),
+        break_law(exponent=2.5),
+        (4, 8, 9),
+    ),
+    claim(
+        "lem-E.6",
+        "Until T_1 every loser stays of order sigma_0, at feat(0)/(1 - feat(0)/max).",
+        "Lemma E.6",
+        loser,
+        Power(1.0, over="sigma_0", margin=0.06, meaning="typical loser at T_1"),
+        over("sigma_0", *TINY, seeds=2),
+        break_law(exponent=0.7),
+        (4, 8, 9),
+        erratum="errata-6",
+        variants=(
+            Variant("scaling"),
+            Variant(
+                "training",
+                {"training": True},
+                law=Bounded(high=0.05, margin=0.03, meaning="median deviation"),
+                sweep={"quick": over("n", 16000, seeds=2)},
+            ),
+        ),
+    ),
+    claim(
+        "explore-invariants",
+        "1/x - 1/x' is conserved along the race for all overlaps of an expert (ours); in training "
+        "its drift falls like n^(-1/2).",
+        "Lemma E.6",
+        invariant,
+        Vanishes(1e-8, meaning="relative drift"),
+        grid({"flow": True}, seeds=2),
+        break_law(tolerance=1e-16),
+        (4, 5, 7, 9),
+        variants=(
+            Variant("flow"),
+            Variant(
+                "training",
+                law=Power(-0.5, over="n", margin=0.12, meaning="drift"),
+                sweep={"quick": over("n", 500, 2000, 8000, 32000, seeds=10)},
+            ),
+        ),
+    ),
+    claim(
+        "explore-collapse",
+        "x/sigma_0 against tau/sigma_0 is one curve for all sigma_0, M and laws (ours).",
+        "Lemma E.5",
+        collapse,
+        END,
+        grid(
+            {"sigma_0": 1e-3, "alpha": (0.5, 2.0), "M": 4},
+            {"sigma_0": 1e-5, "alpha": (0.5, 2.0), "M": 4},
+            {"sigma_0": 1e-4, "alpha": (1.0, 2.0), "M": 2},
+        ),
+        break_measure(lambda lab, point, seed: collapse(lab, {**point, "sigma_0": 0.1}, seed)),
+        (4, 8, 9),
+    ),
+    claim(
+        "lem-E.7",
+        "An expert's gradient reaches sigma_0^1.8 at a time of order sigma_0^0.9 / eta; the paper's exponent "
+        "0.8 is an upper bound.",
+        "Lemma E.7",
+        rise_time,
+        Power(0.9, over="sigma_0", margin=0.02, meaning="T^(m) eta"),
+        over("sigma_0", 1e-6, 1e-5, 1e-4, 1e-3, seeds=4),
+        break_law(exponent=0.8),
+        (8, 9),
+        erratum="errata-7",
+        variants=(
+            Variant("sharp"),
+            Variant("printed bound", law=Power(0.8, over="sigma_0", margin=0.02, bound="at least")),
+            Variant("printed, as exponent", law=Power(0.8, over="sigma_0", margin=0.02), expected="refuted"),
+            Variant(
+                "prefactor",
+                {"ratio": True},
+                law=Equals(1.0, absolute=0.12, meaning="over sqrt(2 K M^2/(3 E alpha^3))"),
+                sweep={"quick": over("sigma_0", 1e-6, seeds=4)},
+            ),
+        ),
+    ),
+    claim(
+        "lem-E.8",
+        "The winner follows x* = tau + O(sigma_0).",
+        "Lemma E.8",
+        lead,
+        Power(1.0, over="sigma_0", margin=0.06, meaning="|x* - tau|"),
+        over("sigma_0", *TINY, seeds=2),
+        break_law(exponent=0.6),
+        (8, 9),
+    ),
+    claim(
+        "lem-5.2",
+        "At T_1 an expert has error o(1) on its own cluster, and Omega(1/K) on the others.",
+        "Lemma 5.2",
+        error_matrix,
+        All({"own": Bounded(high=0.03, margin=0.02), "others": Bounded(0.25, 0.55, 0.05)}),
+        grid(seeds=3),
+        break_measure(lambda lab, point, seed: error_matrix(lab, {"sigma_0": 3.0}, seed)),
+        (8, 9),
+    ),
+    claim(
+        "act-race",
+        "For sigma = sign(z)|z|^q overlaps of an expert separate if q > 2, keep their ratio at q = 2, and "
+        "equalise below (ours); ReLU and GELU race like linear experts.",
+        "Section 5.1",
+        concentration,
+        Bounded(low=0.01, meaning="growth of the ratio"),
+        grid({"activation": "power", "power": 3.0}, seeds=2),
+        break_law(low=-np.inf, high=0.0),
+        (8, 9),
+        variants=(
+            Variant("q = 3"),
+            *(Variant(name, {"power": q}, law=power_law(q)) for name, q in POWERS.items()),
+            *(
+                Variant(name, {"activation": name, "race": True}, law=Vanishes(1e-9, meaning="distance from linear"))
+                for name in ("relu", "gelu")
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,84 @@
+"""What several claims share: ways to write and to break a claim, states, and the standard runs."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.chen import SOURCE, initial
+from derivations.chen.parameters import Parameters
+from derivations.contract import Claim, Grid, Initial, Law
+
+ERRATA = "derivations/chen/README.md"
+SETTINGS: dict[int, dict[str, Any]] = {
+    1: {"gamma": (0.5, 3.0), "sigma_p": 1.0},
+    2: {"gamma": (0.5, 3.0), "sigma_p": 2.0},
+    3: {"gamma": (0.5, 2.0), "sigma_p": 1.0},
+    4: {"gamma": (0.5, 2.0), "sigma_p": 2.0},
+}
+"""The paper's four settings (Appendix A.2): alpha U(0.5, 2) and beta U(1, 2) in all of them."""
+
+
+def at(place: str) -> Any:
+    """The paper, at a place in it."""
+    return SOURCE.at(place)
+
+
+def grid(*points: Mapping[str, Any], seeds: int = 1) -> Grid:
+    """A sweep over points."""
+    return Grid(tuple(points) or ({},), seeds)
+
+
+def over(name: str, *values: Any, seeds: int = 1, **fixed: Any) -> Grid:
+    """A sweep over the values of one coordinate."""
+    return Grid(tuple({name: value, **fixed} for value in values), seeds)
+
+
+def claim(
+    id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
+    control: Callable[[Claim], Claim], rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
+) -> Claim:  # fmt: skip
+    """A claim in the order in which one reads it; without `full` the quick sweep serves every effort."""
+    sweep = {"quick": quick} | ({"full": full} if full is not None else {})
+    return Claim(
+        id=id, statement=statement, source=at(place), measure=measure, law=law, sweep=sweep, control=control,
+        rungs=rungs, **more,
+    )  # fmt: skip
+
+
+def break_law(**laws: Any) -> Callable[[Claim], Claim]:
+    """A control that keeps the measurement and predicts something else: fields of the law are replaced."""
+
+    def control(claim: Claim) -> Claim:
+        return _with_law(claim, dataclasses.replace(claim.law, **laws))  # type: ignore[type-var]
+
+    return control
+
+
+def new_law(law: Law) -> Callable[[Claim], Claim]:
+    """A control with another law altogether."""
+    return lambda claim: _with_law(claim, law)
+
+
+def break_measure(measure: Callable[..., Any]) -> Callable[[Claim], Claim]:
+    """A control that keeps the law and measures a broken twin of the quantity."""
+    return lambda claim: dataclasses.replace(claim, measure=measure)
+
+
+def _with_law(claim: Claim, law: Law) -> Claim:
+    variants = tuple(dataclasses.replace(variant, law=None) for variant in claim.variants)
+    return dataclasses.replace(claim, law=law, variants=variants)
+
+
+def random_state(rng: np.random.Generator, size: float, router: float, **parameters: Any) -> Initial:
+    """Overlaps of given sizes, everything random."""
+    p = Parameters(**parameters)
+    feat, cen = size * rng.standard_normal((2, p.M, p.J, p.K))
+    gcen, gfeat = router * rng.standard_normal((2, p.M, p.K))
+    return initial.from_overlaps(p, feat, cen, gcen, gfeat)
+
+
+def laws_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The laws of the setting of a point (3 unless given)."""
+    return SETTINGS[point.get("setting", 3)]

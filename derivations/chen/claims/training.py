@@ -1,0 +1,252 @@
+"""Theorem 4.2 end to end, at sizes where training can be run: accuracy, groups, dispatch, and the comparisons."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.chen.claims.tools import SETTINGS, break_law, break_measure, claim, grid, over
+from derivations.contract import Grid, Variant
+from derivations.laws import Bounded, Equals, Power
+
+PAPER: dict[str, Any] = {"K": 4, "M": 8, "J": 16, "P": 4, "d": 50, "rho": 100.0, "sigma_0": 1e-3, "n_test": 4000}
+"""The paper's sizes, with n = 2000 training examples and a step of 0.005 so that a run takes seconds."""
+STEP, BATCH, UNTIL = 5e-3, 2000, 2.0
+
+
+def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
+    """Algorithm 1 on its own training set: every seed has its own data."""
+    size = {
+        **PAPER,
+        **SETTINGS[point.get("setting", 3)],
+        **{k: point[k] for k in ("M", "J", "activation") if k in point},
+    }
+    return lab.simulate(
+        method="explicit", step_size=STEP, batch=point.get("n", BATCH), until=point.get("until", UNTIL), save_points=11,
+        seed=seed, data_seed=seed, **size,
+    )  # fmt: skip
+
+
+def final(name: str) -> Any:
+    """The last value of a scalar of the standard run."""
+
+    def measure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+        if point.get("single"):
+            return single(lab, point, seed)
+        if point.get("lag"):
+            both = [
+                trained(lab, {**point, "activation": kind}, seed)["accuracy"][0, -1] for kind in ("cubic", "linear")
+            ]
+            return float(both[0] - both[1])
+        return float(trained(lab, point, seed)[name][0, -1])
+
+    return measure
+
+
+def at_start(name: str) -> Any:
+    """The first value of the same scalar, before training."""
+    return lambda lab, point, seed: float(trained(lab, point, seed)[name][0, 0])
+
+
+def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
+    """The largest error of a live expert on the cluster it gets most of, signals only; `shift`: on another cluster."""
+    run = trained(lab, point, seed)
+    dispatch, feat = run["dispatch"][0, -1], run["feat"][0, -1]
+    laws = SETTINGS[point.get("setting", 3)]
+    rng, worst = np.random.default_rng(seed), 0.0
+    for m in np.flatnonzero(dispatch.sum(axis=0) > 0.01):
+        k = (int(dispatch[:, m].argmax()) + shift) % 4
+        other = (k + rng.integers(1, 4, 4000)) % 4
+        alpha, gamma = rng.uniform(0.5, 2, 4000), rng.uniform(laws["gamma"][0], laws["gamma"][1], 4000)
+        cubes = (feat[m] ** 3).sum(axis=0)
+        margin = alpha**3 * cubes[k] + rng.choice([-1, 1], 4000) * gamma**3 * cubes[other]
+        worst = max(worst, float((margin <= 0).mean()))
+    return worst
+
+
+def purity(lab: Any, point: Mapping[str, Any], seed: int, at: int = -1) -> float:
+    """The share of examples at an expert that mostly gets their cluster."""
+    return float(trained(lab, point, seed)["dispatch"][0, at].max(axis=0).sum())
+
+
+def steps_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Steps until the noiseless test accuracy passes 0.97, K = 2, three patches."""
+    eta = point["eta"]
+    run = lab.simulate(
+        method="compressed", step_size=eta, batch=1000, until=1.0, save_points=126, seed=seed, data_seed=seed, K=2, M=6,
+        J=8, d=4, rho=36.0, sigma_0=0.02, n_test=1000,
+    )  # fmt: skip
+    return float(run.time[(run["accuracy"][0] > 0.97).argmax()] / eta)
+
+
+def single(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The best test accuracy along the training of one expert of 32 filters."""
+    run = trained(lab, {**point, "M": 1, "J": 32, "until": 0.6}, seed)
+    return float(run["accuracy"][0].max())
+
+
+def with_balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Test accuracy of the released protocol: linear experts with load balancing, or cubic ones without."""
+    size = {**PAPER, **SETTINGS[point["setting"]], "activation": point["activation"], "variant": "released"}
+    run = lab.simulate(
+        method="explicit", step_size=1e-3, batch=2000, until=0.5, save_points=3, seed=seed, data_seed=seed,
+        balance=1e-4 if point["activation"] == "linear" else 0.0, **size,
+    )  # fmt: skip
+    return float(run["accuracy_noisy"][0, -1])
+
+
+def speeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Largest over smallest strength of the experts when the largest passes 0.3, three patches."""
+    size = {"K": 4, "M": 8, "J": 8, "d": 8, "sigma_0": 0.02, "rho": 0.0, "n_test": 2, "normalise": point["normalise"]}
+    step, until = (0.01, 0.5) if point["normalise"] else (8.0, 4000.0)
+    run = lab.simulate(
+        method="compressed", step_size=step, batch=1000, until=until, save_points=51, seed=seed, data_seed=seed, **size
+    )  # fmt: skip
+    s = run["feat"][0].max(axis=(2, 3))
+    at = int((s.max(axis=1) > 0.3).argmax())
+    return float(s[at].max() / s[at].min())
+
+
+FIVE: Grid = grid(seeds=5)
+BOTH = (Variant("setting 3", {"setting": 3}), Variant("setting 4", {"setting": 4}))
+CLAIMS = (
+    claim(
+        "thm-4.2-train",
+        "Algorithm 1 reaches zero training error.",
+        "Theorem 4.2",
+        final("train_accuracy"),
+        Equals(1.0, absolute=0.008, meaning="training accuracy"),
+        FIVE,
+        break_measure(at_start("train_accuracy")),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
+    ),
+    claim(
+        "thm-4.2-test",
+        "Its test error is o(1); below 1 % at d = 50, n = 2000 without routing noise.",
+        "Theorem 4.2",
+        final("accuracy"),
+        Equals(1.0, absolute=0.01, meaning="test accuracy"),
+        FIVE,
+        break_measure(at_start("accuracy")),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
+    ),
+    claim(
+        "thm-4.2-groups",
+        "Every expert that gets examples classifies its own cluster.",
+        "Theorem 4.2",
+        own_error,
+        Bounded(high=0.02, margin=0.05, meaning="largest own error"),
+        FIVE,
+        break_measure(lambda *a: own_error(*a, shift=1)),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
+    ),
+    claim(
+        "thm-4.2-router",
+        "Examples go to the experts of their cluster.",
+        "Theorem 4.2",
+        purity,
+        Equals(1.0, absolute=0.02, meaning="share of examples at their group"),
+        FIVE,
+        break_measure(lambda *a: purity(*a, at=0)),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=BOTH,
+        control_variant="setting 3",
+    ),
+    claim(
+        "thm-4.2-T",
+        "The number of steps is of order 1/eta.",
+        "Theorem 4.2",
+        steps_needed,
+        Power(-1.0, over="eta", margin=0.1, meaning="steps to 97 % accuracy"),
+        over("eta", 0.001, 0.002, 0.004, 0.008, seeds=4),
+        break_law(exponent=-0.5),
+        (7, 8, 9),
+    ),
+    claim(
+        "moe-vs-single",
+        "The mixture passes the ceiling of 7/8 that no single expert passes.",
+        "Section 6, Table 1",
+        final("accuracy"),
+        Bounded(low=0.97, margin=0.03, meaning="test accuracy"),
+        FIVE,
+        break_measure(single),
+        (7, 9),
+        full=grid(seeds=10),
+        variants=(
+            Variant("setting 3", {"setting": 3}),
+            Variant("setting 4", {"setting": 4}),
+            *(
+                Variant(
+                    f"single {name}",
+                    {"single": True, "activation": name, "setting": 3},
+                    f"A single {name} expert stays below 7/8.",
+                    law=Bounded(high=0.875, margin=0.015, meaning="best test accuracy"),
+                    sweep={"quick": grid()},
+                )
+                for name in ("cubic", "linear")
+            ),
+        ),
+        control_variant="setting 3",
+    ),
+    claim(
+        "lin-vs-nonlin",
+        "Linear mixtures keep a high dispatch entropy; cubic ones do not.",
+        "Section 6, Table 1",
+        final("entropy"),
+        Bounded(low=1.0, margin=0.1, meaning="dispatch entropy"),
+        grid({"activation": "linear", "setting": 1}, seeds=3),
+        break_measure(lambda lab, point, seed: final("entropy")(lab, {**point, "activation": "cubic"}, seed)),
+        (7, 9),
+        full=grid({"activation": "linear", "setting": 1}, seeds=10),
+        variants=(
+            Variant("linear"),
+            Variant("cubic", law=Bounded(high=0.3, margin=0.1, meaning="dispatch entropy"), sweep={"quick": FIVE}),
+            Variant(
+                "accuracy",
+                {"lag": True},
+                "Linear mixtures are less accurate.",
+                law=Bounded(low=0.005, margin=0.005, meaning="accuracy of cubic minus linear"),
+                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=3)},
+            ),
+        ),
+    ),
+    claim(
+        "lb-not-key",
+        "Load balancing does not bring linear mixtures to the accuracy of cubic ones.",
+        "Section 6, Table 9",
+        with_balance,
+        Bounded(high=0.97, margin=0.01, meaning="accuracy of balanced linear mixtures"),
+        grid({"setting": 1, "activation": "linear"}, seeds=2),
+        break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
+        (7, 9),
+        full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=5),
+    ),
+    claim(
+        "ngd-key",
+        "Normalised gradients keep the experts' strengths together; plain descent lets them run apart.",
+        "Section 4.2, Key technique 3",
+        speeds,
+        Bounded(high=2.0, margin=0.5, meaning="largest over smallest strength"),
+        grid({"normalise": True}, seeds=3),
+        break_measure(lambda lab, point, seed: speeds(lab, {"normalise": False}, seed)),
+        (7, 9),
+        variants=(
+            Variant("normalised"),
+            Variant(
+                "plain",
+                {"normalise": False},
+                law=Bounded(low=3.0, margin=0.5, meaning="largest over smallest strength"),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,223 @@
+"""The exact flow for three patches as plain loops around the activation kernel, for numba.
+
+`odesim.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.  A sum over
+J filters is taken once for every strength and cluster (`tabulate`), so that an example type costs O(M), whatever J.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+activation: Callable[..., tuple[float, ...]]
+
+
+def winning(h, b, order, u, weight, left, p):
+    """Fill p with the law of argmax(h + uniform noise) (R1), by Gauss-Legendre on every polynomial piece.
+
+    `b`, `order` and `left` are work space; row n of `u` and `weight` is the rule with n + 1 nodes.  On the piece below
+    the i-th smallest end only the later experts have a factor u - h below 1, the product without one of them is a
+    product of those before and those after it, and its degree tells how many nodes are exact.
+    """
+    M = h.size
+    top = h[0]
+    for m in range(1, M):
+        top = max(top, h[m])
+    alive = 0
+    for m in range(M):
+        p[m] = 0.0
+        end = h[m] + 1.0
+        if end > top:
+            at = alive
+            while at > 0 and b[at - 1] > end:
+                b[at] = b[at - 1]
+                order[at] = order[at - 1]
+                at -= 1
+            b[at] = end
+            order[at] = m
+            alive += 1
+    low = top
+    for i in range(alive):
+        high = b[i]
+        width = high - low
+        if width > 0.0:
+            last = (alive - 1 - i) // 2
+            for k in range(last + 1):
+                x = low + width * u[last, k]
+                w = width * weight[last, k]
+                left[i] = w
+                for r in range(i, alive - 1):
+                    left[r + 1] = left[r] * (x - h[order[r]])
+                after = 1.0
+                for r in range(alive - 1, i - 1, -1):
+                    m = order[r]
+                    p[m] += left[r] * after
+                    after *= x - h[m]
+        low = high
+
+
+def tabulate(rows, x, S, power, total, square):
+    """total[m, k, i] = sum_j sigma(x_i rows[m, j, k]), square[m, k, i] = sum_j (x_i sigma'(x_i rows[m, j, k]))^2."""
+    M, J, K = rows.shape
+    for m in range(M):
+        for k in range(K):
+            for i in range(x.size):
+                value = 0.0
+                size = 0.0
+                for j in range(J):
+                    sigma, slope = activation(S, 0, x[i] * rows[m, j, k], power)
+                    value += sigma
+                    size += (x[i] * slope) * (x[i] * slope)
+                total[m, k, i] = value
+                square[m, k, i] = size
+
+
+def signed_nodes(x, w):
+    """The nodes of a symmetric law: +-x, each with half the weight."""
+    n = x.size
+    both = np.empty(2 * n)
+    weight = np.empty(2 * n)
+    for i in range(n):
+        both[i] = x[i]
+        both[n + i] = -x[i]
+        weight[i] = 0.5 * w[i]
+        weight[n + i] = 0.5 * w[i]
+    return both, weight
+
+
+def example_terms(chance, label, norm, h, f, p, pi, G, drift, coherent):
+    """Fill G_m = chance p_m q pi_m y and the router's drift G_m f_m - pi_m sum_n G_n f_n of one example type.
+
+    Adds chance p_m q pi_m |x sigma'| to `coherent` and returns the type's part of the loss.
+    """
+    M = h.size
+    top = h[0]
+    for m in range(1, M):
+        top = max(top, h[m])
+    total = 0.0
+    for m in range(M):
+        pi[m] = np.exp(h[m] - top)
+        total += pi[m]
+    push = 0.0
+    loss = 0.0
+    for m in range(M):
+        pi[m] /= total
+        G[m] = 0.0
+        if p[m] > 0.0:
+            margin = label * pi[m] * f[m]
+            small = np.exp(-abs(margin))
+            q = small / (1.0 + small) if margin > 0.0 else 1.0 / (1.0 + small)
+            loss += chance * p[m] * (np.log1p(small) + max(-margin, 0.0))
+            size = chance * p[m] * q * pi[m]
+            coherent[m] += size * np.sqrt(norm[m])
+            G[m] = size * label
+            push += G[m] * f[m]
+    for m in range(M):
+        drift[m] = G[m] * f[m] - pi[m] * push
+    return loss
+
+
+def sum_types(gcen, gfeat, a, a_weight, b, b_weight, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, G, R, coherent):
+    """Sum over all example types; G and R (3, M, K, nodes) collect G_m and the router's drift along a, b and c."""
+    M, K = gcen.shape
+    h, p, pi, f, norm = np.empty(M), np.empty(M), np.empty(M), np.empty(M), np.empty(M)
+    ends, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
+    one, drift = np.empty(M), np.empty(M)
+    L = 0.0
+    pair = 1.0 / (K * (K - 1))
+    for k in range(K):
+        for other in range(K):
+            if other == k:
+                continue
+            for i in range(a.size):
+                label = 1.0 if i < a.size // 2 else -1.0
+                for n in range(b.size):
+                    for r in range(c.size):
+                        chance = pair * a_weight[i] * b_weight[n] * c_weight[r]
+                        for m in range(M):
+                            h[m] = a[i] * gfeat[m, k] + b[n] * gcen[m, k] + c[r] * gfeat[m, other]
+                            f[m] = FA[m, k, i] + FB[m, k, n] + FC[m, other, r]
+                            norm[m] = NA[m, k, i] + NB[m, k, n] + NC[m, other, r]
+                        winning(h, ends, order, u, weight, left, p)
+                        L += example_terms(chance, label, norm, h, f, p, pi, one, drift, coherent)
+                        for m in range(M):
+                            G[0, m, k, i] += one[m]
+                            G[1, m, k, n] += one[m]
+                            G[2, m, other, r] += one[m]
+                            R[0, m, k, i] += drift[m]
+                            R[1, m, k, n] += drift[m]
+                            R[2, m, other, r] += drift[m]
+    return L
+
+
+def p3_flow_loss(t, y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, fa, va, fb, vb, fc, vc):
+    """(dy/dt, L): normalised descent of the experts, rho times descent of the router, on the population loss.
+
+    y = feat, cen (M, J, K), gcen, gfeat (M, K).  For cluster k, noise feature k', feature strength a = y alpha,
+    centre strength b and noise strength c = eps gamma: f_m = sum_j sigma(a feat) + sigma(b cen) + sigma(c feat'),
+    h_m = a gfeat + b gcen + c gfeat', and G_m, the router's drift and the loss as in `example_terms`.
+    """
+    size = M * J * K
+    feat = y[:size].reshape((M, J, K))
+    cen = y[size : 2 * size].reshape((M, J, K))
+    gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
+    gfeat = y[2 * size + M * K :].reshape((M, K))
+    a, a_weight = signed_nodes(xa, wa)
+    c, c_weight = signed_nodes(xc, wc)
+    S = np.empty((1, 1))
+    FA, NA = np.empty((M, K, a.size)), np.empty((M, K, a.size))
+    FB, NB = np.empty((M, K, xb.size)), np.empty((M, K, xb.size))
+    FC, NC = np.empty((M, K, c.size)), np.empty((M, K, c.size))
+    tabulate(feat, a, S, power, FA, NA)
+    tabulate(cen, xb, S, power, FB, NB)
+    tabulate(feat, c, S, power, FC, NC)
+    longest = max(a.size, xb.size, c.size)
+    G, R = np.zeros((3, M, K, longest)), np.zeros((3, M, K, longest))
+    coherent = np.zeros(M)
+    L = sum_types(
+        gcen, gfeat, a, a_weight, xb, wb, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, G, R, coherent
+    )  # fmt: skip
+    dy = np.zeros(y.size)
+    dfeat = dy[:size].reshape((M, J, K))
+    dcen = dy[size : 2 * size].reshape((M, J, K))
+    collect(feat, a, G[0], S, power, dfeat)
+    collect(feat, c, G[2], S, power, dfeat)
+    collect(cen, xb, G[1], S, power, dcen)
+    normalise(dfeat, dcen, layer, coherent)
+    dgcen = dy[2 * size : 2 * size + M * K].reshape((M, K))
+    dgfeat = dy[2 * size + M * K :].reshape((M, K))
+    for m in range(M):
+        for k in range(K):
+            for i in range(a.size):
+                dgfeat[m, k] += rho * R[0, m, k, i] * a[i]
+            for r in range(c.size):
+                dgfeat[m, k] += rho * R[2, m, k, r] * c[r]
+            for n in range(xb.size):
+                dgcen[m, k] += rho * R[1, m, k, n] * xb[n]
+    return dy, L
+
+
+def normalise(dfeat, dcen, layer, coherent):
+    """Divide each expert's gradient (M, J, K) by its Frobenius norm, or by layer E|g| where that is larger."""
+    for m in range(dfeat.shape[0]):
+        norm = (dfeat[m] * dfeat[m]).sum() + (dcen[m] * dcen[m]).sum()
+        scale = speed(np.sqrt(norm), layer * coherent[m])
+        dfeat[m] *= scale
+        dcen[m] *= scale
+
+
+def speed(norm, width):
+    """1/max(norm, width): normalised descent, its speed falling linearly inside the layer; 0 for no gradient."""
+    largest = max(norm, width)
+    return 1.0 / largest if largest > 0.0 else 0.0
+
+
+def collect(rows, x, G, S, power, out):
+    """out[m, j, k] += sum_i G[m, k, i] x_i sigma'(x_i rows[m, j, k])."""
+    M, J, K = rows.shape
+    for m in range(M):
+        for k in range(K):
+            for i in range(x.size):
+                share = G[m, k, i] * x[i]
+                if share != 0.0:
+                    for j in range(J):
+                        out[m, j, k] += share * activation(S, 0, x[i] * rows[m, j, k], power)[1]

@@ -1,0 +1,232 @@
+"""The microscopic model of system `chen`, from the paper's set-up alone: data, network, routing, loss, one step.
+
+    f_m(x) = sum_j sum_p sigma(w_mj . x_p)      h = Theta^T sum_p x_p      m = argmax_m (h_m + r_m), r ~ Unif[0, 1]
+    F(x) = pi_m(x) f_m(x), pi = softmax(h)       loss = mean of log(1 + exp(-y F))
+
+Experts move by normalised descent, routers by plain descent.  The variant `released` is the protocol behind the
+paper's tables: inputs times ten, filters with biases in two logits, the noisy winning logit in the place of pi, and a
+softmax before the cross-entropy.  Nothing here knows a routing probability or an order parameter.
+Source: Chen et al. 2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 and Appendix A.2.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.chen.initial import draw_entries
+from derivations.chen.parameters import ACTIVATIONS, Parameters
+from derivations.contract import Initial, Labelled
+from derivations.patterns import Examples, PatternModel, Weights
+
+erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
+
+RELEASED_INPUT = 10.0
+"""The released code multiplies its inputs by ten."""
+WORSE, FLOOR = 0.02, 0.314
+"""The released code stops where its loss is above the best by the first number, or has come down to the second."""
+
+
+def activation(z, kind, power):
+    """(sigma(z), sigma'(z)) of the activation with number `kind` in `parameters.ACTIVATIONS`."""
+    if kind == 0:
+        return z * z * z, 3.0 * z * z
+    if kind == 1:
+        return 1.0 * z, 1.0 + 0.0 * z
+    if kind == 2:
+        return np.where(z > 0, z, 0.0), np.where(z > 0, 1.0, np.where(z < 0, 0.0, 0.5))
+    if kind == 3:
+        below = np.exp(np.where(z < 0, z, 0.0))
+        return np.where(z > 0, z, below - 1.0), np.where(z > 0, 1.0, below)
+    if kind == 4:
+        half = 0.5 * (1.0 + erf(z / math.sqrt(2.0)))
+        return z * half, half + z * np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    if kind == 5:
+        s = 1.0 / (1.0 + np.exp(-z))
+        return z * s, s * (1.0 + z * (1.0 - s))
+    if kind == 6:
+        t = np.tanh(z)
+        return t, 1.0 - t * t
+    size = np.abs(z)
+    return np.sign(z) * size**power, power * size ** (power - 1.0)
+
+
+def strength(uniform, law, points):
+    """A signal strength from a uniform number: on [low, high] (law 0), or one of equally likely points."""
+    if law == 0:
+        return points[0] + (points[-1] - points[0]) * uniform
+    return points[(uniform * points.size).astype(np.int64)]
+
+
+def draw(uniform, M, J, K, kind, power, released, balance, signs, rho, normalised, law, alpha, beta, gamma, scale):
+    """One example from seven uniform numbers: feature, centre and feature noise as atoms of [v, c] with amplitudes.
+
+    Cluster k and another feature k' are uniform, y and eps are signs: patches y alpha v_k, beta c_k, eps gamma v_k'.
+    """
+    k = (uniform[0] * K).astype(np.int64)
+    other = (k + 1 + (uniform[1] * (K - 1)).astype(np.int64)) % K
+    y = np.where(uniform[2] < 0.5, -1.0, 1.0)
+    eps = np.where(uniform[3] < 0.5, -1.0, 1.0)
+    amplitudes = np.stack((
+        scale * y * strength(uniform[4], law, alpha),
+        scale * strength(uniform[5], law, beta),
+        scale * eps * strength(uniform[6], law, gamma),
+    ))  # fmt: skip
+    return np.stack((k, K + k, other)), amplitudes, y, k
+
+
+def dispatch(logits, noise, *numbers):
+    """The expert with the largest noisy logit."""
+    return np.argmax(logits + noise, axis=0)
+
+
+def coefficients(
+    expert, fields, logits, noise, labels, share,
+    M, J, K, kind, power, released, balance, signs, rho, normalised, law, alpha, beta, gamma, scale,
+):  # fmt: skip
+    """Minus the gradient of the loss through the chosen expert's output; the choice itself is held fixed."""
+    value, slope = activation(fields, kind, power)
+    f = (signs.reshape(-1, 1) * value.sum(1)).sum(0)
+    mine = np.where(np.arange(M).reshape(-1, 1) == expert, 1.0, 0.0)
+    spread = balance * M * share.reshape(-1, 1)
+    if released == 1:
+        gate = (mine * (logits + noise)).sum(0)
+        margin = labels * gate * f
+        t = np.tanh(0.5 * margin)
+        q = 0.5 * (1.0 - t * t) / (1.0 + np.exp(t))
+        routers = q * labels * f * mine - spread
+    else:
+        ratio = np.exp(logits - (mine * logits).sum(0))
+        gate = 1.0 / ratio.sum(0)
+        margin = labels * gate * f
+        q = 1.0 / (1.0 + np.exp(margin))
+        routers = q * labels * gate * f * (mine - gate * ratio) - spread
+    filters = signs.reshape(-1, 1, 1) * (q * gate * labels) * slope
+    return filters, routers, margin
+
+
+def losses(margin, M, J, K, kind, power, released, *numbers):
+    """log(1 + e^-u) for the margin u = y F; the released code's second softmax makes it log(1 + exp(-tanh(u/2)))."""
+    u = np.tanh(0.5 * margin) if released == 1 else margin
+    return np.log(1.0 + np.exp(-np.abs(u))) + np.where(u < 0, -u, 0.0)
+
+
+def rates(weights, bias, M, J, K, kind, power, released, balance, signs, rho, normalised, *numbers):
+    """1/|G_m| for the experts (the released code adds the norms of weights and biases), 0 for no gradient; and rho."""
+    norm = np.sqrt(weights) + np.sqrt(bias) if released == 1 else np.sqrt(weights)
+    if normalised == 0:
+        return 1.0 + 0.0 * norm, rho
+    return np.where(norm > 0, 1.0, 0.0) / np.where(norm > 0, norm, 1.0), rho
+
+
+def halt(loss, best, *numbers):
+    """The released code's rule, tested where the loss is not a new minimum: much worse than the best, or low enough."""
+    return (loss > best) & ((loss > best + WORSE) | (loss <= FLOOR))
+
+
+def numbers(parameters: Parameters) -> tuple[Any, ...]:
+    """Run-time arguments of the functions above, in their order."""
+    p = parameters
+    released = int(p.variant == "released")
+    signs = np.where(np.arange(p.J) < p.J // 2, -1.0, 1.0) if released else np.ones(p.J)
+    laws = (np.array(p.alpha, float), np.array(p.beta, float), np.array(p.gamma, float))
+    return (
+        p.M, p.J, p.K, ACTIVATIONS.index(p.activation), float(p.power), released, float(p.balance), signs,
+        float(p.rho), int(p.normalise), int(p.laws == "points"), *laws, input_scale(p),
+    )  # fmt: skip
+
+
+def input_scale(parameters: Parameters) -> float:
+    """What inputs are multiplied by."""
+    return RELEASED_INPUT if parameters.variant == "released" else 1.0
+
+
+def noisy(parameters: Parameters) -> tuple[int, float]:
+    """P - 3 noise patches N(0, sigma_p^2/d I)."""
+    return parameters.P - 3, input_scale(parameters) * parameters.sigma_p / math.sqrt(parameters.d)
+
+
+def place(
+    initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator, compressed: bool
+) -> Weights:
+    """The weights at the start: those of a file, or with the overlaps of `initial` and the rest drawn as they were."""
+    p, s = initial.parameters, initial.state
+    inside = np.concatenate([s["feat"], s["cen"]], axis=-1)
+    routers = np.concatenate([s["gfeat"], s["gcen"]], axis=-1)
+    bias = np.zeros((p.M, p.J))
+    if arrays is None and p.variant == "released":
+        bias = draw_entries(p, rng, (p.M, p.J))
+    if compressed:
+        return Weights(inside, bias, routers, np.eye(2 * p.K))
+    if arrays is not None:
+        frame = np.vstack([np.asarray(arrays["V"], float), np.asarray(arrays["C"], float)])
+        filters, theta = (np.array(arrays[name], float) for name in ("W", "Theta"))
+        return Weights(filters, bias, np.ascontiguousarray(theta.T), frame)
+    beyond = p.d - 2 * p.K
+    rest = np.zeros((p.M, p.J, beyond)) if p.init == "specialised" else draw_entries(p, rng, (p.M, p.J, beyond))
+    filters = np.concatenate([inside, rest], axis=-1)
+    return Weights(filters, bias, np.pad(routers, ((0, 0), (0, beyond))), np.eye(2 * p.K, p.d))
+
+
+def given(parameters: Parameters, arrays: Mapping[str, np.ndarray] | None) -> Examples | None:
+    """The training set of a file, all patches dense; an example's cluster is that of its largest centre component."""
+    if arrays is None or "X" not in arrays:
+        return None
+    x = input_scale(parameters) * np.asarray(arrays["X"], float)
+    centre = np.abs(x @ np.asarray(arrays["C"], float).T).max(axis=1)
+    none = np.zeros((0, len(x)))
+    return Examples(none.astype(np.int64), none, x, np.asarray(arrays["y"], float), centre.argmax(axis=1))
+
+
+def compressible(parameters: Parameters) -> str:
+    """Empty for P = 3; otherwise why the coordinates of the signals do not close."""
+    if parameters.P == 3:
+        return ""
+    return (
+        f"P = {parameters.P} gives every example {parameters.P - 3} noise patches of its own in d dimensions, and with "
+        "them the overlaps with the 2 K signals are no closed state; use --method explicit, or -p P=3"
+    )
+
+
+SCALARS = {
+    "entropy": "dispatch entropy on the test examples without routing noise",
+    "accuracy": "test accuracy without routing noise",
+    "entropy_noisy": "dispatch entropy on the test examples under routing noise",
+    "accuracy_noisy": "test accuracy under routing noise",
+    "train_loss": "loss on the training examples (the test examples for fresh data) without routing noise",
+    "train_accuracy": "accuracy on the training examples without routing noise",
+}
+
+
+def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
+    """The overlaps, dispatch and scalars from what is saved (..., size)."""
+    p, at = parameters, 0
+    parts: dict[str, Any] = {}
+    for name, shape, dims, meaning in (
+        ("feat", (p.M, p.J, p.K), ("expert", "filter", "feature"), "alignment of a filter with a feature signal"),
+        ("cen", (p.M, p.J, p.K), ("expert", "filter", "feature"), "alignment of a filter with a cluster centre"),
+        ("gcen", (p.M, p.K), ("expert", "feature"), "alignment of a router with a cluster centre"),
+        ("gfeat", (p.M, p.K), ("expert", "feature"), "alignment of a router with a feature signal"),
+        ("dispatch", (p.K, p.M), ("feature", "expert"), "share of test examples by cluster and expert, with noise"),
+        *((name, (), (), meaning) for name, meaning in SCALARS.items()),
+    ):
+        count = math.prod(shape)
+        parts[name] = (dims, saved[..., at : at + count].reshape(*saved.shape[:-1], *shape), meaning)
+        at += count
+    load = parts["dispatch"][1].sum(axis=-2)
+    parts["load"] = (("expert",), load, "share of test examples sent to expert m under routing noise")
+    return parts
+
+
+MODEL = PatternModel(
+    module="derivations.chen.model",
+    helpers=("activation", "strength"),
+    uniforms=7,
+    numbers=numbers,
+    noisy=noisy,
+    place=place,
+    given=given,
+    compressible=compressible,
+    observe=observe,
+)

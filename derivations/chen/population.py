@@ -1,0 +1,148 @@
+"""The population flow of system `chen` for three patches, closed on the overlaps with the 2 K signals.
+
+The derivation, step by step:
+
+1. With P = 3 every patch is a signal, so gradients lie in the span of the features v_k and centres c_k, and the
+   overlaps feat, cen (M, J, K), gcen, gfeat (M, K) are a closed state; what is orthogonal to the signals is frozen.
+2. For an example (k, k', y, eps, alpha, beta, gamma) the filters' fields are y alpha feat_k, beta cen_k and
+   eps gamma feat_k', the logits y alpha gfeat_k + beta gcen_k + eps gamma gfeat_k'  (Definition 3.1, equation (3.1)).
+3. The mean over the routing noise replaces 1(m_i = m) by p_m(h) (`route`), the multiplier l' staying that of the
+   chosen expert (Lemma E.2, corrected): G_m = p_m q(y pi_m f_m) pi_m y.
+4. The mean over examples is a sum over pairs, signs and Gauss-Legendre nodes of the three laws.
+5. Experts move with their gradient divided by its Frobenius norm, routers rho times theirs (equation (3.4)).
+
+Normalised descent is discontinuous where an expert's mean gradient vanishes, and there the flow can slide.  Within
+the layer |E g| < layer E|g| the speed falls linearly to zero, which gives the sliding solution up to O(layer), and
+outside it the right-hand side is exact; an expert without examples has no gradient and rests.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.chen import arrays
+from derivations.chen.nodes import legendre_rows, rules
+from derivations.chen.parameters import Parameters
+from derivations.chen.summary import constants, summarise
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel, UsageError
+
+EXPERT = ("expert", "filter", "feature")
+ROUTER = ("expert", "feature")
+ANY = (-np.inf, np.inf)
+STATE = (
+    Component("feat", EXPERT, ANY, "<w_mj, v_k>", "alignment of a filter with a feature signal"),
+    Component("cen", EXPERT, ANY, "<w_mj, c_k>", "alignment of a filter with a cluster centre"),
+    Component("gcen", ROUTER, ANY, "<theta_m, c_k>", "alignment of a router with a cluster centre"),
+    Component("gfeat", ROUTER, ANY, "<theta_m, v_k>", "alignment of a router with a feature signal"),
+)
+NAMES = tuple(component.name for component in STATE)
+WATCHED = (
+    Component("load", ("expert",), (0.0, 1.0), "Load_m / n", "share of examples sent to expert m under routing noise"),
+    Component("entropy", (), (0.0, np.inf), "entropy", "dispatch entropy without routing noise"),
+    Component("accuracy", (), (0.0, 1.0), "", "accuracy without routing noise"),
+    Component("entropy_noisy", (), (0.0, np.inf), "", "dispatch entropy under routing noise"),
+    Component("accuracy_noisy", (), (0.0, 1.0), "", "accuracy under routing noise"),
+)
+FINE = 12
+"""Nodes of each law for accuracy and entropy without noise: indicators converge slowly, and cost little here."""
+LOOPS = tuple(
+    f"derivations.chen.loops:{name}"
+    for name in (
+        "winning",
+        "tabulate",
+        "signed_nodes",
+        "speed",
+        "collect",
+        "normalise",
+        "example_terms",
+        "sum_types",
+        "p3_flow_loss",
+    )
+) + tuple(f"derivations.chen.watch_loops:{name}" for name in ("dispatch_entropy", "sweep_types", "p3_watch"))
+
+
+def equations(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of a tier (`p3`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
+    tier = tier or parameters.tier
+    if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
+        raise UsageError(
+            "the flow is that of Algorithm 1 with its routing noise; variant=released, noise=false, normalise=false "
+            "and balance are for odesim simulate"
+        )
+    if tier == "p3":
+        return exact(parameters)
+    from derivations.chen import reduced
+
+    return reduced.equations(parameters, tier)
+
+
+def exact(parameters: Parameters) -> Equations:
+    """The exact population flow for P = 3.  Source: Chen et al. 2022, Algorithm 1 and Lemma E.2."""
+    shape = (parameters.M, parameters.J, parameters.K)
+    neglects = "nothing" if parameters.P == 3 else f"the {parameters.P - 3} noise patches (it is exact for P = 3)"
+    return Equations(
+        tier="p3",
+        kind="ode",
+        structure=f"chen_p3_{parameters.activation}",
+        state=STATE,
+        kernels=functools.partial(_kernels, parameters.activation),
+        loops=LOOPS,
+        arrays=arrays.build_p3,
+        arguments=arguments,
+        start=lambda initial: pack(initial.state),
+        unpack=functools.partial(unpack, shape=shape),
+        observe=lambda initial, state: {},
+        constants=constants,
+        invariants=invariants,
+        crossings=(Crossing("T_feat", "feat", 1.0, meaning="first time a filter's alignment reaches 1"),),
+        summary=summarise,
+        validity="exact for P = 3 and any activation in the limit of many examples and a small step, where no "
+        f"expert's gradient is incoherent (|E g| < {parameters.layer:g} E|g|); laws by {parameters.nodes} nodes each",
+        neglects=neglects,
+        watched=WATCHED,
+        dense="interpolant",
+    )
+
+
+def _kernels(activation: str) -> Mapping[str, Kernel]:
+    """The kernels, derived when they are needed: a compilation found in the cache needs none."""
+    from derivations.chen.kernels import expert_kernels
+
+    return expert_kernels(activation)
+
+
+def arguments(initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments: sizes, rates, nodes of the laws, of the routing, and the finer ones of `watch`."""
+    p = initial.parameters
+    laws = [array for pair in rules(p) for array in pair]
+    fine = [array for pair in rules(p, max(FINE, p.nodes)) for array in pair]
+    return (p.M, p.J, p.K, float(p.rho), float(p.layer), float(p.power), *laws, *legendre_rows(p.M // 2 + 1), *fine)
+
+
+def pack(state: Mapping[str, Any]) -> np.ndarray:
+    """The flat state: feat, cen, gcen, gfeat."""
+    return np.concatenate([np.asarray(state[name], float).reshape(-1) for name in NAMES])
+
+
+def unpack(y: np.ndarray, shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
+    """The components of a flat state (..., size), leading axes kept."""
+    m, j, k = shape
+    lead, at, found = y.shape[:-1], 0, {}
+    for name, size in zip(NAMES, ((m, j, k), (m, j, k), (m, k), (m, k)), strict=True):
+        count = int(np.prod(size))
+        found[name] = y[..., at : at + count].reshape(*lead, *size)
+        at += count
+    return found
+
+
+def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """What the flow conserves or bounds, as measured on the saved states.
+
+    `router_sum` is the largest change of sum_m theta_m in the span of the signals, conserved by the softmax
+    (Lemma E.1); `loss_increase` the largest rise of the loss between two saved times.
+    """
+    drift = max(float(np.abs(state[n].sum(axis=1) - state[n][0].sum(axis=0)).max()) for n in ("gcen", "gfeat"))
+    rise = float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0
+    return {"router_sum": drift, "loss_increase": rise}

@@ -1,0 +1,83 @@
+"""Load, accuracy and dispatch entropy of the population, in the same quadrature as the flow, for numba."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+winning: Callable[..., None]
+tabulate: Callable[..., None]
+signed_nodes: Callable[..., tuple[np.ndarray, np.ndarray]]
+
+
+def dispatch_entropy(counts):
+    """Entropy of the dispatch n_(k,m) (K, M): sum over experts of load times the entropy of its clusters."""
+    K, M = counts.shape
+    total = 0.0
+    for m in range(M):
+        load = 0.0
+        for k in range(K):
+            load += counts[k, m]
+        for k in range(K):
+            if counts[k, m] > 0.0:
+                total -= counts[k, m] * np.log(counts[k, m] / load)
+    return total
+
+
+def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u, weight, counts):
+    """Fill counts[k, m] with the probability of cluster k at expert m; returns the accuracy.
+
+    With `noisy` the routing noise is averaged over; without it the largest logit wins.  A margin of zero is an error.
+    """
+    M, K = gcen.shape
+    a, va = signed_nodes(xa, wa)
+    c, vc = signed_nodes(xc, wc)
+    S = np.empty((1, 1))
+    FA, FB, FC = np.empty((M, K, a.size)), np.empty((M, K, xb.size)), np.empty((M, K, c.size))
+    unused = np.empty((M, K, max(a.size, xb.size, c.size)))
+    tabulate(feat, a, S, power, FA, unused)
+    tabulate(cen, xb, S, power, FB, unused)
+    tabulate(feat, c, S, power, FC, unused)
+    h, p, b = np.empty(M), np.empty(M), np.empty(M)
+    order, left = np.empty(M, dtype=np.int64), np.empty(M + 1)
+    right = 0.0
+    for k in range(K):
+        for other in range(K):
+            if other == k:
+                continue
+            for i in range(a.size):
+                label = 1.0 if i < xa.size else -1.0
+                for n in range(xb.size):
+                    for r in range(c.size):
+                        chance = va[i] * wb[n] * vc[r] / (K * (K - 1))
+                        for m in range(M):
+                            h[m] = a[i] * gfeat[m, k] + xb[n] * gcen[m, k] + c[r] * gfeat[m, other]
+                            p[m] = 0.0
+                        if noisy:
+                            winning(h, b, order, u, weight, left, p)
+                        else:
+                            p[np.argmax(h)] = 1.0
+                        for m in range(M):
+                            if p[m] > 0.0:
+                                counts[k, m] += chance * p[m]
+                                if label * (FA[m, k, i] + FB[m, k, n] + FC[m, other, r]) > 0.0:
+                                    right += chance * p[m]
+    return right
+
+
+def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, fa, va, fb, vb, fc, vc):
+    """load (M), entropy, accuracy (largest logit, fine nodes), then both under the routing noise (the flow's nodes)."""
+    size = M * J * K
+    feat = y[:size].reshape((M, J, K))
+    cen = y[size : 2 * size].reshape((M, J, K))
+    gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
+    gfeat = y[2 * size + M * K :].reshape((M, K))
+    found = np.empty(M + 4)
+    counts = np.zeros((K, M))
+    sure = np.zeros((K, M))
+    found[M + 1] = sweep_types(feat, cen, gcen, gfeat, False, power, fa, va, fb, vb, fc, vc, u, weight, sure)
+    found[M + 3] = sweep_types(feat, cen, gcen, gfeat, True, power, xa, wa, xb, wb, xc, wc, u, weight, counts)
+    found[M] = dispatch_entropy(sure)
+    found[M + 2] = dispatch_entropy(counts)
+    for m in range(M):
+        found[m] = counts[:, m].sum()
+    return found

@@ -1,0 +1,83 @@
+"""The second family of models: inputs made of patches, each an atom of a finite frame or a dense vector.
+
+Types only, beside those of `derivations.contract`.  Where a Gaussian model reads every input through its inner
+products with all weight vectors, these inputs are sets of patches, experts are groups of filters, and a routing rule
+decides which group sees an example.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, Labelled
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """n examples: patch s of example i is amplitudes[s, i] times frame vector atoms[s, i], then come dense patches.
+
+    `atoms`, `amplitudes` (S, n), `dense` (n, D, d), `labels` and `cluster` (n,); S or D may be 0.
+    """
+
+    atoms: np.ndarray
+    amplitudes: np.ndarray
+    dense: np.ndarray
+    labels: np.ndarray
+    cluster: np.ndarray
+
+    def __len__(self) -> int:
+        return self.labels.size
+
+    def take(self, index: np.ndarray) -> "Examples":
+        """The examples with the given indices."""
+        return Examples(
+            self.atoms[:, index], self.amplitudes[:, index], self.dense[index], self.labels[index], self.cluster[index]
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Weights:
+    """filters (M, J, d) and their biases (M, J), routers (M, d), and the fixed frame (F, d) of the atoms."""
+
+    filters: np.ndarray
+    bias: np.ndarray
+    routers: np.ndarray
+    frame: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class PatternModel:
+    """The microscopic truth of a stage on pattern data, once for both simulators.
+
+    `module` holds functions written with `np` and elementwise operations, products, sums, `where`, `sort` and
+    `argmax` only, traced by JAX and compiled by numba from one source; the example index comes last:
+
+        dispatch(logits (M, B), noise (M, B), *numbers) -> expert (B,)   which group of filters sees an example
+        coefficients(expert, fields (J, P, B), logits, noise, labels (B,), share (M,), *numbers)
+            -> filters (J, P, B), routers (M, B), margin (B,)   minus the gradient along each patch, for the filters of
+            the example's expert, and along the sum of its patches, for every router; `expert` is one number (a
+            block of examples of one expert) or an array (B,); `share` is the part of the batch at each expert
+        rates(weights (M,), bias (M,), *numbers) -> (M,), number   what multiplies step size times minus the gradient of
+            each expert and of the routers, given the squared norms of an expert's gradients
+        losses(margin, *numbers) -> (B,), halt(loss, best, *numbers) -> bool: whether training stops before this step
+        draw(uniform (U, B), *numbers) -> atoms (S, B), amplitudes (S, B), labels (B,), cluster (B,)
+
+    Fields are inner products of patch and filter plus the filter's bias.  `helpers` lists further functions of the
+    module that these call.  `numbers(parameters)` are their run-time arguments, `uniforms` the number U;
+    `noisy(parameters)` = (dense patches, their standard deviation per entry); `place(initial, arrays, rng, compressed)`
+    the weights at the start, in d dimensions or in the coordinates of the frame; `given(parameters, arrays)` the
+    training set of an initial file or None; `compressible(parameters)` is empty, or the reason why the frame's
+    coordinates do not close; `observe(parameters, saved)` labels what is saved.
+    """
+
+    module: str
+    helpers: tuple[str, ...]
+    uniforms: int
+    numbers: Callable[[Any], tuple[Any, ...]]
+    noisy: Callable[[Any], tuple[int, float]]
+    place: Callable[[Initial, Mapping[str, np.ndarray] | None, np.random.Generator, bool], Weights]
+    given: Callable[[Any, Mapping[str, np.ndarray] | None], Examples | None]
+    compressible: Callable[[Any], str]
+    observe: Callable[[Any, np.ndarray], Labelled]

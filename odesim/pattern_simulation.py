@@ -1,0 +1,79 @@
+"""What simulations of pattern data ask for beyond those of Gaussian inputs: their own checks and engines."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from derivations.contract import Initial, load
+from derivations.patterns import PatternModel
+from odesim.case import Case
+from odesim.errors import UsageError
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.simulation import Simulation
+
+
+def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
+    """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
+    model: PatternModel = load(case.system.stage(case.stage).model)
+    p = case.parameters
+    if method == "compressed":
+        reason = model.compressible(p)
+        if case.initial is not None and "X" in case.initial:
+            reason = reason or "a training set X of dense patches has no coordinates in the signals; leave X, y out"
+        if reason:
+            raise UsageError(f"--method compressed is exact only in the coordinates of the signals: {reason}")
+    if precision == "float32" and backend != "jax":
+        raise UsageError("--precision float32 needs --backend jax here: the compiled loops run in float64")
+    if p.data == "online" and case.initial is not None and "X" in case.initial:
+        raise UsageError("-p data=online draws fresh examples, but the initial file brings a training set X, y")
+    if p.data == "fixed" and p.n and batch > p.n:
+        raise UsageError(
+            f"--batch {batch} is more than the n = {p.n} examples of the fixed training set: give --batch {p.n} for "
+            "full batches, or -p data=online for fresh examples"
+        )
+
+
+def make_engine(
+    simulation: "Simulation", model: PatternModel, initials: list[Initial], threads: int | None
+) -> tuple["Engine", str]:
+    """The engine with its replicas in place, and the device it runs on."""
+    case = simulation.case
+    require_memory(simulation, initials[0].parameters, model)
+    options: dict[str, Any] = {
+        "compressed": simulation.method == "compressed",
+        "batch": simulation.batch,
+        "step_size": simulation.step_size,
+        "seed": case.seed,
+    }
+    if case.backend == "numba":
+        from odesim.sgd.patterns import PatternChains
+
+        return PatternChains(model, initials, case.initial, **options), "cpu"
+    from odesim import device
+    from odesim.sgd.pattern_traced import PatternReplicas
+
+    platform: Any = simulation.device
+    device.configure(platform, threads)
+    import jax
+
+    engine = PatternReplicas(model, initials, case.initial, **options, dtype=simulation.precision)
+    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+
+
+def require_memory(simulation: "Simulation", parameters: Any, model: PatternModel) -> None:
+    """Refuse examples and weights that cannot be held."""
+    p = parameters
+    patches, _ = model.noisy(p)
+    width = 2 * p.K if simulation.method == "compressed" else p.d
+    itemsize = 4 if simulation.precision == "float32" else 8
+    examples = max(p.n, simulation.batch) + p.n_test
+    weights = p.M * (p.J + 1) * width
+    needed = itemsize * (examples * (3 * patches * width + 2 * p.M + 8) + 6 * simulation.replicas * weights)
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    if needed > available:
+        raise UsageError(
+            f"{examples} examples with {patches} noise patches in {width} dimensions and {simulation.replicas} "
+            f"replicas need about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: lower --batch, n, d or "
+            "--seeds"
+        )

@@ -1,0 +1,169 @@
+"""Training on pattern data in JAX, all replicas in one program: for many seeds at once, and for GPUs."""
+
+import functools
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.patterns import PatternModel, Weights
+from odesim.sgd.patterns import PatternChains, frame_width
+
+ROLES = ("dispatch", "coefficients", "rates", "losses", "halt", "draw")
+
+
+def bind(model: PatternModel) -> dict[str, Callable[..., Any]]:
+    """The functions of a model with `np` bound to JAX's array library."""
+    import jax.numpy as jnp
+    import jax.scipy.special
+
+    module = importlib.import_module(model.module)
+    namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf}
+    for name in (*model.helpers, *ROLES):
+        code = inspect.unwrap(getattr(module, name)).__code__
+        namespace[name] = types.FunctionType(code, namespace, name)
+    return {name: namespace[name] for name in ROLES}
+
+
+def descend(functions: Mapping[str, Any], numbers: tuple[Any, ...], w: Any, batch: Any, noise: Any) -> tuple[Any, ...]:
+    """Minus the mean gradients (filters, bias, routers) and the mean loss; `batch` = (atoms, amplitudes, dense, y).
+
+    All filters meet all dense patches in one product, of which every example keeps its expert's; signals are read off
+    the filters' overlaps.  Gradients are summed by products with indicators, which is what a GPU does best.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    filters, bias, routers, frame = w
+    atoms, amplitudes, dense, labels = batch
+    (m, j, d), count, patches = filters.shape, labels.shape[0], dense.shape[1]
+    product = functools.partial(jnp.einsum, precision="highest")
+    total = dense.sum(axis=1)
+    logits = product("md,bd->mb", routers, total)
+    router_table = product("md,fd->mf", routers, frame)
+    for s in range(atoms.shape[0]):
+        logits = logits + amplitudes[s] * router_table[:, atoms[s]]
+    expert = functions["dispatch"](logits, noise, *numbers)
+    table = product("mjd,fd->mfj", filters, frame)
+    own_bias = bias[expert].T
+    signals = [amplitudes[s] * table[expert, atoms[s]].T + own_bias for s in range(atoms.shape[0])]
+    everything = product("mjd,bpd->mjpb", filters, dense)
+    chosen = jnp.take_along_axis(everything, expert[None, None, None, :], axis=0)[0]
+    fields = [*signals, *(chosen[:, p] + own_bias for p in range(patches))]
+    mine = jax.nn.one_hot(expert, m, dtype=filters.dtype)
+    change, router_change, margin = functions["coefficients"](
+        expert, jnp.stack(fields, axis=1), logits, noise, labels, mine.mean(axis=0), *numbers
+    )
+    g = product("jpb,bm->mj", change, mine)
+    G = product("jpb,bm,bpd->mjd", change[:, atoms.shape[0] :], mine, dense) if patches else jnp.zeros((m, j, d))
+    R = product("mb,bd->md", router_change, total)
+    for s in range(atoms.shape[0]):
+        where = jax.nn.one_hot(atoms[s], frame.shape[0], dtype=filters.dtype) * amplitudes[s][:, None]
+        on_atoms = product("jb,bm,bf->mjf", change[:, s], mine, where)
+        G = G + product("mjf,fd->mjd", on_atoms, frame)
+        R = R + product("mb,bf,fd->md", router_change, where, frame)
+    return G / count, g / count, R / count, functions["losses"](margin, *numbers).mean()
+
+
+class PatternReplicas(PatternChains):
+    """The same replicas as `PatternChains`, advanced together by one traced program; measured by the same code."""
+
+    def __init__(
+        self, model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
+        compressed: bool, batch: int, step_size: float, seed: int, dtype: str = "float64",
+    ) -> None:  # fmt: skip
+        super().__init__(model, initials, arrays, compressed=compressed, batch=batch, step_size=step_size, seed=seed)
+        import jax
+        import jax.numpy as jnp
+
+        self.dtype = dtype
+        self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(initials)))
+        self.frame = jnp.asarray(self.weights[0].frame, dtype)
+        self.run = jax.jit(self._advance)
+
+    def _fixed(self) -> tuple[Any, ...]:
+        """The training set as arrays of the device, or nothing where data are fresh."""
+        import jax.numpy as jnp
+
+        e = self.training
+        if e is None:
+            return ()
+        kinds = (None, self.dtype, self.dtype, self.dtype)
+        parts = (e.atoms, e.amplitudes, e.dense, e.labels)
+        return tuple(jnp.asarray(part, kind) for part, kind in zip(parts, kinds, strict=True))
+
+    def _batch(self, key: Any, fixed: tuple[Any, ...]) -> tuple[Any, ...]:  # type: ignore[override]
+        """The examples of one step."""
+        import jax
+
+        if not fixed:
+            first, second = jax.random.split(key)
+            uniform = jax.random.uniform(first, (self.model.uniforms, self.batch), self.dtype)
+            atoms, amplitudes, labels, _ = self.functions_traced["draw"](uniform, *self.numbers)
+            patches, size = self.model.noisy(self.parameters)
+            shape = (self.batch, patches, frame_width(self.weights[0]))
+            return atoms, amplitudes, size * jax.random.normal(second, shape, self.dtype), labels
+        atoms, amplitudes, dense, labels = fixed
+        if self.batch == labels.shape[0]:
+            return fixed
+        index = jax.random.choice(key, labels.shape[0], (self.batch,), replace=False)
+        return atoms[:, index], amplitudes[:, index], dense[index], labels[index]
+
+    @functools.cached_property
+    def functions_traced(self) -> dict[str, Any]:
+        """The model's functions bound to JAX."""
+        return bind(self.model)
+
+    def _advance(self, state: Any, keys: Any, fixed: Any, first: Any, steps: Any) -> Any:
+        """`steps` steps of all replicas; `state` = (filters, bias, routers, best, stopped), replicas first."""
+        import jax
+        import jax.numpy as jnp
+
+        f, p = self.functions_traced, self.parameters
+        biased = p.variant == "released"
+
+        def step(k: Any, key: Any, state: Any) -> Any:
+            filters, bias, routers, best, stopped = state
+            data_key, noise_key = jax.random.split(jax.random.fold_in(key, k))
+            batch = self._batch(data_key, fixed)
+            noise = jax.random.uniform(noise_key, (p.M, batch[3].shape[0]), self.dtype) * p.noise
+            G, g, R, loss = descend(f, self.numbers, (filters, bias, routers, self.frame), batch, noise)
+            rate, router_rate = f["rates"]((G**2).sum((1, 2)), (g**2).sum(1), *self.numbers)
+            move = (self.step_size * rate).astype(filters.dtype)
+            stop = f["halt"](loss, best, *self.numbers) if p.early_stop else jnp.asarray(False)
+            stopped = jnp.where((stopped < 0) & stop, k, stopped)
+            going = stopped < 0
+            return (
+                jnp.where(going, filters + move[:, None, None] * G, filters),
+                jnp.where(going & biased, bias + move[:, None] * g, bias),
+                jnp.where(going, routers + self.step_size * router_rate * R, routers).astype(routers.dtype),
+                jnp.where(going, jnp.minimum(best, loss), best),
+                stopped,
+            )
+
+        def one(replica: Any) -> Any:
+            state, key = replica
+            return jax.lax.fori_loop(0, steps, lambda k, inner: step(first + k, key, inner), state)
+
+        if jax.default_backend() == "cpu":
+            return jax.lax.map(one, (state, keys))
+        return jax.vmap(one)((state, keys))
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a weight stopped being finite."""
+        import jax.numpy as jnp
+
+        parts = [np.array([getattr(w, name) for w in self.weights]) for name in ("filters", "bias", "routers")]
+        state = (*(jnp.asarray(part, self.dtype) for part in (*parts, self.best)), jnp.asarray(self.stopped))
+        moved = self.run(state, self.keys, self._fixed(), self.steps, steps)
+        filters, bias, routers, best = (np.asarray(part, float) for part in moved[:4])
+        self.weights = [
+            Weights(a, b, c, w.frame) for a, b, c, w in zip(filters, bias, routers, self.weights, strict=True)
+        ]
+        self.best, self.stopped = best, np.asarray(moved[4]).copy()
+        self.steps += steps
+        return bool(np.isfinite(filters).all() and np.isfinite(routers).all())

@@ -1,0 +1,210 @@
+"""Training on pattern data: replicas with weights in d dimensions, or in the coordinates of the signals alone."""
+
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.patterns import Examples, PatternModel, Weights
+from odesim import streams
+from odesim.errors import UsageError
+from odesim.sgd.bind import ERF
+
+LOOPS = ("router_fields", "filter_fields", "collect", "descend")
+COMPILED = ("dispatch", "coefficients", "losses")
+
+
+def compile_numba(model: PatternModel) -> Callable[..., Any]:
+    """`descend` compiled around the functions of a model, from the cache if it is there."""
+    from odesim import compile
+    from odesim.sgd import pattern_loops
+
+    module = importlib.import_module(model.module)
+
+    def source(owner: Any, name: str) -> str:
+        return inspect.getsource(inspect.unwrap(getattr(owner, name)))
+
+    def text() -> str:
+        texts = [ERF, *(source(module, name) for name in (*model.helpers, *COMPILED))]
+        return compile.numba_module(model.module, [*texts, *(source(pattern_loops, name) for name in LOOPS)])
+
+    package = model.module.rpartition(".")[0]
+    made = compile.generated("patterns_" + model.module.replace(".", "_"), ["derivations", package, "odesim.sgd"], text)
+    return made.descend
+
+
+def sample(model: PatternModel, parameters: Any, rng: np.random.Generator, count: int, width: int) -> Examples:
+    """`count` fresh examples with dense patches in `width` dimensions."""
+    functions, numbers = importlib.import_module(model.module), model.numbers(parameters)
+    atoms, amplitudes, labels, cluster = functions.draw(rng.random((model.uniforms, count)), *numbers)
+    patches, size = model.noisy(parameters)
+    dense = size * rng.standard_normal((count, patches, width))
+    return Examples(atoms, amplitudes, dense, labels, cluster)
+
+
+def frame_width(weights: Weights) -> int:
+    """The dimension the weights live in."""
+    return weights.filters.shape[2]
+
+
+def training_set(
+    model: PatternModel, parameters: Any, arrays: Mapping[str, np.ndarray] | None, batch: int, width: int
+) -> Examples | None:
+    """The fixed training set: that of the file, or drawn from the data seed; None for fresh data every step."""
+    if parameters.data == "online":
+        return None
+    examples = model.given(parameters, arrays)
+    if examples is None:
+        count = parameters.n or batch
+        examples = sample(model, parameters, streams.generator(parameters.data_seed, "data"), count, width)
+    if batch > len(examples):
+        raise UsageError(
+            f"--batch {batch} is more than the {len(examples)} examples of the fixed training set: give --batch "
+            f"{len(examples)} for full batches, or -p data=online for fresh examples"
+        )
+    return examples
+
+
+class PatternChains:
+    """Replicas of one training run, each with its own weights and random numbers; the numba engine."""
+
+    def __init__(
+        self, model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
+        compressed: bool, batch: int, step_size: float, seed: int,
+    ) -> None:  # fmt: skip
+        p = initials[0].parameters
+        self.model, self.parameters, self.batch, self.step_size = model, p, batch, step_size
+        self.numbers = model.numbers(p)
+        self.descend = compile_numba(model)
+        self.functions = importlib.import_module(model.module)
+        self.weights = [
+            model.place(initial, arrays, streams.generator(seed, "rest", k), compressed)
+            for k, initial in enumerate(initials)
+        ]
+        width = frame_width(self.weights[0])
+        self.training = training_set(model, p, arrays, batch, width)
+        self.total = None if self.training is None else self.training.dense.sum(axis=1)
+        self.test = sample(model, p, streams.generator(p.data_seed, "test"), p.n_test, width)
+        self.test_noise = streams.generator(p.data_seed, "test noise").random((p.M, p.n_test))
+        self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
+        self.best, self.stopped = np.full(len(initials), np.inf), np.full(len(initials), -1)
+        self.steps = 0
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
+        before = self.state()
+        try:
+            for k in range(len(self.weights)):
+                for step in range(steps):
+                    if self.stopped[k] < 0:
+                        self._step(k, self.steps + step)
+        except BaseException:
+            self.restore(before)
+            raise
+        self.steps += steps
+        return all(np.isfinite(w.filters).all() and np.isfinite(w.routers).all() for w in self.weights)
+
+    def _batch(self, k: int) -> tuple[Examples, np.ndarray]:
+        """The examples of a replica's next step, and the sums of their dense patches."""
+        rng = self.rngs[k]
+        if self.training is None or self.total is None:
+            fresh = sample(self.model, self.parameters, rng, self.batch, frame_width(self.weights[k]))
+            return fresh, fresh.dense.sum(axis=1)
+        if self.batch == len(self.training):
+            return self.training, self.total
+        index = rng.choice(len(self.training), self.batch, replace=False)
+        return self.training.take(index), self.total[index]
+
+    def _step(self, k: int, step: int) -> None:
+        examples, total = self._batch(k)
+        shape = (self.parameters.M, len(examples))
+        noise = self.rngs[k].random(shape) if self.parameters.noise else np.zeros(shape)
+        w = self.weights[k]
+        filters, bias, routers, loss = self.pass_over(w, examples, total, noise)[:4]
+        if self.parameters.early_stop:
+            if bool(self.functions.halt(loss, self.best[k], *self.numbers)):
+                self.stopped[k] = step
+                return
+            self.best[k] = min(self.best[k], loss)
+        rate, router_rate = self.functions.rates((filters**2).sum((1, 2)), (bias**2).sum(1), *self.numbers)
+        move = self.step_size * rate
+        biased = self.parameters.variant == "released"
+        self.weights[k] = Weights(
+            w.filters + move[:, None, None] * filters,
+            w.bias + move[:, None] * bias if biased else w.bias,
+            w.routers + self.step_size * router_rate * routers,
+            w.frame,
+        )
+
+    def pass_over(self, w: Weights, examples: Examples, total: np.ndarray, noise: np.ndarray) -> tuple[Any, ...]:
+        """Minus the mean gradients (filters, bias, routers), the loss, and expert and margin of every example."""
+        from odesim.sgd.pattern_loops import BLOCK
+
+        expert, margin = np.empty(len(examples), np.int64), np.empty(len(examples))
+        found = self.descend(
+            w.filters, w.bias, w.routers, w.frame, examples.atoms, examples.amplitudes, examples.dense, total,
+            examples.labels, noise, expert, margin, BLOCK, self.numbers,
+        )  # fmt: skip
+        return (*found, expert, margin)
+
+    def saved(self) -> np.ndarray:
+        """What is kept of every replica (R, size): overlaps, dispatch and scalars, read by the model's `observe`."""
+        return np.array([self._measure(w) for w in self.weights])
+
+    grams = saved
+
+    def _measure(self, w: Weights) -> np.ndarray:
+        total = self.test.dense.sum(axis=1)
+        silent = np.zeros_like(self.test_noise)
+        *_, loss, expert, margin = self.pass_over(w, self.test, total, silent)
+        *_, noisy_expert, noisy_margin = self.pass_over(w, self.test, total, self.test_noise)
+        right = margin > 0
+        if self.training is not None and self.total is not None:
+            silent = np.zeros((self.parameters.M, len(self.training)))
+            *_, loss, _, train_margin = self.pass_over(w, self.training, self.total, silent)
+            right = train_margin > 0
+        sure = dispatch_table(self.test.cluster, expert, self.parameters)
+        noisy = dispatch_table(self.test.cluster, noisy_expert, self.parameters)
+        inside, routers = w.filters @ w.frame.T, w.routers @ w.frame.T
+        k = self.parameters.K
+        scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), loss, right.mean()]
+        parts = (inside[..., :k], inside[..., k:], routers[:, k:], routers[:, :k], noisy, np.array(scalars))
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights, generators and step count."""
+        return {
+            **{n: np.array([getattr(w, n) for w in self.weights]) for n in ("filters", "bias", "routers")},
+            "generators": np.array([json.dumps(rng.bit_generator.state) for rng in self.rngs]),
+            "best": self.best.copy(),
+            "stopped": self.stopped.copy(),
+            "steps": np.array(self.steps),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        parts = zip(arrays["filters"], arrays["bias"], arrays["routers"], self.weights, strict=True)
+        whole = np.ascontiguousarray
+        self.weights = [Weights(whole(a), whole(b), whole(c), w.frame) for a, b, c, w in parts]
+        for rng, generator in zip(self.rngs, arrays["generators"], strict=True):
+            rng.bit_generator.state = json.loads(str(generator))
+        self.best, self.stopped = arrays["best"].copy(), arrays["stopped"].copy()
+        self.steps = int(arrays["steps"])
+
+
+def dispatch_table(cluster: np.ndarray, expert: np.ndarray, parameters: Any) -> np.ndarray:
+    """The share of examples by cluster and expert (K, M)."""
+    table = np.zeros((parameters.K, parameters.M))
+    np.add.at(table, (cluster, expert), 1 / cluster.size)
+    return table
+
+
+def entropy(counts: np.ndarray) -> float:
+    """Dispatch entropy: the load of each expert times the entropy of its clusters."""
+    load = counts.sum(axis=0)
+    share = counts / np.where(load > 0, load, 1.0)
+    return float((counts * np.log(1 / np.where(share > 0, share, 1.0))).sum())
