@@ -50,27 +50,69 @@ def error_norm(y, new, h, K, E3, E5, rtol, atol):
     return h * five / np.sqrt((five + 0.01 * three) * n)
 
 
+def factorise(W):
+    """LU factors of a small matrix in place, with partial pivoting; returns the order of the rows."""
+    n = W.shape[0]
+    order = np.arange(n)
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(W[i, k]) > abs(W[best, k]):
+                best = i
+        if best != k:
+            for j in range(n):
+                W[k, j], W[best, j] = W[best, j], W[k, j]
+            order[k], order[best] = order[best], order[k]
+        for i in range(k + 1, n):
+            W[i, k] /= W[k, k]
+            for j in range(k + 1, n):
+                W[i, j] -= W[i, k] * W[k, j]
+    return order
+
+
+def substitute(W, order, b, x):
+    """Solve with the factors of `factorise`: x = W^-1 b."""
+    n = b.size
+    for i in range(n):
+        x[i] = b[order[i]]
+        for j in range(i):
+            x[i] -= W[i, j] * x[j]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            x[i] -= W[i, j] * x[j]
+        x[i] /= W[i, i]
+
+
 def rosenbrock(y, f, h, J, new, error, stage, work, k, arguments):
     """One step of the Rosenbrock method from (y, f) with Jacobian J; the estimated error goes to `error`."""
     n = y.size
-    W = -J
+    W = np.empty((n, n))
+    g, slope, b = np.zeros((4, n)), np.empty(n), np.empty(n)
     for i in range(n):
+        b[i] = f[i]
+        for j in range(n):
+            W[i, j] = -J[i, j]
         W[i, i] += 2.0 / h
-    inverse = np.linalg.inv(W)
-    g1 = inverse @ f
-    slope = np.empty(n)
+    order = factorise(W)
+    substitute(W, order, b, g[0])
     for i in range(n):
-        stage[i] = y[i] + 2.0 * g1[i]
+        stage[i] = y[i] + 2.0 * g[0, i]
     block_slope(stage, slope, work, k, *arguments)
-    g2 = inverse @ (slope - (8.0 / h) * g1)
     for i in range(n):
-        stage[i] = y[i] + 48.0 / 25.0 * g1[i] + 6.0 / 25.0 * g2[i]
+        b[i] = slope[i] - (8.0 / h) * g[0, i]
+    substitute(W, order, b, g[1])
+    for i in range(n):
+        stage[i] = y[i] + 48.0 / 25.0 * g[0, i] + 6.0 / 25.0 * g[1, i]
     block_slope(stage, slope, work, k, *arguments)
-    g3 = inverse @ (slope + (372.0 / 25.0 * g1 + 12.0 / 5.0 * g2) / h)
-    g4 = inverse @ (slope - (112.0 / 125.0 * g1 + 54.0 / 125.0 * g2 + 2.0 / 5.0 * g3) / h)
     for i in range(n):
-        new[i] = y[i] + 19.0 / 9.0 * g1[i] + 0.5 * g2[i] + 25.0 / 108.0 * g3[i] + 125.0 / 108.0 * g4[i]
-        error[i] = 17.0 / 54.0 * g1[i] + 7.0 / 36.0 * g2[i] + 125.0 / 108.0 * g4[i]
+        b[i] = slope[i] + (372.0 / 25.0 * g[0, i] + 12.0 / 5.0 * g[1, i]) / h
+    substitute(W, order, b, g[2])
+    for i in range(n):
+        b[i] = slope[i] - (112.0 / 125.0 * g[0, i] + 54.0 / 125.0 * g[1, i] + 2.0 / 5.0 * g[2, i]) / h
+    substitute(W, order, b, g[3])
+    for i in range(n):
+        new[i] = y[i] + 19.0 / 9.0 * g[0, i] + 0.5 * g[1, i] + 25.0 / 108.0 * g[2, i] + 125.0 / 108.0 * g[3, i]
+        error[i] = 17.0 / 54.0 * g[0, i] + 7.0 / 36.0 * g[1, i] + 125.0 / 108.0 * g[3, i]
 
 
 def short_step(y, f, h, stiff, space, work, k, table, arguments):
@@ -98,21 +140,16 @@ def locate(y, f, high, entry, rule, stiff, space, work, k, table, arguments):
 
     Regula falsi with the Illinois weights, on states of shorter steps, until the bracket is 1e-13 of the step.
     """
-    again = space[5]
-    low, left, side = 0.0, measure(y[entry], rule), 0
-    short_step(y, f, high, stiff, space, work, k, table, arguments)
-    right = measure(again[entry], rule)
-    if right < 0.0:
-        return np.inf
-    for _ in range(80):
-        if high - low <= 1e-13 * high:
-            break
-        middle = high - right * (high - low) / (right - left)
-        if not (low < middle < high):
-            middle = 0.5 * (low + high)
+    low, left, right, side = 0.0, measure(y[entry], rule), 0.0, 0
+    middle = high
+    for trial in range(81):
         short_step(y, f, middle, stiff, space, work, k, table, arguments)
-        value = measure(again[entry], rule)
-        if value >= 0.0:
+        value = measure(space[5][entry], rule)
+        if trial == 0:
+            if value < 0.0:
+                return np.inf
+            right = value
+        elif value >= 0.0:
             high, right = middle, value
             left = 0.5 * left if side == 1 else left
             side = 1
@@ -120,6 +157,11 @@ def locate(y, f, high, entry, rule, stiff, space, work, k, table, arguments):
             low, left = middle, value
             right = 0.5 * right if side == -1 else right
             side = -1
+        if high - low <= 1e-13 * high:
+            break
+        middle = high - right * (high - low) / (right - left)
+        if not (low < middle < high):
+            middle = 0.5 * (low + high)
     return high
 
 
@@ -151,7 +193,8 @@ def attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, argum
     else:
         runge_kutta(y, f, h, K, stage, new, work, k, table[0], table[1], arguments)
         block_slope(new, slope, work, k, *arguments)
-        K[12] = slope
+        for i in range(n):
+            K[12, i] = slope[i]
         norm = error_norm(y, new, h, K, table[2], table[3], rtol, atol)
     return norm if np.isfinite(norm) else 1e10
 
@@ -177,11 +220,12 @@ def first_step(y, f, until, atol):
 def save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments):
     """Fill in the states at the save times up to the end of a step; returns how many are filled now."""
     while at < times.size and times[at] <= end:
-        if times[at] == end:
-            saved[at] = new
-        else:
+        state = new
+        if times[at] != end:
             short_step(y, f, times[at] - t, stiff, space, work, k, table, arguments)
-            saved[at] = space[5]
+            state = space[5]
+        for i in range(y.size):
+            saved[at, i] = state[i]
         at += 1
     return at
 
@@ -194,6 +238,7 @@ def integrate_block(
     f, new, slope = np.empty(n), np.empty(n), np.empty(n)
     block_slope(y, f, work, k, *arguments)
     t, limited, stiff = 0.0, 0, False
+    old_h, old = 0.0, 0.0
     at = save_states(t, t, y, f, y, 0, times, saved, stiff, space, work, k, table, arguments)
     h = first_step(y, f, until, atol)
     while t < until:
@@ -211,6 +256,9 @@ def integrate_block(
                 return 1
             continue
         counts[0] += 1
+        if old_h > 0.0 and norm > 0.0:  # the trend of the error (Gustafsson 1994): an escape shortens every step
+            factor = min(factor, 0.9 * (h / old_h) * (old / norm**2) ** (1.0 / (4.0 if stiff else 8.0)))
+        old_h, old = h, max(norm, 1e-4)
         if not stiff:
             limited = limited + 1 if h * stability(new, slope, space[2], space[0]) > 5.0 else max(0, limited - 1)
         find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, work, k, table, arguments)
@@ -219,7 +267,7 @@ def integrate_block(
         t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time
         y[:] = new
         f[:] = slope
-        h *= min(factor, 5.0)
+        h *= min(max(factor, 0.2), 5.0)
         stiff = stiff or limited >= 8
     return 0
 

@@ -27,6 +27,8 @@ SOLVER = "blocks"
 LOOPS = (
     "runge_kutta",
     "error_norm",
+    "factorise",
+    "substitute",
     "rosenbrock",
     "short_step",
     "measure",
