@@ -198,15 +198,15 @@ def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
     state = split(gram[..., :N, N : N + 2 * C + 1] / norms[..., None], C)
     dims = {"kappa": ("neuron", "cluster"), "xi": ("neuron",), "nu": ("neuron", "cluster")}
     found = {name: (dims[name], values, f"overlaps {name} of the unit vectors") for name, values in state.items()}
-    found["overlap"] = (
-        ("neuron", "neuron_"),
-        gram[..., :N, :N] / (norms[..., :, None] * norms[..., None, :]),
-        "mutual overlaps of the neurons",
-    )
+    if N <= SHOWN:
+        mutual = gram[..., :N, :N] / (norms[..., :, None] * norms[..., None, :])
+        found["overlap"] = (("neuron", "neuron_"), mutual, "mutual overlaps of the neurons")
     found["norm"] = (("neuron",), norms, "norm of the neuron, 1 after every step")
     return found
 
 
+SHOWN = 64
+"""Up to this many neurons their mutual overlaps are kept with a run, from which a later phase can start."""
 HELPERS = ("column", "evaluate", "slope", "label", "active")
 CONSTANTS = ("a", "b", "sigma")
 MODEL = Model(
