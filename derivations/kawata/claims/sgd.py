@@ -12,6 +12,7 @@ from derivations.contract import Claim, Grid
 from derivations.kawata import model
 from derivations.kawata.claims.phase3 import nu_growth
 from derivations.kawata.claims.tools import at, neuron, rng_of
+from derivations.kawata.finite_step import recovery_chance
 from derivations.kawata.initial import full_gram, root
 from derivations.laws import Bounded, Equals, Power, Vanishes
 from derivations.scaling import Form
@@ -60,6 +61,14 @@ def success(lab: Any, point: Mapping[str, Any], seed: int, d: int) -> float:
 def collapse(lab: Any, point: Mapping[str, Any], seed: int, scale: float = 1.0) -> float:
     """|success at d = 24 - success at d = 64| at one a = h d^{k/2}."""
     return abs(success(lab, point, seed, 24) - success(lab, {**point, "a": scale * point["a"]}, seed, 64))
+
+
+def against_diffusion(lab: Any, point: Mapping[str, Any], seed: int, spread: float = 21.0) -> float:
+    """Success of SGD at d = 48 minus that of the critical equation (S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3)."""
+    a = point["a"]
+    run = chains(lab, seed, 2.0, 48, a, 0.5 / a, 192, save_points=50)
+    found = float(np.isfinite(run["T_kappa"][:, 0, 0]).mean())
+    return found - recovery_chance(a, 2.0, 3, 1.0, 3.0, spread, 0.5 / a, 4000, rng_of(lab, seed))
 
 
 def stationary(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
@@ -154,6 +163,12 @@ CLAIMS = (
         "crit-step", "The chance of recovery depends on step size and dimension through a = h d^{k/2}.",
         at("Lemma C.7 (ours)"), collapse, Bounded(high=0.2, meaning="difference of success between d = 24 and 64"),
         once({"a": 0.25}, {"a": 1.0}), break_measure(functools.partial(collapse, scale=8.0)), (7, 9),
+    ),
+    Claim(
+        "crit-sde", "At h = a d^{-k/2} the overlap follows an equation with contraction (a^2/2) F X and "
+                    "diffusion a^2 S.",
+        at("Lemma C.7 (ours)"), against_diffusion, Vanishes(0.12, refuted_above=0.15, meaning="difference of success"),
+        once({"a": 0.25}, {"a": 0.5}), break_measure(functools.partial(against_diffusion, spread=3000.0)), (7, 9),
     ),
     Claim(
         "stationary", "At a constant step the error at strong recovery is h D/(4c): it needs h ~ eps/d, not eps^2.",
