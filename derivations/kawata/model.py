@@ -30,12 +30,12 @@ def column(values, like):
 
 
 def evaluate(u, series):
-    """sum_i series_i h_i(u), by the recurrence of the orthonormal Hermite polynomials."""
+    """sum_i series_i He_i(u), by the recurrence He_i = u He_{i-1} - (i - 1) He_{i-2}."""
     below = 0.0 * u
     value = 1.0 + 0.0 * u
     total = series[0] * value
     for i in range(1, len(series)):
-        above = (u * value - math.sqrt(i - 1.0) * below) / math.sqrt(i * 1.0)
+        above = u * value - (i - 1.0) * below
         below = value
         value = above
         total = total + series[i] * value
@@ -175,7 +175,8 @@ def numbers(parameters: Parameters, gram: np.ndarray, gated: int = FAIR) -> tupl
     edges = np.arange(p.C + 1) / p.C
     scale = 1.0 / p.J if gated else 1.0 / (p.J * p.M)
     selector = np.eye(p.C)[expert % p.C] if gated == PERFECT else np.eye(p.M)[expert]
-    tables = (np.array(links(p), float), np.array(weights_of_global(p), float))
+    norms = np.array([math.sqrt(math.factorial(i)) for i in range(len(links(p)[0]))])
+    tables = (np.array(links(p), float) / norms, np.array(weights_of_global(p), float))
     kind = ACTIVATIONS.index(p.activation)
     head = (N, p.C, p.M, float(p.rho), float(p.zeta), kind, gated)
     return (*head, edges[:-1].copy(), edges[1:].copy(), expert.astype(float), selector.copy(), scale, *tables)
@@ -198,15 +199,15 @@ def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
     state = split(gram[..., :N, N : N + 2 * C + 1] / norms[..., None], C)
     dims = {"kappa": ("neuron", "cluster"), "xi": ("neuron",), "nu": ("neuron", "cluster")}
     found = {name: (dims[name], values, f"overlaps {name} of the unit vectors") for name, values in state.items()}
-    found["overlap"] = (
-        ("neuron", "neuron_"),
-        gram[..., :N, :N] / (norms[..., :, None] * norms[..., None, :]),
-        "mutual overlaps of the neurons",
-    )
+    if N <= SHOWN:
+        mutual = gram[..., :N, :N] / (norms[..., :, None] * norms[..., None, :])
+        found["overlap"] = (("neuron", "neuron_"), mutual, "mutual overlaps of the neurons")
     found["norm"] = (("neuron",), norms, "norm of the neuron, 1 after every step")
     return found
 
 
+SHOWN = 64
+"""Up to this many neurons their mutual overlaps are kept with a run, from which a later phase can start."""
 HELPERS = ("column", "evaluate", "slope", "label", "active")
 CONSTANTS = ("a", "b", "sigma")
 MODEL = Model(

@@ -50,7 +50,9 @@ class Parameters:
     width3: int = parameter(0, "neurons per expert from stage phase3 on (0: J)", minimum=0)
     redraw_bias: bool = parameter(False, "stage phase3: draw the biases afresh too")
     ridge: float = parameter(1e-6, "stage phase4: ridge parameter lambda", minimum=0.0)
-    ridge_samples: int = parameter(20_000, "stage phase4: training samples", minimum=100)
+    ridge_samples: int = parameter(
+        20_000, "stage phase4: training samples (0: infinitely many, for perfect routing or one expert)", minimum=0
+    )
     ridge_bias: tuple[float, ...] = parameter((), "stage phase4: law of the fresh biases, as bias; empty: that of bias")
     test_samples: int = parameter(20_000, "stage phase4: samples on which the error is measured", minimum=100)
 

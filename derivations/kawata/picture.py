@@ -11,7 +11,7 @@ MOST = 60
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """Figures by name for an `xarray.Dataset`: `overlaps` for a course of time, `gate` for gates."""
+    """Figures by name for an `xarray.Dataset`: `overlaps` where time goes on, `gate` where there is one."""
     figures = {}
     if run.sizes["time"] > 1 and "xi" in run:
         figures["overlaps"] = overlaps(run)

@@ -40,7 +40,7 @@ def term(output: str, i: int) -> sympy.Expr:
 def mutated(output: str, i: int, change: float) -> dict[str, object]:
     """The kernels with `change` times one term added to one output."""
     zero = dict.fromkeys((*OUTPUTS, "value"), sympy.Integer(0))
-    extra = {**zero, output: sympy.Float(change) * term(output, i)}
+    extra = {**zero, output: sympy.N(change * term(output, i))}
     added = array_kernel(Kernel(kernels.table(DEGREE), ("kappa", "xi"), extra))
     base = original()["cluster_gradient"]
 

@@ -15,7 +15,9 @@ from derivations.kawata.initial import from_arrays, join
 from derivations.kawata.parameters import Parameters
 from derivations.laws import All, Bounded, Vanishes
 
-EXAMPLE = dict(C=1, k_star=4, rho=2.0, s=(0.0,), activation="polynomial", sigma=(0, 0, 0, 0, 0.7, 0.4, 0.2), d=100)
+EXAMPLE: dict[str, Any] = dict(
+    C=1, k_star=4, rho=2.0, s=(0.0,), activation="polynomial", sigma=(0, 0, 0, 0, 0.7, 0.4, 0.2), d=100
+)
 
 
 def slopes(lab: Any, start: Initial, tier: str = "exact") -> np.ndarray:

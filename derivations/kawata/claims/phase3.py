@@ -131,6 +131,11 @@ CLAIMS = (
         break_measure(functools.partial(nu_growth, sign=-1.0)), (2, 9), erratum="errata-3",
     ),
     Claim(
+        "lem-C.23", "So it does at the next step of the proof: the sign holds for every learning neuron.",
+        at("Lemma C.23"), nu_growth, Vanishes(0.01, refuted_above=0.1, meaning="share of wrong signs"), once(seeds=1),
+        break_measure(functools.partial(nu_growth, sign=-1.0)), (2, 9), erratum="errata-3",
+    ),
+    Claim(
         "lem-C.25", "From weak to strong recovery takes a time that does not depend on d.", at("Lemma C.25"),
         growth_time, Power(0.0, margin=0.01, meaning="time from .2 to .8"),
         {"quick": Grid(tuple({"d": 10**k} for k in (4, 6, 8)))}, break_law(exponent=0.1), (4, 8, 9),

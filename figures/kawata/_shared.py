@@ -1,0 +1,65 @@
+"""What several figures of kawata share: the paper's experiment through its phases, and colours."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from odesim.figures import Table
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""The Okabe-Ito colours."""
+HALF = 0.5**0.5
+LINK = ((0, 0, 0, HALF, 0, HALF), (0, 0, 0, HALF, HALF), (0, 0, 0, 1.0))
+"""f_1 = (h_3 + h_5)/sqrt 2, f_2 = (h_3 + h_4)/sqrt 2, g = h_3: the paper's links with normalised polynomials."""
+HONEST = (
+    "The paper's sizes (d = 200, C = 2, 8 experts of 500 neurons, T1 = 3.5e6, T3 = 1e7 steps at rate 1) by gradient "
+    "flow in place of SGD, which at rate 1 lets fewer neurons take off; rho = 4 and biases in [-1.5, 1.5] are ours, as "
+    "the paper does not say. "
+)
+
+
+def phases(M: int, J: int, d: int, T1: float, T3: float, rho: float, seed: int) -> Mapping[str, Any]:
+    """Phases I to III by population flow: final overlaps per phase, the gate, and the initial alignments."""
+    from odesim import pipeline
+
+    request = {"C": 2, "M": M, "J": J, "d": d, "rho": rho, "link": LINK, "s": (1.0, -1.0), "bias": (-1.5, 1.5)}
+    options = {"seed": seed, "save_points": 2, "rtol": 1e-6}
+    built = pipeline.build("kawata", request, "phase1,phase2,phase3", until=T1, **options)
+    cases = (*built.cases[:2], dataclasses.replace(built.cases[2], until=T3))
+    first, second, last = pipeline.run(dataclasses.replace(built, cases=cases))
+    return {
+        "kappa1": first["kappa"][-1].tolist(),
+        "xi1": first["xi"][-1].tolist(),
+        "kappa0": first["kappa"][0].tolist(),
+        "iota": second["iota"].tolist(),
+        "gate_norm": second["gate_norm"].tolist(),
+        "theta": second["theta"].tolist(),
+        "routing": second["routing"].tolist(),
+        "kappa3": last["kappa"][-1].tolist(),
+        "xi3": last["xi"][-1].tolist(),
+    }
+
+
+def experiment(quick: bool) -> list[Table]:
+    """The paper's experiment, or one of 8 experts with 20 neurons."""
+    size = {"M": 8, "J": 20 if quick else 500, "d": 200, "rho": 4.0, "seed": 0}
+    scale = size["J"] / 500
+    return [Table("kawata-phases", phases, {**size, "T1": 3.5e6 * scale, "T3": 1e7 * scale})]
+
+
+def by_expert(stored: Any, name: str) -> np.ndarray:
+    """Overlaps (expert, neuron, ...) of a phase."""
+    values = np.asarray(stored[name])
+    return values.reshape(stored.arguments["M"], -1, *values.shape[1:])
+
+
+def heat(axis: Any, values: np.ndarray, rows: list[str], colours: str, high: float, low: float = 0.0) -> Any:
+    """A labelled heat map with the rows named."""
+    image = axis.imshow(values, vmin=low, vmax=high, cmap=colours, aspect="auto", interpolation="nearest")
+    axis.set_yticks(range(len(rows)), rows)
+    return image
+
+
+TASKS = [r"$w_1^*$", r"$w_2^*$", r"$w_g^*$"]

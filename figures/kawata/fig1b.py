@@ -1,0 +1,40 @@
+"""The paper's Figure 1(b): what each gate vector points to after Phase II."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from figures.kawata._shared import HONEST, experiment, heat
+
+CAPTION = HONEST + (
+    "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and P(active) by cluster."
+)
+CLAIMS = ("lem-4.10", "lem-C.15", "lem-C.14")
+
+
+def needs(quick: bool = False) -> list[Any]:
+    """The paper's experiment."""
+    return experiment(quick)
+
+
+def draw(stored: Sequence[Any]) -> Any:
+    """Cosines above, routing probabilities below."""
+    from matplotlib.figure import Figure
+
+    table = stored[0]
+    cosines = (table["theta"] / table["gate_norm"][:, None]).T
+    routing = table["routing"].T
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(5, 2))
+    names = [r"$w_1^*$", r"$w_2^*$", r"$w_g^*$", "$v_1$", "$v_2$"]
+    image = heat(top, cosines, names, "RdBu_r", 1.0, -1.0)
+    for m in range(cosines.shape[1]):
+        best = 3 + int(np.argmax(cosines[3:, m]))
+        top.text(m, best, r"$\bullet$", ha="center", va="center", fontsize=9)
+    figure.colorbar(image, ax=top, label="cosine with the gate")
+    image = heat(bottom, routing, ["cluster 1", "cluster 2"], "Blues", 1.0)
+    figure.colorbar(image, ax=bottom, label="P(active)")
+    bottom.set_xticks(range(routing.shape[1]), [str(m + 1) for m in range(routing.shape[1])])
+    bottom.set_xlabel("expert")
+    return figure

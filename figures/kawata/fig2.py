@@ -1,0 +1,39 @@
+"""The paper's Figure 2: what the neurons of two experts are aligned with after Phase III."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from figures.kawata._shared import HONEST, TASKS, by_expert, experiment, heat
+
+CAPTION = HONEST + "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III."
+CLAIMS = ("lem-C.21", "sep")
+
+
+def needs(quick: bool = False) -> list[Any]:
+    """The paper's experiment."""
+    return experiment(quick)
+
+
+def draw(stored: Sequence[Any]) -> Any:
+    """The experts whose gates separate the clusters best, neurons sorted by what they found."""
+    from matplotlib.figure import Figure
+
+    table = stored[0]
+    routing = table["routing"]
+    kappa, xi = np.abs(by_expert(table, "kappa3")), np.abs(by_expert(table, "xi3"))
+    figure = Figure(figsize=(6.8, 3.6), layout="constrained")
+    axes = figure.subplots(2, 1)
+    image: Any = None
+    for c, axis in enumerate(axes):
+        m = int(np.argmax(routing[:, c] - routing[:, 1 - c]))
+        values = np.concatenate([kappa[m].T, xi[m][None]])
+        order = np.lexsort((-values.max(axis=0), values.argmax(axis=0)))
+        image = heat(axis, values[:, order], TASKS, "magma", 1.0)
+        axis.set_title(
+            f"expert {m + 1}: active on cluster 1, 2 with {routing[m, 0]:.2f}, {routing[m, 1]:.2f}", fontsize=8
+        )
+    axes[-1].set_xlabel("neuron (sorted by task and size)")
+    figure.colorbar(image, ax=axes, label="|overlap|")
+    return figure
