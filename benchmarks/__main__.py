@@ -21,6 +21,7 @@ TOPICS = {
     "hitting_time": True,
     "compressed_sgd": True,
     "explicit_sgd": True,
+    "chen_training": False,
 }
 """The topics in their order, and whether each is held to one core."""
 FOLDER = Path(__file__).resolve().parent
