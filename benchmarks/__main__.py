@@ -22,6 +22,7 @@ TOPICS = {
     "compressed_sgd": True,
     "explicit_sgd": True,
     "kawata": False,
+    "chen_training": False,
 }
 """The topics in their order, and whether each is held to one core."""
 FOLDER = Path(__file__).resolve().parent

@@ -51,5 +51,6 @@ SYSTEM = System(
     ),
     check=check,
     read_initial="derivations.chen.initial:read",
+    plot="derivations.chen.picture:draw",
     claims="derivations.chen.claims:CLAIMS",
 )

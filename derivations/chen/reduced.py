@@ -141,7 +141,7 @@ def spec(parameters: Parameters, tier: str) -> Equations:
         routing = legendre_rows(p.M // 2 + 1)
         return (p.M, p.K, float(p.rho), float(p.layer), kstar, *laws, *_law_of_centres(p, noisy), *routing, zeta)
 
-    missing = "the noise patches' effect on the experts" if noisy else "noise patches"
+    missing = f"the noise patches' effect on the experts; {ZETAS} samples of them" if noisy else "noise patches"
     return Equations(
         tier=tier,
         kind="ode",
@@ -161,8 +161,8 @@ def spec(parameters: Parameters, tier: str) -> Equations:
         crossings=(),
         summary=summarise,
         dense="interpolant" if noisy else "step",
-        validity="exact for P = 3 and cubic experts on the specialised manifold (feat = s_m at its own filter and "
-        "feature, cen = gfeat = 0)",
+        validity=("cubic experts" if noisy else "exact for P = 3 and cubic experts")
+        + " on the specialised manifold (feat = s_m at its own filter and feature, cen = gfeat = 0)",
         neglects=f"the losers of the race, cen and gfeat; {missing}",
     )
 

@@ -1,7 +1,7 @@
 """One pass over a batch of pattern data as plain loops around a model's functions, for numba.
 
-Examples are grouped by their expert, so that only the chosen expert's filters are evaluated, in blocks whose dense
-patches go through one matrix product each way; signals cost an indexed read of the filters' overlaps.
+Examples are grouped by their expert, so that only the chosen expert's filters are evaluated, in blocks; signals cost
+an indexed read of the filters' overlaps.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,14 @@ BLOCK = 64
 """Examples in a block: their fields and coefficients stay in a core's cache."""
 
 
-def router_fields(table, atoms, amplitudes, logits):
-    """Add sum_s amplitude_s table[m, atom_s] to logits (M, B)."""
+def router_fields(routers, total, table, atoms, amplitudes, logits):
+    """Fill logits (M, B): routers . total_i + sum_s amplitude_s table[m, atom_s]."""
+    for i in range(logits.shape[1]):
+        for m in range(routers.shape[0]):
+            field = 0.0
+            for c in range(total.shape[1]):
+                field += routers[m, c] * total[i, c]
+            logits[m, i] = field
     for s in range(atoms.shape[0]):
         for i in range(atoms.shape[1]):
             for m in range(table.shape[0]):
@@ -27,11 +33,10 @@ def router_fields(table, atoms, amplitudes, logits):
 def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields):
     """fields[j, p, i]: the products of filter j of one expert with the patches of example index[i], plus the bias.
 
-    Returns the dense patches of the block (b D, d).
+    Plain loops: the products are too small for the threads of a BLAS, which would cost four times as much here.
     """
     J, S, b = bias.size, atoms.shape[0], index.size
     D, d = dense.shape[1], dense.shape[2]
-    block = np.empty((b * D, d))
     atom, amplitude = np.empty(b, dtype=np.int64), np.empty(b)
     for s in range(S):
         for i in range(b):
@@ -39,16 +44,23 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
         for j in range(J):
             for i in range(b):
                 fields[j, s, i] = amplitude[i] * table[j, atom[i]] + bias[j]
-    for p in range(D):
-        for i in range(b):
-            block[p * b + i] = dense[index[i], p]
-    if D > 0:
-        product = filters @ block.T
-        for j in range(J):
-            for p in range(D):
-                for i in range(b):
-                    fields[j, S + p, i] = product[j, p * b + i] + bias[j]
-    return block
+    for i in range(b):
+        for p in range(D):
+            for j in range(J):
+                total = bias[j]
+                for c in range(d):
+                    total += filters[j, c] * dense[index[i], p, c]
+                fields[j, S + p, i] = total
+
+
+def collect_dense(dense, index, change, S, G):
+    """G[j, c] += sum over the block's dense patches of change[j, S + p, i] x_c."""
+    for i in range(index.size):
+        for p in range(dense.shape[1]):
+            for j in range(G.shape[0]):
+                weight = change[j, S + p, i]
+                for c in range(G.shape[1]):
+                    G[j, c] += weight * dense[index[i], p, c]
 
 
 def collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on_atoms, bias_change):
@@ -68,6 +80,15 @@ def collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on
         bias_change[j] += change[j].sum()
 
 
+def group(expert, place):
+    """The examples ordered by expert (B,), those of one expert in their own order; `place` (M + 1,) is used up."""
+    members = np.empty(expert.size, dtype=np.int64)
+    for i in range(expert.size):
+        members[place[expert[i]]] = i
+        place[expert[i]] += 1
+    return members
+
+
 def descend(
     filters, bias, routers, frame, atoms, amplitudes, dense, total, labels, noise, expert, margin, BLOCK, numbers
 ):  # fmt: skip
@@ -80,30 +101,28 @@ def descend(
     S, B, D = atoms.shape[0], labels.size, dense.shape[1]
     flat = filters.reshape((M * J, d))
     table = (flat @ frame.T).reshape((M, J, frame.shape[0]))
-    logits = np.zeros((M, B))
-    if D > 0:
-        logits = routers @ total.T
-    router_fields(routers @ frame.T, atoms, amplitudes, logits)
+    logits = np.empty((M, B))
+    router_fields(routers, total if D > 0 else np.empty((B, 0)), routers @ frame.T, atoms, amplitudes, logits)
     expert[:] = dispatch(logits, noise, *numbers)
-    count = np.zeros(M)
+    first = np.zeros(M + 1, dtype=np.int64)
     for i in range(B):
-        count[expert[i]] += 1.0
-    share = count / B
-    members = np.argsort(expert, kind="mergesort")
-    G, g, R = np.zeros((M, J, d)), np.zeros((M, J)), np.zeros((M, d))
+        first[expert[i] + 1] += 1
+    share = first[1:] / B
+    members = group(expert, np.cumsum(first))
+    G, g = np.zeros((M, J, d)), np.zeros((M, J))
+    R = np.zeros((M, d))
     router_on_atoms = np.zeros((M, frame.shape[0]))
     loss = 0.0
     at = 0
     for m in range(M):
         on_atoms = np.zeros((J, frame.shape[0]))
-        end = at + int(count[m])
+        end = at + first[m + 1]
         while at < end:
             index = members[at : min(end, at + BLOCK)]
             b = index.size
             fields = np.empty((J, S + D, b))
-            block = filter_fields(table[m], filters[m], bias[m], atoms, amplitudes, dense, index, fields)
-            h, r = np.empty((M, b)), np.empty((M, b))
-            y, sums = np.empty(b), np.empty((b, total.shape[1]))
+            filter_fields(table[m], filters[m], bias[m], atoms, amplitudes, dense, index, fields)
+            h, r, y = np.empty((M, b)), np.empty((M, b)), np.empty(b)
             for i in range(b):
                 h[:, i] = logits[:, index[i]]
                 r[:, i] = noise[:, index[i]]
@@ -115,9 +134,10 @@ def descend(
             collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on_atoms, g[m])
             if D > 0:
                 for i in range(b):
-                    sums[i] = total[index[i]]
-                G[m] += np.ascontiguousarray(change[:, S:, :]).reshape((J, D * b)) @ block
-                R += router_change @ sums
+                    for n in range(M):
+                        for c in range(d):
+                            R[n, c] += router_change[n, i] * total[index[i], c]
+                collect_dense(dense, index, change, S, G[m])
             at += b
         G[m] += on_atoms @ frame
     R += router_on_atoms @ frame

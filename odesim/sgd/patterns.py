@@ -14,7 +14,7 @@ from odesim import streams
 from odesim.errors import UsageError
 from odesim.sgd.bind import ERF
 
-LOOPS = ("router_fields", "filter_fields", "collect", "descend")
+LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "group", "descend")
 COMPILED = ("dispatch", "coefficients", "losses")
 
 
