@@ -107,6 +107,7 @@ def simulate(
     device: str = "auto",
     precision: str = "float64",
     fresh_initial: bool = False,
+    preset: str | None = None,
     initial: "str | os.PathLike[str] | Mapping[str, Any] | None" = None,
     stage: str | None = None,
     seed: int | None = None,
@@ -127,6 +128,7 @@ def simulate(
     case = Case.build(
         system,
         parameters,
+        preset=preset,
         initial=initial,
         stage=stage,
         seed=seed,

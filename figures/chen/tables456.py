@@ -42,9 +42,8 @@ def draw(stored: Sequence[Any]) -> Any:
     for i, (axis, name) in enumerate(zip(axes, ("before", "cubic, after", "linear, after"), strict=True)):
         counts = np.asarray(table["dispatch"][i])
         image = axis.imshow(4 * counts, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-        axis.set_title(
-            f"{name}: entropy {table['entropy'][i]:.3f}, accuracy {100 * table['accuracy'][i]:.1f} %", fontsize=7
-        )
+        words = f"entropy {table['entropy'][i]:.3f}, accuracy {100 * table['accuracy'][i]:.1f} %"
+        axis.set_title(f"{name}\n{words}", fontsize=7)
         axis.set_xticks(range(counts.shape[1]), [str(m + 1) for m in range(counts.shape[1])])
         axis.set_xlabel("expert")
     axes[0].set_yticks(range(4), [str(k + 1) for k in range(4)])

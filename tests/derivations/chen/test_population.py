@@ -163,3 +163,13 @@ def test_permuting_experts_commutes_with_the_flow(lab):
     first, second = lab.functions(start, "p3").flow(start.state), lab.functions(turned, "p3").flow(turned.state)
     for name in first:
         assert np.abs(first[name][order] - second[name]).max() < 1e-13
+
+
+def test_two_tiers_slide_alike_where_the_router_is_too_slow():
+    # Setting 1 with a slow router: the specialists' gradient vanishes near c* M^(1/3) = 0.546 and the flow slides.
+    size = {"M": 4, "J": 1, "K": 2, "d": 4, "init": "specialised", "strength": 0.1, "rho": 0.3, "gamma": (0.5, 3.0)}
+    exact = integrate("chen", tier="p3", until=1.2, nodes=6, save_points=3, **size)
+    reduced_run = integrate("chen", tier="spec", until=1.2, save_points=3, **size)
+    strength = exact["feat"][-1].max(axis=(1, 2))
+    assert exact.outcome.kind == "completed" and strength == pytest.approx(reduced_run["strength"][-1], abs=1e-4)
+    assert strength[0] == pytest.approx(0.3437 * 4 ** (1 / 3), rel=0.03)
