@@ -119,7 +119,7 @@ CLAIMS = (
         source=at("Figure 1"),
         measure=one_each,
         law=Probability(low=0.65, meaning="exactly one student at every teacher at t = 90"),
-        sweep={"quick": Grid(({},), 12), "full": Grid(({},), 60)},
+        sweep={"quick": Grid(({},), 24), "full": Grid(({},), 60)},
         control=break_law(low=0.0, high=-1.0),
         rungs=(3, 4, 8, 9),
         variants=BOTH,
