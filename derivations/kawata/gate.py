@@ -149,3 +149,31 @@ def routing(p: Parameters, theta: np.ndarray, gate_gram: np.ndarray) -> Mapping[
 def assigned(p: Parameters, iota: np.ndarray) -> np.ndarray:
     """The cluster each expert is meant for: that of its largest gate overlap (M,)."""
     return iota.argmax(axis=1)
+
+
+def follow_gate(initial: Initial) -> dict[str, Any]:
+    """Many gate steps: the gate overlaps with the means after the time `gate_time`, experts frozen.
+
+        d iota[a, m]/dt = (rho/C) sum_c (v_a . v_c) sum_k P_k(c) pi_k(c) (1[k = m] - pi_m(c)) e[k, c]
+
+    with pi the softmax of the scores rho iota[c, .] and P_k(c) the chance that expert k is chosen when Gumbel noise of
+    scale `gate_noise` is added to them.  The scores are taken at their means given the cluster, and what the gate
+    collects outside the span of the means is left out.
+    """
+    from scipy.integrate import solve_ivp
+    from scipy.special import softmax
+
+    p = initial.parameters
+    e = strengths(initial)
+    means = np.asarray(initial.constants["gram"])[p.C + 1 :, p.C + 1 :]
+
+    def slope(t: float, y: np.ndarray) -> np.ndarray:
+        scores = p.rho * y.reshape(p.M, p.C)
+        pi, chosen = softmax(scores, axis=0), softmax(scores / p.gate_noise, axis=0)
+        gain = chosen * pi * e
+        return (p.rho / p.C * (gain - pi * gain.sum(axis=0)) @ means).ravel()
+
+    found = solve_ivp(slope, (0.0, p.gate_time), np.zeros(p.M * p.C), "LSODA", rtol=1e-9, atol=1e-13)
+    iota = found.y[:, -1].reshape(p.M, p.C)
+    theta = np.concatenate([np.zeros((p.M, p.C + 1)), iota], axis=1)
+    return {"theta": theta, "gate_gram": iota @ np.linalg.pinv(means, hermitian=True) @ iota.T}

@@ -47,6 +47,10 @@ class Parameters:
     )
     eta_gate: float = parameter(1.0, "stage phase2: step size of the gate", above=0.0)
     gate_samples: int = parameter(0, "stage phase2: samples of its batch (0: the population gradient)", minimum=0)
+    gate_time: float = parameter(
+        0.0, "stage phase2: 0: one step; else many small steps for this time, scores at their means", minimum=0.0
+    )
+    gate_noise: float = parameter(1.0, "stage phase2 with gate_time: scale of the noise added to the scores", above=0.0)
     width3: int = parameter(0, "neurons per expert from stage phase3 on (0: J)", minimum=0)
     redraw_bias: bool = parameter(False, "stage phase3: draw the biases afresh too")
     ridge: float = parameter(1e-6, "stage phase4: ridge parameter lambda", minimum=0.0)
@@ -127,6 +131,8 @@ def check(p: Parameters, drawn: bool = True) -> None:
         raise UsageError(f"signs belong to activation=polynomial, but the activation is {p.activation}")
     if len(p.sigma) > MOST_DEGREE + 4:
         raise UsageError(f"sigma may reach degree {MOST_DEGREE + 3}, but has degree {len(p.sigma) - 1}")
+    if p.gate_time and p.gate_samples:
+        raise UsageError("gate_time follows the population equation of many steps: leave gate_samples out")
     _check_links(p)
     _check_tier(p)
     if count(p) > MOST_NEURONS:

@@ -46,7 +46,10 @@ def step_gate(initial: Initial, rng: np.random.Generator) -> MapResult:
     """One step of the gate from zero, by the population gradient or from `gate_samples` samples."""
     p = initial.parameters
     without = {name: value for name, value in initial.constants.items() if name not in (*LABELS, *GATES)}
-    vectors = gate.gate_vectors(initial, full_gram(initial.state, without), rng)
+    if p.gate_time:
+        vectors = gate.follow_gate(initial)
+    else:
+        vectors = gate.gate_vectors(initial, full_gram(initial.state, without), rng)
     found = {**vectors, **gate.routing(p, vectors["theta"], vectors["gate_gram"]), "strength": gate.strengths(initial)}
     after = dataclasses.replace(initial, constants={**without, **found})
     chosen = gate.assigned(p, found["iota"])

@@ -9,7 +9,7 @@ import pytest
 from odesim import figures
 
 NAMES = ["endtoend", "exceptional", "exponents", "fig1a", "fig1b", "fig2", "samples", "signal"]
-TINY = {"J": 6, "neurons": 12, "seeds": 2, "dimensions": [20, 24, 30], "width": 6}
+TINY = {"J": 6, "neurons": 12, "seeds": 1, "dimensions": [20, 24, 30], "width": 6}
 
 
 def shrink(need):

@@ -108,7 +108,7 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.29", "With label noise the test error falls like T_4^{-1/2} (against the noiseless target).",
-        at("Lemma C.29"), sample_error, Power(-0.5, over="T", bound="at most", margin=0.1, meaning="test error"),
+        at("Lemma C.29"), sample_error, Power(-0.5, over="T", bound="at most", margin=0.15, meaning="test error"),
         {"quick": Grid(tuple({"T": t} for t in (1000, 4000, 16_000)), 6)}, break_law(exponent=-1.5), (7, 8, 9),
         erratum="errata-13",
     ),

@@ -165,7 +165,7 @@ CLAIMS = (
             Variant("one cluster", {"C": 2}, "|C_j| = 1."),
             Variant("two clusters", {"C": 4}, "|C_j| = 2, C = 4.",
                     law=Power(-0.5, margin=0.08, rivals=(Form("d^-1/4", exponent=-0.25),), meaning="share"),
-                    sweep={"quick": Grid(tuple({"d": 10**k, "neurons": 1500} for k in (2, 3, 4)), 3),
+                    sweep={"quick": Grid(tuple({"d": 10**k, "neurons": 3000} for k in (2, 3, 4)), 3),
                            "full": Grid(tuple({"d": 10**k, "neurons": 30_000} for k in range(4, 8)), 3)}),
         ),
         "one cluster", erratum="errata-4",

@@ -1,5 +1,7 @@
 """Initial conditions, their checks, and the four phases as stages."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,18 @@ def test_a_simulation_of_phase_three_behind_a_given_gate_runs():
                             save_points=2)  # fmt: skip
     np.testing.assert_allclose(flow["share"], [[0.99996833, 0.5], [0.5, 0.99996833]], atol=1e-7)  # Phi(4), Phi(0)
     assert run.outcome.kind == "completed" and run["kappa"].shape == (1, 2, 2, 2)
+
+
+def test_many_gate_steps_begin_like_one_and_end_with_one_expert_per_cluster():
+    p = Parameters(C=2, M=4, J=1, d=60, rho=3.0, k_star=3, gate_time=1e-3)
+    kappa = np.array([[0.8, 0.0], [0.6, 0.0], [0.0, 0.7], [0.0, 0.3]])
+    arrays = {"kappa": kappa, "xi": np.zeros(4), "nu": np.zeros((4, 2)), "a": np.ones(4), "b": np.full(4, -0.7)}
+    start = initial.from_arrays(p, arrays)
+    e = gate.strengths(start)
+    first = gate.follow_gate(start)["theta"][:, 3:]
+    # One step from zero: (rho t / (C M^2)) (e - mean e), the part along the means of the closed form.
+    np.testing.assert_allclose(first, 3.0 * 1e-3 / (2 * 16) * (e - e.mean(axis=0)), rtol=1e-3)
+    late = dataclasses.replace(start, parameters=dataclasses.replace(p, gate_time=1e5))
+    scores = gate.follow_gate(late)["theta"][:, 3:]
+    assert (scores.argmax(axis=0) == [0, 2]).all()
+    np.testing.assert_allclose(scores.sum(axis=0), 0.0, atol=1e-8)
