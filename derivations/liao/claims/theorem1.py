@@ -20,7 +20,7 @@ RANDOM_END = {
     "quick": Grid(tuple({"d": 10**k} for k in (4, 5, 6)), 15),
     "full": Grid(tuple({"d": 10**k} for k in (4, 5, 6, 7)), 30),
 }
-CONDITIONAL = {"quick": Grid(tuple({"d": 10**k} for k in (6, 9, 12)), 9), "full": Grid(tools.DECADES, 15)}
+CONDITIONAL = {"quick": Grid(tuple({"d": 10**k} for k in (5, 7, 9)), 9), "full": Grid(tools.DECADES, 15)}
 BOTH = (
     Variant("random", {"init": "random"}, expected="refuted"),
     Variant("orthogonal", {"init": "orthogonal"}),
