@@ -135,16 +135,14 @@ class Equations:
     compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
     around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
     there is one; `around` lists functions that call these and stay interpreted; `arrays(xp, kernels)` builds the
-    same functions from array operations (NumPy, JAX).
-    `arguments(initial)` are the run-time numbers and arrays (integers are sizes), `start(initial)` is y at time 0
-    and `unpack` splits y, with any leading axes, into components.  `observe(initial, components)` gives what is
-    saved beside the state (name -> (dims, array, meaning)), with a leading time axis; `constants(initial)` what
-    has none; `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
-    `summary(initial, trajectory)` the headline numbers.  `watched` names observables that need the flow's own
-    arguments and compiled code: `watch(y, *arguments)`, a compiled function beside `flow`, gives all of them as one
-    flat vector at every saved state.  `dense` says how a state between two accepted steps is found: by one shorter
-    "step", the accurate default, or by the method's own "interpolant", for right-hand sides that are costly and have
-    kinks, where a step is no better.
+    same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
+    (integers are sizes), `start(initial)` is y at time 0 and `unpack` splits y, with any leading axes, into components.
+    `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
+    time axis; `constants(initial)` what has none; `invariants(initial, state)` what the exact dynamics conserves or
+    bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
+    `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
+    state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
+    right-hand sides that are costly and have kinks, where a step is no better.
     """
 
     tier: str

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_measure, once
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Proven, Vanishes
 from derivations.liao.claims import expectations
-from derivations.liao.claims.tools import at, break_measure, once
+from derivations.liao.claims.tools import at
 from derivations.liao.gate import correlations_at
 from derivations.liao.kernels import correlation_pairs
 from derivations.liao.parameters import Parameters

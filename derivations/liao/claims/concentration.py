@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_measure
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Power, Probability
 from derivations.liao import initial
 from derivations.liao.claims.algebra import draw
-from derivations.liao.claims.tools import at, break_measure
+from derivations.liao.claims.tools import at
 
 BETA = 0.1
 """The constant in delta_s = beta delta_P / m^2; the lemma only says that there is one."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_measure
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Power, Proven
 from derivations.liao.claims import expectations
 from derivations.liao.claims.algebra import draw
-from derivations.liao.claims.tools import at, break_measure
+from derivations.liao.claims.tools import at
 
 ERRATUM = "errata-7"
 Overlaps = tuple[Fraction, ...]

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from derivations import scaling
+from derivations.broken import break_law, break_measure, once
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Equals, Power, Probability
 from derivations.liao import reduced
 from derivations.liao.claims import tools
 from derivations.liao.claims.pruning import at_overlap, coefficients
-from derivations.liao.claims.tools import at, break_law, break_measure
+from derivations.liao.claims.tools import at
 from derivations.liao.kernels import correlation_pairs
 
 PAPER = {"m": 25, "m_star": 5, "d": 1000}
@@ -146,7 +147,7 @@ CLAIMS = (
         source=at("Figure 3, left"),
         measure=largest_s13,
         law=Equals(-0.0128924216747272, absolute=1e-12, meaning="largest S_13"),
-        sweep=tools.once({}),
+        sweep=once({}),
         control=break_measure(lambda lab, point, seed: -largest_s13(lab, point, seed)),
         rungs=(2, 9),
     ),
@@ -162,7 +163,7 @@ CLAIMS = (
                 "ratio": Bounded(low=3.3, meaning="E pi^2 / E pi'^2"),
             }
         ),
-        sweep=tools.once({}, seeds=3),
+        sweep=once({}, seeds=3),
         control=break_measure(lambda lab, point, seed: {**squares(lab, point, seed), "ratio": 1.1}),
         rungs=(2, 9),
     ),
@@ -194,7 +195,7 @@ CLAIMS = (
                 "growth": Bounded(high=1e-6, meaning="largest growth rate there"),
             }
         ),
-        sweep=tools.once({"d": 1000}),
+        sweep=once({"d": 1000}),
         control=break_measure(lambda lab, point, seed: {"loss": 0.0, "growth": 0.0}),
         rungs=(3, 4, 5, 9),
         slow_control=True,

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_measure
 from derivations.contract import Claim, Grid, Initial, Variant
 from derivations.laws import All, Bounded, Power, Vanishes
 from derivations.liao import initial, model
 from derivations.liao.claims import expectations, tools
 from derivations.liao.claims.algebra import draw
-from derivations.liao.claims.tools import at, break_measure
+from derivations.liao.claims.tools import at
 
 M, M_STAR, D = 3, 2, 7
 STENCIL = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_measure
 from derivations.contract import Claim, Grid, Initial, Variant
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
 from derivations.liao import initial
 from derivations.liao.claims import expectations, tools
 from derivations.liao.claims.algebra import draw
-from derivations.liao.claims.tools import at, break_measure
+from derivations.liao.claims.tools import at
 from derivations.liao.parameters import Parameters
 
 S = functools.lru_cache(maxsize=4096)(expectations.correlation)

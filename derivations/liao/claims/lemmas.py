@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_law, break_measure, once
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Equals, Power
 from derivations.liao.claims import tools
-from derivations.liao.claims.tools import at, break_law, break_measure
+from derivations.liao.claims.tools import at
 
 DECADES: Mapping[str, Grid | None] = {
     "quick": Grid(tuple({"d": 10**k, "init": "orthogonal"} for k in (6, 8, 10)), 6),
@@ -204,7 +205,7 @@ CLAIMS = (
         source=at("Lemma 8"),
         measure=escape_bound,
         law=Bounded(low=0.0, margin=1e-7, meaning="(gamma2 - bound) / gamma2(0)"),
-        sweep=tools.once(*({"xi": xi, "g2": g2} for xi in (0.5, 0.9) for g2 in (1e-1, 1e-2, 1e-3))),
+        sweep=once(*({"xi": xi, "g2": g2} for xi in (0.5, 0.9) for g2 in (1e-1, 1e-2, 1e-3))),
         control=break_measure(lambda lab, point, seed: escape_bound(lab, point, seed, saturation=0.0)),
         rungs=(3, 4, 8, 9),
     ),
@@ -292,7 +293,7 @@ CLAIMS = (
         source=at("Lemma 13, sharpened"),
         measure=router_lag,
         law=Equals(5.49, absolute=0.01, meaning="router lag"),
-        sweep=tools.once({}),
+        sweep=once({}),
         control=break_law(value=80.0),
         rungs=(3, 4, 8, 9),
     ),

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_law, break_measure, new_law, once
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Equals, Power, Probability, Proven, Vanishes
 from derivations.liao import kernels
 from derivations.liao.claims import tools
-from derivations.liao.claims.tools import at, break_law, break_measure, new_law
+from derivations.liao.claims.tools import at
 from derivations.liao.gate import gate_table
 from derivations.liao.pruning import greedy_prune, kernel_matrix
 from hermite.correlation import for_gate
@@ -261,7 +262,7 @@ CLAIMS = (
         source=at("Theorem 4"),
         measure=strong_convexity,
         law=Equals(0.2690174481, absolute=1e-8, meaning="smallest eigenvalue at the optimum"),
-        sweep=tools.once({"m": 2}, {"m": 3}),
+        sweep=once({"m": 2}, {"m": 3}),
         control=break_law(value=2 * 0.2690174481),
         rungs=(1, 2, 9),
         variants=(
@@ -284,7 +285,7 @@ CLAIMS = (
         source=at("Lemma 22"),
         measure=product_residual(1.0, aligned=True),
         law=Power(1.0, over="dr", bound="at least", margin=0.1, meaning="|E h_i h_j - E h_i^2|"),
-        sweep=tools.once(*({"dr": 10.0**-k} for k in (1.5, 2, 2.5, 3)), seeds=3),
+        sweep=once(*({"dr": 10.0**-k} for k in (1.5, 2, 2.5, 3)), seeds=3),
         control=break_measure(product_residual(0.5, aligned=True)),
         rungs=(2, 8, 9),
         variants=(
@@ -302,7 +303,7 @@ CLAIMS = (
         source=at("Lemma 23"),
         measure=residual_expectations,
         law=Power(1.0, over="eps", bound="at least", margin=0.1, meaning="largest residual expectation"),
-        sweep=tools.once(*({"eps": 10.0**-k} for k in (1, 1.5, 2)), seeds=2),
+        sweep=once(*({"eps": 10.0**-k} for k in (1, 1.5, 2)), seeds=2),
         control=break_measure(lambda lab, point, seed: residual_expectations(lab, point, seed, drop=1)),
         rungs=(2, 8, 9),
         slow_control=True,

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_measure, once
 from derivations.contract import Claim
 from derivations.laws import Vanishes
 from derivations.liao.claims import tools
-from derivations.liao.claims.tools import at, break_measure
+from derivations.liao.claims.tools import at
 
 NODES = 40
 """Per axis; the logistic factors are integrated to 1e-10 at these overlaps (30 nodes differ by 1e-8)."""
@@ -71,7 +72,7 @@ CLAIMS = (
         source=at("Section 3, equations (1) to (3)"),
         measure=discrepancy,
         law=Vanishes(1e-8, refuted_above=1e-7, meaning="difference from quadrature"),
-        sweep=tools.once({}, seeds=3),
+        sweep=once({}, seeds=3),
         control=break_measure(without_repulsion),
         rungs=(2, 3, 9),
     ),

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import sympy
 
+from derivations.broken import break_measure, once
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Proven, Vanishes
 from derivations.liao.claims import expectations
 from derivations.liao.claims.algebra import draw
-from derivations.liao.claims.tools import at, break_measure, once
+from derivations.liao.claims.tools import at
 
 Form = Mapping[str, Any]
 

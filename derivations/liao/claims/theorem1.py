@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_law, break_measure, once
 from derivations.contract import Claim, Grid, Variant
 from derivations.laws import LOGARITHMS, Equals, Power, Probability
 from derivations.liao import race
 from derivations.liao.claims import tools
-from derivations.liao.claims.tools import at, break_law, break_measure
+from derivations.liao.claims.tools import at
 
 ERRATUM = "errata-1"
 LAG = 5.49
@@ -270,7 +271,7 @@ CLAIMS = (
         source=at("Lemma 7, corrected"),
         measure=missing_term,
         law=Equals(1.0, absolute=2e-3, meaning="dI2/dt over -9 I2^2"),
-        sweep=tools.once({"eps": 1e-4}, seeds=9),
+        sweep=once({"eps": 1e-4}, seeds=9),
         control=break_measure(lambda lab, point, seed: -missing_term(lab, point, seed)),
         rungs=(3, 6, 8, 9),
         erratum=ERRATUM,

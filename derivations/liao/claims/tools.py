@@ -1,13 +1,12 @@
 """What several claims share: states, runs of the standard sweep, and ways to break a claim for its control."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Claim, Grid, Initial, Law
+from derivations.contract import Initial
 from derivations.liao import SOURCE, initial
 from derivations.liao.parameters import Parameters
 
@@ -20,35 +19,6 @@ INITS = ("random", "orthogonal")
 def at(place: str) -> Any:
     """The paper, at a place in it."""
     return SOURCE.at(place)
-
-
-def once(*points: Mapping[str, Any], seeds: int = 1) -> dict[str, Grid]:
-    """The same sweep at every effort."""
-    return {"quick": Grid(tuple(points) or ({},), seeds)}
-
-
-def break_law(**laws: Any) -> Callable[[Claim], Claim]:
-    """A control that keeps the measurement and predicts something else: fields of the law are replaced."""
-
-    def control(claim: Claim) -> Claim:
-        law = dataclasses.replace(claim.law, **laws)  # type: ignore[type-var]
-        return dataclasses.replace(claim, law=law, variants=tuple(_without_law(v) for v in claim.variants))
-
-    return control
-
-
-def break_measure(measure: Callable[..., Any]) -> Callable[[Claim], Claim]:
-    """A control that keeps the law and measures a broken twin of the quantity."""
-    return lambda claim: dataclasses.replace(claim, measure=measure)
-
-
-def new_law(law: Law) -> Callable[[Claim], Claim]:
-    """A control with another law altogether."""
-    return lambda claim: dataclasses.replace(claim, law=law, variants=tuple(_without_law(v) for v in claim.variants))
-
-
-def _without_law(variant: Any) -> Any:
-    return dataclasses.replace(variant, law=None)
 
 
 def random_rows(rng: np.random.Generator, m: int, m_star: int, d: int, norms: tuple[float, float]) -> np.ndarray:
