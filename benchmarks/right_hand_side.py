@@ -66,8 +66,6 @@ def _initial_at(problem: Any, run: Any) -> Any:
 
 def count_operations(problem: Any, y: Any) -> float:
     """Additions and multiplications of one evaluation: series, pair kernels, and the product C G."""
-    import inspect
-
     import numpy as np
 
     from derivations.liao import loops
@@ -77,14 +75,9 @@ def count_operations(problem: Any, y: Any) -> float:
     functions = ast.parse(compile.generate_module(problem.equations)).body
     kernel = next(f for f in functions if isinstance(f, ast.FunctionDef) and f.name == "pair_gradient")
     per_pair = sum(isinstance(node, ast.BinOp | ast.UnaryOp) for node in ast.walk(kernel))
-    namespace: dict[str, Any] = {"np": np}
-    for name in ("unpack_gram", "gather_pairs"):
-        exec(inspect.getsource(inspect.unwrap(getattr(loops, name))), namespace)
     n = 2 * (m + m_star)
-    pairs = m * (m + 1) // 2 + m * m_star
-    gram, inputs = np.empty((n, n)), np.empty((6, -(-pairs // 16) * 16))
-    namespace["unpack_gram"](y, m, m_star, problem.arguments[2], gram)
-    namespace["gather_pairs"](gram, m, m_star, inputs)
+    known = np.concatenate([y, problem.arguments[2].ravel(), (1.0, 0.0)])
+    inputs = known[loops.layout(m, m_star)["pairs"]].reshape(6, -1)
     series, reach = problem.arguments[4], problem.arguments[7]
     total = 0.0
     for block in (inputs[0] ** 2).reshape(-1, 16):

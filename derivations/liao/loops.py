@@ -5,6 +5,7 @@ derived by SymPy, and compiles that file; nothing here runs uncompiled.  Every a
 run-time argument, so one compiled file serves every size, dimension, gate and temperature of one degree.
 """
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -45,80 +46,18 @@ def correlations(rho, series, shift, odd, reach, square, S):
             S[k, lane] = shift[k] + S[k, lane] * (odd[k] * rho[lane] + (1.0 - odd[k]))
 
 
-def unpack_gram(y, m, m_star, teachers, G):
-    """Fill the Gram matrix G of [v, w, v*, w*] from the flat state (order: `population.components`)."""
-    s = 2 * m
-    at = 0
-    for row, column in ((0, s), (m, s + m_star), (0, s + m_star), (m, s)):
-        for i in range(m):
-            for j in range(m_star):
-                G[row + i, column + j] = y[at]
-                G[column + j, row + i] = y[at]
-                at += 1
-    for block in (0, m):
-        for i in range(m):
-            G[block + i, block + i] = 1.0
-            for j in range(i + 1, m):
-                G[block + i, block + j] = y[at]
-                G[block + j, block + i] = y[at]
-                at += 1
-    for i in range(m):
-        for j in range(m):
-            G[i, m + j] = y[at]
-            G[m + j, i] = y[at]
-            at += 1
-    for i in range(2 * m_star):
-        for j in range(2 * m_star):
-            G[s + i, s + j] = teachers[i, j]
+def gather(source, index, target):
+    """target[k] = source[index[k]]; indices are unsigned, which spares a test for negative ones."""
+    for k in range(index.size):
+        target[k] = source[index[k]]
 
 
-def gather_pairs(G, m, m_star, X):
-    """Fill X[:, pair] = (rho, g, z11, z12, z21, z22): student pairs, (student, teacher) pairs, teacher pairs."""
-    s = 2 * m
-    at = 0
-    for i in range(m):
-        for r in range(i, m):
-            X[0, at] = G[i, r]
-            X[1, at] = G[m + i, m + r]
-            X[2, at] = G[i, m + i]
-            X[3, at] = G[i, m + r]
-            X[4, at] = G[r, m + i]
-            X[5, at] = G[r, m + r]
-            at += 1
-    for i in range(m):
-        for j in range(m_star):
-            X[0, at] = G[i, s + j]
-            X[1, at] = G[m + i, s + m_star + j]
-            X[2, at] = G[i, m + i]
-            X[3, at] = G[i, s + m_star + j]
-            X[4, at] = G[s + j, m + i]
-            X[5, at] = G[s + j, s + m_star + j]
-            at += 1
-    for j in range(m_star):
-        for r in range(j, m_star):
-            X[0, at] = G[s + j, s + r]
-            X[1, at] = G[s + m_star + j, s + m_star + r]
-            X[2, at] = G[s + j, s + m_star + j]
-            X[3, at] = G[s + j, s + m_star + r]
-            X[4, at] = G[s + r, s + m_star + j]
-            X[5, at] = G[s + r, s + m_star + r]
-            at += 1
-    for rest in range(at, X.shape[1]):
-        for k in range(6):
-            X[k, rest] = 0.0
+def pair_blocks(X, series, shift, odd, reach, square, S, Y):
+    """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22, K) of all pairs from X = (rho, g, z11, z12, z21, z22).
 
-
-def gradient_loss(y, m, m_star, teachers, series, shift, odd, reach, G, X, Y, S, square, C):
-    """Fill the Gram matrix G and C = dL/dG pair by pair; returns the loss L.
-
-    L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.  One function for
-    both, because compiling the pair kernel twice takes seconds and its value beside its derivatives next to nothing.
+    Value and derivatives in one function, because compiling the pair kernel twice takes a second.
     """
-    s = 2 * m
-    unpack_gram(y, m, m_star, teachers, G)
-    blocks = X.shape[1] // 16
-    gather_pairs(G, m, m_star, X)
-    for block in range(blocks):
+    for block in range(X.shape[1] // 16):
         a = 16 * block
         correlations(X[0, a : a + 16], series, shift, odd, reach, square, S)
         for lane in range(16):
@@ -131,79 +70,94 @@ def gradient_loss(y, m, m_star, teachers, series, shift, odd, reach, G, X, Y, S,
             Y[4, p] = d21
             Y[5, p] = d22
             Y[6, p] = K
-    C[:] = 0.0
-    L = 0.0
-    at = 0
-    for i in range(m):
-        L += 0.5 * Y[6, at]
-        C[i, m + i] += 0.5 * (Y[2, at] + Y[3, at] + Y[4, at] + Y[5, at])
-        at += 1
-        for r in range(i + 1, m):
-            L += Y[6, at]
-            C[i, r] = Y[0, at]
-            C[m + i, m + r] = Y[1, at]
-            C[i, m + i] += Y[2, at]
-            C[i, m + r] = Y[3, at]
-            C[r, m + i] = Y[4, at]
-            C[r, m + r] += Y[5, at]
-            at += 1
-    for i in range(m):
-        for j in range(m_star):
-            L -= Y[6, at]
-            C[i, s + j] = -Y[0, at]
-            C[m + i, s + m_star + j] = -Y[1, at]
-            C[i, m + i] -= Y[2, at]
-            C[i, s + m_star + j] = -Y[3, at]
-            C[m + i, s + j] = -Y[4, at]
-            at += 1
-    for j in range(m_star):
-        L += 0.5 * Y[6, at]
-        at += 1
-        for _ in range(j + 1, m_star):
-            L += Y[6, at]
-            at += 1
-    for i in range(s):
-        for j in range(i):
-            C[i, j] = C[j, i]
-    return L
 
 
-def project(C, G, N, rates, own, m, m_star, dy):
-    """The flat derivative from N = C G, C = dL/dG: rows of unit norm move in their tangent space at their own rate."""
-    s = 2 * m
-    for i in range(s):
-        own[i] = N[i, i]
-        for j in range(G.shape[0]):
-            N[i, j] = rates[i] * (own[i] * G[i, j] - N[i, j])
-    at = 0
-    for row, column in ((0, s), (m, s + m_star), (0, s + m_star), (m, s)):
-        for i in range(m):
-            for j in range(m_star):
-                dy[at] = N[row + i, column + j]
-                at += 1
-    for block in (0, m):
-        for i in range(m):
-            for j in range(i + 1, m):
-                dy[at] = N[block + i, block + j] + N[block + j, block + i]
-                at += 1
-    for i in range(m):
-        for j in range(m):
-            dy[at] = N[i, m + j] + N[m + j, i]
-            at += 1
-    return dy
+def scatter(source, index, place, weight, target):
+    """target[place[k]] += weight[k] source[index[k]]."""
+    for k in range(index.size):
+        target[place[k]] += weight[k] * source[index[k]]
+
+
+def project(N, G, rates):
+    """N becomes D = -rate (N - diag(N) G): rows of unit norm move in their tangent space at their own rate."""
+    for i in range(N.shape[0]):
+        own = N[i, i]
+        for j in range(N.shape[1]):
+            N[i, j] = rates[i] * (own * G[i, j] - N[i, j])
+
+
+@functools.cache
+def layout(m, m_star):
+    """Where everything lies, as unsigned indices into flat arrays, for the sizes m and m_star.
+
+    `gram` (n n) finds the Gram matrix of [v, w, v*, w*] and `pairs` (6, width) the inputs of the pair kernel (rho, g,
+    z11, z12, z21, z22) in [y, teacher Gram matrix, 1]; pairs are student pairs, (student, teacher), teacher pairs,
+    then zeros up to a multiple of 16.  C = dL/dG adds `weight` times Y[`output`] at `entry`; L = `energy` . Y[6].
+    `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
+    """
+    s, n = 2 * m, 2 * m + 2 * m_star
+    size = 4 * m * m_star + m * (m - 1) + m * m
+    place = np.full((n, n), size + 4 * m_star**2)  # the diagonal: 1
+    place[s:, s:] = size + np.arange(4 * m_star**2).reshape(2 * m_star, 2 * m_star)
+    v, w, v_star, w_star = np.split(np.arange(n), [m, s, s + m_star])
+    upper = np.triu_indices(m, 1)
+    entries = [np.meshgrid(a, b, indexing="ij") for a, b in ((v, v_star), (w, w_star), (v, w_star), (w, v_star))]
+    entries += [(block[upper[0]], block[upper[1]]) for block in (v, w)] + [np.meshgrid(v, w, indexing="ij")]
+    rows, columns = (np.concatenate([np.ravel(e[k]) for e in entries]) for k in (0, 1))
+    place[rows, columns] = place[columns, rows] = np.arange(size)
+
+    r, own, other = np.triu_indices(m), np.triu_indices(m_star), np.indices((m, m_star)).reshape(2, -1)
+    first = np.concatenate([v[r[0]], v[other[0]], v_star[own[0]]])
+    second = np.concatenate([v[r[1]], v_star[other[1]], v_star[own[1]]])
+    gate = np.where(np.arange(n) < m, m, m_star)  # from a router's row to that of its expert
+    a, b, c, d = first, first + gate[first], second, second + gate[second]
+    inputs = np.array([(a, c), (b, d), (a, b), (a, d), (c, b), (c, d)])
+    count, width = len(first), 16 * (-(-len(first) // 16))
+    pairs = np.full((6, width), size + 4 * m_star**2 + 1)
+    pairs[:, :count] = place[inputs[:, 0], inputs[:, 1]]
+
+    energy = np.zeros(width)
+    same = first == second
+    energy[:count] = np.where(second < m, 1.0, np.where(first < m, -1.0, 1.0)) * np.where(same, 0.5, 1.0)
+    output = np.arange(6)[:, None] * width + np.arange(count)
+    row, column = inputs[:, 0], inputs[:, 1]
+    trained = (np.minimum(row, column) < s) & (row != column)
+    low, high = np.minimum(row, column)[trained], np.maximum(row, column)[trained]
+    entry, weight = low * n + high, np.broadcast_to(energy[:count], output.shape)[trained]
+    output = output[trained]
+    both = high < s  # C is symmetric on the students
+    index = {
+        "gram": place.ravel(),
+        "pairs": pairs.ravel(),
+        "output": np.concatenate([output, output[both]]),
+        "entry": np.concatenate([entry, (high * n + low)[both]]),
+        "rows": rows * n + columns,
+        "columns": np.where(columns < s, columns * n + rows, s * n),
+    }
+    tables = {name: np.ascontiguousarray(value, np.uint64) for name, value in index.items()}
+    return {**tables, "weight": np.concatenate([weight, weight[both]]), "energy": energy}
 
 
 def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     """(dy/dt, L) of the exact Gram flow: C = dL/dG, N = C G, D = -rate (N - diag(N) G).
 
-    Stays a Python function: allocations and the matrix product take a second to compile and microseconds to call.
+    L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.  Stays a Python
+    function: allocations and the matrix product take a second to compile and microseconds to call.
     """
+    at = layout(m, m_star)
     n, s = 2 * m + 2 * m_star, 2 * m
-    pairs = m * (m + 1) // 2 + m * m_star + m_star * (m_star + 1) // 2
-    width = 16 * ((pairs + 15) // 16)
-    G, C = np.empty((n, n)), np.empty((s, n))
-    X, Y, S = np.empty((6, width)), np.empty((7, width)), np.empty((series.shape[0], 16))
-    dy = np.empty(y.size)
-    L = gradient_loss(y, m, m_star, teachers, series, shift, odd, reach, G, X, Y, S, np.empty(16), C)
-    project(C, G, C @ G, rates, np.empty(s), m, m_star, dy)
-    return dy, L
+    known = np.concatenate([y, teachers.ravel(), (1.0, 0.0)])
+    G, C, D = np.empty(n * n), np.zeros(s * n), np.zeros(s * n + 1)
+    X, Y, S = np.empty((6, at["energy"].size)), np.empty((7, at["energy"].size)), np.empty((series.shape[0], 16))
+    gather(known, at["gram"], G)
+    gather(known, at["pairs"], X.reshape(-1))
+    pair_blocks(X, series, shift, odd, reach, np.empty(16), S, Y)
+    scatter(Y.reshape(-1), at["output"], at["entry"], at["weight"], C)
+    G, N = G.reshape(n, n), D[:-1].reshape(s, n)
+    np.matmul(C.reshape(s, n), G, out=N)
+    project(N, G, rates)
+    dy, mirrored = np.empty(y.size), np.empty(y.size)
+    gather(D, at["rows"], dy)
+    gather(D, at["columns"], mirrored)
+    dy += mirrored
+    return dy, at["energy"] @ Y[6]

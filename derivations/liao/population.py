@@ -40,10 +40,9 @@ STATE = (
     Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
 )
 LOOPS = tuple(
-    f"derivations.liao.loops:{name}"
-    for name in ("correlations", "unpack_gram", "gather_pairs", "gradient_loss", "project")
+    f"derivations.liao.loops:{name}" for name in ("gather", "correlations", "pair_blocks", "scatter", "project")
 )
-AROUND = ("derivations.liao.loops:flow_loss",)
+AROUND = ("derivations.liao.loops:layout", "derivations.liao.loops:flow_loss")
 
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
