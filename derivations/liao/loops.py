@@ -78,21 +78,26 @@ def scatter(source, index, place, weight, target):
         target[place[k]] += weight[k] * source[index[k]]
 
 
-def project(N, G, rates):
-    """N becomes D = -rate (N - diag(N) G): rows of unit norm move in their tangent space at their own rate."""
+def project(N, G, rates, D, rows, columns, dy):
+    """N becomes D = -rate (N - diag(N) G): rows of unit norm move in their tangent space at their own rate.
+
+    N (s, n) is a view of the flat D, which ends in a zero; dy[k] = D[rows[k]] + D[columns[k]].
+    """
     for i in range(N.shape[0]):
         own = N[i, i]
         for j in range(N.shape[1]):
             N[i, j] = rates[i] * (own * G[i, j] - N[i, j])
+    for k in range(dy.size):
+        dy[k] = D[rows[k]] + D[columns[k]]
 
 
 @functools.cache
 def layout(m, m_star):
     """Where everything lies, as unsigned indices into flat arrays, for the sizes m and m_star.
 
-    `gram` (n n) finds the Gram matrix of [v, w, v*, w*] and `pairs` (6, width) the inputs of the pair kernel (rho, g,
-    z11, z12, z21, z22) in [y, teacher Gram matrix, 1]; pairs are student pairs, (student, teacher), teacher pairs,
-    then zeros up to a multiple of 16.  C = dL/dG adds `weight` times Y[`output`] at `entry`; L = `energy` . Y[6].
+    `inputs` finds the Gram matrix (n, n) of [v, w, v*, w*], then the inputs (6, width) of the pair kernel (rho, g, z11,
+    z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs, then
+    zeros up to a multiple of 16.  C = dL/dG adds `weight` times Y[`output`] at `entry`; L = `energy` . Y[6].
     `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
     """
     s, n = 2 * m, 2 * m + 2 * m_star
@@ -127,8 +132,7 @@ def layout(m, m_star):
     output = output[trained]
     both = high < s  # C is symmetric on the students
     index = {
-        "gram": place.ravel(),
-        "pairs": pairs.ravel(),
+        "inputs": np.concatenate([place.ravel(), pairs.ravel()]),
         "output": np.concatenate([output, output[both]]),
         "entry": np.concatenate([entry, (high * n + low)[both]]),
         "rows": rows * n + columns,
@@ -147,17 +151,12 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     at = layout(m, m_star)
     n, s = 2 * m + 2 * m_star, 2 * m
     known = np.concatenate([y, teachers.ravel(), (1.0, 0.0)])
-    G, C, D = np.empty(n * n), np.zeros(s * n), np.zeros(s * n + 1)
-    X, Y, S = np.empty((6, at["energy"].size)), np.empty((7, at["energy"].size)), np.empty((series.shape[0], 16))
-    gather(known, at["gram"], G)
-    gather(known, at["pairs"], X.reshape(-1))
-    pair_blocks(X, series, shift, odd, reach, np.empty(16), S, Y)
+    inputs, C, D = np.empty(at["inputs"].size), np.zeros(s * n), np.zeros(s * n + 1)
+    gather(known, at["inputs"], inputs)
+    G, X, Y = inputs[: n * n].reshape(n, n), inputs[n * n :].reshape(6, -1), np.empty((7, at["energy"].size))
+    pair_blocks(X, series, shift, odd, reach, np.empty(16), np.empty((series.shape[0], 16)), Y)
     scatter(Y.reshape(-1), at["output"], at["entry"], at["weight"], C)
-    G, N = G.reshape(n, n), D[:-1].reshape(s, n)
+    N, dy = D[:-1].reshape(s, n), np.empty(y.size)
     np.matmul(C.reshape(s, n), G, out=N)
-    project(N, G, rates)
-    dy, mirrored = np.empty(y.size), np.empty(y.size)
-    gather(D, at["rows"], dy)
-    gather(D, at["columns"], mirrored)
-    dy += mirrored
+    project(N, G, rates, D, at["rows"], at["columns"], dy)
     return dy, at["energy"] @ Y[6]
