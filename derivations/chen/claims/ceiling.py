@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from derivations.broken import break_law, break_measure
 from derivations.chen import model
-from derivations.chen.claims.tools import break_law, break_measure, claim, grid, laws_of, over
+from derivations.chen.claims.tools import claim, grid, laws_of, over
 from derivations.chen.parameters import Parameters
 from derivations.contract import Variant
 from derivations.laws import All, Bounded, Equals, Proven

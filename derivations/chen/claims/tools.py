@@ -1,6 +1,5 @@
 """What several claims share: ways to write and to break a claim, states, and the standard runs."""
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,30 +44,6 @@ def claim(
         id=id, statement=statement, source=at(place), measure=measure, law=law, sweep=sweep, control=control,
         rungs=rungs, **more,
     )  # fmt: skip
-
-
-def break_law(**laws: Any) -> Callable[[Claim], Claim]:
-    """A control that keeps the measurement and predicts something else: fields of the law are replaced."""
-
-    def control(claim: Claim) -> Claim:
-        return _with_law(claim, dataclasses.replace(claim.law, **laws))  # type: ignore[type-var]
-
-    return control
-
-
-def new_law(law: Law) -> Callable[[Claim], Claim]:
-    """A control with another law altogether."""
-    return lambda claim: _with_law(claim, law)
-
-
-def break_measure(measure: Callable[..., Any]) -> Callable[[Claim], Claim]:
-    """A control that keeps the law and measures a broken twin of the quantity."""
-    return lambda claim: dataclasses.replace(claim, measure=measure)
-
-
-def _with_law(claim: Claim, law: Law) -> Claim:
-    variants = tuple(dataclasses.replace(variant, law=None) for variant in claim.variants)
-    return dataclasses.replace(claim, law=law, variants=variants)
 
 
 def random_state(rng: np.random.Generator, size: float, router: float, **parameters: Any) -> Initial:

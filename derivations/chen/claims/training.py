@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.chen.claims.tools import SETTINGS, break_law, break_measure, claim, grid, over
+from derivations.broken import break_law, break_measure
+from derivations.chen.claims.tools import SETTINGS, claim, grid, over
 from derivations.contract import Grid, Variant
 from derivations.laws import Bounded, Equals, Power
 
