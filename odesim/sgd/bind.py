@@ -3,10 +3,11 @@
 import importlib
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from derivations.contract import Model
+from derivations.patterns import PatternModel
 
 ROLES = ("coefficients", "update", "draw", "mean")
 ERF = """def erf(z):
@@ -23,18 +24,18 @@ STUBS = {
 """What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
 
 
-def bind_jax(model: Model) -> dict[str, Callable[..., Any]]:
-    """The functions of a model with `np` bound to `jax.numpy`; the code objects are those of the module."""
+def bind_jax(model: Model | PatternModel, roles: Sequence[str] = ROLES) -> dict[str, Callable[..., Any]]:
+    """Those functions of a model that `roles` names, with `np` bound to `jax.numpy`, on the module's code objects."""
     import jax.numpy as jnp
     import jax.scipy.special
 
     module = importlib.import_module(model.module)
     namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf}
-    for name in (*model.helpers, *ROLES):
+    for name in (*model.helpers, *roles):
         original = vars(module).get(name)
         if original is not None:
             namespace[name] = types.FunctionType(inspect.unwrap(original).__code__, namespace, name)
-    return {name: namespace[name] for name in ROLES if name in vars(module)}
+    return {name: namespace[name] for name in roles if name in vars(module)}
 
 
 def numba_sources(model: Model) -> list[str]:

@@ -1,32 +1,17 @@
 """Training on pattern data in JAX, all replicas in one program: for many seeds at once, and for GPUs."""
 
 import functools
-import importlib
-import inspect
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Initial
 from derivations.patterns import PatternModel, Weights
+from odesim.sgd.bind import bind_jax
 from odesim.sgd.patterns import PatternChains, frame_width
 
 ROLES = ("dispatch", "coefficients", "rates", "losses", "halt", "draw")
-
-
-def bind(model: PatternModel) -> dict[str, Callable[..., Any]]:
-    """The functions of a model with `np` bound to JAX's array library."""
-    import jax.numpy as jnp
-    import jax.scipy.special
-
-    module = importlib.import_module(model.module)
-    namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf}
-    for name in (*model.helpers, *ROLES):
-        code = inspect.unwrap(getattr(module, name)).__code__
-        namespace[name] = types.FunctionType(code, namespace, name)
-    return {name: namespace[name] for name in ROLES}
 
 
 def descend(functions: Mapping[str, Any], numbers: tuple[Any, ...], w: Any, batch: Any, noise: Any) -> tuple[Any, ...]:
@@ -116,7 +101,7 @@ class PatternReplicas(PatternChains):
     @functools.cached_property
     def functions_traced(self) -> dict[str, Any]:
         """The model's functions bound to JAX."""
-        return bind(self.model)
+        return bind_jax(self.model, ROLES)
 
     def _advance(self, state: Any, keys: Any, fixed: Any, first: Any, steps: Any) -> Any:
         """`steps` steps of all replicas; `state` = (filters, bias, routers, best, stopped), replicas first."""

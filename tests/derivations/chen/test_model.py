@@ -86,13 +86,16 @@ def test_dense_examples_of_a_file_are_the_signals_they_are_made_of():
 @pytest.mark.parametrize("variant", ["paper", "released"])
 @pytest.mark.parametrize("activation", ["cubic", "gelu"])
 def test_numba_and_jax_make_the_same_pass(variant, activation):
-    from odesim.sgd.pattern_traced import bind, descend
+    from odesim.sgd.bind import bind_jax
+    from odesim.sgd.pattern_traced import ROLES, descend
 
     engine, noise = make(variant=variant, activation=activation, balance=0.01, batch=64)
     w, e = engine.weights[0], engine.training
     ours = engine.pass_over(w, e, engine.total, noise)[:4]
     batch = (e.atoms, e.amplitudes, e.dense, e.labels)
-    theirs = descend(bind(model.MODEL), engine.numbers, (w.filters, w.bias, w.routers, w.frame), batch, noise)
+    theirs = descend(
+        bind_jax(model.MODEL, ROLES), engine.numbers, (w.filters, w.bias, w.routers, w.frame), batch, noise
+    )
     for a, b in zip(ours, theirs, strict=True):
         assert np.allclose(a, b, rtol=1e-10, atol=1e-13)
 

@@ -1,0 +1,31 @@
+"""The same questions to the claims of every system: ids, forms, controls, errata."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from odesim import verification
+from odesim.case import find_system
+
+SYSTEMS = ("liao", "kawata", "chen")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_ids_are_unique_and_controls_name_a_variant(system: str):
+    claims = verification.claims_of(find_system(system))
+    assert len({claim.id for claim in claims}) == len(claims)
+    for claim in claims:
+        names = [variant.name for variant in claim.variants]
+        assert len(set(names)) == len(names), claim.id
+        assert not claim.control_variant or claim.control_variant in names, claim.id
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_erratum_has_a_heading(system: str):
+    module = importlib.import_module(f"derivations.{system}")
+    assert module.__file__ is not None
+    readme = (Path(module.__file__).parent / "README.md").read_text(encoding="utf-8")
+    for claim in verification.claims_of(find_system(system)):
+        if claim.erratum:
+            assert f"### {claim.erratum}:" in readme, claim.id
