@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from derivations.contract import Claim, Grid, Law
+from derivations.claim import Claim, Grid, Law
 
 
 def once(*points: Mapping[str, Any], seeds: int = 1) -> dict[str, Grid]:

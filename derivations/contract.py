@@ -7,7 +7,7 @@ Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays ind
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -268,126 +268,6 @@ class System:
             if stage.name == name:
                 return stage
         raise KeyError(f"{self.name} has no stage {name!r}; it has {', '.join(s.name for s in self.stages)}")
-
-
-Answer = Literal["confirmed", "refuted", "inconclusive"]
-Effort = Literal["quick", "full", "gpu"]
-Samples = Sequence[tuple[Mapping[str, Any], int, Any]]
-"""What a claim measured: (point of the sweep, seed, measurement), the measurement a number or a mapping."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Judgement:
-    """What a law says of the samples: the answer, the estimate with its interval, and one quotable reason."""
-
-    answer: Answer
-    predicted: Any
-    estimate: float | None
-    interval: tuple[float, float] | None
-    reason: str
-    rejected: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class Law(Protocol):
-    """A prediction that can be held against samples; the laws in use are in `derivations.laws`."""
-
-    def judge(self, samples: Samples) -> Judgement:
-        """Confirmed, refuted or inconclusive, with the evidence in one sentence."""
-        ...
-
-
-@runtime_checkable
-class Lab(Protocol):
-    """The instruments of a claim, given to its `measure`; every run they make is recorded as evidence.
-
-    `system`, `backend` and `effort` say what is measured, how and how hard.
-    """
-
-    system: "System"
-    backend: str
-    effort: Effort
-
-    def integrate(self, *, seed: int = 0, until: float | None = None, **request: Any) -> Any:
-        """A `Trajectory` of the flow; `request` are parameters of the system and options of `odesim integrate`."""
-        ...
-
-    def simulate(self, *, method: str, step_size: float, batch: int, seed: int = 0, **request: Any) -> Any:
-        """A `Trajectory` of finite-sample SGD, dimensions (seed, time, ...)."""
-        ...
-
-    def functions(self, initial: "Initial", tier: str | None = None) -> "Evaluator":
-        """The compiled right-hand side and loss of a tier at the sizes and constants of `initial`."""
-        ...
-
-    def drift(self, initial: "Initial", samples: int, seed: int = 0) -> Any:
-        """Mean and standard error of the model's one-sample drift of the Gram matrix, by Monte Carlo."""
-        ...
-
-    def descent(self, initial: "Initial", batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
-        """Minus a pattern model's mean gradients over batches, in the frame (repeats, M, J + 1, F)."""
-        ...
-
-    def stage(self, name: str, previous: Any, *, seed: int = 0, **request: Any) -> Any:
-        """The `Trajectory` of a later stage that starts from the end of `previous`."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Evaluator:
-    """`flow(state)` -> components of the derivative, `loss(state)` -> number, for component mappings."""
-
-    flow: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
-    loss: Callable[[Mapping[str, np.ndarray]], float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Grid:
-    """The points of a sweep at one effort, and how many seeds each of them gets."""
-
-    points: tuple[Mapping[str, Any], ...] = ({},)
-    seeds: int = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Variant:
-    """A form of a claim: what it fixes (added to every point), how its statement reads, what it last came out as.
-
-    `law` and `sweep` replace those of the claim where this form needs its own.
-    """
-
-    name: str
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    statement: str = ""
-    expected: Answer = "confirmed"
-    law: Law | None = None
-    sweep: Mapping[str, Grid | None] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A theorem, lemma, figure or finding as data, with what would refute it.
-
-    `measure(lab, point, seed)` gives a number (or a mapping) at one point of the sweep; `law` judges all of them.
-    `control(claim)` is a broken twin (wrong exponent, dropped term, flipped sign, other activation, shuffled data)
-    that the same code must refute; `control_variant` names the form it is made of.  `sweep[effort]` is `None` where
-    the claim cannot be decided at that effort.  `rungs` are the rungs of the ladder of evidence it stands on
-    (1 identity, 2 expectation, 3 back ends, 4 integrators, 5 invariants, 6 drift, 7 trajectory, 8 law, 9 control).
-    `erratum` points to the errata where the printed statement is wrong.
-    """
-
-    id: str
-    statement: str
-    source: Source
-    measure: Callable[[Any, Mapping[str, Any], int], Any]
-    law: Law
-    sweep: Mapping[str, Grid | None]
-    control: Callable[["Claim"], "Claim"]
-    rungs: tuple[int, ...]
-    variants: tuple[Variant, ...] = (Variant("main"),)
-    control_variant: str = ""
-    slow_control: bool = False
-    erratum: str = ""
 
 
 class UsageError(ValueError):

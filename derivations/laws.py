@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations import scaling
-from derivations.contract import Answer, Judgement, Samples
+from derivations.claim import Answer, Judgement, Samples
 
 
 def values(samples: Samples) -> np.ndarray:

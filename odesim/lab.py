@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Effort, Evaluator, Initial, System, load
+from derivations.claim import Effort, Evaluator
+from derivations.contract import Initial, System, load
 from odesim import drift, integration, pipeline, simulation
 from odesim.case import OPTIONS, Case, digest_of
 from odesim.errors import NumericalError
@@ -19,7 +20,7 @@ REMEMBERED = 96
 
 
 class Laboratory:
-    """Implements `derivations.contract.Lab` for one system, back end and effort."""
+    """Implements `derivations.claim.Lab` for one system, back end and effort."""
 
     def __init__(self, system: System, effort: Effort = "quick", backend: str = "numba", seed: int = 0) -> None:
         self.system, self.effort, self.backend, self.seed = system, effort, backend, seed

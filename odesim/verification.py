@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from derivations.contract import Answer, Claim, Grid, Judgement, Samples, System, Variant, load
+from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Variant
+from derivations.contract import System, load
 from odesim.errors import NumericalError, UsageError
 from odesim.lab import Laboratory
 from odesim.parse import nearest

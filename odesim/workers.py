@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from derivations.contract import Claim, Variant
+from derivations.claim import Claim, Variant
 from odesim.errors import NumericalError, UsageError
 
 Task = tuple[str, str]

@@ -6,7 +6,8 @@ import pytest
 
 from derivations.chen import loops, population
 from derivations.chen.claims.gradient import against_flow
-from derivations.contract import Evaluator, load
+from derivations.claim import Evaluator
+from derivations.contract import load
 from odesim import compile
 from odesim.case import find_system
 from odesim.lab import Laboratory

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from derivations.contract import Claim, Variant
+from derivations.claim import Claim, Variant
 from odesim import verification
 from odesim.case import find_system
 from odesim.lab import Laboratory

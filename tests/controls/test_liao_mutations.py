@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import sympy
 
-from derivations.contract import Evaluator, Kernel
+from derivations.claim import Evaluator
+from derivations.contract import Kernel
 from derivations.liao import kernels, population
 from derivations.liao.arrays import build_exact
 from hermite.gaussian import pair_terms

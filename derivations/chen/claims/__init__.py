@@ -2,7 +2,7 @@
 
 import importlib
 
-from derivations.contract import Claim
+from derivations.claim import Claim
 
 MODULES = ("routing", "ceiling", "data", "gradient", "exploration", "router", "training")
 

@@ -11,7 +11,7 @@ from derivations.broken import break_law, break_measure
 from derivations.chen import model
 from derivations.chen.claims.tools import claim, grid, laws_of, over
 from derivations.chen.parameters import Parameters
-from derivations.contract import Variant
+from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Proven
 
 

@@ -11,7 +11,7 @@ from derivations.chen import model
 from derivations.chen.claims.tools import claim, grid, laws_of, over
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
-from derivations.contract import Variant
+from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Probability
 
 

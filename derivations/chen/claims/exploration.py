@@ -12,7 +12,7 @@ from derivations.chen.claims.tools import claim, grid, over
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
 from derivations.chen.reduced import closed_form
-from derivations.contract import Variant
+from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
 
 SIZE: dict[str, Any] = {"M": 4, "J": 4, "K": 4, "d": 8, "rho": 16.0}

@@ -10,7 +10,7 @@ from derivations.broken import break_law, break_measure
 from derivations.chen import initial, route
 from derivations.chen.claims.tools import claim, grid, over, random_state
 from derivations.chen.parameters import Parameters
-from derivations.contract import Variant
+from derivations.claim import Variant
 from derivations.laws import All, Bounded, Power, Proven, Vanishes
 
 SMALL = {"M": 4, "J": 2, "K": 3, "d": 6, "n_test": 2}

@@ -18,7 +18,7 @@ from derivations.chen.claims.stage import (
     training_against_pair,
 )
 from derivations.chen.claims.tools import claim, grid, over
-from derivations.contract import Variant
+from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Proven
 
 CLAIMS = (

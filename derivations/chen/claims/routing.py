@@ -10,7 +10,7 @@ import numpy as np
 from derivations.broken import break_law, break_measure
 from derivations.chen import route
 from derivations.chen.claims.tools import claim, grid, over
-from derivations.contract import Variant
+from derivations.claim import Variant
 from derivations.laws import All, Bounded, Proven, Vanishes
 
 SHARP = "errata-1"

@@ -7,7 +7,8 @@ import numpy as np
 
 from derivations.chen import SOURCE, initial
 from derivations.chen.parameters import Parameters
-from derivations.contract import Claim, Grid, Initial, Law
+from derivations.claim import Claim, Grid, Law
+from derivations.contract import Initial
 
 ERRATA = "derivations/chen/README.md"
 SETTINGS: dict[int, dict[str, Any]] = {

@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations.broken import break_law, break_measure
 from derivations.chen.claims.tools import SETTINGS, claim, grid, over
-from derivations.contract import Grid, Variant
+from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Equals, Power
 
 PAPER: dict[str, Any] = {"K": 4, "M": 8, "J": 16, "P": 4, "d": 50, "rho": 100.0, "sigma_0": 1e-3, "n_test": 4000}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, rng_of, swept
 from derivations.kawata.claims.vanilla import learners, single_runs
 from derivations.laws import Bounded, Equals, Power, Vanishes

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Initial, Variant
+from derivations.claim import Claim, Variant
+from derivations.contract import Initial
 from derivations.kawata.claims.tools import at, neuron, orthonormal, rng_of
 from derivations.kawata.initial import from_arrays, join
 from derivations.kawata.parameters import Parameters

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid, Initial, Variant
+from derivations.claim import Claim, Grid, Variant
+from derivations.contract import Initial
 from derivations.kawata import gate, model
 from derivations.kawata.claims.tools import at, hermite_link, rng_of
 from derivations.kawata.initial import expert_of, from_arrays, full_gram, root

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.kawata.claims.gates import ideal
 from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, neuron, quartile
 from derivations.laws import Bounded, Equals, Power, Vanishes

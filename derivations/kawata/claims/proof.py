@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid
+from derivations.claim import Claim, Grid
 from derivations.kawata.claims.flow import slopes
 from derivations.kawata.claims.tools import at, coefficient, neuron, rng_of
 from derivations.kawata.claims.vanilla import learners, single_runs

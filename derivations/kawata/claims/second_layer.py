@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.kawata import ridge
 from derivations.kawata.claims.tools import at, hermite_link, orthonormal, rng_of
 from derivations.kawata.initial import from_arrays

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Variant
+from derivations.claim import Claim, Variant
 from derivations.kawata.claims.tools import at, coefficient, orthonormal, rng_of
 from derivations.laws import Bounded, Equals, Proven, Vanishes
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid
+from derivations.claim import Claim, Grid
 from derivations.kawata import model
 from derivations.kawata.claims.phase3 import nu_growth
 from derivations.kawata.claims.tools import at, neuron, rng_of

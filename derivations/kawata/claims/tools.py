@@ -71,7 +71,7 @@ def hermite_link(k: int, C: int = 2, beta: Any = 1.0, gamma: float = 1.0) -> tup
 
 def swept(name: str, quick: Any, full: Any) -> dict[str, Any]:
     """Points of a sweep over one coordinate, by effort."""
-    from derivations.contract import Grid
+    from derivations.claim import Grid
 
     return {"quick": Grid(tuple({name: v} for v in quick)), "full": Grid(tuple({name: v} for v in full))}
 

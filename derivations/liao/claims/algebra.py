@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_measure, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Proven, Vanishes
 from derivations.liao.claims import expectations
 from derivations.liao.claims.tools import at

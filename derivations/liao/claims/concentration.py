@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_measure
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Power, Probability
 from derivations.liao import initial
 from derivations.liao.claims.algebra import draw

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_measure
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Power, Proven
 from derivations.liao.claims import expectations
 from derivations.liao.claims.algebra import draw

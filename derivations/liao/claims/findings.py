@@ -8,7 +8,7 @@ import numpy as np
 
 from derivations import scaling
 from derivations.broken import break_law, break_measure, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Equals, Power, Probability
 from derivations.liao import reduced
 from derivations.liao.claims import tools

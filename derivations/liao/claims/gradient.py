@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_measure
-from derivations.contract import Claim, Grid, Initial, Variant
+from derivations.claim import Claim, Grid, Variant
+from derivations.contract import Initial
 from derivations.laws import All, Bounded, Power, Vanishes
 from derivations.liao import initial, model
 from derivations.liao.claims import expectations, tools

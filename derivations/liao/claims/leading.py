@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_measure
-from derivations.contract import Claim, Grid, Initial, Variant
+from derivations.claim import Claim, Grid, Variant
+from derivations.contract import Initial
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
 from derivations.liao import initial
 from derivations.liao.claims import expectations, tools

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, new_law, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Equals, Power, Probability, Proven, Vanishes
 from derivations.liao import kernels
 from derivations.liao.claims import tools

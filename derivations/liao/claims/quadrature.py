@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_measure, once
-from derivations.contract import Claim
+from derivations.claim import Claim
 from derivations.laws import Vanishes
 from derivations.liao.claims import tools
 from derivations.liao.claims.tools import at

@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 
 from derivations.broken import break_measure, once
-from derivations.contract import Claim, Grid, Variant
+from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Proven, Vanishes
 from derivations.liao.claims import expectations
 from derivations.liao.claims.algebra import draw
