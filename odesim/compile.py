@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from derivations.contract import Equations, Kernel, load
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
@@ -85,12 +87,22 @@ def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
     return compile_at_level
 
 
+_traced: dict[str, dict[str, Callable[..., Any]]] = {}
+"""The functions made for JAX by the structure of their equations: it compiles a function anew for every new object."""
+
+
 def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
     """The same functions built from array operations, for `backend` "numpy" or "jax" (not yet jitted)."""
     if backend == "jax":
         import jax.numpy as xp
-    else:
-        import numpy as xp
+
+        if equations.structure not in _traced:
+            _traced[equations.structure] = _from_arrays(equations, xp)
+        return _traced[equations.structure]
+    return _from_arrays(equations, np)
+
+
+def _from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
     functions = {name: array_kernel(kernel, xp) for name, kernel in equations.kernels().items()}
     return dict(equations.arrays(xp, functions))
 
