@@ -19,6 +19,7 @@ TOPICS = {
     "compile_time": False,
     "command_line": False,
     "hitting_time": True,
+    "committee": True,
     "compressed_sgd": True,
     "explicit_sgd": True,
     "kawata": False,

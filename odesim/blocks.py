@@ -72,7 +72,7 @@ def compile_blocks(equations: Equations) -> Callable[..., Any]:
 
     def text() -> str:
         sources = [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
-        return compile.generate_module(equations) + "\n\n" + compile.decorated(sources)
+        return compile.module_text(equations) + "\n\n" + compile.decorated(sources)
 
     folders = [
         "hermite",
