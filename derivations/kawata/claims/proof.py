@@ -117,7 +117,7 @@ def amplified(lab: Any, point: Mapping[str, Any], seed: int, exact: bool = True)
     return end / (ratio * first * (1 - power) ** (-1 / (K - 2))) - 1
 
 
-TALL = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 6)))}
+TALL = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 6)), 3)}
 
 
 def single_feature(lab: Any, point: Mapping[str, Any], seed: int, width: int = 8) -> dict[str, float]:
