@@ -124,7 +124,7 @@ def short_step(y, f, h, stiff, space, work, k, table, arguments):
 
 
 def measure(value, rule):
-    """How far an entry is beyond its threshold, non-negative once crossed; rule = (threshold, direction, absolute, .)."""
+    """How far an entry is beyond its threshold (not negative: crossed); rule = (threshold, direction, absolute, ..)."""
     if rule[2] > 0.0:
         value = abs(value)
     return rule[1] * (value - rule[0])
