@@ -45,8 +45,8 @@ def rotated(rng: np.random.Generator) -> tuple[Sample, Sample]:
     from sklearn.datasets import load_digits  # pyright: ignore[reportMissingImports]
 
     found: Any = load_digits()
-    large = zoom(found.images / 16.0, (1, 2, 2), order=1)
-    turned = rotate(large, 30, axes=(1, 2), reshape=False, order=1)
+    large: Any = zoom(found.images / 16.0, (1, 2, 2), order=1)
+    turned: Any = rotate(large, 30, axes=(1, 2), reshape=False, order=1)
     is_turned = rng.random(len(large)) < 0.5
     images = gaussian_filter(np.where(is_turned[:, None, None], turned, large), (0, 0.7, 0.7))
     corners = range(0, EDGE - PATCH + 1, STRIDE)
