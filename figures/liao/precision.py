@@ -16,6 +16,7 @@ CAPTION = (
 )
 CLAIMS = ("thm-1e",)
 SOLVERS = ("automatic", "CVODE", "DOP853", "RK45", "LSODA")
+TICKS = (200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 
 
@@ -66,6 +67,10 @@ def draw(stored: Sequence[Any]) -> Any:
             axis.plot(x, y, marker="osD^v"[k], ms=4, color=COLOURS[k], label=name, zorder=3 - (k > 0))
         axis.set_xscale("log")
         axis.set_yscale("log")
+        evaluations = np.asarray(table["evaluations"], float)[d == dimension]
+        ticks = [t for t in TICKS if evaluations.min() / 1.5 <= t <= evaluations.max() * 1.2]
+        axis.set_xticks(ticks, [f"{t:,}" for t in ticks])
+        axis.xaxis.set_minor_formatter("")
         axis.set_xlabel("right-hand sides evaluated")
         axis.set_title(f"d = {power(dimension)}")
     axes[0].set_ylabel("largest relative error of a recovery time")
