@@ -117,3 +117,20 @@ def _most(p: Parameters, member: np.ndarray) -> int:
     if p.composition == "deterministic":
         return 1 + int(np.array(p.counts, int).reshape(p.p)[member].sum())
     return 1 + sum(total for total, pi in world.groups(p) if (pi[member] > 0).any())
+
+
+def samples_for(p: Parameters, gram: np.ndarray, chance: float = 0.9, draws: int = 40_000, seed: int = 0) -> float:
+    """N_r at which P(o1 outranks every q) = `chance` under the central limit law.
+
+    A gap is A_q + B_q/sqrt(N_r) with B normal, so that a draw succeeds from N_r = max_q (-B_q/A_q)^2 on, whose quantile it
+    is; infinite where an irrelevant pattern outranks o1 in the population.
+    """
+    values, vectors = np.linalg.eigh(covariance(p))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    noise = np.random.default_rng(seed).standard_normal((draws, len(values))) @ root.T @ gram
+    mean = gram @ mean_counts(p)
+    gap = mean[0] - mean[2:]
+    if (gap <= 0).any():
+        return math.inf
+    need = np.maximum(-(noise[:, :1] - noise[:, 2:]) / gap, 0.0).max(axis=1) ** 2
+    return float(np.quantile(need, chance))
