@@ -4,7 +4,7 @@ import importlib
 
 from derivations.claim import Claim
 
-MODULES = ("router", "gating")
+MODULES = ("router", "gating", "neurons", "descent")
 
 
 def _collect() -> tuple[Claim, ...]:
