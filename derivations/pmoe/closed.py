@@ -63,6 +63,8 @@ def time_to(v: float, start: float, rate: float) -> float:
 def shares(initial: Initial) -> np.ndarray:
     """n_s G_s of both samples, (2, k, P), class + first."""
     p, c = initial.parameters, initial.constants
+    if p.lam > 0:
+        raise UsageError("tier L3 is for frozen routers: give -p lam=0, or gate=uniform, sharp or frozen")
     if len(c["label"]) != 2 or set(c["label"]) != {1.0, -1.0} or abs(c["weight"][0] - 0.5) > SAME:
         raise UsageError(
             "tier L3 needs two samples, one of each class: composition=deterministic, or a training set of two"
@@ -91,8 +93,6 @@ def rate(start: np.ndarray, coupling: np.ndarray) -> float:
 
 def equations(p: Parameters) -> Equations:
     """The two-dimensional exact equation of two samples at infinite width."""
-    if p.lam > 0:
-        raise UsageError("tier L3 is for frozen routers: give -p lam=0, or gate=uniform, sharp or frozen")
     return Equations(
         tier="L3",
         kind="ode",

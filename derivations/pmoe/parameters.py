@@ -140,8 +140,8 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         raise UsageError(f"m = {p.m} neurons do not divide among k = {p.k} experts: choose a multiple of {p.k}")
     if drawn and p.init == "paired" and (p.m // p.k) % 2:
         raise UsageError(f"init=paired needs an even number of neurons per expert, but m/k = {p.m // p.k}")
-    if p.lam < 0:
-        raise UsageError(f"lam must not be negative, but {p.lam:g} was given (-1 is the paper's 1/m)")
+    if parameters.lam < 0 and parameters.lam != -1.0:
+        raise UsageError(f"lam must not be negative, but {parameters.lam:g} was given (-1 is the paper's 1/m)")
     if not drawn:
         return
     if p.delta_d >= 1:

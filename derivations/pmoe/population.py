@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Labelled, UsageError
+from derivations.contract import Component, Equations, Initial, Labelled
 from derivations.pmoe import arrays
 from derivations.pmoe.initial import response
 from derivations.pmoe.parameters import Parameters, settle
@@ -223,8 +223,3 @@ def _spread(values: np.ndarray) -> float:
     return float(np.abs(values - values[0]).max())
 
 
-
-def require_frozen(p: Parameters, tier: str) -> None:
-    """Raise `UsageError` where routers move, which this tier does not describe."""
-    if p.lam > 0:
-        raise UsageError(f"tier {tier} is for frozen routers: give -p lam=0, or gate=uniform, sharp or frozen")
