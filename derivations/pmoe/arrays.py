@@ -51,12 +51,12 @@ def shares(xp: Any, g: Any, counts: Any, l: int, gate: int, width: Any) -> tuple
 def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of a level "l0", "l1" or "l2"."""
 
-    def output(share: Any, phi: Any, label: Any, l: int) -> tuple[Any, Any, Any]:  # noqa: E741
-        return kernels["logistic"](None, label * xp.einsum("scz,sz->c", share, phi) / l)  # type: ignore[return-value]
+    def output(share: Any, phi: Any, label: Any, l: int) -> tuple[Any, ...]:  # noqa: E741
+        return kernels["logistic"](None, label * xp.einsum("scz,sz->c", share, phi) / l)
 
     def drives(g: Any, phi: Any, l: int, gate: int, width: Any, counts: Any, label: Any, weight: Any) -> Any:  # noqa: E741
         share = shares(xp, g, counts, l, gate, width)[1]
-        cost, v = output(share, phi, label, l)  # type: ignore[misc]
+        cost, v = output(share, phi, label, l)
         push = share * (weight * label * v / l)[None, :, None]
         mean = xp.einsum("scz,sz->sc", share, phi)
         c = push.sum(axis=1)
@@ -97,7 +97,7 @@ def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]
         _, phi, g, rest = parts(y, k, *arguments)
         l, gate, width, (counts, label, weight) = rest[0], rest[1], rest[3], rest[-3:]  # noqa: E741
         routed, share = shares(xp, g, counts, l, gate, width)
-        _, v = output(share, phi, label, l)  # type: ignore[misc]
+        _, v = output(share, phi, label, l)
         margin = label * xp.einsum("scz,sz->c", share, phi)
         member = xp.stack([label > 0, label < 0]) + 0.0
         mass = xp.maximum(member @ weight, 1e-300)

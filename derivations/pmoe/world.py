@@ -108,7 +108,7 @@ def groups(p: Parameters) -> list[tuple[int, np.ndarray]]:
     """The independent parts of a composition: (number of patches, probabilities (p,)), each a multinomial."""
     pi = probabilities(p)
     if p.composition == "multinomial":
-        return [(p.n - 1, pi)]
+        return [(p.n - 1, pi)] if p.n > 1 else []
     near = np.abs(pairs(p) @ np.array([1.0, -1.0])) > (1 - p.delta_d) / 2
     if p.irrelevant == "random" and not p.b1 and not p.b2:
         gram = gram_of(p)
