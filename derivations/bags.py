@@ -46,7 +46,8 @@ class BagModel:
         respond(fields (k, M, S, ..), out (k, M, 1, ..)) -> (k, S, ..)   the experts' outputs on every patch
         slope(fields) -> derivative of the activation
         `weigh`(route (k, S, B), response (k, S, B), counts (S, B), labels (B,), *numbers)
-            -> experts (k, S, B), routers (k, S, B), margin (B,)   minus the gradient of the loss: along patch x a neuron
+            -> experts (k, S, B), routers (k, S, B), margin (B,)   minus the gradient of the loss: along patch x a
+            neuron
             of output weight a and field h moves by the batch mean of a slope(h) experts x, a router by routers x
         draw(uniform (U, B), *law) -> atoms (n, B), labels (B,)
 

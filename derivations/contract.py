@@ -131,7 +131,8 @@ class Blocks:
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
-    A tier of kind "recursion" is the map y -> y + h F(t, y; arguments) for a step h of the clock, which is the population
+    A tier of kind "recursion" is the map y -> y + h F(t, y; arguments) for a step h of the clock, which is the
+    population
     form of one training step and not an approximation of the differential equation.
 
     `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that

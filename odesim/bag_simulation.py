@@ -65,6 +65,7 @@ def require_memory(simulation: "Simulation", parameters: Any) -> None:
     available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     if needed > available:
         raise UsageError(
-            f"{simulation.replicas} replicas of m = {p.m} neurons in {width} dimensions and batches of {patches} patches "
+            f"{simulation.replicas} replicas of m = {p.m} neurons in {width} dimensions and batches of {patches} "
+            f"patches "
             f"need about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: lower --batch, m, d or --seeds"
         )

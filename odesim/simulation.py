@@ -82,7 +82,9 @@ class Simulation:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
         pace = case.system.stage(case.stage).clock_per_step(case.parameters)
         if round(case.until / (step_size * pace)) < 1:
-            raise UsageError(f"--until {case.until:g} is less than one step, which takes {step_size * pace:g} of the clock")
+            raise UsageError(
+                f"--until {case.until:g} is less than one step, which takes {step_size * pace:g} of the clock"
+            )
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
         if patterns:
             pattern_family(load(case.system.stage(case.stage).model)).check(case, method, batch, precision, backend)
@@ -305,8 +307,8 @@ def _next_piece(piece: int, count: int, seconds: float) -> int:
 
 
 def _assemble(
-    simulation: Simulation, model: "Model | PatternModel | BagModel", initial: Initial, grams: np.ndarray, schedule: np.ndarray,
-    outcome: Outcome, statistics: dict[str, Any], device: str,
+    simulation: Simulation, model: "Model | PatternModel | BagModel", initial: Initial, grams: np.ndarray,
+    schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case
     observed = model.observe(initial.parameters, grams)

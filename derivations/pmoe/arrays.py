@@ -7,14 +7,16 @@ Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
 
 
 def hard_share(xp: Any, g: Any, counts: Any, l: int) -> Any:  # noqa: E741
-    """n_s(z; x) (k, C, P): the copies left when those of every pattern of larger route value are taken; ties by index."""
+    """n_s(z; x) (k, C, P): the copies left when those of every pattern of larger route value are taken; ties by
+    index.
+    """
     index = xp.arange(g.shape[-1])
     larger = (g[:, None, :] > g[:, :, None]) | ((g[:, None, :] == g[:, :, None]) & (index[None, :] < index[:, None]))
     above = xp.einsum("szw,cw->scz", larger + 0.0, counts)
     return xp.clip(l - above, 0.0, counts[None])
 
 
-def soft_share(xp: Any, g: Any, counts: Any, l: int, width: float) -> Any:  # noqa: E741
+def soft_share(xp: Any, g: Any, counts: Any, l: int, width: Any) -> Any:  # noqa: E741
     """n_s(z; x) = N sigmoid((g_s - c)/width) (k, C, P), c by 100 bisections so that they sum to l."""
     total = counts.sum(axis=-1)
     reach = width * (xp.log(total) + 40.0)
@@ -34,8 +36,9 @@ def soft_share(xp: Any, g: Any, counts: Any, l: int, width: float) -> Any:  # no
 
 
 def shares(xp: Any, g: Any, counts: Any, l: int, gate: int, width: Any) -> tuple[Any, Any]:  # noqa: E741
-    """(n_s, n_s G_s), each (k, C, P)."""
-    routed = xp.where(width > 0, soft_share(xp, g, counts, l, xp.maximum(width, 1e-300)), hard_share(xp, g, counts, l))
+    """(n_s, n_s G_s), each (k, C, P); gates from 10 on are those of a soft top-l."""
+    routed = soft_share(xp, g, counts, l, width) if gate >= 10 else hard_share(xp, g, counts, l)
+    gate = gate % 10
     if gate == 0:
         return routed, routed
     if gate == 2:

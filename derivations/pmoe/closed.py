@@ -6,7 +6,8 @@ carry everything:
     phi_s(t) = phi_s(0) + (1/(2 k l)) K (n_s^+ G^+ X_+ - n_s^- G^- X_-),     u_a = u_a(0) + sum_b C_ab X_b,
     C_ab = y_a y_b (1/(2 k l^2)) sum_s (n_s^a G_s^a)' K (n_s^b G_s^b)
 
-and, where both classes have the same margin (C_++ = C_--, equal starts), u + e^u grows linearly, at the rate R = C_++ + C_+-:
+and, where both classes have the same margin (C_++ = C_--, equal starts), u + e^u grows linearly, at the rate R = C_++
++ C_+-:
 
     u(t) = A - W(e^A),  A = u(0) + e^(u(0)) + R t            (W: Lambert's function)
 
@@ -87,7 +88,9 @@ def two_samples(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
 def rate(start: np.ndarray, coupling: np.ndarray) -> float:
     """R of the closed form, or NaN where the two margins differ."""
     size = float(np.abs(coupling).max())
-    equal = abs(coupling[0, 0] - coupling[1, 1]) <= SAME * size and abs(start[0] - start[1]) <= SAME * (1 + abs(start[0]))
+    equal = abs(coupling[0, 0] - coupling[1, 1]) <= SAME * size and abs(start[0] - start[1]) <= SAME * (
+        1 + abs(start[0])
+    )
     return float(coupling[0, 0] + coupling[0, 1]) if equal else math.nan
 
 

@@ -1,4 +1,5 @@
-"""A labelled stand-in for the paper's MNIST experiments: grids of 16 scikit-learn digits, trained by the paper's recipe.
+"""A labelled stand-in for the paper's MNIST experiments: grids of 16 scikit-learn digits, trained by the paper's
+recipe.
 
 Digit 1 is o1, digit 0 is o2, the others are irrelevant; patches are raw pixels over 16 (8 x 8), images for training and
 for tests are different.  MNIST itself is not in this project.  Source: Chowdhury et al. 2023, Section 5.1.
@@ -28,7 +29,7 @@ class Network:
 
 def images() -> tuple[np.ndarray, np.ndarray]:
     """(pixels (1797, 64) in [0, 1], digits).  Raises `ImportError` without scikit-learn (the extra `digits`)."""
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # pyright: ignore[reportMissingImports]
 
     found: Any = load_digits()
     return found.data / 16.0, found.target
@@ -48,7 +49,9 @@ def grids(
 
 
 def start(mode: str, d: int, rng: np.random.Generator) -> Network:
-    """The paper's sizes: CNN 40 neurons; separate 2 x 20, l = 2; joint 8 x 5, l = 6; widths of the start by equation (7)."""
+    """The paper's sizes: CNN 40 neurons; separate 2 x 20, l = 2; joint 8 x 5, l = 6; widths of the start by equation
+    (7).
+    """
     k, each, taken, gate = {"cnn": (1, 40, 16, 0), "separate": (2, 20, 2, 0), "joint": (8, 5, 6, 1)}[mode]
     hidden = rng.standard_normal((k, each, d)) / np.sqrt(k * each)
     routers = rng.standard_normal((k, d)) / (16**2 * np.log(16) * np.sqrt(d))
@@ -65,9 +68,17 @@ def forward(net: Network, x: np.ndarray, labels: np.ndarray) -> tuple[Any, ...]:
 
 
 def train(
-    mode: str, x: np.ndarray, labels: np.ndarray, rng: np.random.Generator, epochs: int, rate: float = 0.2, size: int = 20
+    mode: str,
+    x: np.ndarray,
+    labels: np.ndarray,
+    rng: np.random.Generator,
+    epochs: int,
+    rate: float = 0.2,
+    size: int = 20,
 ) -> Network:
-    """Epochs of mini-batch descent; in separate training the routers come first, by the linear loss over all samples."""
+    """Epochs of mini-batch descent; in separate training the routers come first, by the linear loss over all
+    samples.
+    """
     net, count = start(mode, x.shape[-1], rng), len(labels)
     if mode == "separate":  # the loss is linear: 100 epochs are one displacement by the sample mean
         pull = (labels[:, None] * x.sum(axis=0)).mean(axis=0)

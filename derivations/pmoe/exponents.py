@@ -1,6 +1,7 @@
 """The book-keeping of exponents behind the theorems: from descent lemmas to samples, steps and network size, by SymPy.
 
-A chain is a signal S (loss decrease per unit of eta m), a step E = eta m, a horizon t = reach tau/eta with tau = sigma A,
+A chain is a signal S (loss decrease per unit of eta m), a step E = eta m, a horizon t = reach tau/eta with tau = sigma
+A,
 a batch B, and the level v at which it is used.  Then
 
     T = 1/(E S),   m from sqrt(m) = 1/(S reach A),   N = T B,   gamma = 1/(p sqrt delta)
@@ -59,7 +60,12 @@ CHAINS = {
         g**3 * v**2 / l**2, g**3 * v**2 * l**3 / k**2, g**3 * v**2 * l / (n * k), k**2 / (g**6 * v**4), eps**2 / l, l
     ),
     "joint, 1/k in the signal": Chain(
-        g**3 * v**2 / (k * l**2), g**3 * v**2 * l**3 / k**2, g**3 * v**2 * l / (n * k), k**2 / (g**6 * v**4), eps**2 / l, l
+        g**3 * v**2 / (k * l**2),
+        g**3 * v**2 * l**3 / k**2,
+        g**3 * v**2 * l / (n * k),
+        k**2 / (g**6 * v**4),
+        eps**2 / l,
+        l,
     ),
     "joint, 1/k in signal and step": Chain(
         g**3 * v**2 / (k * l**2), g**3 * v**2 * l**3 / k, g**3 * v**2 * l / (n * k), k**2 / (g**6 * v**4), eps**2 / l, l

@@ -17,7 +17,9 @@ TIE = 0.01
 """Perfect routers rank the irrelevant patterns at random: by values of this size, between o1 at 1 and o2 at -1."""
 
 
-def enter_router(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
+def enter_router(
+    parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator
+) -> Initial:
     """The start of the routers' own training."""
     return _enter(parameters, previous, rng, "router")
 
@@ -154,11 +156,14 @@ def read(
         missing = []
     if missing:
         raise UsageError(
-            f"the initial file lacks {', '.join(missing)}; system pmoe needs {', '.join(WEIGHTS)}, or {', '.join(PRODUCTS)}"
+            f"the initial file lacks {', '.join(missing)}; system pmoe needs {', '.join(WEIGHTS)}, "
+            f"or {', '.join(PRODUCTS)}"
         )
     extra = sorted(set(arrays) - {*names, *SAMPLES})
     if extra:
-        raise UsageError(f"the initial file has unknown arrays {', '.join(extra)}; expected {', '.join(names)}, index, y")
+        raise UsageError(
+            f"the initial file has unknown arrays {', '.join(extra)}; expected {', '.join(names)}, index, y"
+        )
     shapes = {"hidden": 3, "pre": 3, "y": 1}
     for name, values in arrays.items():
         _check_array(name, values, shapes.get(name, 2))
@@ -206,7 +211,8 @@ def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
             raise UsageError(f"{name} must have shape {shape} beside {neurons_name}, but has {arrays[name].shape}")
     if columns != width or count < 2:
         raise UsageError(
-            f"{frame} must have shape (P, {width}) with o1, o2 and the irrelevant patterns, but has {arrays[frame].shape}"
+            f"{frame} must have shape (P, {width}) with o1, o2 and the irrelevant patterns, but has "
+            f"{arrays[frame].shape}"
         )
     sizes = {"k": k, "m": k * each, "p": count - 2}
     if frame == "patterns":

@@ -2,7 +2,8 @@
 
 For standard normal (u, u') of correlation rho, sigma the ReLU and 1(.) its derivative,
 
-    kappa0(rho) = E[1(u >= 0) 1(u' >= 0)] = sum_j (b_j^2/j!) rho^j = 1/4 + arcsin(rho)/(2 pi),   b_j = E[He_j(u) 1(u >= 0)]
+    kappa0(rho) = E[1(u >= 0) 1(u' >= 0)] = sum_j (b_j^2/j!) rho^j = 1/4 + arcsin(rho)/(2 pi),   b_j = E[He_j(u) 1(u >=
+    0)]
     kappa1(rho) = E[sigma(u) sigma(u')] = rho kappa0(rho) + sqrt(1 - rho^2)/(2 pi)
 """
 

@@ -1,7 +1,8 @@
 """The population dynamics as plain loops around the kernels, for numba.
 
 `odesim.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.  Gates are
-numbered 0: one, 1: softmax on the routed patches, 2: 1/l, 3: all weight on the largest route value.
+numbered 0: one, 1: softmax on the routed patches, 2: 1/l, 3: all weight on the largest route value; 10 is
+added for a soft top-l, which array code must know before it runs.
 """
 
 from collections.abc import Callable
@@ -61,16 +62,21 @@ def soft_share(g, copies, l, width, routed):  # noqa: E741
         c = step if low < step < high else 0.5 * (low + high)
 
 
-def route_row(g, order, copies, l, gate, width, routed, gates):  # noqa: E741
-    """Fill the routed copies n_s(z; x) and gates G_s(z; x) of one composition and one expert (0 where none is routed)."""
+def take(g, order, copies, l, width, routed):  # noqa: E741
+    """Fill the routed copies n_s(z; x) of one composition: the l of largest route value, or softly."""
     if width > 0.0:
         soft_share(g, copies, l, width, routed)
-    else:
-        left = l
-        for i in range(g.size):
-            z = order[i]
-            routed[z] = min(left, copies[z])
-            left -= routed[z]
+        return
+    left = l
+    for i in range(g.size):
+        z = order[i]
+        routed[z] = min(left, copies[z])
+        left -= routed[z]
+
+
+def route_row(g, order, copies, l, gate, width, routed, gates):  # noqa: E741
+    """Fill the routed copies and gates G_s(z; x) of one composition and one expert (0 where none is routed)."""
+    take(g, order, copies, l, width, routed)
     top = -np.inf
     for z in range(g.size):
         gates[z] = 0.0
@@ -101,6 +107,7 @@ def drives(route, response, l, gate, width, counts, label, weight, c, d):  # noq
     c_s(z) = E[y v (1/l) n_s G_s], d_s(z) = E[y v (1/l) n_s G_s (phi_s(z) - sum_z' n_s G_s phi_s)], v = 1/(1 + e^(y f)).
     """
     k, P = route.shape
+    gate = gate % 10
     S = np.empty((1, 1))
     order = np.empty((k, P), dtype=np.int64)
     for s in range(k):
@@ -256,6 +263,7 @@ def router_flow(t, y, k, P, gram, mean):
 def watch_rows(route, response, l, gate, width, counts, label, weight):  # noqa: E741
     """error, v1, v2, assumption 4.4, the routed copies (k, P), and P(o_a routed by s | class a) (2, k), flat."""
     k, P = route.shape
+    gate = gate % 10
     S = np.empty((1, 1))
     order = np.empty((k, P), dtype=np.int64)
     for s in range(k):
@@ -278,7 +286,7 @@ def watch_rows(route, response, l, gate, width, counts, label, weight):  # noqa:
                 found[6 + k * P + a * k + s] += weight[row] * (1.0 if routed[a] > 0.0 else 0.0)
                 if routed[a] <= 0.0 or (gates[a] < top and weight[row] > 0.0):
                     best[s, a] = 0.0
-        cost, v = logistic(S, 0, label[row] * f / l)
+        v = logistic(S, 0, label[row] * f / l)[1]
         found[0] += weight[row] * (1.0 if label[row] * f <= 0.0 else 0.0)
         found[1 + a] += weight[row] * v
         found[4 + a] += weight[row]

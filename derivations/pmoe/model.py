@@ -1,6 +1,7 @@
 """The microscopic truth of system `pmoe`: the network, its routing and loss, the data, written from the paper's set-up.
 
-    f(x) = sum_s sum_r (a_{r,s}/l) sum_{j in J_s} ReLU(<w_{r,s}, x^(j)>) G_{j,s},   J_s: the l patches of largest <w_s, x^(j)>
+    f(x) = sum_s sum_r (a_{r,s}/l) sum_{j in J_s} ReLU(<w_{r,s}, x^(j)>) G_{j,s},   J_s: the l patches of largest <w_s,
+    x^(j)>
 
 with G = 1 (separate training), the softmax of the route values on J_s (joint training), or l = n (the CNN); the loss is
 log(1 + e^(-y f)), a_{r,s} is not trained, the derivative of the ReLU at 0 is 1, and J_s is held fixed in the gradient.
@@ -32,7 +33,9 @@ def slope(fields):
 
 
 def top_l(route, counts, l):  # noqa: E741
-    """How many of the `counts` (S, B) copies of every patch are among the l of largest `route` (k, S, B); ties by index."""
+    """How many of the `counts` (S, B) copies of every patch are among the l of largest `route` (k, S, B); ties by
+    index.
+    """
     index = np.arange(counts.shape[0]).reshape(-1, 1)
     above = 0.0 * (route + counts)
     for i in range(counts.shape[0]):
@@ -120,7 +123,9 @@ def law(parameters: Parameters) -> tuple[Any, ...]:
 
 
 def rates(parameters: Parameters, step_size: float) -> tuple[float, float]:
-    """(step of the experts, step of the routers): eta, and lam eta m in joint training; eta_r for the routers' stage."""
+    """(step of the experts, step of the routers): eta, and lam eta m in joint training; eta_r for the routers'
+    stage.
+    """
     p = parameters
     return step_size, step_size * p.lam * p.m if p.mode == "joint" else 0.0
 
@@ -195,7 +200,8 @@ def compressible(parameters: Parameters) -> str:
     if parameters.rho == 0:
         return ""
     return (
-        f"rho = {parameters.rho:g} makes every irrelevant patch a vector of its own, and training leaves the span of the "
+        f"rho = {parameters.rho:g} makes every irrelevant patch a vector of its own, and training leaves the span of "
+        f"the "
         "patterns; use --method explicit, or -p rho=0"
     )
 

@@ -18,7 +18,9 @@ def drive(phi: np.ndarray, l: int, gate: float) -> tuple[np.ndarray, float]:  # 
     c = len(phi)
     own, rest = phi[:, :, 0], phi[:, :, 1]
     everyone = l * rest.sum(axis=0)
-    f = gate / l * (everyone[None] - rest + own)  # class y: expert y has o_y once and q l - 1 times, the others q l times
+    f = (
+        gate / l * (everyone[None] - rest + own)
+    )  # class y: expert y has o_y once and q l - 1 times, the others q l times
     raised = np.exp(f - f.max(axis=1, keepdims=True))
     share = raised / raised.sum(axis=1, keepdims=True)
     error = (np.eye(c) - share) / c

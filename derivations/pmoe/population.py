@@ -4,9 +4,12 @@ The derivation, step by step:
 
 1. Every patch is one of P = p + 2 patterns, so gradients are combinations of patterns and the inner products
    h_{r,s}(z) = <w_{r,s}, z>, g_s(z) = <w_s, z> close, with the Gram matrix Gam of the patterns as only constant.
-2. A sample is its counts N_x(z); the l patches of the largest g_s are n_s(z; x) = clip(l - copies ranked above, 0, N_x(z));
-   f(x) = (1/l) sum_s sum_z n_s G_s phi_s(z), phi_s(z) = sum_r a_{r,s} ReLU(h_{r,s}(z))  (equations (1) and (4), corrected).
-3. With v = 1/(1 + e^(y f)), c_s(z) = E[y v n_s G_s]/l and d_s(z) = E[y v n_s G_s (phi_s(z) - mean)]/l one training step of
+2. A sample is its counts N_x(z); the l patches of the largest g_s are n_s(z; x) = clip(l - copies ranked above, 0,
+N_x(z));
+   f(x) = (1/l) sum_s sum_z n_s G_s phi_s(z), phi_s(z) = sum_r a_{r,s} ReLU(h_{r,s}(z))  (equations (1) and (4),
+   corrected).
+3. With v = 1/(1 + e^(y f)), c_s(z) = E[y v n_s G_s]/l and d_s(z) = E[y v n_s G_s (phi_s(z) - mean)]/l one training
+step of
    size eta is, in flow time eta m,  h += (eta m/m) a Gam (1(h >= 0) c_s),  g += lam (eta m) Gam d_s   (L0, exact).
 4. With the activation pattern frozen, phi_s itself closes: phi_s += (eta m) (Gam o A_s/m) c_s   (L1, the paper's pseudo
    network); A_s -> (m/k) kappa0(cosine) at infinite width   (L2).
@@ -35,12 +38,14 @@ WATCHED = (
     Component("error", (), (0.0, 1.0), "P(y f <= 0)", "probability of a wrong or zero output"),
     Component("v1", (), (0.0, 1.0), "v_1", "mean of v = 1/(1 + e^(y f)) in class +1"),
     Component("v2", (), (0.0, 1.0), "v_2", "mean of v in class -1"),
-    Component("assumption", (), (0.0, 1.0), "Assumption 4.4", "1 where some expert gives o1, and some o2, the top gate"),
+    Component(
+        "assumption", (), (0.0, 1.0), "Assumption 4.4", "1 where some expert gives o1, and some o2, the top gate"
+    ),
     Component("routed", PAIR, (0.0, np.inf), "E n_s(z)", "mean number of routed copies of a pattern"),
     Component("finds1", ("expert",), (0.0, 1.0), "P(o1 in J_s | +1)", "share of class +1 whose o1 is routed"),
     Component("finds2", ("expert",), (0.0, 1.0), "P(o2 in J_s | -1)", "share of class -1 whose o2 is routed"),
 )
-CORE = ("rank", "soft_share", "route_row", "drives", "mean_drives", "move_routers")
+CORE = ("rank", "soft_share", "take", "route_row", "drives", "mean_drives", "move_routers")
 LOOPS = {
     "l0": (*CORE, "l0_flow_loss", "watch_rows", "l0_watch"),
     "l1": (*CORE, "l1_flow_loss", "watch_rows", "l1_watch"),
@@ -88,7 +93,9 @@ def routers(parameters: Parameters, tier: str | None = None) -> Equations:
 
 
 def sample_mean(initial: Initial) -> np.ndarray:
-    """The label-weighted mean counts that train the routers: of a file's samples, of N_r drawn ones, or the population's."""
+    """The label-weighted mean counts that train the routers: of a file's samples, of N_r drawn ones, or the
+    population's.
+    """
     from derivations.pmoe import router, world
 
     c, p = initial.constants, initial.parameters
@@ -166,6 +173,7 @@ def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
     p, c = initial.parameters, initial.constants
     gate = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}[p.gate]
     width = p.softness if p.tie_rule == "fractional" and p.mode == "joint" else 0.0
+    gate += 10 if width > 0 else 0
     rows = (c["counts"], c["label"], c["weight"])
     common = (int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"])
     if level == "l0":
@@ -204,7 +212,8 @@ def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
 def invariants(initial: Initial, state: Mapping[str, np.ndarray], p: Parameters) -> dict[str, float]:
     """What the dynamics conserves, as measured on the saved states.
 
-    `router_drift`: <w_s, u> for the u with <u, z> = 1 on all patterns is conserved per expert (a softmax covariance sums
+    `router_drift`: <w_s, u> for the u with <u, z> = 1 on all patterns is conserved per expert (a softmax covariance
+    sums
     to zero), where the patterns are independent; frozen routers do not move at all.
     """
     gram, route = initial.constants["gram"], state["route"]
@@ -221,5 +230,3 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray], p: Parameters)
 def _spread(values: np.ndarray) -> float:
     """The largest change along the run."""
     return float(np.abs(values - values[0]).max())
-
-

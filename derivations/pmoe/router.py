@@ -122,7 +122,8 @@ def _most(p: Parameters, member: np.ndarray) -> int:
 def samples_for(p: Parameters, gram: np.ndarray, chance: float = 0.9, draws: int = 40_000, seed: int = 0) -> float:
     """N_r at which P(o1 outranks every q) = `chance` under the central limit law.
 
-    A gap is A_q + B_q/sqrt(N_r) with B normal, so that a draw succeeds from N_r = max_q (-B_q/A_q)^2 on, whose quantile it
+    A gap is A_q + B_q/sqrt(N_r) with B normal, so that a draw succeeds from N_r = max_q (-B_q/A_q)^2 on, whose
+    quantile it
     is; infinite where an irrelevant pattern outranks o1 in the population.
     """
     values, vectors = np.linalg.eigh(covariance(p))

@@ -40,7 +40,9 @@ def margin(o: np.ndarray, q: np.ndarray, n: int) -> float:
         ]
     )
     bounds = [(-1, 1)] * d + [(None, None), (0, None)]
-    found = linprog(np.append(np.zeros(d + 1), -1.0), A_ub=rows, b_ub=np.zeros(len(rows)), bounds=bounds, method="highs")
+    found = linprog(
+        np.append(np.zeros(d + 1), -1.0), A_ub=rows, b_ub=np.zeros(len(rows)), bounds=bounds, method="highs"
+    )
     return float(-found.fun)
 
 

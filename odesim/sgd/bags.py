@@ -167,4 +167,3 @@ class BagChains:
         for rng, generator in zip(self.rngs, arrays["generators"], strict=True):
             rng.bit_generator.state = json.loads(str(generator))
         self.steps = int(arrays["steps"])
-

@@ -116,7 +116,9 @@ class BagReplicas(BagChains):
         import jax.numpy as jnp
 
         pairs = tuple(jnp.asarray(np.array(part), self.dtype) for part in zip(*self.moving, strict=True))
-        moved = self.run(pairs, jnp.asarray(np.array(self.out), self.dtype), self.keys, self._fixed(), self.steps, steps)
+        moved = self.run(
+            pairs, jnp.asarray(np.array(self.out), self.dtype), self.keys, self._fixed(), self.steps, steps
+        )
         first, second = (np.asarray(part, float) for part in moved)
         self.moving = list(zip(first, second, strict=True))
         self.steps += steps

@@ -4,7 +4,7 @@ import importlib
 
 from derivations.claim import Claim
 
-MODULES = ("router", "gating", "neurons", "descent", "complexity", "coupling", "images")
+MODULES = ("router", "gating", "neurons", "descent", "complexity", "accounts", "coupling", "images")
 
 
 def _collect() -> tuple[Claim, ...]:

@@ -47,7 +47,8 @@ def lambert_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 def pair_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The largest difference of the responses of L3 (two numbers) from those of L2, any geometry, fixed composition."""
     request = {"n": 6, "p": 3, "counts": (2, 2, 1), "composition": "deterministic", "delta_d": 0.3, "d": 8, "m": 40,
-               "irrelevant": "random", "mode": point["mode"], "until": 200.0, "save_points": 21, "rtol": 1e-10}  # fmt: skip
+               "irrelevant": "random", "mode": point["mode"], "until": 200.0, "save_points": 21,
+               "rtol": 1e-10}  # fmt: skip
     if point["mode"] == "joint":
         request |= {"k": 2, "l": 3, "gate": "frozen"}
     first = lab.integrate(seed=seed, tier="L2", **request)
@@ -84,7 +85,9 @@ def decrease(lab: Any, start: Any, run: Any, k: int, stage: str) -> float:
 
 
 def descent(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """min over the flow of -dL/dflow patches^2/(gamma^3 v^2), and -dL/dflow at v = 0.1; patches = l, or n for the CNN."""
+    """min over the flow of -dL/dflow patches^2/(gamma^3 v^2), and -dL/dflow at v = 0.1; patches = l, or n for the
+    CNN.
+    """
     mode = point["mode"]
     size = point["size"]
     request = {**SEPARATE, "l": size} if mode == "separate" else {**POOLED, "mode": "cnn", "n": size, "m": 64}
@@ -164,12 +167,16 @@ CLAIMS = (
     ),
     claim(
         "l3-lambert",
-        "One composition, symmetric start: u = y f obeys u + e^u = 1 + R t, R = (1/2 - delta_d kappa0(delta_d))/(2 n^2) for "
+        "One composition, symmetric start: u = y f obeys u + e^u = 1 + R t, R = (1/2 - delta_d kappa0(delta_d))/(2 "
+        "n^2) for "
         "the CNN and 1/(4 l^2) for separate training with one orthogonal pattern (ours).",
         "Theorems 4.2, 4.3",
         lambert_gap,
         Vanishes(1e-6, 1e-3, "difference of u"),
-        grid(*({"mode": "cnn", "delta_d": x} for x in (-0.5, 0.0, 0.5)), *({"mode": "separate", "delta_d": x} for x in (0.0, 0.3))),
+        grid(
+            *({"mode": "cnn", "delta_d": x} for x in (-0.5, 0.0, 0.5)),
+            *({"mode": "separate", "delta_d": x} for x in (0.0, 0.3)),
+        ),
         break_measure(lambda lab, point, seed: lambert_gap(lab, {**point, "factor": 1.02}, seed)),
         (3, 4, 9),
         variants=(
@@ -185,7 +192,8 @@ CLAIMS = (
     ),
     claim(
         "l3-pair",
-        "With one composition the infinite-width flow of any geometry is the two-dimensional flow of X_+ and X_- (ours).",
+        "With one composition the infinite-width flow of any geometry is the two-dimensional flow of X_+ and X_- "
+        "(ours).",
         "Theorem 4.3",
         pair_gap,
         Vanishes(1e-7, 1e-4, "difference of responses"),
@@ -195,7 +203,8 @@ CLAIMS = (
     ),
     claim(
         "kernel-limit",
-        "At fixed flow the pseudo network is O(m^(-1/2)) from the network, and its infinite-width limit from both (ours).",
+        "At fixed flow the pseudo network is O(m^(-1/2)) from the network, and its infinite-width limit from both "
+        "(ours).",
         "Lemmas G.1, G.2",
         level_gap,
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
@@ -257,7 +266,8 @@ CLAIMS = (
     ),
     claim(
         "lem-H.4",
-        "Joint training with one good expert per class: the loss falls like 1/k, so that the flow to v = 0.1 is proportional "
+        "Joint training with one good expert per class: the loss falls like 1/k, so that the flow to v = 0.1 is "
+        "proportional "
         "to k; the printed lemma has no k.",
         "Lemma H.4",
         one_good_expert,

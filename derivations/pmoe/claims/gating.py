@@ -13,11 +13,23 @@ from derivations.pmoe.claims.tools import claim, grid, over, stream
 from derivations.pmoe.parameters import Parameters, settle
 
 SMALL: dict[str, Any] = {"mode": "joint", "n": 7, "p": 3, "k": 3, "m": 12, "l": 3, "delta_d": 0.2, "d": 8}
-EMERGE: dict[str, Any] = {"mode": "joint", "n": 12, "p": 6, "k": 4, "l": 3, "m": 200, "step": 2.0, "exact": 1, "pool": 300}
+EMERGE: dict[str, Any] = {
+    "mode": "joint",
+    "n": 12,
+    "p": 6,
+    "k": 4,
+    "l": 3,
+    "m": 200,
+    "step": 2.0,
+    "exact": 1,
+    "pool": 300,
+}
 
 
 def gate_gradient(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The model's router gradient against central differences of the loss of d-dimensional weights, largest deviation."""
+    """The model's router gradient against central differences of the loss of d-dimensional weights, largest
+    deviation.
+    """
     rng = stream(seed, 21, lab)
     x, label = rng.standard_normal((5, 6)), 1.0
     w, phi = 0.5 * rng.standard_normal(6), rng.standard_normal(5)
@@ -111,7 +123,8 @@ EXPERTS = tuple({"expert": s, "speed": 1.0} for s in range(3))
 CLAIMS = (
     claim(
         "eq-26",
-        "The router gradient of joint training is (1/l) y v sum_j G_j (R_j - mean) x_j, the gates a softmax over the routed "
+        "The router gradient of joint training is (1/l) y v sum_j G_j (R_j - mean) x_j, the gates a softmax over the "
+        "routed "
         "patches.",
         "equation (26)",
         gate_gradient,
@@ -121,7 +134,9 @@ CLAIMS = (
         (2, 9),
         variants=(
             Variant("corrected"),
-            Variant("printed", {"printed": True}, "The gates' denominator is sum g, as equation (4) prints it.", "refuted"),
+            Variant(
+                "printed", {"printed": True}, "The gates' denominator is sum g, as equation (4) prints it.", "refuted"
+            ),
         ),
         erratum="errata-1",
     ),
@@ -148,7 +163,8 @@ CLAIMS = (
     ),
     claim(
         "asm-4.4",
-        "Assumption 4.4 comes about in joint training where routers move far beyond their initial size, and stays a matter "
+        "Assumption 4.4 comes about in joint training where routers move far beyond their initial size, and stays a "
+        "matter "
         "of the initial draw where they do not (ours).",
         "Assumption 4.4",
         assumption,
@@ -168,7 +184,8 @@ CLAIMS = (
     ),
     claim(
         "router-frozen",
-        "At fixed flow the routers' displacement falls like 1/m: in the theorem's own regime they stay at the start (ours).",
+        "At fixed flow the routers' displacement falls like 1/m: in the theorem's own regime they stay at the start "
+        "(ours).",
         "Theorem 4.5",
         displacement,
         Power(-1.0, over="m", margin=0.1, meaning="displacement/sigma_r"),
@@ -179,7 +196,8 @@ CLAIMS = (
     ),
     claim(
         "joint-equalise",
-        "In joint training the route values of irrelevant patterns that compete tie: they slide along the top-l cut (ours).",
+        "In joint training the route values of irrelevant patterns that compete tie: they slide along the top-l cut "
+        "(ours).",
         "Section 4.3",
         equalised,
         Probability(low=0.6, meaning="tie of the irrelevant patterns"),

@@ -87,7 +87,9 @@ def index_of(counts: np.ndarray) -> np.ndarray:
 
 
 def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Training with a spurious pattern, tests without its correlation: accuracies, and how the separate router ranks it."""
+    """Training with a spurious pattern, tests without its correlation: accuracies, and how the separate router ranks
+    it.
+    """
     rng = stream(seed, 72, lab)
     p = settle(Parameters(n=16, p=8, m=400, d=20))
     train, y = spurious_counts(p, rng, 2000, point.get("agree", SPURIOUS))
@@ -121,7 +123,8 @@ def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 CLAIMS = (
     claim(
         "disc-1",
-        "Jointly trained routers become discriminative: with 300 samples, o1 (o2) has the largest gate of one expert for "
+        "Jointly trained routers become discriminative: with 300 samples, o1 (o2) has the largest gate of one expert "
+        "for "
         "most of class +1 (-1). Stand-in: patterns with balls; digits in place of MNIST.",
         "Section 5.1, Figure 9",
         balls,
@@ -145,7 +148,8 @@ CLAIMS = (
     ),
     claim(
         "fig-4-digits",
-        "From 300 samples the mixtures are more accurate than the CNN, on grids of scikit-learn digits in place of MNIST.",
+        "From 300 samples the mixtures are more accurate than the CNN, on grids of scikit-learn digits in place of "
+        "MNIST.",
         "Section 5.1, Figure 4",
         digits_lead,
         Bounded(low=0.0, margin=0.01, meaning="accuracy less that of the CNN"),
@@ -158,7 +162,8 @@ CLAIMS = (
     ),
     claim(
         "spur-1",
-        "A pattern that agrees with the label in 95 % of the training samples attracts the separate router like o1 itself, "
+        "A pattern that agrees with the label in 95 % of the training samples attracts the separate router like o1 "
+        "itself, "
         "0.9 times as strongly (ours).",
         "Section 5.2, Figure 11",
         lambda lab, point, seed: spurious(lab, point, seed)["rank"],
@@ -169,7 +174,8 @@ CLAIMS = (
     ),
     claim(
         "spur-2",
-        "pMoE is more accurate than the CNN where the spurious correlation is broken at test time (Figure 11's finding, in "
+        "pMoE is more accurate than the CNN where the spurious correlation is broken at test time (Figure 11's "
+        "finding, in "
         "pattern space).",
         "Section 5.2, Figure 11",
         lambda lab, point, seed: spurious(lab, point, seed)[point["of"]],

@@ -91,7 +91,8 @@ def start_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     gram = world.gram_of(p)
     pre, _ = neurons(p, gram, rng)
     start = lab.initial(seed=seed, stage="joint" if mode == "joint" else "experts", mode=mode, m=20,
-                        routers="auto" if mode == "cnn" else "perfect", exact=1, pool=500, data_seed=seed, **sizes)  # fmt: skip
+                        routers="auto" if mode == "cnn" else "perfect", exact=1, pool=500, data_seed=seed,
+                        **sizes)  # fmt: skip
     c, v = drive_of(p, np.zeros((p.k, p.p + 2)), start.state["route"])
     scale = p.p * math.sqrt(delta_of(gram))
     bound = point.get("factor", 1.0) * v / (p.l * scale)
@@ -100,7 +101,9 @@ def start_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def running_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least share of neurons with |P_r| >= v_s/(4 L p sqrt delta) along training, times p sqrt delta; adaptive v."""
+    """The least share of neurons with |P_r| >= v_s/(4 L p sqrt delta) along training, times p sqrt delta; adaptive
+    v.
+    """
     mode = point["mode"]
     request = {**LAZY, **MODES[mode], "m": 400, "data_seed": seed}
     if mode != "cnn":
@@ -118,7 +121,9 @@ def running_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def cnn_law(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """|P_r| of the CNN at constant v against {sqrt(2 - 2 delta_d), 1, 0} v/n, and the shares of 40000 neurons (in se)."""
+    """|P_r| of the CNN at constant v against {sqrt(2 - 2 delta_d), 1, 0} v/n, and the shares of 40000 neurons (in
+    se).
+    """
     delta_d, n = point["delta_d"], 6
     p = settle(Parameters(mode="cnn", n=n, p=3, m=40_000, delta_d=delta_d))
     gram = world.gram_of(p)
@@ -150,7 +155,8 @@ def lasting_claim(id: str, mode: str, who: str) -> Claim:
     """Lemma G.1, H.1 or I.1."""
     return claim(
         id,
-        f"{who}: at time t at most 2 e tau L/sigma of the neurons have changed an activation on a sample's routed patches, "
+        f"{who}: at time t at most 2 e tau L/sigma of the neurons have changed an activation on a sample's routed "
+        f"patches, "
         "tau = eta t max |a| (where the bound is below one).",
         f"Lemma {id[4:]}",
         lasting,
@@ -195,7 +201,8 @@ def running_claim(id: str, mode: str, who: str, flow: float) -> Claim:
     """Lemma G.3, H.3 or I.3."""
     return claim(
         id,
-        f"{who}: all along training at least c/(p sqrt delta) of the neurons have gradients of size c v/(L p sqrt delta), "
+        f"{who}: all along training at least c/(p sqrt delta) of the neurons have gradients of size c v/(L p sqrt "
+        f"delta), "
         "v being what training makes it.",
         f"Lemma {id[4:]}",
         running_share,

@@ -16,7 +16,6 @@ from derivations.pmoe.initial import root_of
 from derivations.pmoe.parameters import Parameters, settle
 
 
-
 def sizes(**values: Any) -> Parameters:
     """The settled parameters of routers in separate training."""
     return settle(Parameters(**values), "router")
@@ -91,7 +90,8 @@ def close_world(c: float, r: int, **more: Any) -> Parameters:
     """Two close patterns with <o1 - o2, q> = +-c (1 - delta_d), two far ones, r close patches in every sample."""
     half = c * 0.8 / 2
     return sizes(
-        n=8, p=4, delta_d=0.2, composition="bounded_close", close=r, b1=(half, -half, 0, 0), b2=(-half, half, 0, 0), **more
+        n=8, p=4, delta_d=0.2, composition="bounded_close", close=r, b1=(half, -half, 0, 0),
+        b2=(-half, half, 0, 0), **more
     )  # fmt: skip
 
 
@@ -178,7 +178,8 @@ CLAIMS = (
     ),
     claim(
         "rtr-conserve",
-        "w_1 + w_2 is conserved, and the trained routers depend on the batches only through the mean of all samples (ours).",
+        "w_1 + w_2 is conserved, and the trained routers depend on the batches only through the mean of all samples "
+        "(ours).",
         "equation (6)",
         invariance,
         All({"sum": Vanishes(1e-12), "batches": Vanishes(1e-12)}),
@@ -199,7 +200,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E.3",
-        "After training with the N_r of Lemma 4.1, o1 is ranked above every patch outside S_c((1 - delta_d)/2) by router 1, "
+        "After training with the N_r of Lemma 4.1, o1 is ranked above every patch outside S_c((1 - delta_d)/2) by "
+        "router 1, "
         "and o2 by router 2, with high probability.",
         "Lemma E.3",
         ranked_first,
@@ -211,7 +213,8 @@ CLAIMS = (
     ),
     claim(
         "lem-4.1",
-        "For l >= l*, the trained routers send o1 of every sample of class +1 to expert 1, and o2 of class -1 to expert 2.",
+        "For l >= l*, the trained routers send o1 of every sample of class +1 to expert 1, and o2 of class -1 to "
+        "expert 2.",
         "Lemma 4.1",
         success_at_l_star,
         Bounded(low=0.99, meaning="share of trained routers that succeed"),
@@ -253,7 +256,8 @@ CLAIMS = (
     ),
     claim(
         "lem-4.1-law",
-        "P(o1 outranks every q) at N_r samples is the orthant probability of a Gaussian law of exact covariance (ours).",
+        "P(o1 outranks every q) at N_r samples is the orthant probability of a Gaussian law of exact covariance "
+        "(ours).",
         "Lemma 4.1",
         law_gap,
         Bounded(-0.02, 0.02, 0.01, "difference of probabilities"),
@@ -263,7 +267,8 @@ CLAIMS = (
     ),
     claim(
         "lem-4.1-lstar",
-        "In the population o1 and o2 are found in every sample from l_sharp = 1 + max #{<o1 - o2, q> > 1 - delta_d} on, "
+        "In the population o1 and o2 are found in every sample from l_sharp = 1 + max #{<o1 - o2, q> > 1 - delta_d} "
+        "on, "
         "which is at most the l* of Definition D.3.",
         "Definition D.3",
         threshold_gap,
@@ -275,7 +280,8 @@ CLAIMS = (
     ),
     claim(
         "dispatch-drop",
-        "Irrelevant patterns are routed the more often the larger |<o1 - o2, q>|; those in the middle go to no expert (ours).",
+        "Irrelevant patterns are routed the more often the larger |<o1 - o2, q>|; those in the middle go to no "
+        "expert (ours).",
         "Section 4.2",
         dropped,
         All({"rank": Bounded(low=0.9), "least": Bounded(high=0.02)}),

@@ -65,7 +65,9 @@ def test_separate_training_is_faster_by_n_over_l_squared_at_right_angles():
 
 def test_opposite_classes_decouple():
     """delta_d = -1, n = 1, no irrelevant pattern: kappa0(-1) = 0, two half-lines, R = 1/4."""
-    run = odesim.integrate("pmoe", mode="cnn", tier="L2", n=1, p=0, d=2, delta_d=-1.0, init="paired", until=50.0, rtol=1e-10)
+    run = odesim.integrate(
+        "pmoe", mode="cnn", tier="L2", n=1, p=0, d=2, delta_d=-1.0, init="paired", until=50.0, rtol=1e-10
+    )
     assert np.abs(margin(run) - closed.lambert(0.0, 0.25, run.time)).max() < 1e-8
 
 

@@ -1,4 +1,6 @@
-"""Kernels: the logistic loss, arc-cosine kernels by quadrature and Hermite series, the Gram matrix of infinite width."""
+"""Kernels: the logistic loss, arc-cosine kernels by quadrature and Hermite series, the Gram matrix of infinite
+width.
+"""
 
 import math
 
@@ -29,7 +31,7 @@ def test_the_loss_does_not_overflow():
 
 @pytest.mark.parametrize("rho", [-0.9, -0.3, 0.0, 0.5, 0.95])
 def test_kappa_is_the_probability_that_both_units_are_active(rho):
-    law = stats.multivariate_normal([0, 0], [[1, rho], [rho, 1]])
+    law = stats.multivariate_normal(mean=[0, 0], cov=np.array([[1, rho], [rho, 1]]))  # type: ignore[arg-type]
     assert float(kernels.kappa0().subs(kernels.RHO, rho)) == pytest.approx(law.cdf([0, 0]), abs=1e-8)
 
     def product(b: float, a: float) -> float:

@@ -42,7 +42,9 @@ def test_one_step_is_the_gradient_of_the_d_dimensional_loss(mode, gate, taken, w
     [{}, {"gate": "uniform"}, {"gate": "sharp"}, {"tie_rule": "fractional"}, {"tie_rule": "jitter", "jitters": 3}],
 )
 def test_numba_and_numpy_agree(tier, extra):
-    p = Parameters(mode="joint", n=7, p=3, k=3, l=3, m=12, d=8, delta_d=0.3, lam=0.2, softness=0.05, sigma_r=0.5, **extra)
+    p = Parameters(
+        mode="joint", n=7, p=3, k=3, l=3, m=12, d=8, delta_d=0.3, lam=0.2, softness=0.05, sigma_r=0.5, **extra
+    )
     loops, y, functions, arguments, _ = compiled(p, "joint", tier)
     arrays, _, other, _, _ = compiled(p, "joint", tier, "numpy")
     tight = 1e-11 if "fractional" not in extra.values() else 1e-8  # bisection against Newton for the soft threshold
@@ -148,7 +150,8 @@ def test_activations_change_like_one_over_the_root_of_the_width():
     """Shares of changed activations at flow 200 by another program: 0.0906, 0.0317, 0.0101 at m = 40, 400, 4000."""
     found = [
         np.mean([
-            odesim.integrate("pmoe", m=m, until=200.0, save_points=2, seed=s, data_seed=s, **LAZY).state["flips"].values[-1]
+            odesim.integrate("pmoe", m=m, until=200.0, save_points=2, seed=s, data_seed=s, **LAZY)
+            .state["flips"].values[-1]
             for s in range(3)
         ])
         for m in (40, 400, 4000)

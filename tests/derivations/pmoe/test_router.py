@@ -41,7 +41,8 @@ def test_samples_one_by_one_have_the_same_law_as_the_sums():
 def test_samples_for_ninety_per_cent(balanced, expected):
     """Independent evaluations of the Gaussian orthant law at p = 8, n = 16 .. 256; 2 % for the draws of both."""
     found = [
-        router.samples_for(p, world.gram_of(p)) for p in (sizes(n=n, p=8, balanced=balanced) for n in (16, 32, 64, 128, 256))
+        router.samples_for(p, world.gram_of(p))
+        for p in (sizes(n=n, p=8, balanced=balanced) for n in (16, 32, 64, 128, 256))
     ]
     assert np.allclose(found, expected, rtol=0.03)
 

@@ -30,9 +30,7 @@ def test_random_patterns_are_unit_vectors_of_the_right_rank():
     assert gram[0, 1] == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize(
-    ("total", "parts"), [(0, 3), (5, 1), (9, 4), (15, 3)]
-)
+@pytest.mark.parametrize(("total", "parts"), [(0, 3), (5, 1), (9, 4), (15, 3)])
 def test_multisets_are_all_and_each_once(total, parts):
     found = world.multisets(total, parts)
     assert len(found) == math.comb(total + parts - 1, parts - 1)
