@@ -44,6 +44,20 @@ def kernel(gram: np.ndarray) -> np.ndarray:
     return gram * kappa0(cosine)
 
 
+def signal_constants(gram: np.ndarray) -> tuple[float, float]:
+    """(Schur complement of K at o1, the paper's gamma^3 = (p sqrt delta)^(-3)): the exact constant and its bound.
+
+    Keeping the o1 entry of the drive alone, c' K c >= Schur c(o1)^2; for orthonormal patterns it is 1/2, whatever p.
+    """
+    metric = kernel(gram)
+    rest = np.linalg.pinv(metric[1:, 1:], hermitian=True)
+    schur = float(metric[0, 0] - metric[0, 1:] @ rest @ metric[1:, 0])
+    norm = np.sqrt(np.diag(gram))
+    cosine = gram / (norm[:, None] * norm)
+    largest = max(cosine[0, 1] ** 2, float((cosine[:2, 2:] ** 2).max(initial=0.0)))
+    return schur, float((max(len(gram) - 2, 1) ** -1 * math.sqrt(1 - largest)) ** 3)
+
+
 def lambert(start: Any, rate: Any, t: Any) -> Any:
     """u(t) of du/dt = rate/(1 + e^u): u = A - W(e^A), A = start + e^start + rate t."""
     a = np.asarray(start + np.exp(start) + rate * np.asarray(t, float))

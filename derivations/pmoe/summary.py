@@ -27,6 +27,11 @@ def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]
     """Loss, error and class means of v at both ends; routing margins; and how far routers moved."""
     p = initial.parameters
     summary: dict[str, Any] = {"mode": p.mode, "k": p.k, "l": p.l, "compositions": len(initial.constants["label"])}
+    if "loss" in run:
+        from derivations.pmoe.closed import signal_constants
+
+        schur, cube = signal_constants(np.asarray(initial.constants["gram"]))
+        summary |= {"signal_constant": schur, "gamma_cubed": cube}
     for name in ("loss", "error", "v1", "v2"):
         if name in run:
             summary[f"{name}_initial"], summary[f"{name}_final"] = float(run[name][0]), float(run[name][-1])

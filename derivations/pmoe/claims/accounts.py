@@ -144,7 +144,7 @@ CLAIMS = (
                 sweep={"quick": grid({"what": "minimum"})},
             ),
             Variant(
-                "delta",
+                "printed",
                 statement="Complexity grows with delta also where delta_d < 0: delta_d = -0.9 is harder than 0.",
                 expected="refuted",
                 law=Bounded(low=1.0, meaning="flow at delta_d = -0.9 over that at 0"),

@@ -223,10 +223,10 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: flow(lab, {**point, "per": 2}, seed)),
         (7, 8, 9),
         variants=(
-            Variant("uniform gates", {"kind": "uniform", "per": -1}, expected="refuted"),
+            Variant("printed", {"kind": "uniform", "per": -1}, "The same with uniform gates.", "refuted"),
             Variant("sharp gates", {"kind": "sharp", "per": -1}, "The same where o1 and o2 have all the weight."),
             Variant(
-                "uniform gates, corrected",
+                "corrected",
                 {"kind": "uniform", "per": -1},
                 "T = k^2 l^4 .., the constants being tracked, with uniform gates.",
                 law=time_law(4.0, "at most"),
@@ -249,6 +249,13 @@ CLAIMS = (
         variants=(
             Variant("uniform gates", {"kind": "uniform"}),
             Variant("sharp gates", {"kind": "sharp"}, law=time_law(2.0)),
+            Variant(
+                "printed",
+                {"kind": "uniform", "per": -1},
+                "T = k^2 l^2 p^6 delta^3/eps^8 steps suffice at the step eta m ~ l of Lemma H.4.",
+                "refuted",
+                law=time_law(2.0, "at most", name="steps"),
+            ),
         ),
         erratum="errata-15",
     ),

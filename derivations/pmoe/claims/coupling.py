@@ -149,10 +149,10 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: smooth_excess(lab, {**point, "factor": 0.05}, seed)),
         (2, 9),
         variants=(
-            Variant("L m >= 1"),
+            Variant("corrected"),
             Variant(
-                "L m < 1",
-                statement="The same for L m = 1/10.",
+                "printed",
+                statement="The same without a condition on L m, here at L m = 1/10.",
                 expected="refuted",
                 sweep={"quick": over("L", 0.1, m=1, seeds=2)},
             ),
@@ -171,7 +171,7 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: separable(lab, {**point, "shift": 2}, seed)),
         (1, 9),
         variants=(
-            Variant("criterion"),
+            Variant("corrected"),
             Variant(
                 "printed",
                 {"printed": True},

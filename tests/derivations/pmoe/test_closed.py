@@ -97,3 +97,17 @@ def test_many_compositions_are_refused():
         odesim.integrate("pmoe", tier="L3", until=1.0)
     with pytest.raises(odesim.UsageError, match="frozen routers"):
         odesim.integrate("pmoe", tier="L3", mode="joint", until=1.0)
+
+
+def test_the_signal_constant_is_a_half_for_orthonormal_patterns():
+    """gamma^3 = p^-3 at right angles; towards delta_d = 1 the exact constant vanishes like sqrt(1 - delta_d)."""
+    schur, cube = closed.signal_constants(np.eye(6))
+    assert schur == pytest.approx(0.5)
+    assert cube == pytest.approx(4.0**-3)
+
+    def near(gap: float) -> float:
+        gram = np.eye(2)
+        gram[0, 1] = gram[1, 0] = 1 - gap
+        return closed.signal_constants(gram)[0]
+
+    assert near(1e-8) / near(1e-6) == pytest.approx(0.1, rel=0.02)
