@@ -37,6 +37,10 @@ def top_l(route, counts, l):  # noqa: E741
     index.
     """
     index = np.arange(counts.shape[0]).reshape(-1, 1)
+    if route.shape[2] == 1:  # patterns with multiplicities: one order for all samples
+        other = route.transpose(0, 2, 1)
+        higher = (other > route) | ((other == route) & (index.reshape(1, -1) < index))
+        return np.clip(l - np.where(higher, 1.0, 0.0) @ counts, 0.0, counts)
     above = 0.0 * (route + counts)
     for i in range(counts.shape[0]):
         other = route[:, i : i + 1]

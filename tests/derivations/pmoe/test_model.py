@@ -98,6 +98,7 @@ def test_top_l_against_sorting():
     counts = rng.multinomial(9, np.ones(6) / 6, size=30).T.astype(float)
     route = rng.standard_normal((2, 6, 1))
     found = model.top_l(route, counts, 4)
+    assert np.array_equal(model.top_l(np.repeat(route, 30, axis=2), counts, 4), found)
     for s in range(2):
         for b in range(30):
             patches = np.repeat(np.arange(6), counts[:, b].astype(int))
