@@ -73,7 +73,7 @@ def bare_products(engine: Any, steps: int) -> Any:
 
     def run() -> None:
         for _ in range(steps):
-            (weights @ x.T) @ x
+            np.matmul(weights @ x.T, x)
 
     return run
 

@@ -27,7 +27,7 @@ def measure(sizes: list[int], experts: list[int], seeds: int) -> dict[str, Any]:
     cases += [("joint", k, 4) for k in experts] + [("joint", 4, size) for size in sizes if size != 4]
     rows: dict[str, list[Any]] = {"mode": [], "k": [], "l": [], "samples": [], "error": []}
     for mode, k, size in cases:
-        found = []
+        found, taken = [], None
         for step in STEPS:
             run = odesim.simulate(
                 "pmoe", method="compressed", step_size=step / 256, batch=8, until=float(step * 128), save_points=33,
