@@ -25,6 +25,7 @@ TOPICS = {
     "ensembles": False,
     "kawata": False,
     "chen_training": False,
+    "pmoe": False,
 }
 """The topics in their order, and whether each is held to one core."""
 FOLDER = Path(__file__).resolve().parent

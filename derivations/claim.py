@@ -57,8 +57,8 @@ class Lab(Protocol):
         """A `Trajectory` of finite-sample SGD, dimensions (seed, time, ...)."""
         ...
 
-    def functions(self, initial: Initial, tier: str | None = None) -> "Evaluator":
-        """The compiled right-hand side and loss of a tier at the sizes and constants of `initial`."""
+    def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> "Evaluator":
+        """The compiled right-hand side and loss of a tier of a stage (the first) at the sizes of `initial`."""
         ...
 
     def drift(self, initial: Initial, samples: int, seed: int = 0) -> Any:

@@ -131,6 +131,10 @@ class Blocks:
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
+    A tier of kind "recursion" is the map y -> y + h F(t, y; arguments) for a step h of the clock, which is the
+    population
+    form of one training step and not an approximation of the differential equation.
+
     `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
     compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
     around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
@@ -227,7 +231,9 @@ class Stage:
     The three strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
     `model`, and `enter(parameters, previous, rng) -> Initial`, where `previous` holds the arrays of an initial file or
     the components and constants at the end of an earlier stage.  `horizon(parameters)` is the default end time.  A
-    map has `apply(initial, rng) -> MapResult` instead of a clock.
+    map has `apply(initial, rng) -> MapResult` instead of a clock.  One step of training of step size e moves the clock
+    by e times `pace(parameters)` (one unless given).  Where the equations are a recursion, `stride` names the parameter
+    that holds the time between two of its steps.
     """
 
     name: str
@@ -240,6 +246,12 @@ class Stage:
     model: str = ""
     apply: str = ""
     meaning: str = ""
+    pace: Callable[[Any], float] | None = None
+    stride: str = ""
+
+    def clock_per_step(self, parameters: Any) -> float:
+        """How far one training step of unit step size moves the clock."""
+        return 1.0 if self.pace is None else float(self.pace(parameters))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,6 +261,8 @@ class System:
     `check(parameters, drawn)` raises `UsageError` for parameters that do not fit together (`drawn` is False when
     the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
     the arrays of such a file and takes the sizes from them; `plot(dataset) -> {name: figure}` draws a run.
+    `course(parameters)` names the stages of a complete run in order (all of them unless given), and `begin(parameters)`
+    the stage of a run that names none (the first with a clock unless given).
     """
 
     name: str
@@ -261,6 +275,8 @@ class System:
     read_initial: str
     plot: str = ""
     claims: str = ""
+    course: Callable[[Any], tuple[str, ...]] | None = None
+    begin: Callable[[Any], str] | None = None
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

@@ -79,7 +79,10 @@ class Case:
                 check_domain(getattr(values, field.name), field)
         else:  # a file brings its own conditions, which its reader checks (dependent weights are valid there)
             system.check(values)
-        stage = find_stage(system, options.get("stage"))
+        named = options.get("stage")
+        if named in (None, "") and system.begin is not None:
+            named = system.begin(values)
+        stage = find_stage(system, named)
         return cls(
             system=system,
             stage=stage.name,

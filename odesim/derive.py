@@ -12,7 +12,8 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
     """Every kernel of the tier that `parameters` select, in `format` (text, latex or python)."""
     if format not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
-    chosen = system.stage(stage) if stage else system.stages[0]
+    stage = stage or (system.begin(parameters) if system.begin is not None else system.stages[0].name)
+    chosen = system.stage(stage)
     tier = getattr(parameters, "tier", chosen.tiers[0])
     equations: Equations = load(chosen.equations)(parameters, tier)
     if format == "python":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, load
-from odesim import blocks, steppers, streams
+from odesim import blocks, recursion, steppers, streams
 from odesim.case import Case, plain
 from odesim.errors import UsageError
 from odesim.record import Recorder, save_times
@@ -100,6 +100,8 @@ def solve(
     Raises `UsageError` for options that have no meaning here, and `KeyboardInterrupt` after writing a checkpoint.
     """
     problem = prepare(case, initial)
+    if problem.equations.kind == "recursion":
+        return recursion.solve(problem, times, progress, checkpoint)
     if problem.equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
         return blocks.solve(problem, times, progress, checkpoint)
     solver = steppers.choose_solver(case.backend, case.solver)

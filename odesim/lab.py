@@ -66,10 +66,10 @@ class Laboratory:
         case = self._case(seed, None, {**parameters, "stage": stage})
         return integration.initial_condition(case)
 
-    def functions(self, initial: Initial, tier: str | None = None) -> Evaluator:
+    def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> Evaluator:
         """The compiled right-hand side and loss at the sizes and constants of `initial`, by components."""
-        stage = self.system.stages[0]
-        equations = load(stage.equations)(initial.parameters, tier)
+        chosen = self.system.stage(stage) if stage else self.system.stages[0]
+        equations = load(chosen.equations)(initial.parameters, tier)
         key = f"{equations.structure} {self.backend}"
         if key not in self._functions:
             functions = integration.compile_functions(equations, self.backend)

@@ -52,13 +52,13 @@ def build(
     `start` keeps its parameters unless they are given again.  Raises `UsageError` for stages out of order.
     """
     chosen = find_system(system) if isinstance(system, str) else system
-    names = stage_names(chosen, stages, start)
     if start is not None:
         if start.trajectory.origin.system != chosen.name:
             raise UsageError(f"--from holds a run of {start.trajectory.origin.system}, but --system is {chosen.name}")
         stored = start.trajectory.origin.parameters
         given = {str(k): v for k, v in parameters.items()}
         parameters = {**{k: v for k, v in stored.items() if k != "tier"}, **given}
+    names = stage_names(chosen, stages, start, _course(chosen, parameters, options))
     until, cases = options.pop("until", None), []
     for name in names:
         clocked = chosen.stage(name).kind == "dynamics"
@@ -68,14 +68,23 @@ def build(
     return Pipeline(tuple(cases), start.digest if start is not None else None, previous)
 
 
-def stage_names(system: System, stages: str | None, start: Any) -> list[str]:
-    """The stages asked for, in the system's order."""
+def _course(system: System, parameters: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """The stages of a complete run, in order."""
+    if system.course is None:
+        return [stage.name for stage in system.stages]
+    chosen = {name: options[name] for name in ("preset", "config", "initial") if name in options}
+    return list(system.course(Case.build(system, parameters, **chosen).parameters))
+
+
+def stage_names(system: System, stages: str | None, start: Any, course: list[str] | None = None) -> list[str]:
+    """The stages asked for, in the system's order; "all" are those of `course` that are still to come."""
     known = [stage.name for stage in system.stages]
     if stages == "all":
-        after = known.index(start.trajectory.origin.stage) + 1 if start is not None else 0
-        names = known[after:]
+        course = known if course is None else course
+        done = start.trajectory.origin.stage if start is not None else None
+        names = course[course.index(done) + 1 :] if done in course else course
         if not names:
-            raise UsageError(f"--from holds a run of the last stage, {known[-1]}: nothing is left to do")
+            raise UsageError(f"--from holds a run of the last stage, {course[-1]}: nothing is left to do")
         return names
     names = [find_stage(system, name.strip()).name for name in (stages or known[0]).split(",")]
     if names != sorted(names, key=known.index):

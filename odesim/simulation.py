@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from derivations.bags import BagModel
 from derivations.contract import Equations, Initial, Model, load
 from derivations.patterns import PatternModel
 from odesim import streams
@@ -79,13 +80,14 @@ class Simulation:
             raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
         if fresh_initial and case.initial is not None:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
-        if round(case.until / step_size) < 1:
-            raise UsageError(f"--until {case.until:g} is less than one step of size {step_size:g}")
+        pace = case.system.stage(case.stage).clock_per_step(case.parameters)
+        if round(case.until / (step_size * pace)) < 1:
+            raise UsageError(
+                f"--until {case.until:g} is less than one step, which takes {step_size * pace:g} of the clock"
+            )
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
         if patterns:
-            from odesim.pattern_simulation import check
-
-            check(case, method, batch, precision, backend)
+            pattern_family(load(case.system.stage(case.stage).model)).check(case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
             method,
@@ -108,9 +110,15 @@ class Simulation:
         return self.case.seed
 
     @property
+    def tick(self) -> float:
+        """How far one step moves the clock."""
+        stage = self.case.system.stage(self.case.stage)
+        return self.step_size * stage.clock_per_step(self.case.parameters)
+
+    @property
     def steps(self) -> int:
-        """The number of SGD steps: until / step size, rounded."""
-        return round(self.case.until / self.step_size)
+        """The number of SGD steps: until / time per step, rounded."""
+        return round(self.case.until / self.tick)
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as a dictionary that JSON can hold."""
@@ -127,7 +135,14 @@ class Simulation:
 def is_patterns(case: Case) -> bool:
     """Whether the stage's model is one of pattern data."""
     reference = case.system.stage(case.stage).model
-    return bool(reference) and isinstance(load(reference), PatternModel)
+    return bool(reference) and isinstance(load(reference), PatternModel | BagModel)
+
+
+def pattern_family(model: "PatternModel | BagModel") -> Any:
+    """The module with the checks and engines of a family of models of pattern data."""
+    from odesim import bag_simulation, pattern_simulation
+
+    return bag_simulation if isinstance(model, BagModel) else pattern_simulation
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
@@ -153,13 +168,11 @@ def simulate(
     stage = simulation.system.stage(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
-    model: Model | PatternModel = load(stage.model)
+    model: Model | PatternModel | BagModel = load(stage.model)
     initials = initial_conditions(simulation)
     began = time.perf_counter()
-    if isinstance(model, PatternModel):
-        from odesim import pattern_simulation
-
-        engine, device = pattern_simulation.make_engine(simulation, model, initials, threads)
+    if isinstance(model, PatternModel | BagModel):
+        engine, device = pattern_family(model).make_engine(simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
     schedule = np.unique(np.round(np.linspace(0, simulation.steps, simulation.case.save_points)).astype(int))
@@ -267,7 +280,7 @@ def _run(
             grams = engine.grams() if good and at + count == target else None
             at += count
             piece = _next_piece(piece, count, time.monotonic() - began)
-            last = float(schedule[len(saved) - 1]) * simulation.step_size
+            last = float(schedule[len(saved) - 1]) * simulation.tick
             if not good or (grams is not None and not np.isfinite(grams).all()):
                 return saved, Outcome(
                     "failed", last, f"the weights are no longer finite by step {at}: try a smaller step size"
@@ -275,14 +288,14 @@ def _run(
             if grams is not None:
                 saved.append(grams)
             if progress is not None:
-                progress(at * simulation.step_size, simulation.case.until)
+                progress(at * simulation.tick, simulation.case.until)
             if time.monotonic() - written > CHECKPOINT_SECONDS:
                 keep()
                 written = time.monotonic()
     except KeyboardInterrupt:
         keep()
         raise
-    end = float(schedule[-1]) * simulation.step_size
+    end = float(schedule[-1]) * simulation.tick
     return saved, Outcome("completed", end, f"took {schedule[-1]} steps")
 
 
@@ -294,14 +307,14 @@ def _next_piece(piece: int, count: int, seconds: float) -> int:
 
 
 def _assemble(
-    simulation: Simulation, model: "Model | PatternModel", initial: Initial, grams: np.ndarray, schedule: np.ndarray,
-    outcome: Outcome, statistics: dict[str, Any], device: str,
+    simulation: Simulation, model: "Model | PatternModel | BagModel", initial: Initial, grams: np.ndarray,
+    schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
     values = {n: v.values for n, v in state.items()}
-    times = schedule * simulation.step_size
+    times = schedule * simulation.tick
     extras: dict[str, Variable] = {}
     if isinstance(model, Model):
         equations = load(case.system.stage(case.stage).equations)(

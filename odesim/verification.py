@@ -84,6 +84,10 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
         judgement = judge(variant.law or claim.law, samples)
     except NumericalError as error:
         judgement = Judgement("inconclusive", None, None, None, f"a run failed: {error}")
+    except ModuleNotFoundError as error:
+        judgement = Judgement(
+            "inconclusive", None, None, None, f"needs the package {error.name}, which is not installed"
+        )
     return _verdict(claim, variant, judgement, lab.take_evidence(), time.perf_counter() - began)
 
 

@@ -207,6 +207,9 @@ def _both(
     parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
+    stride = case.system.stage(case.stage).stride
+    if stride:  # a recursion takes the steps of the training it is held against
+        parameters[stride] = simulation.tick
     again = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
         save_points=case.save_points, **flow,

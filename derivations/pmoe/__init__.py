@@ -1,0 +1,86 @@
+"""Patch-level routing in a mixture of two-layer CNNs (Chowdhury et al. 2023)."""
+
+from derivations.contract import Source, Stage, System
+from derivations.pmoe.parameters import TIERS, Parameters, begin, check, course
+
+SOURCE = Source(
+    authors="Chowdhury, Zhang, Wang, Liu & Chen",
+    title="Patch-level Routing in Mixture-of-Experts is Provably Sample-efficient for Convolutional Neural Networks",
+    venue="ICML 2023",
+    year=2023,
+    bibtex="""@inproceedings{chowdhury2023patch,
+  title     = {Patch-level Routing in Mixture-of-Experts is Provably Sample-efficient for
+               Convolutional Neural Networks},
+  author    = {Chowdhury, Mohammed Nowaz Rabbani and Zhang, Shuai and Wang, Meng and Liu, Sijia and Chen, Pin-Yu},
+  booktitle = {International Conference on Machine Learning (ICML)},
+  series    = {Proceedings of Machine Learning Research},
+  volume    = {202},
+  year      = {2023},
+}""",
+)
+
+MNIST = {"n": 16, "p": 8, "d": 784}
+"""The sizes of the paper's MNIST experiments (Section 5.1): 4 x 4 grids of digits, 0 and 1 discriminative."""
+ALONE = {"p": 1, "n": 9, "composition": "deterministic", "counts": (8,), "tier": "L2"}
+CLOCK = "flow = eta m t: one step of size eta advances it by eta times the number m of neurons"
+
+SYSTEM = System(
+    name="pmoe",
+    title="Patch-level routing in a mixture of two-layer CNNs, expert-choice top-l gates",
+    source=SOURCE,
+    parameters=Parameters,
+    presets={
+        "mnist-separate": {**MNIST, "mode": "separate", "l": 2, "m": 40},
+        "mnist-joint": {**MNIST, "mode": "joint", "k": 8, "l": 6, "m": 40},
+        "mnist-cnn": {**MNIST, "mode": "cnn", "m": 40},
+        "tiny-cnn": {**ALONE, "mode": "cnn", "init": "paired"},
+        "tiny-separate": {**ALONE, "mode": "separate", "l": 3, "init": "paired", "routers": "perfect"},
+        "joint-emerge": {"mode": "joint", "k": 4, "l": 3, "m": 400, "step": 2.0},
+        "chatter": {"mode": "joint", "n": 10, "p": 5, "l": 3, "k": 3, "m": 60, "step": 2.0},
+    },
+    stages=(
+        Stage(
+            name="router",
+            kind="dynamics",
+            tiers=TIERS,
+            equations="derivations.pmoe.population:routers",
+            enter="derivations.pmoe.initial:enter_router",
+            model="derivations.pmoe.model:ROUTER",
+            clock="eta_r t: one step of size eta_r advances it by eta_r",
+            horizon=lambda parameters: max(parameters.reach, 1e-12),
+            meaning="separate training of the two routers by the linear loss (Algorithm 1, Lemma 4.1)",
+        ),
+        Stage(
+            name="experts",
+            kind="dynamics",
+            tiers=TIERS,
+            equations="derivations.pmoe.population:experts",
+            enter="derivations.pmoe.initial:enter_experts",
+            model="derivations.pmoe.model:EXPERTS",
+            clock=CLOCK,
+            horizon=lambda parameters: 200.0,
+            meaning="training of the experts, routers frozen (Theorem 4.2); of the CNN (Theorem 4.3)",
+            pace=lambda parameters: parameters.m,
+            stride="step",
+        ),
+        Stage(
+            name="joint",
+            kind="dynamics",
+            tiers=TIERS,
+            equations="derivations.pmoe.population:joint",
+            enter="derivations.pmoe.initial:enter_joint",
+            model="derivations.pmoe.model:JOINT",
+            clock=CLOCK,
+            horizon=lambda parameters: 200.0,
+            meaning="joint training of routers and experts (Theorem 4.5)",
+            pace=lambda parameters: parameters.m,
+            stride="step",
+        ),
+    ),
+    check=check,
+    read_initial="derivations.pmoe.initial:read",
+    plot="derivations.pmoe.picture:draw",
+    claims="derivations.pmoe.claims:CLAIMS",
+    course=course,
+    begin=begin,
+)

@@ -1,0 +1,144 @@
+"""The same right-hand sides as array operations, for NumPy and JAX: the mathematics, written a second time."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
+
+
+def hard_share(xp: Any, g: Any, counts: Any, l: int) -> Any:  # noqa: E741
+    """n_s(z; x) (k, C, P): the copies left when those of every pattern of larger route value are taken; ties by
+    index.
+    """
+    index = xp.arange(g.shape[-1])
+    larger = (g[:, None, :] > g[:, :, None]) | ((g[:, None, :] == g[:, :, None]) & (index[None, :] < index[:, None]))
+    above = xp.einsum("szw,cw->scz", larger + 0.0, counts)
+    return xp.clip(l - above, 0.0, counts[None])
+
+
+def soft_share(xp: Any, g: Any, counts: Any, l: int, width: Any) -> Any:  # noqa: E741
+    """n_s(z; x) = N sigmoid((g_s - c)/width) (k, C, P), c by 100 bisections so that they sum to l."""
+    total = counts.sum(axis=-1)
+    reach = width * (xp.log(total) + 40.0)
+    low = g.min(axis=-1)[:, None] - reach
+    high = g.max(axis=-1)[:, None] + reach
+
+    def share(c: Any) -> Any:
+        u = (g[:, None, :] - c[..., None]) / width
+        small = xp.exp(-xp.abs(u))
+        return counts[None] * xp.where(u > 0, 1.0, small) / (1 + small)
+
+    for _ in range(100):
+        c = (low + high) / 2
+        more = share(c).sum(axis=-1) > l
+        low, high = xp.where(more, c, low), xp.where(more, high, c)
+    return xp.where((total <= l)[None, :, None], counts[None], share((low + high) / 2))
+
+
+def shares(xp: Any, g: Any, counts: Any, l: int, gate: int, width: Any) -> tuple[Any, Any]:  # noqa: E741
+    """(n_s, n_s G_s), each (k, C, P); gates from 10 on are those of a soft top-l."""
+    routed = soft_share(xp, g, counts, l, width) if gate >= 10 else hard_share(xp, g, counts, l)
+    gate = gate % 10
+    if gate == 0:
+        return routed, routed
+    if gate == 2:
+        return routed, routed / l
+    top = xp.where(routed > 0, g[:, None, :], -xp.inf).max(axis=-1, keepdims=True)
+    if gate == 1:
+        raised = routed * xp.exp(xp.where(routed > 0, g[:, None, :] - top, 0.0))
+        return routed, raised / raised.sum(axis=-1, keepdims=True)
+    first = (routed > 0) & (g[:, None, :] == top)
+    return routed, first / xp.maximum(first.sum(axis=-1, keepdims=True), 1.0)
+
+
+def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
+    """`flow`, `loss` and `watch` of a level "l0", "l1" or "l2"."""
+
+    def output(share: Any, phi: Any, label: Any, l: int) -> tuple[Any, ...]:  # noqa: E741
+        return kernels["logistic"](None, label * xp.einsum("scz,sz->c", share, phi) / l)
+
+    def drives(g: Any, phi: Any, l: int, gate: int, width: Any, counts: Any, label: Any, weight: Any) -> Any:  # noqa: E741
+        share = shares(xp, g, counts, l, gate, width)[1]
+        cost, v = output(share, phi, label, l)
+        push = share * (weight * label * v / l)[None, :, None]
+        mean = xp.einsum("scz,sz->sc", share, phi)
+        c = push.sum(axis=1)
+        return c, c * phi - xp.einsum("scz,sc->sz", push, mean), (weight * cost).sum()
+
+    def averaged(g: Any, phi: Any, l: int, gate: int, width: Any, jitter: Any, *rows: Any) -> Any:  # noqa: E741
+        found = [drives(g + jitter[r], phi, l, gate, width, *rows) for r in range(jitter.shape[0])]
+        return tuple(sum(part) / len(found) for part in zip(*found, strict=True))
+
+    def parts(y: Any, k: int, *arguments: Any) -> tuple[Any, Any, Any, Any]:
+        """(moving part, response, route, the other arguments from l on)."""
+        if level == "l0":
+            M, P, *rest = arguments
+            pre, out = y[: k * M * P].reshape(k, M, P), rest[6]
+            phi = xp.einsum("sm,smz->sz", out, xp.maximum(pre, 0.0))
+            return pre, phi, y[k * M * P :].reshape(k, P), rest
+        P, *rest = arguments
+        phi = y[: k * P].reshape(k, P)
+        return phi, phi, y[k * P :].reshape(k, P), rest
+
+    def metric_of(k: int, gram: Any) -> Any:
+        norm = xp.sqrt(xp.diagonal(gram))
+        cosine = xp.where(xp.eye(gram.shape[0]) > 0, 1.0, gram / (norm[:, None] * norm))
+        return (gram * kernels["overlap"](None, cosine)[0])[None] / k
+
+    def both(y: Any, k: int, *arguments: Any) -> Any:
+        moving, phi, g, rest = parts(y, k, *arguments)
+        l, gate, lam, width, jitter, gram, *rest = rest  # noqa: E741
+        c, d, loss = averaged(g, phi, l, gate, width, jitter, *rest[-3:])
+        if level == "l0":
+            active = xp.where(moving >= 0, c[:, None, :], 0.0)
+            change = (rest[0] / rest[0].size)[..., None] * (active @ gram)
+        else:
+            change = xp.einsum("szw,sw->sz", rest[0] if level == "l1" else metric_of(k, gram) * xp.ones((k, 1, 1)), c)
+        return xp.concatenate([change.reshape(-1), (lam * d @ gram).reshape(-1)]), loss
+
+    def watch(y: Any, k: int, *arguments: Any) -> Any:
+        _, phi, g, rest = parts(y, k, *arguments)
+        l, gate, width, (counts, label, weight) = rest[0], rest[1], rest[3], rest[-3:]  # noqa: E741
+        routed, share = shares(xp, g, counts, l, gate, width)
+        _, v = output(share, phi, label, l)
+        margin = label * xp.einsum("scz,sz->c", share, phi)
+        member = xp.stack([label > 0, label < 0]) + 0.0
+        mass = xp.maximum(member @ weight, 1e-300)
+        gates = share / xp.where(routed > 0, routed, 1.0)
+        there = xp.stack([(routed[:, :, a] > 0) + 0.0 for a in range(2)], axis=-1)
+        asked = member.T * (counts[:, :2] > 0)
+        top = gates.max(axis=-1)
+        good = xp.stack([(routed[:, :, a] > 0) & (gates[:, :, a] >= top) for a in range(2)], axis=-1)
+        best = (good | (asked[None] == 0)).all(axis=1).any(axis=0).all()
+        scalars = [(weight * (margin <= 0)).sum(), *((member @ (weight * v)) / mass), best + 0.0]
+        accuracy = xp.einsum("scq,cq,c->qs", there, asked, weight) / mass[:, None]
+        parts_ = [xp.stack(scalars), xp.einsum("scz,c->sz", routed, weight).reshape(-1), accuracy.reshape(-1)]
+        return xp.concatenate(parts_)
+
+    return {
+        "flow": lambda t, y, *arguments: both(y, *arguments)[0],
+        "loss": lambda y, *arguments: both(y, *arguments)[1],
+        "watch": watch,
+    }
+
+
+def build_l3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
+    """`flow` and `loss` of the two-sample closed form."""
+
+    def margins(y: Any, start: Any, coupling: Any) -> tuple[Any, ...]:
+        return kernels["logistic"](None, start + coupling @ y)
+
+    return {
+        "flow": lambda t, y, *arguments: margins(y, *arguments)[1],
+        "loss": lambda y, *arguments: margins(y, *arguments)[0].mean(),
+    }
+
+
+def build_router(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
+    """`flow` of the routers' own training."""
+
+    def flow(t: Any, y: Any, k: int, P: int, gram: Any, mean: Any) -> Any:
+        push = gram @ mean
+        return xp.concatenate([push, -push])
+
+    return {"flow": flow}

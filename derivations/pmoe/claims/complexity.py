@@ -1,0 +1,295 @@
+"""The theorems: steps, samples and neurons that suffice, against what is measured."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_law, break_measure, new_law
+from derivations.claim import Variant
+from derivations.laws import All, Bounded, Equals, Power
+from derivations.pmoe.claims.descent import GATED, GOAL, POOLED, SEPARATE
+from derivations.pmoe.claims.tools import claim, flow_to, grid, over
+
+ONE_PASS: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "exact": 1, "pool": 300, "m": 256}
+STEPS = (16, 64, 256, 1024)
+"""The steps eta m over which one-pass training is tuned, as in p (2, 8, 32, 128)."""
+BATCH = 8
+
+
+def flow(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The infinite-width flow to v = 0.1 for l (or n) patches, times `size` to the power `per`.
+
+    The number of steps is flow/(eta m): `per` = 2 at eta m = c/size^2, 0 at a fixed step, -1 at eta m = c size.
+    """
+    size, kind = point["size"], point["kind"]
+    guess = {"separate": 60.0 * size**2, "cnn": 60.0 * size**2, "uniform": 60.0 * size**4, "sharp": 60.0 * size**2}[
+        kind
+    ]
+    if kind == "cnn":
+        request = {**POOLED, "mode": "cnn", "n": size}
+    elif kind == "separate":
+        request = {**SEPARATE, "l": size}
+    else:
+        request = {**GATED, "l": size, "gate": kind}
+    return flow_to(lab, GOAL, guess, seed, data_seed=seed, **request) * size ** point.get("per", 0)
+
+
+def one_pass(lab: Any, point: Mapping[str, Any], seed: int, kind: str = "", size: int = 0) -> float:
+    """The samples after which one-pass training has an error of at most 5 %, the best of four steps eta m."""
+    kind, size = kind or point["kind"], size or point["size"]
+    request = {**ONE_PASS, "mode": "cnn"} if kind == "cnn" else {**ONE_PASS, "mode": kind, "l": size}
+    if kind == "cnn":
+        request["n"] = size
+    elif kind == "joint":
+        request |= {"k": 2, "routers": "perfect", "lam": 0.0}
+    else:
+        request["routers"] = "perfect"
+    best = math.inf
+    for step in STEPS:
+        last = min(320, math.ceil(best / BATCH) if np.isfinite(best) else 320)
+        run = lab.simulate(
+            method="compressed", step_size=step / 256, batch=BATCH, until=float(step * last), save_points=41, seed=seed,
+            seeds=3, fresh_initial=True, data_seed=seed, **request,
+        )  # fmt: skip
+        error = np.median(run["error"], axis=0)
+        below = np.flatnonzero(error <= 0.05)
+        if below.size:
+            best = min(best, float(run.step[below[0]] * BATCH))
+    return best
+
+
+def ratio(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
+    """N_C/N_S at l = 1, 4, 16 (n = 64): the smallest, and whether it falls with l."""
+    whole = one_pass(lab, point, seed, "cnn", 64)
+    ratios = [whole / one_pass(lab, point, seed, "separate", size) for size in (1, 4, 16)]
+    if point.get("swap"):
+        ratios = [1 / r for r in ratios]
+    return {"least": min(ratios), "falls": float(ratios[0] >= ratios[1] >= ratios[2])}
+
+
+def width_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The smallest m (powers of 2) at which the pseudo network's error is at most 5 % at flow 400 l^2."""
+    size = point["size"]
+    for m in (4, 8, 16, 32, 64, 128, 256, 512, 1024):
+        run = lab.integrate(
+            seed=seed, until=40.0 * size**2 + 100, save_points=2, rtol=1e-5, data_seed=seed,
+            **{**SEPARATE, "tier": "L1", "l": size, "m": m},
+        )  # fmt: skip
+        if run["error"][-1] <= 0.05:
+            return float(m)
+    return math.inf
+
+
+def error_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """How much the error at fixed flow falls when l (or k, one good expert) grows: 0 where it never does."""
+    found = []
+    if point["over"] == "l":
+        for size in (1, 4, 16):
+            run = lab.integrate(seed=seed, until=60.0, save_points=2, data_seed=seed, **{**SEPARATE, "l": size})
+            found.append(float(run["error"][-1]))
+    else:
+        for k in (2, 8, 32):
+            request = {**GATED, "k": k, "m": 4 * k, "l": 4, "gate": "uniform", "routers": "single", "init": "paired"}
+            run = lab.integrate(seed=seed, until=120.0, save_points=2, data_seed=seed, **request)
+            found.append(float(run["v1"][-1]))
+    if point.get("reverse"):
+        found = found[::-1]
+    return float(max(np.diff(found[::-1]).max(), 0.0))
+
+
+def markov(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest excess of the error over the bound along flows, and over adversarial laws of the margin."""
+    pairs = []
+    for request in ({**SEPARATE, "l": 4}, {**POOLED, "mode": "cnn", "n": 16}):
+        run = lab.integrate(seed=seed, until=400.0, save_points=41, rtol=1e-6, data_seed=seed, **request)
+        pairs += list(zip(run["error"], run["v1"], run["v2"], strict=True))
+    rng = np.random.default_rng([seed, 51])
+    for _ in range(2000):  # margins just below zero with some chance in each class, and very large otherwise
+        wrong = rng.random(2)
+        pairs.append((wrong.mean(), *(0.5 * wrong)))
+    error, v1, v2 = np.array(pairs).T
+    top = np.maximum(v1, v2)
+    kind = point["bound"]
+    bound = {"max": 2 * top, "sum": v1 + v2, "root": np.where(top < 0.25, np.sqrt(top), 1.0)}[kind]
+    return float((error - point.get("factor", 1.0) * bound).max())
+
+
+SIZES = {"quick": over("size", 2, 4, 8, 16, seeds=3)}
+PASSES = {"quick": over("size", 1, 4, 16, seeds=2)}
+LONG = {"quick": over("size", 8, 16, 32, 64, seeds=2)}
+
+
+def time_law(exponent: float, bound: str = "", margin: float = 0.3, name: str = "flow") -> Power:
+    """A law for flows and steps against the number of patches."""
+    return Power(exponent, over="size", margin=margin, bound=bound, meaning=name)
+
+
+CLAIMS = (
+    claim(
+        "thm-4.2",
+        "Separate training: N = l^8 p^12 delta^6/eps^16 samples suffice; one-pass training to 5 % error needs far "
+        "fewer, "
+        "and more for larger l.",
+        "Theorem 4.2",
+        one_pass,
+        time_law(8.0, "at most", name="samples"),
+        PASSES["quick"],
+        new_law(time_law(8.0, "at least", name="samples")),
+        (7, 8, 9),
+        variants=(
+            Variant("samples", {"kind": "separate"}),
+            Variant(
+                "increasing",
+                {"kind": "separate"},
+                "The samples needed increase with l.",
+                law=time_law(0.3, "at least", name="samples"),
+            ),
+        ),
+        erratum="errata-13",
+    ),
+    claim(
+        "thm-F.3",
+        "Separate training: T = l^4 p^6 delta^3/eps^8 steps and m = l^10 .. neurons suffice; at eta m = c/l^2 the "
+        "exponent "
+        "4 of T is tight, that of m is not.",
+        "Theorem F.3",
+        flow,
+        time_law(4.0, "at most", 0.5, "steps"),
+        SIZES["quick"],
+        new_law(time_law(3.0, "at most", 0.5, "steps")),
+        (7, 8, 9),
+        variants=(
+            Variant("steps", {"kind": "separate", "per": 2}),
+            Variant("flow", {"kind": "separate"}, "The flow grows like l^2 (tight).", law=time_law(2.0)),
+        ),
+        erratum="errata-13",
+    ),
+    claim(
+        "thm-F.3-width",
+        "Separate training needs m = l^10 p^12 delta^6/eps^16 neurons at most; measured needs hardly depend on l.",
+        "Theorem F.3",
+        width_needed,
+        time_law(10.0, "at most", name="neurons"),
+        over("size", 1, 2, 4, seeds=3),
+        new_law(time_law(8.0, "at least", name="neurons")),
+        (7, 8, 9),
+    ),
+    claim(
+        "thm-4.3",
+        "The CNN: N = n^8 p^12 delta^6/eps^16 samples suffice.",
+        "Theorem 4.3",
+        one_pass,
+        time_law(8.0, "at most", name="samples"),
+        over("size", 16, 32, 64, seeds=2),
+        new_law(time_law(8.0, "at least", name="samples")),
+        (7, 8, 9),
+        variants=(Variant("samples", {"kind": "cnn"}),),
+    ),
+    claim(
+        "thm-F.6",
+        "The CNN: T = n^4 p^6 delta^3/eps^8 steps suffice at eta m = c/n^2; the exponent is tight.",
+        "Theorem F.6",
+        flow,
+        time_law(4.0, "at most", 0.5, "steps"),
+        LONG["quick"],
+        new_law(time_law(3.0, "at most", 0.5, "steps")),
+        (7, 8, 9),
+        variants=(
+            Variant("steps", {"kind": "cnn", "per": 2}),
+            Variant("flow", {"kind": "cnn"}, "The flow grows like n^2 (tight).", law=time_law(2.0)),
+        ),
+    ),
+    claim(
+        "cor-ratio",
+        "Routing saves samples, the more the larger n/l: N_C/N_S is above one and grows with n/l (the ratio (n/l)^8 "
+        "is one of "
+        "bounds).",
+        "Section 4.2",
+        ratio,
+        All({"least": Bounded(low=1.0), "falls": Equals(1.0, absolute=0.1)}),
+        grid(seeds=2),
+        break_measure(lambda lab, point, seed: ratio(lab, {"swap": True}, seed)),
+        (7, 9),
+    ),
+    claim(
+        "thm-F.5",
+        "Joint training: T = k^2 l^2 p^6 delta^3/eps^8 steps suffice at the step eta m ~ l of Lemma H.4.",
+        "Theorem F.5",
+        flow,
+        time_law(2.0, "at most"),
+        SIZES["quick"],
+        break_measure(lambda lab, point, seed: flow(lab, {**point, "per": 2}, seed)),
+        (7, 8, 9),
+        variants=(
+            Variant("printed", {"kind": "uniform", "per": -1}, "The same with uniform gates.", "refuted"),
+            Variant("sharp gates", {"kind": "sharp", "per": -1}, "The same where o1 and o2 have all the weight."),
+            Variant(
+                "corrected",
+                {"kind": "uniform", "per": -1},
+                "T = k^2 l^4 .., the constants being tracked, with uniform gates.",
+                law=time_law(4.0, "at most"),
+            ),
+        ),
+        control_variant="sharp gates",
+        erratum="errata-16",
+    ),
+    claim(
+        "thm-4.5",
+        "Joint training with one good expert per class: the flow is proportional to k, within T = k^2 ..; uniform "
+        "gates "
+        "need flow l^4, sharp ones l^2 (ours).",
+        "Theorem 4.5",
+        flow,
+        time_law(4.0),
+        SIZES["quick"],
+        break_law(exponent=3.0),
+        (7, 8, 9),
+        variants=(
+            Variant("uniform gates", {"kind": "uniform"}),
+            Variant("sharp gates", {"kind": "sharp"}, law=time_law(2.0)),
+            Variant(
+                "printed",
+                {"kind": "uniform", "per": -1},
+                "T = k^2 l^2 p^6 delta^3/eps^8 steps suffice at the step eta m ~ l of Lemma H.4.",
+                "refuted",
+                law=time_law(2.0, "at most", name="steps"),
+            ),
+        ),
+        erratum="errata-15",
+    ),
+    claim(
+        "cor-eps",
+        "At fixed training the error does not decrease with l (separate), nor v with k (joint, one good expert per "
+        "class).",
+        "Section 4.3",
+        error_order,
+        Bounded(high=0.01, margin=0.01, meaning="decrease"),
+        grid({"over": "l"}, {"over": "k"}, seeds=2),
+        break_measure(lambda lab, point, seed: error_order(lab, {**point, "reverse": True}, seed)),
+        (7, 9),
+    ),
+    claim(
+        "markov-eps",
+        "error <= v1 + v2 and error <= 2 max(v1, v2) (ours): the proofs need v <= eps/2 only, not v <= eps^2.",
+        "proof of Theorem F.3",
+        markov,
+        Bounded(high=1e-12, meaning="excess of the error"),
+        grid({"bound": "max"}, {"bound": "sum"}),
+        break_measure(lambda lab, point, seed: markov(lab, {**point, "factor": 0.8}, seed)),
+        (5, 9),
+        erratum="errata-13",
+    ),
+    claim(
+        "markov-paper",
+        "max(v1, v2) <= eps^2 implies error <= eps for eps < 1/2.",
+        "proof of Theorem F.3",
+        markov,
+        Bounded(high=1e-12, meaning="excess of the error"),
+        grid({"bound": "root"}),
+        break_measure(lambda lab, point, seed: markov(lab, {"bound": "root", "factor": 0.5}, seed)),
+        (5, 9),
+        erratum="errata-13",
+    ),
+)

@@ -1,0 +1,229 @@
+"""Where a run starts: inner products of neurons and routers with the patterns, drawn or read from a file."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, UsageError
+from derivations.pmoe import router, world
+from derivations.pmoe.parameters import Parameters, check, settle
+
+WEIGHTS = ("patterns", "hidden", "out", "router")
+PRODUCTS = ("gram", "pre", "out", "route")
+SAMPLES = ("index", "y")
+TIE = 0.01
+"""Perfect routers rank the irrelevant patterns at random: by values of this size, between o1 at 1 and o2 at -1."""
+
+
+def enter_router(
+    parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator
+) -> Initial:
+    """The start of the routers' own training."""
+    return _enter(parameters, previous, rng, "router")
+
+
+def enter_experts(
+    parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator
+) -> Initial:
+    """The start of the experts' training, routers frozen: separate training and the CNN."""
+    return _enter(parameters, previous, rng, "experts")
+
+
+def enter_joint(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
+    """The start of joint training."""
+    return _enter(parameters, previous, rng, "joint")
+
+
+def _enter(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator, stage: str) -> Initial:
+    p = settle(p, stage)
+    if previous is None:
+        gram = world.gram_of(p)
+        pre, out = neurons(p, gram, rng)
+        return assemble(p, gram, pre, out, start_routers(p, gram, rng, stage))
+    arrays = {name: np.asarray(values, float) for name, values in previous.items()}
+    rows, samples = _rows(p, arrays)
+    if "patterns" in arrays:
+        x, hidden = arrays["patterns"], arrays["hidden"]
+        route = arrays["router"] @ x.T if "router" in arrays else np.zeros((p.k, len(x)))
+        gram = x @ x.T
+        unit = np.abs(np.diag(gram) - 1) < 1e-12  # rounding of unit vectors, to which arcsines are sensitive
+        gram[unit, unit] = 1.0
+        return assemble(p, gram, hidden @ x.T, arrays["out"], route, rows, samples)
+    gram = arrays["gram"]
+    if "pre" in arrays and arrays["pre"].shape[:2] == (p.k, p.m // p.k):
+        pre, out = arrays["pre"], arrays["out"]
+    else:  # after the routers' stage the experts are drawn
+        pre, out = neurons(p, gram, rng)
+    return assemble(p, gram, pre, out, arrays["route"], rows, samples)
+
+
+def neurons(p: Parameters, gram: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """<w, z> (k, M, P) of w ~ N(0, I/m), and output weights (k, M) ~ N(0, 1); in opposite pairs where asked for.
+
+    Source: Chowdhury et al. 2023, equation (7).
+    """
+    each = p.m // p.k
+    drawn = each // 2 if p.init == "paired" else each
+    pre = rng.standard_normal((p.k, drawn, len(gram))) @ root_of(gram).T / np.sqrt(p.m)
+    out = rng.standard_normal((p.k, drawn))
+    if p.init == "paired":
+        return np.concatenate([pre, pre], axis=1), np.concatenate([out, -out], axis=1)
+    return pre, out
+
+
+def root_of(gram: np.ndarray) -> np.ndarray:
+    """A matrix B with B B' = gram."""
+    values, vectors = np.linalg.eigh(gram)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def start_routers(p: Parameters, gram: np.ndarray, rng: np.random.Generator, stage: str) -> np.ndarray:
+    """The route values (k, P) at the start: as `routers` says, and always random where they are still to be trained."""
+    size = len(gram)
+    if p.mode == "cnn":
+        return np.zeros((1, size))
+    route = p.sigma_r * rng.standard_normal((p.k, size)) @ root_of(gram).T
+    if stage == "router" or p.routers == "random":
+        return route
+    if p.routers == "trained":
+        if p.k != 2:
+            raise UsageError(f"routers=trained is the law of two routers, but k = {p.k}: choose another start")
+        return router.trained(p, gram, route, rng)
+    route = TIE * rng.uniform(-1, 1, (p.k, size))
+    sign = np.where(np.arange(p.k) % 2 == 0, 1.0, -1.0)
+    route[:, 0], route[:, 1] = sign, -sign
+    if p.routers == "single":
+        route[2:, :2] = -1.0 + route[2:, :2] * TIE
+    return route
+
+
+def assemble(
+    p: Parameters,
+    gram: np.ndarray,
+    pre: np.ndarray,
+    out: np.ndarray,
+    route: np.ndarray,
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    samples: int = 0,
+) -> Initial:
+    """The initial condition with given inner products; `rows` of `samples` examples replace the population."""
+    pre = np.ascontiguousarray(pre, float)
+    active = np.where(pre >= 0, out[..., None], 0.0)
+    counts, label, weight = rows if rows is not None else world.population(p)
+    constants = {
+        "gram": np.ascontiguousarray(gram, float),
+        "out": np.ascontiguousarray(out, float),
+        "act": np.einsum("smz,smw->szw", active, active),
+        "counts": np.ascontiguousarray(counts, float),
+        "label": label,
+        "weight": weight,
+        "given": np.array(samples),
+    }
+    state = {"pre": pre, "response": response(pre, out), "route": np.array(route, float)}
+    return Initial(p, state, constants, float(np.sqrt(np.diag(gram).mean() / p.m)))
+
+
+def response(pre: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """phi_s(z) = sum_r a_{r,s} ReLU(h_{r,s}(z)), (..., k, P) for pre (..., k, M, P)."""
+    return np.einsum("sm,...smz->...sz", out, np.maximum(pre, 0.0))
+
+
+def _rows(p: Parameters, arrays: Mapping[str, np.ndarray]) -> tuple[Any, int]:
+    """The rows that a file or an earlier run brings, and of how many samples; (None, 0) for those of the population."""
+    if "index" in arrays:
+        size = len(arrays["patterns"] if "patterns" in arrays else arrays["gram"])
+        return world.empirical(arrays["index"].astype(int), arrays["y"], size), len(arrays["y"])
+    if "counts" in arrays:
+        return (arrays["counts"], arrays["label"], arrays["weight"]), int(arrays["samples"])
+    return None, 0
+
+
+def read(
+    arrays: Mapping[str, np.ndarray], parameters: Parameters, explicit: frozenset[str] = frozenset()
+) -> Parameters:
+    """Check the arrays of an initial file and return the parameters with the sizes they imply.
+
+    `patterns` (P, d), `hidden` (k, M, d), `out` (k, M), `router` (k, d) (optional for k = 1); or, in inner products,
+    `gram` (P, P), `pre` (k, M, P), `out` (k, M), `route` (k, P).  Optionally a training set: `index` (N, n) pattern
+    numbers and labels `y` (N,) of +-1.  Raises `UsageError` for anything that does not fit.
+    """
+    arrays = {name: np.asarray(values) for name, values in arrays.items()}
+    names = PRODUCTS if "gram" in arrays else WEIGHTS
+    missing = [name for name in names if name not in arrays]
+    if missing == ["router"] and np.ndim(arrays["hidden"]) == 3 and len(arrays["hidden"]) == 1:
+        missing = []
+    if missing:
+        raise UsageError(
+            f"the initial file lacks {', '.join(missing)}; system pmoe needs {', '.join(WEIGHTS)}, "
+            f"or {', '.join(PRODUCTS)}"
+        )
+    extra = sorted(set(arrays) - {*names, *SAMPLES})
+    if extra:
+        raise UsageError(
+            f"the initial file has unknown arrays {', '.join(extra)}; expected {', '.join(names)}, index, y"
+        )
+    shapes = {"hidden": 3, "pre": 3, "y": 1}
+    for name, values in arrays.items():
+        _check_array(name, values, shapes.get(name, 2))
+    sizes = _sizes(arrays)
+    for name, value in sizes.items():
+        given = getattr(parameters, name)
+        if name in explicit and given != value and not (name == "k" and given == 0):
+            raise UsageError(
+                f"-p {name}={given} disagrees with the initial file, whose arrays have {name} = {value}; leave the "
+                "option out or change the file"
+            )
+    resized = dataclasses.replace(parameters, **sizes)
+    if "n" not in sizes and "n" not in explicit and resized.composition == "multinomial" and resized.p == 0:
+        resized = dataclasses.replace(resized, n=1)
+    check(resized, drawn=False)
+    vectors = np.asarray(arrays.get("patterns", np.zeros((0, 0))), float)
+    world.require_gram(vectors @ vectors.T if "patterns" in arrays else np.asarray(arrays["gram"], float))
+    if "index" not in arrays and resized.p == 0 and resized.n > 1:
+        raise UsageError(f"n = {resized.n} patches need irrelevant patterns, but the file has o1 and o2 only: -p n=1")
+    return resized
+
+
+def _check_array(name: str, values: np.ndarray, dimensions: int) -> None:
+    if values.ndim != dimensions or values.dtype.kind not in "fiu":
+        raise UsageError(
+            f"{name} must be a real array with {dimensions} dimensions, but has shape {values.shape} and type "
+            f"{values.dtype}"
+        )
+    if values.size == 0 or not np.isfinite(values).all():
+        raise UsageError(f"{name} must be finite and not empty, but has shape {values.shape}")
+    if name == "y" and not (np.abs(values) == 1).all():
+        raise UsageError("the labels y must be +1 or -1")
+    if name == "index" and (values != np.round(values)).any():
+        raise UsageError("index must hold whole numbers, those of the patterns")
+
+
+def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """The sizes that the arrays imply; raises `UsageError` where they contradict each other."""
+    neurons_name, frame, route = ("hidden", "patterns", "router") if "patterns" in arrays else ("pre", "gram", "route")
+    k, each, width = arrays[neurons_name].shape
+    count, columns = arrays[frame].shape
+    wanted = {"out": (k, each), route: (k, width)}
+    for name, shape in wanted.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise UsageError(f"{name} must have shape {shape} beside {neurons_name}, but has {arrays[name].shape}")
+    if columns != width or count < 2:
+        raise UsageError(
+            f"{frame} must have shape (P, {width}) with o1, o2 and the irrelevant patterns, but has "
+            f"{arrays[frame].shape}"
+        )
+    sizes = {"k": k, "m": k * each, "p": count - 2}
+    if frame == "patterns":
+        sizes["d"] = width
+    if ("index" in arrays) != ("y" in arrays):
+        raise UsageError("a training set needs both index (N, n) and y (N,)")
+    if "index" in arrays:
+        index = arrays["index"]
+        if len(index) != len(arrays["y"]):
+            raise UsageError(f"index has {len(index)} samples, but y has {len(arrays['y'])}")
+        if index.min() < 0 or index.max() >= count:
+            raise UsageError(f"index must hold pattern numbers from 0 to {count - 1}")
+        sizes |= {"n": index.shape[1]}
+    return sizes

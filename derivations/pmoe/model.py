@@ -1,0 +1,256 @@
+"""The microscopic truth of system `pmoe`: the network, its routing and loss, the data, written from the paper's set-up.
+
+    f(x) = sum_s sum_r (a_{r,s}/l) sum_{j in J_s} ReLU(<w_{r,s}, x^(j)>) G_{j,s},   J_s: the l patches of largest <w_s,
+    x^(j)>
+
+with G = 1 (separate training), the softmax of the route values on J_s (joint training), or l = n (the CNN); the loss is
+log(1 + e^(-y f)), a_{r,s} is not trained, the derivative of the ReLU at 0 is 1, and J_s is held fixed in the gradient.
+Source: Chowdhury et al. 2023, equations (1)-(6) and Algorithm 1; the softmax of equation (4) with its exponentials.
+
+The functions above `numbers` use `np` with elementwise operations and sums only: NumPy and JAX run one source.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.bags import BagModel, Bags, BagWeights
+from derivations.contract import Initial, Labelled, UsageError
+from derivations.pmoe import world
+from derivations.pmoe.initial import root_of
+from derivations.pmoe.parameters import Parameters, settle
+
+
+def respond(fields, out):
+    """phi_s = sum_r a_{r,s} ReLU(h_{r,s}) on every patch: fields (k, M, ..), out (k, M, ..) -> (k, ..)."""
+    return (out * np.where(fields > 0, fields, 0.0)).sum(1)
+
+
+def slope(fields):
+    """The derivative of the ReLU, 1 at 0."""
+    return np.where(fields >= 0, 1.0, 0.0)
+
+
+def top_l(route, counts, l):  # noqa: E741
+    """How many of the `counts` (S, B) copies of every patch are among the l of largest `route` (k, S, B); ties by
+    index.
+    """
+    index = np.arange(counts.shape[0]).reshape(-1, 1)
+    if route.shape[2] == 1:  # patterns with multiplicities: one order for all samples
+        other = route.transpose(0, 2, 1)
+        higher = (other > route) | ((other == route) & (index.reshape(1, -1) < index))
+        return np.clip(l - np.where(higher, 1.0, 0.0) @ counts, 0.0, counts)
+    above = 0.0 * (route + counts)
+    for i in range(counts.shape[0]):
+        other = route[:, i : i + 1]
+        higher = (other > route) | ((other == route) & (i < index))
+        above = above + np.where(higher, counts[i], 0.0)
+    return np.clip(l - above, 0.0, counts)
+
+
+def gates(route, routed, l, gate):  # noqa: E741
+    """n_s G_s of every patch (k, S, B): gates 0 one, 1 softmax over the routed patches, 2 uniform, 3 on the largest."""
+    if gate == 0:
+        return routed
+    if gate == 2:
+        return routed / l
+    top = np.where(routed > 0, route, -np.inf).max(axis=1, keepdims=True)
+    if gate == 1:
+        raised = routed * np.exp(np.where(routed > 0, route - top, 0.0))
+        return raised / raised.sum(axis=1, keepdims=True)
+    first = np.where((routed > 0) & (route == top), routed, 0.0)
+    return first / first.sum(axis=1, keepdims=True)
+
+
+def weigh_joint(route, response, counts, labels, l, gate):  # noqa: E741
+    """Minus the gradient of log(1 + e^(-y f)) for experts and routers, and the margin y f."""
+    share = gates(route, top_l(route, counts, l), l, gate)
+    mean = (share * response).sum(1, keepdims=True)
+    margin = labels * mean.sum(0).sum(0) / l
+    small = np.exp(-np.abs(margin))
+    v = np.where(margin > 0, small, 1.0) / (1.0 + small)
+    experts = labels * v / l * share
+    moves = 1.0 if gate == 1 else 0.0
+    return experts, moves * experts * (response - mean), margin
+
+
+def weigh_experts(route, response, counts, labels, l, gate):  # noqa: E741
+    """The same with frozen routers."""
+    experts, routers, margin = weigh_joint(route, response, counts, labels, l, gate)
+    return experts, 0.0 * routers, margin
+
+
+def weigh_router(route, response, counts, labels, l, gate):  # noqa: E741
+    """Minus the gradient of -y <w_1 - w_2, sum_j x^(j)>: + y per patch for router 1, - y for router 2."""
+    pull = labels * counts
+    routers = np.stack((pull, -pull))
+    margin = (routers * route).sum(0).sum(0)
+    return 0.0 * routers, routers, margin
+
+
+def draw(uniform, cumulative):
+    """A sample from n uniform numbers: o1 or o2 by the first, then one irrelevant pattern from each of the others.
+
+    `cumulative` (n - 1, p): the distribution function of each of these patches over q_1..q_p.
+    """
+    labels = np.where(uniform[0] < 0.5, 1.0, -1.0)
+    first = np.where(labels > 0, 0, 1)
+    others = 2 + (uniform[1:, None, :] >= cumulative[:, :, None]).sum(1)
+    return np.concatenate((first[None, :], others), axis=0), labels
+
+
+GATES = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}
+
+
+def numbers(parameters: Parameters) -> tuple[Any, ...]:
+    """Run-time arguments of `weigh`.  Raises `UsageError` for rules of ties that training does not have."""
+    p = parameters
+    if p.mode == "joint" and p.tie_rule != "hard":
+        raise UsageError(f"training takes the l largest route values; tie_rule={p.tie_rule} is for odesim integrate")
+    return int(p.l), GATES.get(p.gate, 0)
+
+
+def law(parameters: Parameters) -> tuple[Any, ...]:
+    """The distribution functions (n - 1, p) of the irrelevant patches, the last entry above 1."""
+    p = parameters
+    if p.composition == "deterministic":
+        slots = np.repeat(np.arange(p.p), p.counts) if p.p else np.zeros(0, int)
+        rows = (np.arange(p.p) >= slots[:, None]).astype(float)
+    else:
+        rows = np.vstack([np.zeros((0, p.p)), *(np.tile(np.cumsum(pi), (total, 1)) for total, pi in world.groups(p))])
+    rows = rows + 0.0
+    if p.p:
+        rows[:, -1] = 2.0
+        rows[rows >= 1 - 1e-15] = 2.0
+    return (rows.reshape(p.n - 1, p.p),)
+
+
+def rates(parameters: Parameters, step_size: float) -> tuple[float, float]:
+    """(step of the experts, step of the routers): eta, and lam eta m in joint training; eta_r for the routers'
+    stage.
+    """
+    p = parameters
+    return step_size, step_size * p.lam * p.m if p.mode == "joint" else 0.0
+
+
+def router_rates(parameters: Parameters, step_size: float) -> tuple[float, float]:
+    """Both experts rest, both routers move with eta_r."""
+    return 0.0, step_size
+
+
+def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> BagWeights:
+    """Weights in d dimensions: those of a file, or any with the products of `initial`, the rest drawn as they were."""
+    p, c, s = initial.parameters, initial.constants, initial.state
+    if arrays is not None and "patterns" in arrays:
+        frame, hidden = (np.array(arrays[name], float) for name in ("patterns", "hidden"))
+        routers = np.array(arrays["router"], float) if "router" in arrays else np.zeros((p.k, p.d))
+        return BagWeights(hidden, np.array(arrays["out"], float), routers, frame)
+    base = root_of(c["gram"])
+    used = np.abs(base).max(axis=0) > 1e-10
+    base = base[:, used]
+    rank = base.shape[1]
+    if p.d < rank:
+        raise UsageError(f"the patterns span {rank} dimensions, but d = {p.d}: give -p d={rank} or more")
+    inverse = np.linalg.pinv(base).T
+    shape = (p.k, p.m // p.k, p.d - rank)
+    beyond = rng.standard_normal(shape) / np.sqrt(p.m)
+    if p.init == "paired":
+        half = shape[1] // 2
+        beyond[:, half:] = beyond[:, :half]
+    hidden = np.concatenate([s["pre"] @ inverse, beyond], axis=-1)
+    rest = p.sigma_r * rng.standard_normal((p.k, p.d - rank))
+    routers = np.concatenate([s["route"] @ inverse, rest], axis=-1)
+    return BagWeights(hidden, c["out"], routers, np.pad(base, ((0, 0), (0, p.d - rank))))
+
+
+def data(initial: Initial, batch: int) -> Bags | None:
+    """The training set: that of the file, or one drawn from the data seed; None for fresh samples every step."""
+    p, c = initial.parameters, initial.constants
+    if bool(c["given"]):
+        repeats = np.round(c["weight"] * int(c["given"])).astype(int)
+        return Bags(np.repeat(c["counts"], repeats, axis=0).T, np.repeat(c["label"], repeats))
+    if p.data == "online":
+        return None
+    counts, labels = world.sample(p, world.generator(p.data_seed, "data"), p.N or batch, p.balanced)
+    return Bags(counts.T.astype(float), labels)
+
+
+SCALARS = {
+    "loss": "population loss of the current weights (pattern centres)",
+    "error": "P(y f <= 0) of the population",
+    "v1": "mean of v = 1/(1 + e^(y f)) in class +1",
+    "v2": "mean of v in class -1",
+}
+
+
+def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
+    """What is saved: pre, response, route, and the scalars over the population's compositions (or the file's)."""
+    p, c = initial.parameters, initial.constants
+    phi = respond(pre, c["out"][..., None])
+    _, _, margin = weigh_joint(
+        route[..., None], phi[..., None], c["counts"].T, c["label"], p.l, GATES.get(p.gate, 0)
+    )  # fmt: skip
+    loss = np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
+    v = 1 / (1 + np.exp(np.minimum(margin, 700.0)))
+    weight = c["weight"]
+    of = [weight * (c["label"] == sign) for sign in (1.0, -1.0)]
+    scalars = [weight @ loss, weight @ (margin <= 0), *(one @ v / max(one.sum(), 1e-300) for one in of)]
+    return np.concatenate([pre.reshape(-1), phi.reshape(-1), route.reshape(-1), scalars])
+
+
+def compressible(parameters: Parameters) -> str:
+    """Empty for points; otherwise why counts do not suffice."""
+    if parameters.rho == 0:
+        return ""
+    return (
+        f"rho = {parameters.rho:g} makes every irrelevant patch a vector of its own, and training leaves the span of "
+        f"the "
+        "patterns; use --method explicit, or -p rho=0"
+    )
+
+
+def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
+    """Pre-activations, responses, route values and scalars from what is saved (..., size)."""
+    p = settle(parameters) if parameters.k == 0 else parameters
+    width, at, found = p.p + 2, 0, {}
+    pair = ("expert", "pattern")
+    for name, shape, dims, meaning in (
+        ("pre", (p.k, p.m // p.k, width), ("expert", "neuron", "pattern"), "pre-activation of a neuron on a pattern"),
+        ("response", (p.k, width), pair, "response of an expert to a pattern"),
+        ("route", (p.k, width), pair, "route value of a pattern"),
+        *((name, (), (), meaning) for name, meaning in SCALARS.items()),
+    ):
+        count = int(np.prod(shape))
+        found[name] = (dims, saved[..., at : at + count].reshape(*saved.shape[:-1], *shape), meaning)
+        at += count
+    return found
+
+
+def observe_routers(parameters: Parameters, saved: np.ndarray) -> Labelled:
+    """The route values alone: the experts are not there yet."""
+    return {"route": observe(parameters, saved)["route"]}
+
+
+def _model(weigh: str, **different: Any) -> BagModel:
+    common: dict[str, Any] = {
+        "module": "derivations.pmoe.model",
+        "helpers": ("top_l", "gates", "weigh_joint"),
+        "weigh": weigh,
+        "uniforms": lambda parameters: parameters.n,
+        "numbers": numbers,
+        "law": law,
+        "rates": rates,
+        "ball": lambda parameters: parameters.rho,
+        "place": place,
+        "data": data,
+        "measure": measure,
+        "compressible": compressible,
+        "observe": observe,
+    }
+    return BagModel(**{**common, **different})
+
+
+EXPERTS = _model("weigh_experts")
+JOINT = _model("weigh_joint")
+ROUTER = _model("weigh_router", rates=router_rates, observe=observe_routers)

@@ -1,0 +1,170 @@
+"""The parameters of system `pmoe`, with their domains; `check` holds what no single domain can say."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from derivations.contract import UsageError, parameter
+
+TIERS = ("L0", "L1", "L2", "L3")
+MODES = ("auto", "separate", "joint", "cnn")
+GATES = ("auto", "one", "softmax", "uniform", "sharp", "frozen")
+TIES = ("hard", "fractional", "jitter")
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Sizes, patterns, composition of a sample, routers, gates, and how expectations are taken."""
+
+    mode: str = parameter(
+        "auto",
+        "separate training, joint training, or the CNN; auto: cnn for k = 1 and l = n, separate for k = 2, else joint",
+        choices=MODES,
+    )
+    n: int = parameter(12, "patches of a sample", minimum=1, maximum=100_000)
+    p: int = parameter(6, "class-irrelevant patterns", minimum=0, maximum=2048)
+    d: int = parameter(40, "dimension of a patch", minimum=1, maximum=10**7)
+    k: int = parameter(0, "experts; 0: one (cnn), two (separate) or four (joint)", minimum=0, maximum=4096)
+    l: int = parameter(0, "patches sent to each expert; 0: n (cnn) or min(3, n)", minimum=0)  # noqa: E741
+    m: int = parameter(200, "hidden neurons in all; an expert has m/k", minimum=1, maximum=10**8)
+    tier: str = parameter("L0", "level of description of the population dynamics", choices=TIERS)
+    delta_d: float = parameter(0.0, "<o1, o2>, below 1", minimum=-1.0, maximum=1.0)
+    b1: tuple[float, ...] = parameter((), "<o1, q> of every irrelevant pattern, or one value for all; empty: 0")
+    b2: tuple[float, ...] = parameter((), "<o2, q> of every irrelevant pattern, or one value for all; empty: 0")
+    irrelevant: str = parameter(
+        "orthogonal",
+        "beyond b1 and b2: on axes of their own, or random directions of the d-dimensional space (from data_seed)",
+        choices=("orthogonal", "random"),
+    )
+    composition: str = parameter(
+        "multinomial",
+        "law of the n - 1 irrelevant patches: independent; `close` of them close to o1 or o2; always the same",
+        choices=("multinomial", "bounded_close", "deterministic"),
+    )
+    pi: tuple[float, ...] = parameter((), "probabilities of the irrelevant patterns; empty: equal", minimum=0.0)
+    close: int = parameter(0, "bounded_close: patches with |<o1 - o2, q>| > (1 - delta_d)/2", minimum=0)
+    counts: tuple[int, ...] = parameter((), "deterministic: copies of every irrelevant pattern", minimum=0)
+    gate: str = parameter(
+        "auto",
+        "G on the routed patches: 1, softmax of the route values, 1/l, all on the largest, or softmax of frozen "
+        "routers; auto: softmax in joint training, else 1",
+        choices=GATES,
+    )
+    lam: float = parameter(
+        -1.0, "joint: router speed per unit of flow, eta_router/(eta m); -1: the paper's 1/m", minimum=-1.0
+    )
+    tie_rule: str = parameter(
+        "hard", "where route values tie: the map itself, a soft top-l, or a mean over jittered values", choices=TIES
+    )
+    softness: float = parameter(1e-3, "width of a soft or jittered tie", above=0.0)
+    jitters: int = parameter(16, "jittered copies of the route values, shared by all samples", minimum=1, maximum=4096)
+    step: float = parameter(0.5, "flow per step of a recursion, eta m", above=0.0)
+    init: str = parameter(
+        "random",
+        "neurons: N(0, I/m) with outputs N(0, 1), or the same in pairs of opposite outputs, so that f = 0",
+        choices=("random", "paired"),
+    )
+    routers: str = parameter(
+        "auto",
+        "experts' routers at the start: random, trained by the exact law, perfect (odd experts rank o1 first and o2 "
+        "last, even ones conversely), or one perfect per class; auto: trained in separate training, else random",
+        choices=("auto", "random", "trained", "perfect", "single"),
+    )
+    sigma_r: float = parameter(0.0, "standard deviation of a router's entries; 0: 1/(n^2 log n sqrt d)", minimum=0.0)
+    reach: float = parameter(1.0, "eta_r T_r of trained routers", minimum=0.0)
+    N_r: int = parameter(0, "samples that train the routers; 0: the population", minimum=0, maximum=10**9)
+    balanced: bool = parameter(False, "as many samples of each class (routers' training, fixed training sets)")
+    exact: int = parameter(5000, "compositions that are enumerated at most; beyond, a pool is drawn", minimum=1)
+    pool: int = parameter(2000, "samples of the pool that stands for the population", minimum=1, maximum=10**7)
+    data: str = parameter("online", "SGD: fresh samples every step, or one training set", choices=("online", "fixed"))
+    N: int = parameter(0, "SGD: size of the fixed training set; 0: as many as --batch", minimum=0, maximum=10**8)
+    rho: float = parameter(0.0, "half the diameter of the irrelevant pattern sets; explicit SGD only", minimum=0.0)
+    data_seed: int = parameter(0, "seed of pools, training sets and random patterns, apart from --seed", minimum=0)
+
+
+def settle(parameters: Parameters, stage: str = "") -> Parameters:
+    """The parameters with everything that was left open (mode, k, l, gate, lam, sigma_r, routers) filled in.
+
+    `stage` joint or router settles an open mode.  Raises `UsageError` where mode and stage contradict each other.
+    """
+    p = parameters
+    mode = p.mode
+    if mode == "auto":
+        alone = p.k == 1 and p.l in (0, p.n)
+        mode = {"joint": "joint", "router": "separate"}.get(stage) or (
+            "cnn" if alone else "separate" if p.k in (0, 2) else "joint"
+        )
+    wrong = {"router": mode != "separate", "experts": mode == "joint", "joint": mode != "joint"}
+    if wrong.get(stage, False):
+        belongs = "experts (after router)" if mode == "separate" else {"cnn": "experts"}.get(mode, "joint")
+        raise UsageError(f"mode {mode} has no stage {stage}; its stage is {belongs}")
+    k = p.k or {"cnn": 1, "separate": 2, "joint": 4}[mode]
+    gate = {"auto": "softmax" if mode == "joint" else "one"}.get(p.gate, p.gate)
+    still = mode != "joint" or gate != "softmax"
+    routers = {"auto": "trained" if mode == "separate" else "random"}.get(p.routers, p.routers)
+    return dataclasses.replace(
+        p,
+        mode=mode,
+        k=k,
+        l=p.l or (p.n if mode == "cnn" else min(3, p.n)),
+        gate=gate,
+        lam=0.0 if still else 1 / p.m if p.lam == -1.0 else p.lam,
+        sigma_r=p.sigma_r or 1 / (p.n**2 * math.log(max(p.n, 2)) * math.sqrt(p.d)),
+        routers=routers,
+    )
+
+
+def course(parameters: Parameters) -> tuple[str, ...]:
+    """The stages of a complete run: routers, then experts; or both at once."""
+    return {"joint": ("joint",), "cnn": ("experts",)}.get(settle(parameters).mode, ("router", "experts"))
+
+
+def begin(parameters: Parameters) -> str:
+    """The stage of a run that names none."""
+    return course(parameters)[-1]
+
+
+def check(parameters: Parameters, drawn: bool = True) -> None:
+    """Raise `UsageError` when the parameters do not fit together."""
+    p = settle(parameters)
+    if p.l > p.n:
+        raise UsageError(f"l must be at most n: an expert cannot take l = {p.l} of n = {p.n} patches")
+    if p.mode == "cnn" and (p.k != 1 or p.l != p.n):
+        raise UsageError(f"mode cnn has k = 1 and l = n = {p.n}, but k = {p.k} and l = {p.l} were given")
+    if p.mode == "separate" and p.k != 2:
+        raise UsageError(f"separate training has k = 2 experts, one per class, but k = {p.k} was given")
+    if p.routers == "single" and p.k < 2:
+        raise UsageError("routers=single needs an expert for each class: give k >= 2")
+    if p.m % p.k:
+        raise UsageError(f"m = {p.m} neurons do not divide among k = {p.k} experts: choose a multiple of {p.k}")
+    if drawn and p.init == "paired" and (p.m // p.k) % 2:
+        raise UsageError(f"init=paired needs an even number of neurons per expert, but m/k = {p.m // p.k}")
+    if parameters.lam < 0 and parameters.lam != -1.0:
+        raise UsageError(f"lam must not be negative, but {parameters.lam:g} was given (-1 is the paper's 1/m)")
+    if not drawn:
+        return
+    if p.delta_d >= 1:
+        raise UsageError("delta_d must be below 1: at 1 the patterns o1 and o2 coincide")
+    if p.p == 0 and p.n > 1:
+        raise UsageError(f"n = {p.n} patches need irrelevant patterns: give p >= 1, or n = 1")
+    _check_composition(p)
+    from derivations.pmoe.world import gram_of
+
+    need = int(np.linalg.matrix_rank(gram_of(p)))
+    if p.d < need:
+        raise UsageError(f"the patterns span {need} dimensions, but d = {p.d}: give -p d={need} or more")
+
+
+def _check_composition(p: Parameters) -> None:
+    for name, values in (("pi", p.pi), ("counts", p.counts)):
+        if values and len(values) != p.p:
+            raise UsageError(f"{name} needs one number for each of p = {p.p} patterns, but has {len(values)}")
+    if p.pi and abs(sum(p.pi) - 1) > 1e-9:
+        raise UsageError(f"the probabilities pi must sum to 1, but sum to {sum(p.pi):g}")
+    if p.composition == "deterministic" and p.p and sum(p.counts) != p.n - 1:
+        raise UsageError(
+            f"composition=deterministic needs counts that sum to n - 1 = {p.n - 1}, but they sum to {sum(p.counts)}"
+        )
+    if p.composition == "bounded_close" and p.close > p.n - 1:
+        raise UsageError(f"close = {p.close} patches are more than the n - 1 = {p.n - 1} irrelevant ones")

@@ -1,0 +1,67 @@
+"""The pictures of a pmoe run: responses to o1 and o2, route values, and loss, error and v against time."""
+
+from typing import Any
+
+import numpy as np
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""The Okabe-Ito colours: one for each expert."""
+GREY = "0.75"
+
+
+def draw(run: Any) -> dict[str, Any]:
+    """Figures by name for an `xarray.Dataset` of a run: `trajectories`."""
+    from matplotlib.figure import Figure
+
+    panels = [name for name in ("response", "route") if name in run]
+    panels += ["scalars"] if "loss" in run or "error" in run else []
+    figure = Figure(figsize=(6.8, 1.0 + 1.9 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, name in zip(axes, panels, strict=True):
+        if name == "scalars":
+            _scalars(axis, run)
+        else:
+            _patterns(axis, run, name)
+    axes[0].set_title(title(run))
+    axes[-1].set_xlabel(r"flow $\eta m t$" if run.attrs.get("stage") != "router" else r"$\eta_r t$")
+    return {"trajectories": figure}
+
+
+def values_of(run: Any, name: str) -> np.ndarray:
+    """The values of a variable; of several replicas the median."""
+    values = run[name].values
+    return np.median(values, axis=run[name].dims.index("seed")) if "seed" in run[name].dims else values
+
+
+def _patterns(axis: Any, run: Any, name: str) -> None:
+    """o1 (solid) and o2 (dashed) in the colour of the expert, irrelevant patterns in grey."""
+    values = values_of(run, name)
+    shown = min(values.shape[1], 6)
+    for s in range(shown):
+        if values.shape[2] > 2:
+            axis.plot(run["time"], values[:, s, 2:], color=GREY, linewidth=0.5)
+    for s in range(shown):
+        axis.plot(run["time"], values[:, s, 0], "-", color=COLOURS[s], label=f"expert {s + 1}")
+        axis.plot(run["time"], values[:, s, 1], "--", color=COLOURS[s])
+    axis.plot([], [], "-", color="0.3", label=r"$o_1$")
+    axis.plot([], [], "--", color="0.3", label=r"$o_2$")
+    if values.shape[2] > 2:
+        axis.plot([], [], "-", color=GREY, label="irrelevant")
+    axis.set_ylabel({"response": r"response $\phi_s(z)$", "route": r"route value $\langle w_s, z\rangle$"}[name])
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _scalars(axis: Any, run: Any) -> None:
+    for name, colour in (("loss", 6), ("error", 1), ("v1", 0), ("v2", 2)):
+        if name in run:
+            axis.plot(run["time"], values_of(run, name), color=COLOURS[colour], label=name)
+    axis.set_yscale("symlog", linthresh=1e-3)
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("population")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def title(run: Any) -> str:
+    """One line that says which run this is."""
+    sizes = ", ".join(f"{k} = {run.sizes[d]}" for k, d in (("k", "expert"), ("P", "pattern")) if d in run.sizes)
+    return f"pmoe, {run.attrs.get('method', '')} {run.attrs.get('tier', '')}, {sizes}"

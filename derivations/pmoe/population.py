@@ -1,0 +1,232 @@
+"""The population dynamics of system `pmoe` in pattern space.
+
+The derivation, step by step:
+
+1. Every patch is one of P = p + 2 patterns, so gradients are combinations of patterns and the inner products
+   h_{r,s}(z) = <w_{r,s}, z>, g_s(z) = <w_s, z> close, with the Gram matrix Gam of the patterns as only constant.
+2. A sample is its counts N_x(z); the l patches of the largest g_s are n_s(z; x) = clip(l - copies ranked above, 0,
+N_x(z));
+   f(x) = (1/l) sum_s sum_z n_s G_s phi_s(z), phi_s(z) = sum_r a_{r,s} ReLU(h_{r,s}(z))  (equations (1) and (4),
+   corrected).
+3. With v = 1/(1 + e^(y f)), c_s(z) = E[y v n_s G_s]/l and d_s(z) = E[y v n_s G_s (phi_s(z) - mean)]/l one training
+step of
+   size eta is, in flow time eta m,  h += (eta m/m) a Gam (1(h >= 0) c_s),  g += lam (eta m) Gam d_s   (L0, exact).
+4. With the activation pattern frozen, phi_s itself closes: phi_s += (eta m) (Gam o A_s/m) c_s   (L1, the paper's pseudo
+   network); A_s -> (m/k) kappa0(cosine) at infinite width   (L2).
+
+Source: Chowdhury et al. 2023, Section 4 and Appendices E-H; the reduction to pattern space is ours.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Equations, Initial, Labelled
+from derivations.pmoe import arrays
+from derivations.pmoe.initial import response
+from derivations.pmoe.parameters import Parameters, settle
+from derivations.pmoe.summary import constants, summarise
+
+ANY = (-np.inf, np.inf)
+PAIR = ("expert", "pattern")
+PRE = Component("pre", ("expert", "neuron", "pattern"), ANY, "<w_{r,s}, z>", "pre-activation of a neuron on a pattern")
+RESPONSE = Component("response", PAIR, ANY, "phi_s(z)", "response of an expert to a pattern")
+ROUTE = Component("route", PAIR, ANY, "<w_s, z>", "route value of a pattern")
+WATCHED = (
+    Component("error", (), (0.0, 1.0), "P(y f <= 0)", "probability of a wrong or zero output"),
+    Component("v1", (), (0.0, 1.0), "v_1", "mean of v = 1/(1 + e^(y f)) in class +1"),
+    Component("v2", (), (0.0, 1.0), "v_2", "mean of v in class -1"),
+    Component(
+        "assumption", (), (0.0, 1.0), "Assumption 4.4", "1 where some expert gives o1, and some o2, the top gate"
+    ),
+    Component("routed", PAIR, (0.0, np.inf), "E n_s(z)", "mean number of routed copies of a pattern"),
+    Component("finds1", ("expert",), (0.0, 1.0), "P(o1 in J_s | +1)", "share of class +1 whose o1 is routed"),
+    Component("finds2", ("expert",), (0.0, 1.0), "P(o2 in J_s | -1)", "share of class -1 whose o2 is routed"),
+)
+CORE = ("rank", "soft_share", "take", "route_row", "drives", "mean_drives", "move_routers")
+LOOPS = {
+    "l0": (*CORE, "l0_flow_loss", "watch_rows", "l0_watch"),
+    "l1": (*CORE, "l1_flow_loss", "watch_rows", "l1_watch"),
+    "l2": (*CORE, "l1_flow_loss", "kernel_of", "l2_flow_loss", "watch_rows", "l2_watch"),
+}
+NEGLECTS = {
+    "L0": "nothing: it is the population gradient step for patterns that are points",
+    "L1": "changes of the neurons' activation pattern (the paper's pseudo network): O(m^(-1/2)) at fixed flow",
+    "L2": "also the fluctuations of the frozen pattern at finite width: O((m/k)^(-1/2))",
+}
+
+
+def experts(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of the experts' training with frozen routers."""
+    return _equations(settle(parameters, "experts"), tier or parameters.tier)
+
+
+def joint(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of joint training."""
+    return _equations(settle(parameters, "joint"), tier or parameters.tier)
+
+
+def routers(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
+    p = settle(parameters, "router")
+    return Equations(
+        tier=tier or p.tier,
+        kind="ode",
+        structure="pmoe_router",
+        state=(ROUTE,),
+        kernels=dict,
+        loops=("derivations.pmoe.loops:router_flow",),
+        arrays=arrays.build_router,
+        arguments=lambda initial: (2, p.p + 2, initial.constants["gram"], sample_mean(initial)),
+        start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
+        unpack=lambda y: {"route": y.reshape(*y.shape[:-1], 2, p.p + 2)},
+        observe=lambda initial, state: {},
+        constants=constants,
+        invariants=lambda initial, state: {"router_sum": _spread(state["route"].sum(axis=1))},
+        crossings=(),
+        summary=summarise,
+        validity="exact for every batch size, step and number of samples N_r (0: the population)",
+        neglects="nothing",
+    )
+
+
+def sample_mean(initial: Initial) -> np.ndarray:
+    """The label-weighted mean counts that train the routers: of a file's samples, of N_r drawn ones, or the
+    population's.
+    """
+    from derivations.pmoe import router, world
+
+    c, p = initial.constants, initial.parameters
+    if bool(c["given"]):
+        return (c["weight"] * c["label"]) @ c["counts"]
+    return router.sample_means(p, world.generator(p.data_seed, "router"), 1)[0]
+
+
+def _equations(p: Parameters, tier: str) -> Equations:
+    if tier == "L3":
+        from derivations.pmoe import closed
+
+        return closed.equations(p)
+    level = tier.lower()
+    neurons = tier == "L0"
+    moving = p.mode == "joint" and p.lam > 0
+    recursion = neurons or (moving and p.tie_rule != "fractional")
+    first = PRE if neurons else RESPONSE
+    return Equations(
+        tier=tier,
+        kind="recursion" if recursion else "ode",
+        structure=f"pmoe_{level}",
+        state=(first, ROUTE),
+        kernels=_limit if tier == "L2" else _network,
+        loops=tuple(f"derivations.pmoe.loops:{name}" for name in LOOPS[level]),
+        arrays=functools.partial(arrays.build, level),
+        arguments=functools.partial(arguments, level=level),
+        start=functools.partial(start, names=(first.name, "route")),
+        unpack=functools.partial(unpack, p=p, neurons=neurons),
+        observe=observe,
+        constants=constants,
+        invariants=functools.partial(invariants, p=p),
+        crossings=(),
+        summary=summarise,
+        validity=validity(p, tier, recursion),
+        neglects=NEGLECTS[tier],
+        watched=WATCHED,
+        dense="interpolant",
+    )
+
+
+def validity(p: Parameters, tier: str, recursion: bool) -> str:
+    """What the level holds for, in one sentence."""
+    said = "the map of one step of size eta, exact at every width" if tier == "L0" else "the limit of small steps"
+    if recursion and tier != "L0":
+        said = "the map of one step of size eta: routing by rank is discontinuous, and slides where route values tie"
+    ties = {"fractional": "; top-l softened", "jitter": "; drift averaged over jittered route values"}
+    return said + (ties.get(p.tie_rule, "") if p.mode == "joint" else "")
+
+
+def _network() -> Mapping[str, Any]:
+    from derivations.pmoe.kernels import network_kernels
+
+    return network_kernels()
+
+
+def _limit() -> Mapping[str, Any]:
+    from derivations.pmoe.kernels import limit_kernels
+
+    return limit_kernels()
+
+
+def jitter(p: Parameters) -> np.ndarray:
+    """The shifts of the route values (R, k, P): none, or `jitters` normal draws of size `softness` from data_seed."""
+    from derivations.pmoe.world import generator
+
+    shape = (p.k, p.p + 2)
+    if p.tie_rule != "jitter" or p.mode != "joint":
+        return np.zeros((1, *shape))
+    return p.softness * generator(p.data_seed, "jitter").standard_normal((p.jitters, *shape))
+
+
+def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
+    """The run-time arguments: sizes, gate, rates, the Gram matrix, what stays of the neurons, and the rows."""
+    p, c = initial.parameters, initial.constants
+    gate = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}[p.gate]
+    width = p.softness if p.tie_rule == "fractional" and p.mode == "joint" else 0.0
+    gate += 10 if width > 0 else 0
+    rows = (c["counts"], c["label"], c["weight"])
+    common = (int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"])
+    if level == "l0":
+        return (p.k, p.m // p.k, p.p + 2, *common, c["out"], *rows)
+    if level == "l1":
+        return (p.k, p.p + 2, *common, c["gram"] * c["act"] / p.m, *rows)
+    return (p.k, p.p + 2, *common, *rows)
+
+
+def start(initial: Initial, names: tuple[str, str]) -> np.ndarray:
+    """The flat state: neurons or responses, then route values."""
+    return np.concatenate([np.asarray(initial.state[name], float).reshape(-1) for name in names])
+
+
+def unpack(y: np.ndarray, p: Parameters, neurons: bool) -> dict[str, np.ndarray]:
+    """The components of a flat state (..., size), leading axes kept."""
+    lead, size = y.shape[:-1], p.k * (p.p + 2)
+    route = y[..., -size:].reshape(*lead, p.k, p.p + 2)
+    if neurons:
+        return {"pre": y[..., :-size].reshape(*lead, p.k, p.m // p.k, p.p + 2), "route": route}
+    return {"response": y[..., :-size].reshape(*lead, p.k, p.p + 2), "route": route}
+
+
+def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
+    """The responses, where neurons are followed, and the share of them whose activation has changed."""
+    if "pre" not in state:
+        return {}
+    pre, out = state["pre"], initial.constants["out"]
+    flipped = (pre >= 0) != (np.asarray(initial.state["pre"]) >= 0)
+    return {
+        "response": (("time", *PAIR), response(pre, out), f"{RESPONSE.meaning} ({RESPONSE.symbol})"),
+        "flips": (("time",), flipped.mean(axis=(1, 2, 3)), "share of (neuron, pattern) whose activation has changed"),
+    }
+
+
+def invariants(initial: Initial, state: Mapping[str, np.ndarray], p: Parameters) -> dict[str, float]:
+    """What the dynamics conserves, as measured on the saved states.
+
+    `router_drift`: <w_s, u> for the u with <u, z> = 1 on all patterns is conserved per expert (a softmax covariance
+    sums
+    to zero), where the patterns are independent; frozen routers do not move at all.
+    """
+    gram, route = initial.constants["gram"], state["route"]
+    found = {}
+    if p.lam == 0:
+        found["router_drift"] = _spread(route)
+    elif p.gate == "softmax" and np.linalg.matrix_rank(gram) == len(gram):
+        found["router_drift"] = _spread(route @ np.linalg.solve(gram, np.ones(len(gram))))
+    if "loss" in state:
+        found["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
+    return found
+
+
+def _spread(values: np.ndarray) -> float:
+    """The largest change along the run."""
+    return float(np.abs(values - values[0]).max())

@@ -1,0 +1,49 @@
+"""What is read off a run of system `pmoe`: what stays fixed, and the headline numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, Labelled
+
+ROWS = {"counts": ("row", "pattern"), "label": ("row",), "weight": ("row",)}
+
+
+def constants(initial: Initial) -> Labelled:
+    """The Gram matrix and the output weights; and the training set, where a file brought one."""
+    c = initial.constants
+    found: dict[str, Any] = {
+        "gram": (("pattern", "pattern_"), np.asarray(c["gram"]), "inner products of the patterns"),
+        "out": (("expert", "neuron"), np.asarray(c["out"]), "output weights a, never trained"),
+    }
+    if bool(c["given"]):
+        found["samples"] = ((), np.asarray(c["given"]), "number of samples of the file")
+        found |= {name: (dims, np.asarray(c[name]), "different samples of the file") for name, dims in ROWS.items()}
+    return found
+
+
+def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Loss, error and class means of v at both ends; routing margins; and how far routers moved."""
+    p = initial.parameters
+    summary: dict[str, Any] = {"mode": p.mode, "k": p.k, "l": p.l, "compositions": len(initial.constants["label"])}
+    if "loss" in run:
+        from derivations.pmoe.closed import signal_constants
+
+        schur, cube = signal_constants(np.asarray(initial.constants["gram"]))
+        summary |= {"signal_constant": schur, "gamma_cubed": cube}
+    for name in ("loss", "error", "v1", "v2"):
+        if name in run:
+            summary[f"{name}_initial"], summary[f"{name}_final"] = float(run[name][0]), float(run[name][-1])
+    if "assumption" in run and p.mode == "joint":
+        summary["assumption_4_4"] = bool(run["assumption"][-1] > 0)
+    if "route" in run and run["route"].shape[-1] > 2 and p.mode != "cnn":
+        final = run["route"][-1]
+        rest = final[:, 2:].max(axis=1)
+        summary["o1_above"], summary["o2_above"] = (float((final[:, a] - rest).max()) for a in range(2))
+        moved = np.abs(final - run["route"][0]).max()
+        summary["router_displacement"] = float(moved)
+        summary["displacement_over_sigma_r"] = float(moved / p.sigma_r) if p.sigma_r > 0 else None
+    if "flips" in run:
+        summary["flips_final"] = float(run["flips"][-1])
+    return summary

@@ -1,0 +1,62 @@
+"""What several figures of pmoe share: worlds, training in one pass, and the look of the curves."""
+
+from typing import Any
+
+COLOURS = {"separate": "#0072B2", "joint": "#009E73", "cnn": "#D55E00", "uniform": "#CC79A7", "grey": "0.5"}
+MARKERS = {"separate": "o", "joint": "s", "cnn": "^", "uniform": "D"}
+LABELS = {"separate": "separate", "joint": "joint", "cnn": "CNN", "uniform": "joint, uniform gates"}
+STEPS = (16, 64, 256, 1024)
+"""Steps eta m over which one-pass training is tuned."""
+
+
+def laboratory() -> Any:
+    """A laboratory that measures and remembers."""
+    from odesim.case import find_system
+    from odesim.lab import Laboratory
+
+    return Laboratory(find_system("pmoe"))
+
+
+def one_pass(mode: str, size: int, seeds: int, pool: int = 300, goal: float = 0.05, last: int = 320) -> list[float]:
+    """Samples to a population error of `goal` in one pass of batches of 8, the best of four steps; one per seed.
+
+    n = 64, p = 8, m = 256 neurons; `size` is l, or n for the CNN; joint training has k = 4 experts, routers that rank
+    o1
+    and o2 first in turn, and moves them at the paper's speed.
+    """
+    import numpy as np
+
+    import odesim
+
+    request: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "exact": 1, "pool": pool, "m": 256, "mode": mode}
+    request |= {"n": size} if mode == "cnn" else {"l": size, "routers": "perfect"}
+    if mode == "joint":
+        request["k"] = 4
+    best = np.full(seeds, np.inf)
+    for step in STEPS:
+        run = odesim.simulate(
+            "pmoe", method="compressed", step_size=step / 256, batch=8, until=float(step * last), save_points=65,
+            seeds=seeds, fresh_initial=True, **request,
+        )  # fmt: skip
+        error = run.state["error"].values
+        for k in range(seeds):
+            below = np.flatnonzero(error[k] <= goal)
+            if below.size and run.step is not None:
+                best[k] = min(best[k], float(run.step[below[0]] * 8))
+    return [float(b) for b in best]
+
+
+def band(axis: Any, x: Any, values: Any, mode: str) -> None:
+    """Median over seeds with the band of 10 to 90 %."""
+    import numpy as np
+
+    low, middle, high = np.quantile(np.asarray(values, float), [0.1, 0.5, 0.9], axis=1)
+    axis.plot(x, middle, marker=MARKERS[mode], color=COLOURS[mode], label=LABELS[mode])
+    axis.fill_between(x, low, high, color=COLOURS[mode], alpha=0.2, linewidth=0)
+
+
+def slope(x: Any, y: Any) -> float:
+    """The least-squares exponent of y against x."""
+    import numpy as np
+
+    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0])

@@ -1,0 +1,71 @@
+"""What simulations of bags of patches ask for beyond those of Gaussian inputs: their own checks and engines."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from derivations.bags import BagModel
+from derivations.contract import Initial, load
+from odesim.case import Case
+from odesim.errors import UsageError
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.simulation import Simulation
+
+
+def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
+    """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
+    model: BagModel = load(case.system.stage(case.stage).model)
+    reason = model.compressible(case.parameters)
+    if method == "compressed" and reason:
+        raise UsageError(f"--method compressed is exact only for patterns that are points: {reason}")
+    if precision == "float32" and backend != "jax":
+        raise UsageError("--precision float32 needs --backend jax here: the loops over samples run in float64")
+    if "data" in case.explicit and case.parameters.data == "online" and "index" in (case.initial or {}):
+        raise UsageError("-p data=online draws fresh samples, but the initial file brings a training set index, y")
+    if case.parameters.data == "fixed" and case.parameters.N and batch > case.parameters.N:
+        raise UsageError(f"--batch {batch} is more than the N = {case.parameters.N} samples of the training set")
+
+
+def make_engine(
+    simulation: "Simulation", model: BagModel, initials: list[Initial], threads: int | None
+) -> tuple["Engine", str]:
+    """The engine with its replicas in place, and the device it runs on."""
+    case = simulation.case
+    options: dict[str, Any] = {
+        "compressed": simulation.method == "compressed",
+        "batch": simulation.batch,
+        "step_size": simulation.step_size,
+        "seed": case.seed,
+    }
+    require_memory(simulation, initials[0].parameters)
+    if case.backend == "numba":
+        from odesim.sgd.bags import BagChains
+
+        return BagChains(model, initials, case.initial, **options), "cpu"
+    from odesim import device
+    from odesim.sgd.bags_traced import BagReplicas
+
+    platform: Any = simulation.device
+    device.configure(platform, threads)
+    import jax
+
+    engine = BagReplicas(model, initials, case.initial, **options, dtype=simulation.precision)
+    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+
+
+def require_memory(simulation: "Simulation", parameters: Any) -> None:
+    """Refuse weights, patches and fields that cannot be held."""
+    p = parameters
+    width = p.p + 2 if simulation.method == "compressed" else p.d
+    patches = (p.p + 2 if simulation.method == "compressed" else p.n) * simulation.batch
+    fields = 4 * p.k * patches if simulation.method == "compressed" else 3 * p.m * patches + 2 * patches * width
+    itemsize = 4 if simulation.precision == "float32" else 8
+    needed = itemsize * (fields + 4 * simulation.replicas * (p.m + p.k) * width)
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    if needed > available:
+        raise UsageError(
+            f"{simulation.replicas} replicas of m = {p.m} neurons in {width} dimensions and batches of {patches} "
+            f"patches "
+            f"need about {needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: lower --batch, m, d or --seeds"
+        )

@@ -1,0 +1,169 @@
+"""Training on bags of patches: replicas with weights in d dimensions, or with the counts of patterns alone."""
+
+import dataclasses
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.bags import BagModel
+from derivations.contract import Initial
+from odesim import streams
+from odesim.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Patches of one step: frame vectors `atoms` (n, B), labels (B,), and for balls the directions of their noise."""
+
+    atoms: np.ndarray
+    labels: np.ndarray
+    noise: np.ndarray | None = None
+
+
+def atoms_of(counts: np.ndarray) -> np.ndarray:
+    """The patches (n, B) of samples with equal totals, from their counts (P, B)."""
+    n = int(counts[:, 0].sum())
+    return np.array([np.repeat(np.arange(len(counts)), column.astype(int)) for column in counts.T]).reshape(-1, n).T
+
+
+def counts_of(atoms: np.ndarray, patterns: int) -> np.ndarray:
+    """The counts (P, B) of patches (n, B)."""
+    size = atoms.shape[1]
+    flat = np.bincount((atoms * size + np.arange(size)).reshape(-1), minlength=patterns * size)
+    return flat.reshape(patterns, size).astype(float)
+
+
+class BagChains:
+    """Replicas of one training run, each with its own random numbers; the NumPy engine of both methods.
+
+    `compressed` keeps the inner products with the frame only, which move by the Gram matrix; `explicit` keeps the
+    weights and every patch as vectors of d dimensions.  Both take the same samples from the same seed.
+    """
+
+    def __init__(
+        self, model: BagModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
+        compressed: bool, batch: int, step_size: float, seed: int,
+    ) -> None:  # fmt: skip
+        p = initials[0].parameters
+        self.model, self.initials, self.compressed, self.batch = model, initials, compressed, batch
+        self.functions = importlib.import_module(model.module)
+        self.numbers, self.law = model.numbers(p), model.law(p)
+        self.rates, self.uniforms, self.ball = model.rates(p, step_size), model.uniforms(p), model.ball(p)
+        self.training = model.data(initials[0], batch)
+        if self.training is not None and batch > len(self.training):
+            raise UsageError(
+                f"--batch {batch} is more than the {len(self.training)} samples of the training set: give --batch "
+                f"{len(self.training)} for full batches, or -p data=online for fresh samples"
+            )
+        self.atoms = None if self.training is None else atoms_of(self.training.counts)
+        self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
+        self.gram = np.asarray(initials[0].constants["gram"], float)
+        self.out = [np.asarray(initial.constants["out"], float)[..., None, None] for initial in initials]
+        self.steps = 0
+        if compressed:
+            self.moving = [(np.array(i.state["pre"]), np.array(i.state["route"])) for i in initials]
+            self.frame = None
+        else:
+            placed = [
+                model.place(initial, arrays, streams.generator(seed, "rest", k)) for k, initial in enumerate(initials)
+            ]
+            self.moving = [(np.array(w.hidden), np.array(w.routers)) for w in placed]
+            self.frame = placed[0].frame
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
+        before = self.state()
+        try:
+            for k in range(len(self.moving)):
+                for _ in range(steps):
+                    self.moving[k] = self.step(self.moving[k], self.out[k], self.draw(self.rngs[k]))
+        except BaseException:
+            self.restore(before)
+            raise
+        self.steps += steps
+        return all(np.isfinite(a).all() and np.isfinite(b).all() for a, b in self.moving)
+
+    def draw(self, rng: np.random.Generator) -> Batch:
+        """The samples of the next step."""
+        if self.training is not None and self.atoms is not None:
+            if self.batch == len(self.training):
+                chosen = Batch(self.atoms, self.training.labels)
+            else:
+                index = rng.choice(len(self.training), self.batch, replace=False)
+                chosen = Batch(self.atoms[:, index], self.training.labels[index])
+        else:
+            chosen = Batch(*self.functions.draw(rng.random((self.uniforms, self.batch)), *self.law))
+        if self.ball == 0 or self.frame is None:
+            return chosen
+        noise = rng.standard_normal((*chosen.atoms.shape, self.frame.shape[1]))
+        return dataclasses.replace(chosen, noise=noise)
+
+    def step(self, moving: tuple[np.ndarray, np.ndarray], out: np.ndarray, batch: Batch) -> tuple[Any, Any]:
+        """One training step of (pre, route) or (hidden, routers)."""
+        return self.step_counts(moving, out, batch) if self.frame is None else self.step_vectors(moving, out, batch)
+
+    def step_counts(self, moving: tuple[np.ndarray, np.ndarray], out: np.ndarray, batch: Batch) -> tuple[Any, Any]:
+        """A step on inner products: responses are needed once per pattern, not once per patch."""
+        pre, route = moving
+        counts = counts_of(batch.atoms, len(self.gram))
+        response = self.functions.respond(pre, out[..., 0])[..., None]
+        weigh = getattr(self.functions, self.model.weigh)
+        experts, routers, _ = weigh(route[..., None], response, counts, batch.labels, *self.numbers)
+        pull = experts.mean(axis=-1)[:, None] * self.functions.slope(pre)
+        moved = pre + self.rates[0] * out[..., 0] * (pull @ self.gram) if self.rates[0] else pre
+        return moved, route + self.rates[1] * (routers.mean(axis=-1) @ self.gram)
+
+    def patches(self, batch: Batch) -> np.ndarray:
+        """The patches as vectors, (n B, d); those of balls are normalised(q + rho direction)."""
+        assert self.frame is not None
+        x = self.frame[batch.atoms]
+        if batch.noise is not None:
+            direction = batch.noise / np.linalg.norm(batch.noise, axis=-1, keepdims=True)
+            moved = x + self.ball * direction
+            moved /= np.linalg.norm(moved, axis=-1, keepdims=True)
+            x = np.where((batch.atoms >= 2)[..., None], moved, x)
+        return x.reshape(-1, x.shape[-1])
+
+    def step_vectors(self, moving: tuple[np.ndarray, np.ndarray], out: np.ndarray, batch: Batch) -> tuple[Any, Any]:
+        """A step on weight vectors, patch by patch."""
+        hidden, routers = moving
+        (k, each, d), (n, size) = hidden.shape, batch.atoms.shape
+        x = self.patches(batch)
+        fields = (hidden.reshape(-1, d) @ x.T).reshape(k, each, n, size)
+        route = (routers @ x.T).reshape(k, n, size)
+        response = self.functions.respond(fields, out)
+        weigh = getattr(self.functions, self.model.weigh)
+        experts, pull, _ = weigh(route, response, np.ones((n, size)), batch.labels, *self.numbers)
+        moved = hidden
+        if self.rates[0]:
+            change = out * experts[:, None] * self.functions.slope(fields)
+            moved = hidden + self.rates[0] / size * (change.reshape(k * each, -1) @ x).reshape(hidden.shape)
+        return moved, routers + self.rates[1] / size * (pull.reshape(k, -1) @ x)
+
+    def products(self, moving: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(pre, route): inner products with the frame."""
+        return moving if self.frame is None else (moving[0] @ self.frame.T, moving[1] @ self.frame.T)
+
+    def grams(self) -> np.ndarray:
+        """What is saved of every replica (R, size), read by the model's `observe`."""
+        pairs = zip(self.initials, self.moving, strict=True)
+        return np.array([self.model.measure(initial, *self.products(moving)) for initial, moving in pairs])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights, generators and step count."""
+        return {
+            "first": np.array([a for a, _ in self.moving]),
+            "second": np.array([b for _, b in self.moving]),
+            "generators": np.array([json.dumps(rng.bit_generator.state) for rng in self.rngs]),
+            "steps": np.array(self.steps),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        self.moving = list(zip(arrays["first"], arrays["second"], strict=True))
+        for rng, generator in zip(self.rngs, arrays["generators"], strict=True):
+            rng.bit_generator.state = json.loads(str(generator))
+        self.steps = int(arrays["steps"])
