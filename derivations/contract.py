@@ -128,6 +128,25 @@ class Blocks:
 
 
 @dataclasses.dataclass(frozen=True)
+class March:
+    """Equations whose right-hand side jumps: they bring steps of their own among their loops.
+
+    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
+    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
+    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
+    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what went
+    wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of one of
+    its steps: it is saved at whole steps, and tolerances have no meaning for it.
+    """
+
+    names: Mapping[str, tuple[str, str]]
+    width: int
+    memory: Callable[[Initial], int]
+    reasons: Mapping[int, str]
+    step: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
@@ -142,7 +161,7 @@ class Equations:
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
     `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
     state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
-    right-hand sides that are costly and have kinks, where a step is no better.
+    right-hand sides that are costly and have kinks, where a step is no better.  With `march` the loops step themselves.
     """
 
     tier: str
@@ -166,6 +185,7 @@ class Equations:
     blocks: Blocks | None = None
     watched: tuple[Component, ...] = ()
     dense: Literal["step", "interpolant"] = "step"
+    march: March | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,6 +260,7 @@ class Stage:
     model: str = ""
     apply: str = ""
     meaning: str = ""
+    tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,7 +79,8 @@ class Simulation:
             raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
         if fresh_initial and case.initial is not None:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
-        if round(case.until / step_size) < 1:
+        tick = case.system.stage(case.stage).tick(case.parameters, step_size)
+        if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step of size {step_size:g}")
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
         if patterns:
@@ -109,8 +110,13 @@ class Simulation:
 
     @property
     def steps(self) -> int:
-        """The number of SGD steps: until / step size, rounded."""
-        return round(self.case.until / self.step_size)
+        """The number of SGD steps: until / time of a step, rounded."""
+        return round(self.case.until / self.tick)
+
+    @property
+    def tick(self) -> float:
+        """The time by which one step advances the clock of the stage (the step size, for most systems)."""
+        return self.case.system.stage(self.case.stage).tick(self.case.parameters, self.step_size)
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as a dictionary that JSON can hold."""
@@ -267,7 +273,7 @@ def _run(
             grams = engine.grams() if good and at + count == target else None
             at += count
             piece = _next_piece(piece, count, time.monotonic() - began)
-            last = float(schedule[len(saved) - 1]) * simulation.step_size
+            last = float(schedule[len(saved) - 1]) * simulation.tick
             if not good or (grams is not None and not np.isfinite(grams).all()):
                 return saved, Outcome(
                     "failed", last, f"the weights are no longer finite by step {at}: try a smaller step size"
@@ -275,14 +281,14 @@ def _run(
             if grams is not None:
                 saved.append(grams)
             if progress is not None:
-                progress(at * simulation.step_size, simulation.case.until)
+                progress(at * simulation.tick, simulation.case.until)
             if time.monotonic() - written > CHECKPOINT_SECONDS:
                 keep()
                 written = time.monotonic()
     except KeyboardInterrupt:
         keep()
         raise
-    end = float(schedule[-1]) * simulation.step_size
+    end = float(schedule[-1]) * simulation.tick
     return saved, Outcome("completed", end, f"took {schedule[-1]} steps")
 
 
@@ -301,7 +307,7 @@ def _assemble(
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
     values = {n: v.values for n, v in state.items()}
-    times = schedule * simulation.step_size
+    times = schedule * simulation.tick
     extras: dict[str, Variable] = {}
     if isinstance(model, Model):
         equations = load(case.system.stage(case.stage).equations)(
