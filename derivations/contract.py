@@ -134,9 +134,9 @@ class March:
     `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
     place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
     block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
-    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what went
-    wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of one of
-    its steps: it is saved at whole steps, and tolerances have no meaning for it.
+    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
+    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
+    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.
     """
 
     names: Mapping[str, tuple[str, str]]
@@ -261,6 +261,7 @@ class Stage:
     apply: str = ""
     meaning: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
+    stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
 
 
 @dataclasses.dataclass(frozen=True)

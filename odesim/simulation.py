@@ -12,6 +12,7 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, Model, load
 from derivations.patterns import PatternModel
+from derivations.tokens import TokenModel
 from odesim import streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
@@ -70,7 +71,8 @@ class Simulation:
             raise UsageError(f"--batch must be at least 1, but {batch} was given")
         if seeds < 1:
             raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
-        patterns = is_patterns(case)
+        case = at_step(case, step_size)
+        patterns = family(case) is not Model
         if method == "explicit" and not patterns and "backend" in case.options and case.backend == "numba":
             raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
         if device == "gpu" and "backend" in case.options and case.backend == "numba":
@@ -83,10 +85,7 @@ class Simulation:
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step of size {step_size:g}")
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
-        if patterns:
-            from odesim.pattern_simulation import check
-
-            check(case, method, batch, precision, backend)
+        check_family(case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
             method,
@@ -130,10 +129,37 @@ class Simulation:
         return digest_of(self.request())
 
 
-def is_patterns(case: Case) -> bool:
-    """Whether the stage's model is one of pattern data."""
+def family(case: Case) -> type:
+    """The family of the stage's model: `Model` (also where there is none), `PatternModel` or `TokenModel`."""
     reference = case.system.stage(case.stage).model
-    return bool(reference) and isinstance(load(reference), PatternModel)
+    return type(load(reference)) if reference else Model
+
+
+def check_family(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
+    """The checks of the model's own family."""
+    if family(case) is TokenModel:
+        from odesim import token_simulation
+
+        token_simulation.check(case, method, precision, backend)
+    elif family(case) is PatternModel:
+        from odesim import pattern_simulation
+
+        pattern_simulation.check(case, method, batch, precision, backend)
+
+
+def at_step(case: Case, step_size: float) -> Case:
+    """The case with the parameters that the step size implies, and its horizon unless it was given."""
+    stage = case.system.stage(case.stage)
+    parameters = stage.stepped(case.parameters, step_size, case.explicit)
+    if parameters is case.parameters:
+        return case
+    changed = {
+        f.name
+        for f in dataclasses.fields(parameters)
+        if getattr(parameters, f.name) != getattr(case.parameters, f.name)
+    }
+    until = case.until if "until" in case.options else stage.horizon(parameters)
+    return dataclasses.replace(case, parameters=parameters, explicit=case.explicit | changed, until=until)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
@@ -159,10 +185,14 @@ def simulate(
     stage = simulation.system.stage(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
-    model: Model | PatternModel = load(stage.model)
+    model: Model | PatternModel | TokenModel = load(stage.model)
     initials = initial_conditions(simulation)
     began = time.perf_counter()
-    if isinstance(model, PatternModel):
+    if isinstance(model, TokenModel):
+        from odesim import token_simulation
+
+        engine, device = token_simulation.make_engine(simulation, model, initials, threads)
+    elif isinstance(model, PatternModel):
         from odesim import pattern_simulation
 
         engine, device = pattern_simulation.make_engine(simulation, model, initials, threads)
@@ -300,8 +330,8 @@ def _next_piece(piece: int, count: int, seconds: float) -> int:
 
 
 def _assemble(
-    simulation: Simulation, model: "Model | PatternModel", initial: Initial, grams: np.ndarray, schedule: np.ndarray,
-    outcome: Outcome, statistics: dict[str, Any], device: str,
+    simulation: Simulation, model: "Model | PatternModel | TokenModel", initial: Initial, grams: np.ndarray,
+    schedule: np.ndarray,     outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case
     observed = model.observe(initial.parameters, grams)
