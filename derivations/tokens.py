@@ -1,8 +1,8 @@
 """The third family of models: an input is a multiset of tokens of a dictionary, pooled by every expert.
 
-Types only, beside those of `derivations.contract` and `derivations.patterns`.  Where a pattern model sends an example to
-one group of filters, here every expert selects tokens of every example (or every token selects experts); as tokens are
-dictionary entries, weights are read through two tables: routers on patterns, and neurons on patterns.
+Types only, beside those of `derivations.contract` and `derivations.patterns`.  Where a pattern model sends an example
+to one group of filters, here every expert selects tokens of every example (or every token selects experts); as tokens
+are dictionary entries, weights are read through two tables: routers on patterns, and neurons on patterns.
 """
 
 import dataclasses

@@ -6,7 +6,7 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.pruning import model
-from derivations.pruning.inputs import table
+from derivations.pruning.inputs import fraction, table
 from derivations.pruning.summary import growth
 
 RANDOM_DRAWS = 200
@@ -34,8 +34,8 @@ def proficiency(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
     """p_1, p_2 (k,): the chance that the task token is selected with a gate of at least 1/l, by class."""
     _, gate, _, labels, chance = pooled(initial)
     seen = gate >= (1 - 1e-12) / initial.parameters.l
-    first, second = chance * (labels > 0), chance * (labels < 0)
-    return (seen * first).sum(-1) / first.sum(), (seen * second).sum(-1) / second.sum()
+    first, second = (fraction(chance[labels == y], seen[:, labels == y]) for y in (1, -1))
+    return first, second
 
 
 def scores(initial: Initial, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -91,7 +91,7 @@ def error_of(
 ) -> tuple[float, float]:
     """The same from pooled activations (k, S)."""
     signed = labels * (a[kept, None] * answers[kept]).sum(axis=0)
-    return float((chance * (signed <= 0)).sum()), float(signed[chance > 0].min())
+    return float(fraction(chance, signed <= 0)), float(signed[chance > 0].min())
 
 
 def error_curve(initial: Initial, score: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:

@@ -139,7 +139,7 @@ def decide(task, q, y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, 
     """Bring the mode of one tie in line with the slopes on its two sides; returns whether it changed."""
     mode = modes[task, q]
     if mode == 2:
-        if -1e-9 <= lam[task, q] <= 1.0 + 1e-9:
+        if -5e-10 <= lam[task, q] <= 1.0 + 5e-10:  # half of what `margin` allows, so that an event ends a hold
             return False
         modes[task, q] = 0 if lam[task, q] < 0.0 else 1
         slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out)

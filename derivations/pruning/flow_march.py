@@ -21,6 +21,7 @@ def locate(
     By the Illinois method on shorter steps from the same start, which are as accurate as the step itself.
     """
     left, right = 0.0, 1.0
+    slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, K[7])  # the weights of held ties at y
     at_left = margin(y, modes, lam, soft) if what == 0 else level - lead(y, own)
     try_step(y, f, dt, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, K, stage, new)
     at_right = margin(new, modes, lam, soft) if what == 0 else level - lead(new, own)
@@ -59,7 +60,8 @@ def note_hits(
 
 
 def controlled_step(
-    y, f, part, low, modes, lam, tolerances, counts, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, own, K, stage, new
+    y, f, part, low, modes, lam, tolerances, counts, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, own, K, stage,
+    new,
 ):  # fmt: skip
     """One attempt: (error, the part of the step up to the first change of modes or 1, whether there is one)."""
     try_step(y, f, part, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, K, stage, new)
@@ -88,7 +90,7 @@ def march_expert(
     own = 0 if sign > 0 else 1
     y = np.concatenate((h, D))
     new, stage, f, K = np.empty(2 * d), np.empty(2 * d), np.empty(2 * d), np.empty((8, 2 * d))
-    modes, lam = np.zeros((2, pi.size), dtype=np.int64), np.zeros((2, pi.size))
+    modes, lam = np.ones((2, pi.size), dtype=np.int64), np.zeros((2, pi.size))  # the task token wins a tie
     levels = np.array([0.0, np.log(l)])
     for i in range(2):
         if t0 == 0.0 and lead(y, own) >= levels[i]:
@@ -157,7 +159,7 @@ def hybrid_flow(t, y, k, d, eta_r, eta_e, a, l, frozen, soft, pi, top, cum, rows
         state[:d] = y[s * d : (s + 1) * d]
         state[d:] = y[(k + s) * d : (k + s + 1) * d]
         low = y[(2 * k + s) * d : (2 * k + s + 1) * d]
-        modes[:] = 0
+        modes[:] = 1
         settle(state, low, modes, lam, a[s], eta_r, eta_e, l, frozen, pi, top[s], cum[s], soft, one)
         out[s * d : (s + 1) * d] = one[:d]
         out[(k + s) * d : (k + s + 1) * d] = one[d:]

@@ -1,6 +1,7 @@
 """The inputs on which proficiency and error are measured: all of them where they are a short list, else a sample."""
 
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,12 @@ def table(initial: Initial) -> Table:
     rng = np.random.default_rng([zlib.crc32(b"test inputs"), p.data_seed])
     tokens, labels = draw(p, c["pi"], rng, p.n_test)
     return tokens, labels, np.full(len(labels), 1 / len(labels))
+
+
+def fraction(chance: np.ndarray, happens: np.ndarray) -> Any:
+    """The chance-weighted share of inputs (last axis) where something happens: exactly 0 or 1 where all agree."""
+    yes, no = (chance * happens).sum(-1), (chance * ~happens).sum(-1)
+    return yes / (yes + no)
 
 
 def enumerated(parameters: Parameters, pi: np.ndarray) -> Table:

@@ -144,12 +144,10 @@ def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
     given = (tokens, np.ones(tokens.shape), labels)
     output, gate = respond(h, sigma, given, p, c)
     seen = gate >= (1 - 1e-12) / p.l
-    mass = np.array([chance[labels > 0].sum(), chance[labels < 0].sum()])
-    p1 = (chance * seen * (labels > 0)).sum(-1) / mass[0]
-    p2 = (chance * seen * (labels < 0)).sum(-1) / mass[1]
+    p1, p2 = (test_inputs.fraction(chance[labels == y], seen[:, labels == y]) for y in (1, -1))
     signed = labels * output
     change = h - c["h_start"]
-    scalars = np.array([(chance * (signed <= 0)).sum(), signed[chance > 0].min()])
+    scalars = np.array([test_inputs.fraction(chance, signed <= 0), signed[chance > 0].min()])
     parts = [h, u] if p.keep_u else [h]
     parts += [sigma, growth(c["h_start"], h, c["router_rest"]), np.sqrt((change**2).sum(-1)), p1, p2, scalars]
     return np.concatenate([np.ravel(part) for part in parts])

@@ -2,8 +2,8 @@
 
 The derivation, step by step:
 
-1. The gradient is that of 1 - y f with frozen head signs, so that -d loss/d theta_s = y a_s d sbar_s/d theta_s involves
-   one expert alone: experts decouple (equations (14) to (19)).
+1. The gradient is that of 1 - y f with frozen head signs, so that -d loss/d theta_s = y a_s d sbar_s/d theta_s is that
+   of one expert alone: experts decouple (equations (14) to (19)).
 2. Tokens are orthonormal patterns, so that weights enter through h = <w_s, p> and u = <w_r, p> only.  At a pattern all
    neurons with u >= 0 move alike; one that becomes negative never moves again.
 3. The mean over inputs is the gradient of one potential Phi(h, sigma) = E[y sbar] of each expert, the order of the
@@ -64,8 +64,8 @@ RECURSION = tuple(
     for n in ("activations", "move", "input_weights", "record_hits", "march", "recursion_flow_loss")
 )
 WATCH = ("watch_loops:answer", "watch_loops:inputs_watch")
-STEP = ("displaced", "contribution", "eliminate", "hold_ties", "slope", "decide", "settle", "margin", "lead", "try_step",
-        "step_error", "lower")  # fmt: skip
+STEP = ("displaced", "contribution", "eliminate", "hold_ties", "slope", "decide", "settle", "margin", "lead",
+        "try_step", "step_error", "lower")  # fmt: skip
 STEPS = ("locate", "note_hits", "controlled_step", "march_expert", "march", "hybrid_flow")
 FLOW = (*(f"flow_loops:{name}" for name in STEP), *(f"flow_march:{name}" for name in STEPS))
 REASONS = {2: "the step size fell to zero", 3: "an expert took more steps than allowed"}

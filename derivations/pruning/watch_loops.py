@@ -34,9 +34,7 @@ def inputs_watch(h, sig, a, l, tokens, labels, chance, out):
     k = a.size
     output = np.zeros(labels.size)
     chosen, weight = np.empty(l, dtype=np.int64), np.empty(l)
-    mass = np.zeros(2)
-    for i in range(labels.size):
-        mass[0 if labels[i] > 0 else 1] += chance[i]
+    missed = np.zeros((2, k))
     for i in range(out.size):
         out[i] = 0.0
     for s in range(k):
@@ -44,14 +42,22 @@ def inputs_watch(h, sig, a, l, tokens, labels, chance, out):
             task = 0 if labels[i] > 0 else 1
             pooled, seen = answer(h[s], sig[s], l, tokens[i], task, chosen, weight)
             output[i] += a[s] * pooled
-            out[task * k + s] += chance[i] * seen / mass[task]
-    least = np.inf
+            out[task * k + s] += chance[i] * seen
+            missed[task, s] += chance[i] * (1.0 - seen)
+    for task in range(2):
+        for s in range(k):
+            seen = out[task * k + s]
+            out[task * k + s] = seen / (seen + missed[task, s])  # exactly 0 or 1 where all inputs agree
+    least, right = np.inf, 0.0
     for i in range(labels.size):
         signed = labels[i] * output[i]
         if chance[i] > 0.0:
             least = min(least, signed)
         if signed <= 0.0:
             out[2 * k] += chance[i]
+        else:
+            right += chance[i]
+    out[2 * k] /= out[2 * k] + right
     out[2 * k + 1] = least
 
 

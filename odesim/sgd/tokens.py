@@ -1,7 +1,7 @@
 """Training on tokens of a dictionary: weights in D dimensions, or in its coordinates with counted batches.
 
-A batch enters through two tables, routers and neurons on the patterns, and leaves as gradients on the patterns; both are
-exact for any orthonormal or other dictionary, since every token is one of its patterns.
+A batch enters through two tables, routers and neurons on the patterns, and leaves as gradients on the patterns; both
+are exact for any orthonormal or other dictionary, since every token is one of its patterns.
 """
 
 import importlib
@@ -32,6 +32,22 @@ def gradients(
     on_routers = np.bincount(place, (batch.weight * routers).ravel(), k * d).reshape(k, d)
     on_neurons = np.bincount(place, (batch.weight * neurons).ravel(), k * d).reshape(k, d)
     return on_routers, on_neurons[:, None] * slope
+
+
+def descent(
+    model: TokenModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
+) -> np.ndarray:
+    """Minus the mean gradients over drawn batches on the patterns (repeats, k, m + 1, d): neurons, then the router."""
+    functions, numbers = importlib.import_module(model.module), model.numbers(initial)
+    found = []
+    for repeat in range(repeats):
+        if fresh or repeat == 0:
+            uniform = rng.random((model.uniforms(initial), batch))
+            tokens, copies, labels = functions.draw(uniform, *numbers)
+            drawn = Samples(tokens, copies, labels, np.full(batch, 1 / batch))
+        routers, neurons = gradients(functions, numbers, initial.state["h"], initial.state["u"], drawn)
+        found.append(np.concatenate([neurons, routers[:, None]], axis=1))
+    return np.array(found)
 
 
 class TokenChains:
