@@ -88,4 +88,6 @@ SYSTEM = System(
     ),
     check=check,
     read_initial="derivations.pruning.initial:read",
+    plot="derivations.pruning.picture:draw",
+    claims="derivations.pruning.claims:CLAIMS",
 )  # fmt: skip

@@ -34,6 +34,8 @@ def locate(
         middle = min(max(middle, left + 1e-3 * (right - left)), right - 1e-3 * (right - left))
         try_step(y, f, middle * dt, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, K, stage, new)
         value = margin(new, modes, lam, soft) if what == 0 else level - lead(new, own)
+        if -1e-12 < value <= 0.0:  # as close as a tie is told from its neighbourhood
+            return middle
         if value > 0.0:
             left, at_left = middle, value
             at_right *= 0.5

@@ -8,7 +8,7 @@ import pytest
 from odesim import verification
 from odesim.case import find_system
 
-SYSTEMS = ("liao", "kawata", "chen")
+SYSTEMS = ("liao", "kawata", "chen", "pruning")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
