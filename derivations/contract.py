@@ -128,6 +128,25 @@ class Blocks:
 
 
 @dataclasses.dataclass(frozen=True)
+class March:
+    """Equations whose right-hand side jumps: they bring steps of their own among their loops.
+
+    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
+    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
+    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
+    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
+    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
+    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.
+    """
+
+    names: Mapping[str, tuple[str, str]]
+    width: int
+    memory: Callable[[Initial], int]
+    reasons: Mapping[int, str]
+    step: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
@@ -146,7 +165,7 @@ class Equations:
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
     `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
     state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
-    right-hand sides that are costly and have kinks, where a step is no better.
+    right-hand sides that are costly and have kinks, where a step is no better.  With `march` the loops step themselves.
     """
 
     tier: str
@@ -170,6 +189,7 @@ class Equations:
     blocks: Blocks | None = None
     watched: tuple[Component, ...] = ()
     dense: Literal["step", "interpolant"] = "step"
+    march: March | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,9 +251,9 @@ class Stage:
     The three strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
     `model`, and `enter(parameters, previous, rng) -> Initial`, where `previous` holds the arrays of an initial file or
     the components and constants at the end of an earlier stage.  `horizon(parameters)` is the default end time.  A
-    map has `apply(initial, rng) -> MapResult` instead of a clock.  One step of training of step size e moves the clock
-    by e times `pace(parameters)` (one unless given).  Where the equations are a recursion, `stride` names the parameter
-    that holds the time between two of its steps.
+    map has `apply(initial, rng) -> MapResult` instead of a clock.  One step of training moves the clock by
+    `tick(parameters, step_size)`, and `stepped(parameters, step_size, explicit)` are the parameters that a step size
+    implies.  Where the equations are a recursion, `stride` names the parameter with the time between two of its steps.
     """
 
     name: str
@@ -246,12 +266,9 @@ class Stage:
     model: str = ""
     apply: str = ""
     meaning: str = ""
-    pace: Callable[[Any], float] | None = None
     stride: str = ""
-
-    def clock_per_step(self, parameters: Any) -> float:
-        """How far one training step of unit step size moves the clock."""
-        return 1.0 if self.pace is None else float(self.pace(parameters))
+    tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
+    stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
 
 
 @dataclasses.dataclass(frozen=True)

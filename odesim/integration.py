@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, load
-from odesim import blocks, recursion, steppers, streams
+from odesim import blocks, march, recursion, steppers, streams
 from odesim.case import Case, plain
 from odesim.errors import UsageError
 from odesim.record import Recorder, save_times
@@ -100,6 +100,8 @@ def solve(
     Raises `UsageError` for options that have no meaning here, and `KeyboardInterrupt` after writing a checkpoint.
     """
     problem = prepare(case, initial)
+    if problem.equations.march is not None:
+        return march.solve(problem, times, progress, checkpoint)
     if problem.equations.kind == "recursion":
         return recursion.solve(problem, times, progress, checkpoint)
     if problem.equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
@@ -205,7 +207,7 @@ def _watched(problem: Problem, states: np.ndarray, components: dict[str, np.ndar
 
 
 def assemble(
-    problem: Problem, recorder: Recorder | blocks.Record, outcome: Outcome, statistics: Mapping[str, Any]
+    problem: Problem, recorder: Recorder | blocks.Record | march.Record, outcome: Outcome, statistics: Mapping[str, Any]
 ) -> Trajectory:
     """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
     case, equations, initial = problem.case, problem.equations, problem.initial
@@ -226,6 +228,11 @@ def assemble(
     for crossing in equations.crossings:
         values = recorder.hits[crossing.name]
         extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; inf: not reached")
+    if equations.march is not None:
+        for name, (dimension, meaning) in equations.march.names.items():
+            if name not in recorder.hits:  # a stage without a clock
+                continue
+            extras[name] = Variable((dimension,), recorder.hits[name], f"{meaning}; inf: not reached")
     known = {**components, **{n: v.values for n, v in observed.items()}, **recorder.hits}
     return Trajectory(
         time=times,

@@ -10,6 +10,7 @@ import numpy as np
 
 from derivations.claim import Effort, Evaluator
 from derivations.contract import Initial, System, load
+from derivations.tokens import TokenModel
 from odesim import drift, integration, pipeline, simulation
 from odesim.case import OPTIONS, Case, digest_of
 from odesim.errors import NumericalError
@@ -96,7 +97,11 @@ class Laboratory:
         """
         from odesim import streams
         from odesim.sgd.patterns import PatternChains, sample
+        from odesim.sgd.tokens import descent
 
+        if isinstance(load(self.system.stages[0].model), TokenModel):
+            rng = streams.generator(seed + 7919 * self.seed, "descent")
+            return descent(load(self.system.stages[0].model), initial, batch, repeats, rng, fresh)
         model, p = load(self.system.stages[0].model), initial.parameters
         rng = streams.generator(seed + 7919 * self.seed, "descent")
         engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib
 import math
 import os
 import time
@@ -13,6 +14,7 @@ import numpy as np
 from derivations.bags import BagModel
 from derivations.contract import Equations, Initial, Model, load
 from derivations.patterns import PatternModel
+from derivations.tokens import TokenModel
 from odesim import streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
@@ -71,7 +73,8 @@ class Simulation:
             raise UsageError(f"--batch must be at least 1, but {batch} was given")
         if seeds < 1:
             raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
-        patterns = is_patterns(case)
+        case = at_step(case, step_size)
+        patterns = family(case) is not None
         if method == "explicit" and not patterns and "backend" in case.options and case.backend == "numba":
             raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
         if device == "gpu" and "backend" in case.options and case.backend == "numba":
@@ -80,14 +83,12 @@ class Simulation:
             raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
         if fresh_initial and case.initial is not None:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
-        pace = case.system.stage(case.stage).clock_per_step(case.parameters)
-        if round(case.until / (step_size * pace)) < 1:
-            raise UsageError(
-                f"--until {case.until:g} is less than one step, which takes {step_size * pace:g} of the clock"
-            )
+        tick = case.system.stage(case.stage).tick(case.parameters, step_size)
+        if round(case.until / tick) < 1:
+            raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
         if patterns:
-            pattern_family(load(case.system.stage(case.stage).model)).check(case, method, batch, precision, backend)
+            family(case).check(case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
             method,
@@ -111,13 +112,12 @@ class Simulation:
 
     @property
     def tick(self) -> float:
-        """How far one step moves the clock."""
-        stage = self.case.system.stage(self.case.stage)
-        return self.step_size * stage.clock_per_step(self.case.parameters)
+        """The time by which one step advances the clock of the stage (the step size, for most systems)."""
+        return self.case.system.stage(self.case.stage).tick(self.case.parameters, self.step_size)
 
     @property
     def steps(self) -> int:
-        """The number of SGD steps: until / time per step, rounded."""
+        """The number of SGD steps: until / time of a step, rounded."""
         return round(self.case.until / self.tick)
 
     def request(self) -> dict[str, Any]:
@@ -132,17 +132,30 @@ class Simulation:
         return digest_of(self.request())
 
 
-def is_patterns(case: Case) -> bool:
-    """Whether the stage's model is one of pattern data."""
+def family(case: Case) -> Any:
+    """The module with the checks and engines of the stage's family of models; `None` for Gaussian inputs."""
     reference = case.system.stage(case.stage).model
-    return bool(reference) and isinstance(load(reference), PatternModel | BagModel)
+    model = load(reference) if reference else None
+    if isinstance(model, BagModel):
+        return importlib.import_module("odesim.bag_simulation")
+    if isinstance(model, TokenModel):
+        return importlib.import_module("odesim.token_simulation")
+    return importlib.import_module("odesim.pattern_simulation") if isinstance(model, PatternModel) else None
 
 
-def pattern_family(model: "PatternModel | BagModel") -> Any:
-    """The module with the checks and engines of a family of models of pattern data."""
-    from odesim import bag_simulation, pattern_simulation
-
-    return bag_simulation if isinstance(model, BagModel) else pattern_simulation
+def at_step(case: Case, step_size: float) -> Case:
+    """The case with the parameters that the step size implies, and its horizon unless it was given."""
+    stage = case.system.stage(case.stage)
+    parameters = stage.stepped(case.parameters, step_size, case.explicit)
+    if parameters is case.parameters:
+        return case
+    changed = {
+        f.name
+        for f in dataclasses.fields(parameters)
+        if getattr(parameters, f.name) != getattr(case.parameters, f.name)
+    }
+    until = case.until if "until" in case.options else stage.horizon(parameters)
+    return dataclasses.replace(case, parameters=parameters, explicit=case.explicit | changed, until=until)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
@@ -168,11 +181,12 @@ def simulate(
     stage = simulation.system.stage(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
-    model: Model | PatternModel | BagModel = load(stage.model)
+    model: Any = load(stage.model)
     initials = initial_conditions(simulation)
     began = time.perf_counter()
-    if isinstance(model, PatternModel | BagModel):
-        engine, device = pattern_family(model).make_engine(simulation, model, initials, threads)
+    own = family(simulation.case)
+    if own is not None:
+        engine, device = own.make_engine(simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
     schedule = np.unique(np.round(np.linspace(0, simulation.steps, simulation.case.save_points)).astype(int))
@@ -307,7 +321,7 @@ def _next_piece(piece: int, count: int, seconds: float) -> int:
 
 
 def _assemble(
-    simulation: Simulation, model: "Model | PatternModel | BagModel", initial: Initial, grams: np.ndarray,
+    simulation: Simulation, model: Any, initial: Initial, grams: np.ndarray,
     schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case

@@ -60,7 +60,7 @@ SYSTEM = System(
             clock=CLOCK,
             horizon=lambda parameters: 200.0,
             meaning="training of the experts, routers frozen (Theorem 4.2); of the CNN (Theorem 4.3)",
-            pace=lambda parameters: parameters.m,
+            tick=lambda parameters, step_size: step_size * parameters.m,
             stride="step",
         ),
         Stage(
@@ -73,7 +73,7 @@ SYSTEM = System(
             clock=CLOCK,
             horizon=lambda parameters: 200.0,
             meaning="joint training of routers and experts (Theorem 4.5)",
-            pace=lambda parameters: parameters.m,
+            tick=lambda parameters, step_size: step_size * parameters.m,
             stride="step",
         ),
     ),

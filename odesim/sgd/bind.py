@@ -9,6 +9,7 @@ from typing import Any
 from derivations.bags import BagModel
 from derivations.contract import Model
 from derivations.patterns import PatternModel
+from derivations.tokens import TokenModel
 
 ROLES = ("coefficients", "update", "draw", "mean")
 ERF = """def erf(z):
@@ -25,7 +26,9 @@ STUBS = {
 """What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
 
 
-def bind_jax(model: Model | PatternModel | BagModel, roles: Sequence[str] = ROLES) -> dict[str, Callable[..., Any]]:
+def bind_jax(
+    model: Model | PatternModel | BagModel | TokenModel, roles: Sequence[str] = ROLES
+) -> dict[str, Callable[..., Any]]:
     """Those functions of a model that `roles` names, with `np` bound to `jax.numpy`, on the module's code objects."""
     import jax.numpy as jnp
     import jax.scipy.special

@@ -8,7 +8,7 @@ import pytest
 from odesim import verification
 from odesim.case import find_system
 
-SYSTEMS = ("liao", "kawata", "chen", "pmoe")
+SYSTEMS = ("liao", "kawata", "chen", "pmoe", "pruning")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -1,0 +1,283 @@
+"""Exact identities: invariants of SGD, the potential, decoupling, rates of norms, equivalent laws of the tokens."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_measure
+from derivations.claim import Variant
+from derivations.laws import Bounded, Vanishes
+from derivations.pruning import initial
+from derivations.pruning.claims.tools import claim, grid, once_run, random_expert, slopes
+from derivations.pruning.parameters import Parameters
+
+
+def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
+    """A short run of SGD on independent tokens."""
+    return lab.simulate(
+        method="compressed", step_size=0.05, batch=8, until=200, seed=seed, save_points=2, d=24, n=12, k=4, l=3, m=6,
+        data="iid", init="random", router_std=0.5, neuron_std=0.3, eta_r=0.05, n_test=2, loss=point["loss"],
+    )  # fmt: skip
+
+
+def shift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The change of sum_p h_p of the routers along SGD, or of the norm instead."""
+    h = trained(lab, point, seed)["h"][0]
+    if point.get("norm"):
+        return float(np.abs(np.linalg.norm(h[-1], axis=-1) - np.linalg.norm(h[0], axis=-1)).max())
+    return float(np.abs(h[-1].sum(-1) - h[0].sum(-1)).max())
+
+
+def inactive(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest change of an alignment that starts below zero, or above it."""
+    u = trained(lab, point, seed)["u"][0]
+    off = u[0] < 0 if not point.get("active") else u[0] > 0
+    return float(np.abs(np.where(off, u[-1] - u[0], 0.0)).max())
+
+
+def balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """sum over patterns of the displacement of an always active neuron, in the population, over eta_e t."""
+    rng = np.random.default_rng([seed, 21])
+    start = random_expert(rng, 20, l=4, eta_r=0.05, eta_e=0.01)
+    h, u = start.state["h"], start.state["u"].copy()
+    u[0, 0] = 30.0  # far above zero on every pattern
+    start = initial.from_alignments(start.parameters, h, u, np.array([1.0]), pi=start.constants["pi"])
+    run = once_run(lab, start, 300.0, "recursion")
+    moved = run["u"][-1, 0, 0] - run["u"][0, 0, 0]
+    return float((np.abs(moved) if point.get("sizes") else moved).sum() / (0.01 * 300))
+
+
+def potential(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest difference of the slopes and central differences of 1 - loss, for one law of the tokens."""
+    rng = np.random.default_rng([seed, 22])
+    data = point["data"]
+    p = Parameters(
+        d=9, n=6, k=1, m=1, l=3, data=data, copies=2 if data == "multi_copy" else 1, eta_r=1.0, eta_e=1.0, n_test=2
+    )  # fmt: skip
+    h, sigma = rng.standard_normal(9), 0.2 + rng.random(9)
+
+    def value(h: np.ndarray, sigma: np.ndarray) -> float:
+        return 1 - slopes(lab, initial.from_alignments(p, h[None], sigma[None, None], np.array([1.0])))[2]
+
+    dh, du, _ = slopes(lab, initial.from_alignments(p, h[None], sigma[None, None], np.array([1.0])))
+    if point.get("swap"):
+        dh = dh[:, ::-1]
+    step, worst = 1e-5, 0.0
+    for i in range(9):
+        move = step * (np.arange(9) == i)
+        along = [
+            (value(h + move, sigma) - value(h - move, sigma)) / (2 * step) - dh[0, i],
+            (value(h, sigma + move) - value(h, sigma - move)) / (2 * step) - du[0, 0, i],
+        ]
+        worst = max(worst, *(abs(float(x)) for x in along))
+    return worst
+
+
+def decoupled(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest change of the first expert's run when the others are left out."""
+    rng = np.random.default_rng([seed, 23])
+    p = Parameters(d=16, k=5, m=4, l=4, eta_r=0.05, eta_e=0.02, loss=point["loss"], n_test=2)
+    h, u = 0.6 * rng.standard_normal((5, 16)), 0.4 * rng.standard_normal((5, 4, 16))
+    a = np.array([1.0, -1, 1, -1, 1])
+    from dataclasses import replace
+
+    together = once_run(lab, initial.from_alignments(p, h, u, a), 400.0, "recursion", loss=point["loss"])
+    alone = once_run(
+        lab, initial.from_alignments(replace(p, k=1), h[:1], u[:1], a[:1]), 400.0, "recursion", loss=point["loss"]
+    )  # fmt: skip
+    return float(np.abs(together["h"][-1, 0] - alone["h"][-1, 0]).max())
+
+
+def rates(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Relative deviation of a norm's rate from its formula: covariance of logits and activations, or E[y f]."""
+    rng = np.random.default_rng([seed, 24])
+    start = random_expert(rng, 14, l=4, eta_r=0.3, eta_e=0.7)
+    h, u, pi, p = start.state["h"], start.state["u"], start.constants["pi"], start.parameters
+    dh, du, loss = slopes(lab, start)
+    if point["of"] == "router":
+        sigma = np.maximum(u[0], 0).sum(axis=0)
+        total = 0.0
+        for task, y in ((0, 1.0), (1, -1.0)):
+            for q in range(12):
+                if h[0, task] < h[0, q + 2]:
+                    continue
+                logits = np.array([h[0, task], *([h[0, q + 2]] * (p.l - 1))])
+                values = np.array([sigma[task], *([sigma[q + 2]] * (p.l - 1))])
+                gate = np.exp(logits) / np.exp(logits).sum()
+                total += (
+                    0.5 * pi[q] * y * ((gate * logits * values).sum() - (gate * logits).sum() * (gate * values).sum())
+                )
+        found, law = 2 * (h * dh).sum(), 2 * p.router_rate * total
+    else:
+        found, law = 2 * (u * du).sum(), 2 * p.eta_e * (1 - loss)
+    return float(found / law - 1) * 1.0 + float(point.get("add", 0.0))
+
+
+def ascent(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The least increase of a Phi over short stretches without a change of order, over its size."""
+    rng = np.random.default_rng([seed, 25])
+    start = random_expert(rng, 10, l=3, eta_r=0.01, eta_e=0.01)
+    run = lab.integrate(start=start, tier="flow", until=300, save_points=301)
+    h = run["h"][:, 0]
+    order = (h[:, :2, None] >= h[:, None, 2:]).reshape(len(h), -1)
+    same = (order[1:] == order[:-1]).all(axis=1)
+    values = np.array([
+        1 - slopes(lab, initial.from_alignments(start.parameters, h[i][None], run["u"][i], np.array([1.0]),
+                                                pi=start.constants["pi"]))[2]
+        for i in range(0, 301)
+    ])  # fmt: skip
+    steps = np.diff(values)[same] * point.get("sign", 1.0)
+    return float(steps.min() / np.abs(values).max())
+
+
+def best_of(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest difference of the slopes of c repeated patterns and of one with the law of the best of c."""
+    rng = np.random.default_rng([seed, 26])
+    c, N = int(point["c"]), 20
+    shared: dict[str, Any] = {"d": N + 2, "n": 40, "k": 1, "m": 1, "l": 5, "eta_r": 1.0, "eta_e": 1.0, "n_test": 2}
+    h, sigma = rng.standard_normal((1, N + 2)), rng.random((1, 1, N + 2))
+    rank = np.empty(N)
+    rank[np.argsort(-h[0, 2:])] = np.arange(1, N + 1)
+    power = c + point.get("off", 0)
+    law = (1 - (rank - 1) / N) ** power - (1 - rank / N) ** power
+    one = initial.from_alignments(Parameters(**shared), h, sigma, np.array([1.0]), pi=law)
+    many = initial.from_alignments(Parameters(**shared, data="multi_copy", copies=c), h, sigma, np.array([1.0]))
+    a, b = slopes(lab, one), slopes(lab, many)
+    return float(max(np.abs(a[0] - b[0]).max(), np.abs(a[1] - b[1]).max()))
+
+
+def closure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest deviation of the model's mean gradient from the population slope, in standard errors."""
+    rng = np.random.default_rng([seed, 27])
+    data = point["data"]
+    start = random_expert(rng, 12, data=data, n=7, l=3, eta_r=1.0, eta_e=1.0, n_test=2)
+    if data == "distinct":
+        start = initial.from_alignments(start.parameters, start.state["h"], start.state["u"], start.constants["a"])
+    dh, du, _ = slopes(lab, start)
+    means = lab.descent(start, 5000, 30, seed)[:, 0]
+    expected = np.concatenate([du[0], point.get("factor", 1.0) * dh], axis=0)
+    error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+    return float((np.abs(means.mean(axis=0) - expected) / np.maximum(error, 1e-9)).max())
+
+
+BOTH = (Variant("linear", {"loss": "linear"}), Variant("hinge", {"loss": "hinge"}))
+LAWS = tuple({"data": data} for data in ("single", "multi_copy", "iid", "distinct"))
+
+
+def changed(measure: Any, **more: Any) -> Any:
+    """A control that measures with other settings."""
+    return break_measure(lambda lab, point, seed: measure(lab, {**point, **more}, seed))
+
+
+CLAIMS = (
+    claim(
+        "inv-shift",
+        "sum_p <w_s, p> is constant along SGD (the softmax does not see a common shift).",
+        "equations (14) to (16) (our identity)",
+        shift,
+        Vanishes(1e-10, meaning="change of the sum"),
+        grid(seeds=2),
+        changed(shift, norm=True),
+        (5, 9),
+        variants=BOTH,
+        control_variant="linear",
+    ),
+    claim(
+        "inv-inactive",
+        "An alignment below zero at the start never changes.",
+        "equations (17) to (19) (our identity)",
+        inactive,
+        Vanishes(0.0, 0.0, "change"),
+        grid(seeds=2),
+        changed(inactive, active=True),
+        (5, 9),
+        variants=BOTH,
+        control_variant="linear",
+    ),
+    claim(
+        "inv-mass",
+        "For balanced classes the displacements of an active neuron sum to zero over patterns.",
+        "equations (17) to (19) (our identity)",
+        balance,
+        Vanishes(1e-12, meaning="sum of displacements"),
+        grid(seeds=3),
+        changed(balance, sizes=True),
+        (5, 9),
+    ),
+    claim(
+        "potential",
+        "The population slope is the gradient of one potential E[y sbar], for every law of the tokens.",
+        "equations (14) to (19) (our identity)",
+        potential,
+        Vanishes(1e-7, meaning="difference"),
+        grid(*LAWS, seeds=2),
+        changed(potential, swap=True),
+        (1, 2, 9),
+    ),
+    claim(
+        "closure",
+        "The mean gradient of SGD is the population slope, closed on alignments with the patterns.",
+        "equations (14) to (19) (our derivation)",
+        closure,
+        Bounded(high=4.8, meaning="largest z-score"),
+        grid({"data": "single"}, {"data": "iid"}, {"data": "distinct"}),
+        changed(closure, factor=0.5),
+        (2, 6, 9),
+    ),
+    claim(
+        "decouple",
+        "The trajectory of an expert does not depend on the other experts.",
+        "section 4.1 (our identity)",
+        decoupled,
+        Vanishes(1e-12, meaning="difference"),
+        grid(seeds=3),
+        changed(decoupled, loss="hinge"),
+        (5, 9),
+        variants=(
+            Variant("linear", {"loss": "linear"}),
+            Variant("hinge", {"loss": "hinge"}, "The same under the hinge loss.", expected="refuted"),
+        ),
+        control_variant="linear",
+    ),
+    claim(
+        "norm-rate",
+        "d|w_s|^2/dt = 2 eta_r a E[y Cov_G(logits, activations)].",
+        "equations (14) to (16) (our identity)",
+        rates,
+        Vanishes(1e-10, meaning="relative difference"),
+        grid({"of": "router"}, seeds=5),
+        changed(rates, add=0.5),
+        (1, 2, 9),
+    ),
+    claim(
+        "neuron-rate",
+        "d/dt sum_r |w_r|^2 = 2 eta_e E[y f_s].",
+        "equations (17) to (19) (our identity)",
+        rates,
+        Vanishes(1e-10, meaning="relative difference"),
+        grid({"of": "neurons"}, seeds=5),
+        changed(rates, add=0.5),
+        (1, 2, 9),
+    ),
+    claim(
+        "lyapunov",
+        "Along the flow E[y f_s] of every expert grows between changes of the order of tokens.",
+        "section 4.1 (our identity)",
+        ascent,
+        Bounded(low=-1e-9, meaning="least relative increase"),
+        grid(seeds=4),
+        changed(ascent, sign=-1.0),
+        (5, 9),
+    ),
+    claim(
+        "multi-copy-equiv",
+        "c repeated patterns act like one with the law of the best of c draws.",
+        "section 4.1 (our identity)",
+        best_of,
+        Vanishes(1e-14, meaning="difference"),
+        grid({"c": 2}, {"c": 3}, {"c": 7}),
+        changed(best_of, off=1),
+        (1, 9),
+    ),
+)

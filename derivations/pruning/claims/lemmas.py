@@ -1,0 +1,296 @@
+"""Lemmas 4.1, 4.2 and 4.4: what fine-tuning does to important and to unimportant experts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_law, break_measure
+from derivations.claim import Variant
+from derivations.laws import Bounded, Power, Probability
+from derivations.pruning.claims.tools import claim, final, over, theory
+
+PAIR = {"k": 2, "missigned": 0, "weak": 0, "important": 1}
+"""One important expert of each sign."""
+
+
+def important(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
+    """The run of important experts at the theory's rates."""
+    given = {name: point[name] for name in ("d", "l", "K", "p_important", "eta_r") if name in point}
+    return theory(lab, seed, **{**PAIR, "K": 8.0, **given})
+
+
+def own(run: Any, name: str = "p") -> np.ndarray:
+    """(time, expert): p_1 of positive and p_2 of negative experts."""
+    return np.where(run["a"] > 0, run["p1"], run["p2"])
+
+
+def selected(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The least own proficiency of an important expert at T."""
+    return float(own(important(lab, point, seed))[-1].min())
+
+
+def gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The least gate of the own task token over experts and inputs at T."""
+    run = important(lab, point, seed)
+    gap = run["h"][-1, [0, 1], [0, 1]] - run["h"][-1, :, 2:].max(axis=1)
+    l = run.origin.parameters["l"]
+    return float(np.where(gap >= 0, 1 / (1 + (l - 1) * np.exp(-gap)), 0.0).min())
+
+
+def displacement(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The mean over experts of the displacement of active neurons at the own task pattern at T."""
+    run = important(lab, point, seed)
+    return float(run["D"][-1, [0, 1], [0, 1]].mean())
+
+
+def norm_growth(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The mean growth of router norms over 1.5 log l at T, or that of the own task logit."""
+    run = important(lab, point, seed)
+    if point.get("of") == "h":
+        return float((run["h"][-1] - run["h"][0])[[0, 1], [0, 1]].mean())
+    return float(run["Delta"][-1].mean() / (1.5 * np.log(run.origin.parameters["l"])))
+
+
+def least_growth(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The least growth over experts over 1.5 log l."""
+    run = important(lab, point, seed)
+    return float(run["Delta"][-1].min() / (1.5 * np.log(run.origin.parameters["l"])))
+
+
+def slow_router(measure: Any) -> Any:
+    """The same with routers that learn at the rate that has an extra 1/d."""
+
+    def broken(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
+        d, l = int(point.get("d", 100)), int(point.get("l", 5))
+        return measure(lab, {**point, "eta_r": 0.01 / d / (20 * l**2) / d}, seed)
+
+    return broken
+
+
+KIND = {
+    "missigned": {"important": 0, "missigned": 1, "weak": 0},
+    "weak": {"important": 0, "missigned": 0, "weak": 1},
+}
+
+
+def unimportant(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
+    """The run of one unimportant expert of each sign to T."""
+    return theory(lab, seed, k=2, d=int(point["d"]), K=5.0, c0=point.get("c0", 3.0), **KIND[point["kind"]])
+
+
+def change(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The mean over experts of |Delta| or of |w(T) - w(0)|."""
+    run = unimportant(lab, point, seed)
+    return float(np.abs(run[point["of"]][-1]).mean())
+
+
+def rise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest rise of the own proficiency of weak experts."""
+    p = own(unimportant(lab, {**point, "kind": "weak"}, seed))
+    return float((p[-1] - p[0]).max()) * point.get("sign", 1.0)
+
+
+def implication(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """1 where every expert with Delta > 1.5 log l has own proficiency 1 and gates above 1/2 at `late` times T."""
+    given = {"d": int(point["d"]), "k": 14, "important": 2, "missigned": 3, "weak": 2, "K": 5.0}
+    until = point["late"] * 5.0 * 25 / 0.01 * np.sqrt(np.log(5) * point["d"])
+    run = theory(lab, seed, **given, until=float(int(until)))
+    task = np.where(run["a"] > 0, 0, 1)
+    gap = run["h"][-1, np.arange(14), task] - run["h"][-1, :, 2:].max(axis=1)
+    grown = run["Delta"][-1] > point.get("level", 1.5) * np.log(5)
+    return float((gap[grown] > np.log(4)).all())
+
+
+def post_slope(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The least gain of the own displacement in T' steps after T, over eta_e T'."""
+    run = theory(lab, seed, d=int(point["d"]), k=14, K=6.0)
+    end = final(run)
+    kept = np.array([0, 1, 7, 8])
+    until = end.parameters.post_horizon
+    post = lab.integrate(start=end, tier="flow", until=until, save_points=2, d=int(point["d"]))
+    gain = post["D"][-1, kept, np.array([0, 0, 1, 1])]
+    return float(gain.min() / (end.parameters.eta_e * until)) * point.get("factor", 1.0)
+
+
+def separation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The least Delta of an important expert less the largest of an unimportant one, over 1.5 log l."""
+    given = {"k": 20, "important": 4, "missigned": 3, "weak": 2}
+    run = theory(lab, seed, d=int(point["d"]), K=6.0, **given)
+    kind = np.tile(np.arange(10) < 4, 2)
+    delta = run["Delta"][-1] if not point.get("reverse") else -run["Delta"][-1]
+    return float((delta[kind].min() - delta[~kind].max()) / (1.5 * np.log(5)))
+
+
+DS = (50, 100, 200, 400)
+CLAIMS = (
+    claim(
+        "lem-4.1-i",
+        "An important expert ends with p_1(T) = 1.",
+        "Lemma 4.1(i)",
+        selected,
+        Bounded(1.0, 1.0, meaning="own proficiency at T"),
+        over("p_important", 0.5, 0.7, 0.9, seeds=3, d=100),
+        break_measure(slow_router(selected)),
+        (4, 5, 9),
+        full=over("p_important", 0.5, 0.7, 0.9, seeds=10, d=400),
+    ),
+    claim(
+        "lem-4.1-ii",
+        "At T the gate of the own task token of an important expert is above 1/2 in every input.",
+        "Lemma 4.1(ii)",
+        gate,
+        Bounded(low=0.5, meaning="least gate"),
+        over("d", *DS, seeds=2),
+        break_measure(slow_router(gate)),
+        (4, 5, 9),
+    ),
+    claim(
+        "lem-4.1-iii",
+        "At T a constant fraction of an important expert's neurons has alignment Omega(l C_2 sqrt(d log l)) "
+        "with its task "
+        "pattern.",
+        "Lemma 4.1(iii)",
+        displacement,
+        Power(0.5, margin=0.05, meaning="displacement"),
+        over("d", *DS, seeds=8),
+        break_law(exponent=1.0),
+        (4, 8, 9),
+        variants=(
+            Variant("in-d"),
+            Variant(
+                "in-l",
+                {"d": 200},
+                "The displacement grows at least like l (and, after specialisation, like l^2).",
+                law=Power(1.0, over="l", bound="at least", meaning="displacement"),
+                sweep={"quick": over("l", 3, 5, 8, 12, seeds=3)},
+            ),
+        ),
+        control_variant="in-d",
+    ),
+    claim(
+        "lem-4.1-iv",
+        "Delta(T) > 1.5 log l for an important expert.",
+        "Lemma 4.1(iv)",
+        least_growth,
+        Bounded(low=1.0, meaning="Delta/(1.5 log l)"),
+        over("d", *DS, seeds=3),
+        break_measure(slow_router(least_growth)),
+        (4, 8, 9),
+        variants=(
+            Variant("bound"),
+            Variant(
+                "independent-of-d",
+                {},
+                "Delta(T) does not depend on d.",
+                law=Power(0.0, margin=0.05, meaning="Delta(T)"),
+                sweep={"quick": over("d", *DS, seeds=12)},
+            ),
+        ),
+        control_variant="bound",
+        erratum="Delta from the gap",
+    ),
+    claim(
+        "d1-eta",
+        "With the extra 1/d in eta_r (Lemmas D.1, F.1 and H.1) Delta(T) = Omega(log l) still holds.",
+        "Lemma D.1",
+        slow_router(norm_growth),
+        Bounded(low=1.0, meaning="Delta/(1.5 log l)"),
+        over("d", *DS, seeds=2),
+        break_law(low=1e4),
+        (4, 8, 9),
+        variants=(
+            Variant("printed", expected="refuted"),
+            Variant(
+                "corrected",
+                {"of": "h"},
+                "With it the own task logit gains a 1/d: the 1/d is counted twice.",
+                law=Power(-1.0, margin=0.12, meaning="gain of the own task logit"),
+            ),
+        ),
+        control_variant="printed",
+        erratum="extra 1/d",
+    ),
+    claim(
+        "lem-4.2-i",
+        "An unimportant expert, p_1(0) = c_0/d, ends with p_1(T) <= p_1(0).",
+        "Lemma 4.2(i)",
+        rise,
+        Bounded(high=0.0, meaning="rise of p_1"),
+        over("c0", 0.0, 1.0, 3.0, seeds=3, d=400),
+        break_law(high=-1.0),
+        (4, 9),
+        full=over("c0", 0.0, 1.0, 3.0, 10.0, seeds=10, d=800),
+    ),
+    claim(
+        "lem-4.2-ii",
+        "Delta(T) = O(log^2(l)/sqrt(d)) for an unimportant expert.",
+        "Lemma 4.2(ii)",
+        change,
+        Power(-0.5, bound="at most", margin=0.05, meaning="|Delta(T)|"),
+        over("d", 100, 200, 400, 800, seeds=6, of="Delta"),
+        break_law(exponent=-3.5, bound="at most"),
+        (4, 8, 9),
+        variants=(
+            Variant("mis-signed", {"kind": "missigned"}),
+            Variant("weak", {"kind": "weak"}),
+            Variant(
+                "change-mis-signed",
+                {"kind": "missigned", "of": "dw"},
+                "The norm of the change of a mis-signed router is of order 1/d, a factor sqrt(d) below the bound.",
+                law=Power(-1.0, margin=0.1, meaning="|w(T) - w(0)|"),
+            ),
+            Variant(
+                "change-weak",
+                {"kind": "weak", "of": "dw"},
+                "That of a weak one is of order 1/d^2.",
+                law=Power(-2.0, margin=0.2, meaning="|w(T) - w(0)|"),
+            ),
+        ),
+        control_variant="mis-signed",
+    ),
+    claim(
+        "lem-4.4-i",
+        "Delta_s(T) > 1.5 log l implies p(T) = 1 and gates above 1/2.",
+        "Lemma 4.4(i)",
+        implication,
+        Probability(low=0.75, meaning="the implication"),
+        over("d", 50, 100, 200, seeds=5, late=1.0),
+        break_measure(lambda lab, point, seed: implication(lab, {**point, "level": -1.0}, seed)),
+        (4, 9),
+        variants=(
+            Variant("in-the-window"),
+            Variant(
+                "late",
+                {"late": 10.0},
+                "The same at ten times T, beyond sqrt(d) t*.",
+                expected="refuted",
+                sweep={"quick": over("d", 50, seeds=12, late=10.0)},
+                law=Probability(low=0.9, meaning="the implication"),
+            ),
+        ),
+        control_variant="in-the-window",
+        erratum="window of Lemma 4.4(i)",
+    ),
+    claim(
+        "lem-4.4-iii",
+        "In T' steps active neurons gain Omega(k l^2 C_2 sqrt(log l)) on the task pattern.",
+        "Lemma 4.4(iii)",
+        post_slope,
+        Bounded(0.25, 0.5, meaning="gain/(eta_e T')"),
+        over("d", 100, 200, seeds=3),
+        break_measure(lambda lab, point, seed: post_slope(lab, {**point, "factor": 0.1}, seed)),
+        (4, 9),
+    ),
+    claim(
+        "gap-claim",
+        "Router-norm change separates important from unimportant experts at T.",
+        "Section 4.4",
+        separation,
+        Bounded(low=0.0, meaning="least important less largest unimportant Delta"),
+        over("d", 100, 200, seeds=3),
+        break_measure(lambda lab, point, seed: separation(lab, {**point, "reverse": True}, seed)),
+        (4, 9),
+        full=over("d", 100, 200, 400, 800, seeds=10),
+    ),
+)

@@ -1,0 +1,205 @@
+"""Noise of finite batches, and the true hinge loss."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from derivations.broken import break_law, break_measure
+from derivations.claim import Variant
+from derivations.laws import Bounded, Equals, Power, Vanishes
+from derivations.pruning import initial
+from derivations.pruning.claims.tools import claim, grid, once_run, over
+from derivations.pruning.parameters import Parameters
+
+
+def neutral_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The largest slope of an expert that selects no task token, over that of one that does."""
+    rng = np.random.default_rng([seed, 51])
+    p = Parameters(
+        d=14, n=8, k=1, m=4, l=3, data=point["data"], copies=2 if point["data"] == "multi_copy" else 1, eta_r=1.0,
+        eta_e=1.0, n_test=2,
+    )  # fmt: skip
+    h, u = rng.standard_normal((1, 14)), 0.3 * rng.standard_normal((1, 4, 14))
+    h[0, :2] = h[0, 2:].min() - 1.0
+    if p.data in ("iid", "distinct"):
+        h[0, 2:] += 1.0
+        h[0, 2:5] -= 60.0  # never selected, and below them the task tokens: seven tokens cannot all be of these
+        h[0, :2] = h[0, 2:].min() - 60.0
+    if point.get("selects"):
+        h[0, 0] = h[0, 2:].max() + 0.1
+    start = initial.from_alignments(p, h, u, np.array([1.0]))
+    found = lab.functions(start, "recursion").flow(start.state)
+    return float(max(np.abs(found["h"]).max(), np.abs(found["u"]).max()))
+
+
+def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Mean of |w(T) - w(0)|^2 over neutral experts and runs, over eta_r^2 (T/B) E[sum mass^2 (sigma - sbar)^2].
+
+    The mean on the right is taken over inputs at the start; routers and neurons are slow enough to stay there.
+    """
+    eta_r, batch, steps = float(point["eta_r"]), int(point["B"]), int(point["T"])
+    rng = np.random.default_rng([seed, 52])
+    p = Parameters(
+        d=60, n=30, k=4, m=10, l=4, data="iid", init="random", eta_r=eta_r, eta_e=1e-7, n_test=4000, keep_u=False
+    )  # fmt: skip
+    h, u = 0.1 * rng.standard_normal((4, 60)), 0.3 * rng.standard_normal((4, 10, 60))
+    h[:, :2] = -60.0
+    start = initial.from_alignments(p, h, u, np.array([1.0, 1.0, -1.0, -1.0]))
+    arrays = {"w": h, "W": u, "a": start.constants["a"]}
+    run = lab.simulate(
+        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed, seeds=24,
+        initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
+    )  # fmt: skip
+    from derivations.pruning.inputs import table
+
+    rows, _, _ = table(start)
+    sigma = np.maximum(u, 0).sum(axis=1)
+    law = []
+    for s in range(4):
+        order = np.argsort(-h[s][rows], axis=1, kind="stable")[:, :4]
+        kept = np.take_along_axis(rows, order, axis=1)
+        gate = np.exp(h[s][kept])
+        gate /= gate.sum(axis=1, keepdims=True)
+        push = gate * (sigma[s][kept] - (gate * sigma[s][kept]).sum(axis=1, keepdims=True))
+        same = kept[:, :, None] == kept[:, None, :]
+        law.append(float((push[:, :, None] * push[:, None, :] * same).sum(axis=(1, 2)).mean()))
+    found = (run["dw"][:, -1] ** 2).mean(axis=0) / (eta_r**2 * steps / batch * np.array(law))
+    if point.get("of"):
+        return float((run["dw"][:, -1] ** 2).mean())
+    return float(found.mean())
+
+
+def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The relative error of Delta of an important expert against the population, for one batch size."""
+    given = {"d": 100, "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
+    exact = lab.integrate(seed=seed, tier="recursion", eta_e=2.0, save_points=2, **given)
+    run = lab.simulate(
+        method="compressed", step_size=2.0, batch=int(point["B"]), seeds=8, seed=seed, save_points=2, **given
+    )  # fmt: skip
+    return float(np.sqrt(((run["Delta"][:, -1] / exact["Delta"][-1] - 1) ** 2).mean()))
+
+
+def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """Where the gap stops under the hinge, over the implicit equation (or itself, for the law of small gaps)."""
+    l, m, N = 5, 10, 58
+    eta_e = 1e-3
+    eta_r = point["ratio"] * eta_e
+    p = Parameters(d=N + 2, k=2, m=m, l=l, eta_r=eta_r, eta_e=eta_e, loss=point.get("loss", "hinge"), n_test=2)
+    h = np.zeros((2, N + 2))
+    h[0, 1], h[1, 0] = -60.0, -60.0
+    u = np.full((2, m, N + 2), -1.0)
+    u[0, :, 0], u[1, :, 1] = 0.0, 0.0
+    start = initial.from_alignments(p, h, u, np.array([1.0, -1.0]))
+    run = once_run(lab, start, 30000.0, "recursion", loss=p.loss)
+    x = float(run["h"][-1, 0, 0] - run["h"][-1, 0, 2])
+    if point.get("plain"):
+        return x
+    kappa = 1 + 1 / N
+
+    def equation(gap: float) -> float:
+        right = kappa * point["ratio"] * (1 + (l - 1) * np.exp(-gap)) ** 2 / (2 * m)
+        return float(gap + np.expm1(gap) / (l - 1) - right)
+
+    return x / float(brentq(equation, 1e-12, 20.0))
+
+
+CLAIMS = (
+    claim(
+        "neutral-zero",
+        "An expert that selects no task token has no drift at all, for every law of the tokens.",
+        "Lemma 4.2 (our sharpening)",
+        neutral_drift,
+        Vanishes(1e-14, meaning="drift"),
+        grid(*({"data": data} for data in ("single", "multi_copy", "iid"))),
+        break_measure(lambda lab, p, s: neutral_drift(lab, {**p, "selects": True}, s)),
+        (1, 9),
+    ),
+    claim(
+        "neutral-noise",
+        "A neutral router diffuses: E|dw|^2 = eta_r^2 (T/B) E[sum mass^2 (sigma - sbar)^2].",
+        "section 4.1 (our law)",
+        neutral_noise,
+        Equals(1.0, relative=0.15, meaning="variance over the law"),
+        grid({"eta_r": 1e-3, "B": 8, "T": 300}, {"eta_r": 1e-3, "B": 32, "T": 300}),
+        break_law(value=2.0),
+        (2, 7, 9),
+        variants=(
+            Variant("prefactor"),
+            Variant(
+                "in-T",
+                {"of": "variance", "eta_r": 1e-3, "B": 8},
+                "It grows like T.",
+                law=Power(1.0, over="T", margin=0.1, meaning="E|dw|^2"),
+                sweep={"quick": over("T", 50, 150, 450)},
+            ),
+            Variant(
+                "in-B",
+                {"of": "variance", "eta_r": 1e-3, "T": 200},
+                "It falls like 1/B.",
+                law=Power(-1.0, over="B", margin=0.1, meaning="E|dw|^2"),
+                sweep={"quick": over("B", 2, 8, 32)},
+            ),
+            Variant(
+                "in-eta_r",
+                {"of": "variance", "T": 200, "B": 8},
+                "It grows like eta_r^2.",
+                law=Power(2.0, over="eta_r", margin=0.1, meaning="E|dw|^2"),
+                sweep={"quick": over("eta_r", 2e-4, 1e-3, 5e-3)},
+            ),
+        ),
+        control_variant="prefactor",
+    ),
+    claim(
+        "B-needed",
+        "A batch of Omega(l^2 d^2) is needed for Delta.",
+        "Theorem 4.3 (batch size)",
+        batch_error,
+        Bounded(low=0.05, meaning="relative error of Delta with B = 1"),
+        over("B", 1),
+        break_law(low=1e6),
+        (7, 8, 9),
+        variants=(
+            Variant("printed", expected="refuted"),
+            Variant(
+                "sufficient-one",
+                {},
+                "Already B = 1 gives Delta within 5 %.",
+                law=Bounded(high=0.05, meaning="relative error of Delta"),
+            ),
+            Variant(
+                "in-B",
+                {},
+                "The error falls like B^(-1/2) before the floor of the step.",
+                law=Power(-0.5, over="B", margin=0.1, meaning="relative error"),
+                sweep={"quick": over("B", 1, 4, 16, 64, seeds=2)},
+            ),
+        ),
+        control_variant="printed",
+        erratum="batch size",
+    ),
+    claim(
+        "hinge-stall",
+        "Under the true hinge the gap stops at x + (e^x - 1)/(l - 1) = (1 + 1/N)(eta_r/eta_e)"
+        "(1 + (l - 1) e^-x)^2/(2 m_+).",
+        "section 4.1 (our law)",
+        stall,
+        Equals(1.0, relative=0.03, meaning="gap over the law"),
+        over("ratio", 1e-2, 1e-1, 1.0),
+        break_measure(lambda lab, p, s: stall(lab, {**p, "loss": "linear"}, s)),
+        (4, 8, 9),
+        variants=(
+            Variant("equation"),
+            Variant(
+                "small-gaps",
+                {"plain": True},
+                "Small gaps are proportional to eta_r/eta_e.",
+                law=Power(1.0, over="ratio", margin=0.05, meaning="gap"),
+                sweep={"quick": over("ratio", 1e-3, 1e-2, 5e-2)},
+            ),
+        ),
+        control_variant="equation",
+        erratum="hinge",
+    ),
+)

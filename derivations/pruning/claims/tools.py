@@ -1,0 +1,98 @@
+"""What several claims share: ways to write a claim, experts with known constants, runs at the theory's rates."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.claim import Claim, Grid, Law
+from derivations.contract import Initial
+from derivations.pruning import SOURCE, initial
+from derivations.pruning.parameters import Parameters
+
+ERRATA = "derivations/pruning/README.md"
+
+
+def at(place: str) -> Any:
+    """The paper, at a place in it."""
+    return SOURCE.at(place)
+
+
+def grid(*points: Mapping[str, Any], seeds: int = 1) -> Grid:
+    """A sweep over points."""
+    return Grid(tuple(points) or ({},), seeds)
+
+
+def over(name: str, *values: Any, seeds: int = 1, **fixed: Any) -> Grid:
+    """A sweep over the values of one coordinate."""
+    return Grid(tuple({name: value, **fixed} for value in values), seeds)
+
+
+def claim(
+    id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
+    control: Callable[[Claim], Claim], rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
+) -> Claim:  # fmt: skip
+    """A claim in the order in which one reads it; without `full` the quick sweep serves every effort."""
+    sweep = {"quick": quick} | ({"full": full} if full is not None else {})
+    return Claim(
+        id=id, statement=statement, source=at(place), measure=measure, law=law, sweep=sweep, control=control,
+        rungs=rungs, **more,
+    )  # fmt: skip
+
+
+def theory(lab: Any, seed: int, tier: str = "flow", **parameters: Any) -> Any:
+    """The flow of experts of given kinds at the theory's rates, to its T, both ends saved."""
+    given = {"save_points": 2, **parameters}
+    return lab.integrate(seed=seed, tier=tier, **given)
+
+
+def width(d: int) -> dict[str, int]:
+    """k = O(sqrt d) experts with a fraction of unimportant ones of at least 0.6 in each sign group (Theorem 4.3)."""
+    half = round(np.sqrt(d) / 2)
+    return {"d": d, "k": 2 * half, "important": max(1, int(0.4 * half)), "missigned": 1, "weak": 1}
+
+
+def final(run: Any) -> Initial:
+    """The initial condition that continues a run."""
+    arrays = {name: v.values[-1] for name, v in run.state.items() if v.dims[0] == "time"}
+    arrays |= {name: v.values for name, v in run.extras.items()}
+    known = {f.name for f in dataclasses.fields(Parameters)}
+    given = {name: value for name, value in run.origin.parameters.items() if name in known}
+    return initial.from_stage(Parameters(**given), arrays)
+
+
+def alike(
+    N: int, gap: float, delta: float, active: int = 10, alive: bool = True, other: float = -60.0, **parameters: Any
+) -> Initial:
+    """One expert of head sign +1 for which all irrelevant patterns are alike.
+
+    h_1 - h_q = gap, sigma_1 - sigma_q = delta, `active` neurons on o_1; those on the irrelevant patterns are `alive`
+    (far above zero, and on o_1 as far) or have been switched off (then delta >= 0).  The other task logit lies at
+    h_q + `other`.
+    """
+    p = Parameters(d=N + 2, k=1, m=active, **parameters)
+    h = np.zeros((1, N + 2))
+    h[0, 0], h[0, 1] = gap, other
+    u = np.full((1, active, N + 2), 50.0 if alive else -1.0)
+    u[0, :, 0] = (50.0 if alive else 0.0) + delta / active
+    return initial.from_alignments(p, h, u, np.array([1.0]))
+
+
+def random_expert(rng: np.random.Generator, d: int, m: int = 6, spread: float = 0.6, **parameters: Any) -> Initial:
+    """One expert of head sign +1 with random alignments and random chances of the patterns."""
+    p = Parameters(d=d, k=1, m=m, **parameters)
+    h, u = spread * rng.standard_normal((1, d)), 0.4 * rng.standard_normal((1, m, d))
+    return initial.from_alignments(p, h, u, np.array([1.0]), pi=rng.dirichlet(np.full(d - 2, 3.0)))
+
+
+def slopes(lab: Any, start: Initial) -> tuple[np.ndarray, np.ndarray, float]:
+    """(dh/dt, du/dt, the loss) of the recursion at a start."""
+    functions = lab.functions(start, "recursion")
+    found = functions.flow(start.state)
+    return found["h"], found["u"], functions.loss(start.state)
+
+
+def once_run(lab: Any, start: Initial, until: float, tier: str = "flow", **options: Any) -> Any:
+    """A run from a start, both ends saved."""
+    return lab.integrate(start=start, tier=tier, until=until, **{"save_points": 2, **options})

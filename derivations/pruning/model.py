@@ -1,0 +1,199 @@
+"""The microscopic model of system `pruning`, from the paper's set-up alone: data, routing, experts, loss, one step.
+
+    f(x) = sum_s a_s sum_{j in J_s} G_js sum_r ReLU(<w_r, x_j>),   G_js = softmax over J_s of <w_s, x_j>
+
+J_s are the l tokens with the largest logits at expert s (expert choice, equation (4)); under token choice a token keeps
+its l experts of largest logit, and gates are the softmax over them (equation (3)).  The gradient is that of 1 - y f, or
+of the hinge max(1 - y f, 0).  Nothing here knows an order parameter.
+Source: Chowdhury et al. 2024, equations (1) to (7), section 4.1 and Algorithm 1.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, Labelled
+from derivations.pruning import inputs as test_inputs
+from derivations.pruning.parameters import DATA, Parameters
+from derivations.pruning.summary import growth
+from derivations.tokens import Samples, TokenModel, TokenWeights
+
+REPEATED = (DATA.index("single"), DATA.index("multi_copy"))
+
+
+def activate(u):
+    """ReLU and its derivative, 1 at zero."""
+    return np.maximum(u, 0.0), np.where(u >= 0, 1.0, 0.0)
+
+
+def draw(uniform, data, n, l, choice, hinge, router_rate, a, cumulative, tokens, labels):
+    """Inputs from uniform numbers (U, B): a label, its task token, and irrelevant tokens of the law `data`.
+
+    0 and 1: some patterns, each repeated; 2: n - 1 independent ones; 3: n - 1 different ones; 4: a row of a table.
+    """
+    N = cumulative.size
+    if data == 4:
+        row = (uniform[0] * labels.size).astype(np.int64)
+        chosen = tokens[row].T
+        return chosen, 1.0 + 0.0 * chosen, labels[row]
+    y = np.where(uniform[0] < 0.5, 1.0, -1.0)
+    task = np.where(y > 0, 0, 1).reshape(1, -1)
+    if data == 3:
+        q = np.argsort(uniform[1:], axis=0)[: n - 1]
+    else:
+        q = np.minimum(np.searchsorted(cumulative, uniform[1:].reshape(-1), side="right"), N - 1)
+        q = q.reshape(uniform[1:].shape)
+    number = q.shape[0]
+    each = (n - 1) // number if data < 2 else 1
+    left = n - 1 - each * number
+    copies = np.where(np.arange(number) < left, each + 1.0, 1.0 * each).reshape(-1, 1) + 0.0 * q
+    return np.concatenate((task, q + 2)), np.concatenate((0.0 * task + 1.0, copies)), y
+
+
+def top_tokens(logits, copies, l):
+    """How many copies of every token are among the l largest logits (k, P, B); earlier tokens win ties."""
+    order = np.argsort(-logits, axis=1, stable=True)
+    counted = np.take_along_axis(copies[None] + 0.0 * logits, order, axis=1)
+    before = np.cumsum(counted, axis=1) - counted
+    taken = np.minimum(np.maximum(l - before, 0.0), counted)
+    return np.take_along_axis(taken, np.argsort(order, axis=1, stable=True), axis=1)
+
+
+def coefficients(
+    logits, activation, copies, labels, data, n, l, choice, hinge, router_rate, a, cumulative, tokens, answers
+):  # fmt: skip
+    """Minus the gradient of the loss along every token: of the routers, and of the active neurons of each expert."""
+    sign = a.reshape(-1, 1, 1)
+    if choice == 0:
+        taken = top_tokens(logits, copies, l)
+        raised = taken * np.exp(np.where(taken > 0, logits - logits.max(axis=1, keepdims=True), 0.0))
+        gate = raised / raised.sum(axis=1, keepdims=True)
+        pooled = (gate * activation).sum(axis=1, keepdims=True)
+        output = (sign * pooled).sum(axis=0)[0]
+        routers = sign * gate * (activation - pooled)
+        neurons = sign * gate
+    else:
+        rank = np.argsort(np.argsort(-logits, axis=0, stable=True), axis=0, stable=True)
+        raised = np.where(rank < l, np.exp(logits - logits.max(axis=0, keepdims=True)), 0.0)
+        gate = raised / raised.sum(axis=0, keepdims=True)
+        mixed = (gate * sign * activation).sum(axis=0, keepdims=True)
+        output = (copies * mixed[0]).sum(axis=0)
+        routers = copies * gate * (sign * activation - mixed)
+        neurons = copies * gate * sign
+    pushed = labels * np.where(labels * output < 1.0, 1.0, 0.0) if hinge == 1 else labels
+    return pushed * routers, pushed * neurons, output
+
+
+def rates(step_size, data, n, l, choice, hinge, router_rate, *rest):
+    """eta_r and eta_e: the step size is that of the neurons."""
+    return router_rate, step_size
+
+
+def numbers(initial: Initial) -> tuple[Any, ...]:
+    """Run-time arguments of the functions above, in their order."""
+    p, c = initial.parameters, initial.constants
+    return (
+        DATA.index(p.data), p.n, p.l, int(p.routing == "token_choice"), int(p.loss == "hinge"), float(p.router_rate),
+        np.asarray(c["a"], float), np.cumsum(np.asarray(c["pi"], float)), np.asarray(c["tokens"], np.int64),
+        np.asarray(c["labels"], float),
+    )  # fmt: skip
+
+
+def uniforms(initial: Initial) -> int:
+    """Uniform numbers of one input."""
+    p = initial.parameters
+    return {"single": 2, "multi_copy": 1 + p.copies, "iid": p.n, "distinct": 1 + p.N, "empirical": 1}[p.data]
+
+
+def inputs(initial: Initial) -> Samples | None:
+    """All inputs of data=single, (y, q) with n - 1 copies of q, and of a table; otherwise they are too many."""
+    p, c = initial.parameters, initial.constants
+    if p.data == "single":
+        labels = np.repeat([1.0, -1.0], p.N)
+        tokens = np.stack([np.where(labels > 0, 0, 1), np.tile(np.arange(p.N), 2) + 2])
+        copies = np.stack([np.ones(2 * p.N), np.full(2 * p.N, p.n - 1.0)])
+        return Samples(tokens, copies, labels, np.tile(np.asarray(c["pi"], float), 2) / 2)
+    if p.data == "empirical":
+        tokens = np.asarray(c["tokens"], np.int64).T
+        count = tokens.shape[1]
+        return Samples(tokens, np.ones(tokens.shape), np.asarray(c["labels"], float), np.full(count, 1 / count))
+    return None
+
+
+def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, compressed: bool) -> TokenWeights:
+    """The weights at the start: those of a file in its own dimensions, or alignments with the standard basis."""
+    if arrays is not None and "w" in arrays and not compressed:
+        w, neurons = np.array(arrays["w"], float), np.array(arrays["W"], float)
+        patterns = np.asarray(arrays["P"], float) if "P" in arrays else np.eye(w.shape[1])
+        return TokenWeights(w, neurons, patterns)
+    return TokenWeights(initial.state["h"].copy(), initial.state["u"].copy(), np.eye(initial.parameters.d))
+
+
+def compressible(parameters: Parameters) -> str:
+    """Tokens are dictionary entries: the coordinates of the dictionary always close."""
+    return ""
+
+
+def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """h, u (where kept), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0) and the least margin."""
+    p, c = initial.parameters, initial.constants
+    sigma = activate(u)[0].sum(axis=1)
+    rows, labels, chance = test_inputs.table(initial)
+    tokens = rows.T
+    given = (tokens, np.ones(tokens.shape), labels)
+    output, gate = respond(h, sigma, given, p, c)
+    seen = gate >= (1 - 1e-12) / p.l
+    p1, p2 = (test_inputs.fraction(chance[labels == y], seen[:, labels == y]) for y in (1, -1))
+    signed = labels * output
+    change = h - c["h_start"]
+    scalars = np.array([test_inputs.fraction(chance, signed <= 0), signed[chance > 0].min()])
+    parts = [h, u] if p.keep_u else [h]
+    parts += [sigma, growth(c["h_start"], h, c["router_rest"]), np.sqrt((change**2).sum(-1)), p1, p2, scalars]
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def respond(h: np.ndarray, sigma: np.ndarray, given: Any, p: Parameters, c: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The output f (B,) and every expert's gate mass of the first token (k, B) on inputs (tokens, copies, labels)."""
+    tokens, copies, labels = given
+    rule = (DATA.index(p.data), p.n, min(p.l, tokens.shape[0]), int(p.routing == "token_choice"), 0, 0.0)
+    a = np.asarray(c["a"], float)
+    _, neurons, output = coefficients(
+        h[:, tokens], sigma[:, tokens], copies, labels, *rule, a, np.zeros(1), tokens, labels
+    )
+    return output, neurons[:, 0] * (a[:, None] * labels)
+
+
+def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
+    """The components of what is saved (..., size)."""
+    p, at, found = parameters, 0, {}
+    pattern, expert = ("expert", "pattern"), ("expert",)
+    neuron = (("u", (p.k, p.m, p.d), ("expert", "neuron", "pattern"), "alignment of a neuron with a pattern"),)
+    for name, shape, dims, meaning in (
+        ("h", (p.k, p.d), pattern, "alignment of a router with a pattern (o1, o2, q_1, ..)"),
+        *(neuron if p.keep_u else ()),
+        ("sigma", (p.k, p.d), pattern, "activation of an expert on a pattern"),
+        ("Delta", (p.k,), expert, "growth of the router's norm"),
+        ("dw", (p.k,), expert, "norm of the router's change"),
+        ("p1", (p.k,), expert, "proficiency for o1"),
+        ("p2", (p.k,), expert, "proficiency for o2"),
+        ("f_error", (), (), "test error P(y f <= 0)"),
+        ("margin", (), (), "least margin over the test inputs"),
+    ):
+        count = int(np.prod(shape))
+        found[name] = (dims, saved[..., at : at + count].reshape(*saved.shape[:-1], *shape), meaning)
+        at += count
+    return found
+
+
+MODEL = TokenModel(
+    module="derivations.pruning.model",
+    helpers=("top_tokens",),
+    numbers=numbers,
+    uniforms=uniforms,
+    inputs=inputs,
+    place=place,
+    compressible=compressible,
+    measure=measure,
+    observe=observe,
+)

@@ -1,0 +1,208 @@
+"""The population dynamics of system `pruning`, closed exactly on alignments with the patterns.
+
+The derivation, step by step:
+
+1. The gradient is that of 1 - y f with frozen head signs, so that -d loss/d theta_s = y a_s d sbar_s/d theta_s is that
+   of one expert alone: experts decouple (equations (14) to (19)).
+2. Tokens are orthonormal patterns, so that weights enter through h = <w_s, p> and u = <w_r, p> only.  At a pattern all
+   neurons with u >= 0 move alike; one that becomes negative never moves again.
+3. The mean over inputs is the gradient of one potential Phi(h, sigma) = E[y sbar] of each expert, the order of the
+   tokens held fixed: dh/dt = eta_r a dPhi/dh, du/dt = eta_e a dPhi/dsigma for u >= 0, in units of SGD steps.
+4. One step of population descent is an explicit Euler step of length 1: tier `recursion`, for every law of the tokens.
+5. Small rates give the flow: tier `flow`, for one repeated irrelevant pattern per input.  The state is h, the
+   displacement D of the active neurons and its running minimum, which says who has been switched off.  The right-hand
+   side jumps where the order of the tokens changes; changes are located, and ties that both sides push into are held.
+6. Tier `frozen` keeps the irrelevant patterns where they start (an error of order 1/N), tier `homogeneous` takes them
+   all alike: two numbers per expert, with a first integral.
+"""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Equations, Initial, Kernel, March, UsageError
+from derivations.pruning import arrays
+from derivations.pruning.inputs import table
+from derivations.pruning.parameters import Parameters
+from derivations.pruning.summary import constants, invariants, observe, summarise
+
+HERE = "derivations.pruning"
+ANY = (-np.inf, np.inf)
+PATTERN = ("expert", "pattern")
+H = Component("h", PATTERN, ANY, "<w_s, p>", "alignment of a router with a pattern (o1, o2, q_1, ..)")
+U = Component("u", ("expert", "neuron", "pattern"), ANY, "<w_r, p>", "alignment of a neuron with a pattern")
+D = Component("D", PATTERN, ANY, "", "displacement of the active neurons of an expert at a pattern")
+D_MIN = Component("D_min", PATTERN, ANY, "", "least displacement so far: neurons below it are switched off")
+WATCHED = (
+    Component("p1", ("expert",), (0.0, 1.0), "p_1", "proficiency for o1: P(selected, gate at least 1/l | y = +1)"),
+    Component("p2", ("expert",), (0.0, 1.0), "p_2", "proficiency for o2: P(selected, gate at least 1/l | y = -1)"),
+    Component("f_error", (), (0.0, 1.0), "P(y f <= 0)", "test error"),
+    Component("margin", (), ANY, "min y f", "least margin over the test inputs"),
+)
+HITS = {
+    "T_selected": ("expert", "first time the own task token is selected in every input"),
+    "T_gap": ("expert", "first time the own task logit leads every irrelevant one by log l"),
+}
+SLOPES = {
+    "single": ("single_loops:best_law", "single_loops:expert_slope"),
+    "multi_copy": ("single_loops:best_law", "single_loops:expert_slope"),
+    "iid": (
+        "token_loops:grid", "token_loops:choose", "token_loops:finish", "iid_loops:iid_weights",
+        "iid_loops:iid_class", "iid_loops:expert_slope",
+    ),
+    "distinct": (
+        "token_loops:grid", "token_loops:finish", "distinct_loops:distinct_weights",
+        "distinct_loops:distinct_class", "distinct_loops:expert_slope",
+    ),
+    "empirical": ("table_loops:expert_slope",),
+}  # fmt: skip
+RECURSION = tuple(
+    f"recursion_loops:{n}"
+    for n in ("activations", "move", "input_weights", "record_hits", "march", "recursion_flow_loss")
+)
+WATCH = ("watch_loops:answer", "watch_loops:inputs_watch")
+STEP = ("displaced", "contribution", "eliminate", "hold_ties", "slope", "decide", "settle", "margin", "lead",
+        "try_step", "step_error", "lower")  # fmt: skip
+STEPS = ("locate", "note_hits", "controlled_step", "march_expert", "march", "hybrid_flow")
+FLOW = (*(f"flow_loops:{name}" for name in STEP), *(f"flow_march:{name}" for name in STEPS))
+REASONS = {2: "the step size fell to zero", 3: "an expert took more steps than allowed"}
+
+
+def equations(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of a tier (`recursion`, `flow`, `frozen`, `homogeneous`)."""
+    tier = tier or parameters.tier
+    if parameters.routing != "expert_choice":
+        raise UsageError("experts are coupled under routing=token_choice: it is for odesim simulate")
+    if parameters.loss == "hinge" and (tier != "recursion" or parameters.data != "single"):
+        raise UsageError(
+            "the hinge couples all experts on every input: loss=hinge is for tier recursion with data=single, and for "
+            "odesim simulate"
+        )
+    if tier == "recursion":
+        return recursion(parameters)
+    if parameters.data != "single":
+        raise UsageError(
+            f"tier {tier} is for data=single, but data={parameters.data}; tier recursion takes every law of the tokens "
+            "(its Euler steps follow the flow as stride falls)"
+        )
+    if tier == "homogeneous":
+        from derivations.pruning import homogeneous
+
+        return homogeneous.equations(parameters)
+    return flow(parameters, tier)
+
+
+def recursion(parameters: Parameters) -> Equations:
+    """Population gradient descent step by step, exact for every law of the tokens.
+
+    Source: Chowdhury et al. 2024, Algorithm 1 with equations (14) to (19), in the mean over samples.
+    """
+    p = parameters
+    loops = tuple(
+        f"{HERE}.{name}"
+        for name in ("table_loops:select_top", *SLOPES[p.data], *RECURSION, *WATCH, "watch_loops:recursion_watch")
+    )
+    family = "single" if p.data == "multi_copy" else p.data
+    return Equations(
+        tier="recursion",
+        kind="recursion",
+        structure=f"pruning_recursion_{family}",
+        state=(H, U) if p.keep_u else (H,),
+        kernels=_kernels,
+        loops=loops,
+        arrays=functools.partial(arrays.build_recursion, p.data),
+        arguments=recursion_arguments,
+        start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "u")]),
+        unpack=functools.partial(unpack, {"h": (p.k, p.d), "u": (p.k, p.m, p.d)}),
+        observe=observe,
+        constants=constants,
+        invariants=invariants,
+        crossings=(),
+        summary=summarise,
+        validity="exact population descent: the mean over infinitely many fresh samples in every step"
+        + (f"; inputs by {p.nodes} quadrature nodes" if p.data == "iid" else ""),
+        neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
+        watched=WATCHED,
+        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS, step=p.stride),
+    )
+
+
+def flow(parameters: Parameters, tier: str) -> Equations:
+    """The flow of small rates for data=single, changes of order located; `frozen` keeps the irrelevant patterns."""
+    p = parameters
+    shape = (p.k, p.d)
+    loops = tuple(f"{HERE}.{name}" for name in ("table_loops:select_top", *FLOW, *WATCH, "watch_loops:hybrid_watch"))
+    exact = tier == "flow"
+    return Equations(
+        tier=tier,
+        kind="hybrid",
+        structure="pruning_flow",
+        state=(H, D, D_MIN),
+        kernels=_kernels,
+        loops=loops,
+        arrays=arrays.build_flow,
+        arguments=functools.partial(flow_arguments, int(not exact)),
+        start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "D", "D_min")]),
+        unpack=functools.partial(unpack, {"h": shape, "D": shape, "D_min": shape}),
+        observe=observe,
+        constants=constants,
+        invariants=invariants,
+        crossings=(),
+        summary=summarise,
+        validity="exact for data=single in the limit of small rates; changes of the order of tokens are located, ties "
+        "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)"),
+        neglects="nothing" if exact else "the motion of irrelevant alignments",
+        watched=WATCHED,
+        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS),
+    )
+
+
+def _kernels() -> Mapping[str, Kernel]:
+    """The kernels, derived when they are needed: a compilation found in the cache needs none."""
+    from derivations.pruning.kernels import single_kernels
+
+    return single_kernels()
+
+
+def recursion_arguments(initial: Initial) -> tuple[Any, ...]:
+    """Run-time arguments of the recursion: sizes, rates, head signs, law of the tokens, test inputs."""
+    p, c = initial.parameters, initial.constants
+    tokens = np.ascontiguousarray(c["tokens"], np.int64) if p.data == "empirical" else np.zeros((0, 1), np.int64)
+    labels = np.asarray(c["labels"], float) if p.data == "empirical" else np.zeros(0)
+    return (
+        p.k, p.m, p.d, int(p.loss == "hinge"), float(p.stride), float(p.router_rate), float(p.eta_e),
+        np.asarray(c["a"], float), p.l, p.n, p.copies, np.asarray(c["pi"], float), p.nodes, tokens, labels,
+        *table(initial),
+    )  # fmt: skip
+
+
+def flow_arguments(frozen: int, initial: Initial) -> tuple[Any, ...]:
+    """Run-time arguments of the flow: sizes, rates, head signs, and initial alignments in order with their sums."""
+    p, c = initial.parameters, initial.constants
+    top, cum = ordered(np.asarray(initial.state["u"], float))
+    return (
+        p.k, p.d, float(p.router_rate), float(p.eta_e), np.asarray(c["a"], float), p.l, frozen, int(p.n == p.l),
+        np.asarray(c["pi"], float), top, cum, *table(initial),
+    )  # fmt: skip
+
+
+def ordered(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """top (k, d, m): initial alignments in decreasing order, -1 for neurons that never move; cum (k, d, m + 1)."""
+    by_pattern = np.swapaxes(u, 1, 2)
+    top = np.ascontiguousarray(-np.sort(-np.where(by_pattern >= 0, by_pattern, -1.0), axis=2))
+    cum = np.zeros((*top.shape[:2], top.shape[2] + 1))
+    cum[:, :, 1:] = np.cumsum(np.maximum(top, 0.0), axis=2)
+    return top, cum
+
+
+def unpack(shapes: Mapping[str, tuple[int, ...]], y: np.ndarray) -> dict[str, np.ndarray]:
+    """The components of a flat state (..., size), leading axes kept."""
+    lead, at, found = y.shape[:-1], 0, {}
+    for name, shape in shapes.items():
+        count = math.prod(shape)
+        found[name] = y[..., at : at + count].reshape(*lead, *shape)
+        at += count
+    return found
