@@ -15,6 +15,7 @@ from odesim.trajectory import Trajectory
 def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
     """The bytes of the file; `request` are attributes beside those of the trajectory."""
     import h5netcdf
+    import h5py
 
     variables, coordinates, attributes = trajectory.labelled()
     further = " ".join(name for name in coordinates if name != "time")
@@ -27,6 +28,8 @@ def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
             values, attached = variable.values, {"meaning": variable.meaning}
             if values.dtype == bool:  # NetCDF has no such type: this is the convention of xarray
                 values, attached["dtype"] = values.astype(np.int8), "bool"
+            elif values.dtype.kind == "U":
+                values = values.astype(h5py.string_dtype())
             if further and "time" in variable.dims and name not in coordinates:
                 attached["coordinates"] = further
             written = file.create_variable(name, variable.dims, values.dtype, data=values)

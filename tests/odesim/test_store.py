@@ -93,8 +93,12 @@ def test_the_file_holds_what_xarray_would_have_written(case, tiny_run, tmp_path)
     run = tiny_run(case)
     kept = Variable(("seed", "entry"), np.array([[True, False, True]]), "a switch")
     count = Variable(("seed", "time"), np.arange(5)[None], "a count")
+    words = Variable(("entry",), np.array(["one", "two", "thr\u00e9e"]), "names")
     run = dataclasses.replace(
-        run, state={**run.state, "count": count}, extras={**run.extras, "kept": kept}, step=np.arange(5) * 10
+        run,
+        state={**run.state, "count": count},
+        extras={**run.extras, "kept": kept, "words": words},
+        step=np.arange(5) * 10,
     )
     ours, theirs = tmp_path / "ours.nc", tmp_path / "theirs.nc"
     ours.write_bytes(netcdf(run, {"digest": case.digest, "seed": None}))
