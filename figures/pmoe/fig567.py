@@ -10,7 +10,7 @@ CAPTION = (
     "= 64, "
     "p = 8, white: all). Middle and right, Figures 6 and 7: error of joint training with one good expert per class "
     "after one "
-    "pass over 48 samples, against k (l = 4) and l (k = 4); medians and 10-90 % bands, the best of four steps. "
+    "pass over 48 samples, against k (l = 8) and l (k = 4); medians and 10-90 % bands, the best of four steps. "
     "Patterns "
     "stand in for MNIST; the paper prints no numbers."
 )
@@ -26,7 +26,7 @@ def measure(sizes: list[int], experts: list[int], seeds: int) -> dict[str, Any]:
 
     world: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "exact": 1, "pool": 300, "m": 256}
     cases = [("separate", 2, size) for size in sizes]
-    cases += [("joint", k, 4) for k in experts] + [("joint", 4, size) for size in sizes if size != 4]
+    cases += [("joint", k, 8) for k in experts] + [("joint", 4, size) for size in sizes if size != 8]
     rows: dict[str, list[Any]] = {"mode": [], "k": [], "l": [], "samples": [], "error": []}
     for mode, k, size in cases:
         found, taken = [], None
@@ -73,7 +73,7 @@ def draw(stored: Sequence[Stored]) -> Any:
     heat.grid(False)
     figure.colorbar(image, ax=heat, label="share of successes")
     at = int(np.argmin(np.abs(samples - 48)))
-    for axis, name, keep in ((middle, "k", table["l"] == 4), (right, "l", table["k"] == 4)):
+    for axis, name, keep in ((middle, "k", table["l"] == 8), (right, "l", table["k"] == 4)):
         rows = np.flatnonzero((table["mode"] == "joint") & keep)
         rows = rows[np.argsort(table[name][rows].astype(float))]
         x = table[name][rows].astype(float)
