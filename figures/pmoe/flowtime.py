@@ -57,6 +57,7 @@ def draw(stored: Sequence[Stored]) -> Any:
         axis.loglog(
             sizes, middle, line, color=colour, marker=marker, label=f"{names[kind]}: {slope(sizes, middle):.2f}"
         )
+    axis.set_xscale("log", base=2)
     axis.set_xlabel("patches per expert, l (CNN: n)")
     axis.set_ylabel(r"flow $\eta m t$ to $v = 0.1$")
     axis.legend(title="exponent")

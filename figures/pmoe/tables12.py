@@ -66,6 +66,7 @@ def draw(stored: Sequence[Stored]) -> Any:
         own = table["kind"] == kind
         x, y = table["size"][own].astype(float), table["cost"][own].astype(float)
         left.loglog(x, y / y[0], marker + "-", color=colour, label=f"{name}: {slope(x, y):.2f}")
+    left.set_xscale("log", base=2)
     left.set_xlabel("patches l (CNN: n)")
     left.set_ylabel("cost, relative")
     left.legend(title="printed: measured exponent")

@@ -12,10 +12,12 @@ from derivations.laws import All, Bounded, Equals, Power
 from derivations.pmoe.claims.descent import GATED, GOAL, POOLED, SEPARATE
 from derivations.pmoe.claims.tools import claim, flow_to, grid, over
 
-ONE_PASS: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "exact": 1, "pool": 300, "m": 256}
+ONE_PASS: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "exact": 1, "pool": 300, "m": 2048}
 STEPS = (16, 64, 256, 1024)
 """The steps eta m over which one-pass training is tuned, as in p (2, 8, 32, 128)."""
 BATCH = 8
+HORIZONS = ((40, 41), (320, 41))
+"""(steps, saved points): first every step is looked at, then every eighth."""
 
 
 def flow(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -48,15 +50,17 @@ def one_pass(lab: Any, point: Mapping[str, Any], seed: int, kind: str = "", size
         request["routers"] = "perfect"
     best = math.inf
     for step in STEPS:
-        last = min(320, math.ceil(best / BATCH) if np.isfinite(best) else 320)
-        run = lab.simulate(
-            method="compressed", step_size=step / 256, batch=BATCH, until=float(step * last), save_points=41, seed=seed,
-            seeds=3, fresh_initial=True, data_seed=seed, **request,
-        )  # fmt: skip
-        error = np.median(run["error"], axis=0)
-        below = np.flatnonzero(error <= 0.05)
-        if below.size:
-            best = min(best, float(run.step[below[0]] * BATCH))
+        for last, points in HORIZONS:
+            run = lab.simulate(
+                method="compressed", step_size=step / ONE_PASS["m"], batch=BATCH, until=float(step * last),
+                save_points=points, seed=seed, seeds=3, fresh_initial=True, data_seed=seed, **request,
+            )  # fmt: skip
+            below = np.flatnonzero(np.median(run["error"], axis=0)[1:] <= 0.05)
+            if below.size:
+                best = min(best, float(run.step[1 + below[0]] * BATCH))
+                break
+            if last * BATCH >= best:
+                break
     return best
 
 
