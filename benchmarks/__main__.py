@@ -23,6 +23,7 @@ TOPICS = {
     "explicit_sgd": True,
     "kawata": False,
     "chen_training": False,
+    "pruning": False,
 }
 """The topics in their order, and whether each is held to one core."""
 FOLDER = Path(__file__).resolve().parent
