@@ -37,7 +37,7 @@ def flow(quick: bool) -> Row:
     ours = timing(samples)
     return Row(
         "pruning, population flow of theory-small", ours.median, ours.spread, "exact recursion, step by step", peer,
-        error, 0.0, note="bar 1 s within 1e-3 of the exact recursion; error: of the alignments at T, relative to the largest",
+        error, 0.0, note="bar 1 s within 1e-3 of the recursion; error: of the alignments at T, relative to the largest",
     )  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def counted(quick: bool) -> Row:
             errors[batch] = float(gap)
     ours, one = timing(samples[BATCHES[1]]), timing(samples[BATCHES[0]])
     return Row(
-        "pruning, count-space SGD of theory-sgd, B = 2.5e5", ours.median, ours.spread, "the same with B = 1", one.median,
+        "pruning, count-space SGD of theory-sgd, B = 2.5e5", ours.median, ours.spread, "the same, B = 1", one.median,
         errors[BATCHES[1]], errors[BATCHES[0]],
         note="bar: the two costs within 20 %; error: of the routers' growth against the population, one run",
     )  # fmt: skip

@@ -34,6 +34,7 @@ def draw(stored: Sequence[Any]) -> Any:
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.bar(np.arange(1, norms.size + 1), norms, color=[COLOURS[int(s < 0)] for s in sign])
+    left.set_xticks(np.arange(1, norms.size + 1, max(1, norms.size // 10)))
     left.set_xlabel("expert")
     left.set_ylabel(r"$\|w_s\|$")
     for s, colour in ((int(norms.argmax()), COLOURS[2]), (int(norms.argmin()), COLOURS[7])):
