@@ -26,6 +26,7 @@ TOPICS = {
     "kawata": False,
     "chen_training": False,
     "pmoe": False,
+    "pruning": False,
 }
 """The topics in their order, and whether each is held to one core."""
 FOLDER = Path(__file__).resolve().parent

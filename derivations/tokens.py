@@ -1,4 +1,4 @@
-"""The third family of models: an input is a multiset of tokens of a dictionary, pooled by every expert.
+"""The fourth family of models: an input is a multiset of tokens of a dictionary, pooled by every expert.
 
 Types only, beside those of `derivations.contract` and `derivations.patterns`.  Where a pattern model sends an example
 to one group of filters, here every expert selects tokens of every example (or every token selects experts); as tokens

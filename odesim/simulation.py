@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 import math
 import os
 import time
@@ -11,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.bags import BagModel
 from derivations.contract import Equations, Initial, Model, load
-from derivations.patterns import PatternModel
-from derivations.tokens import TokenModel
 from odesim import streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
+from odesim.families import at_step, family
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -130,32 +127,6 @@ class Simulation:
     def digest(self) -> str:
         """Twelve hexadecimal characters that name the request."""
         return digest_of(self.request())
-
-
-def family(case: Case) -> Any:
-    """The module with the checks and engines of the stage's family of models; `None` for Gaussian inputs."""
-    reference = case.system.stage(case.stage).model
-    model = load(reference) if reference else None
-    if isinstance(model, BagModel):
-        return importlib.import_module("odesim.bag_simulation")
-    if isinstance(model, TokenModel):
-        return importlib.import_module("odesim.token_simulation")
-    return importlib.import_module("odesim.pattern_simulation") if isinstance(model, PatternModel) else None
-
-
-def at_step(case: Case, step_size: float) -> Case:
-    """The case with the parameters that the step size implies, and its horizon unless it was given."""
-    stage = case.system.stage(case.stage)
-    parameters = stage.stepped(case.parameters, step_size, case.explicit)
-    if parameters is case.parameters:
-        return case
-    changed = {
-        f.name
-        for f in dataclasses.fields(parameters)
-        if getattr(parameters, f.name) != getattr(case.parameters, f.name)
-    }
-    until = case.until if "until" in case.options else stage.horizon(parameters)
-    return dataclasses.replace(case, parameters=parameters, explicit=case.explicit | changed, until=until)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:

@@ -8,7 +8,7 @@ class Vision:
     """A vision transformer whose dense blocks are partly replaced by mixtures of experts.
 
     `blocks` encoders of width d and hidden width m; `moe` of them hold `experts` experts in each of `groups` groups,
-    every token using `active` of a group's experts; `tiled` blocks work on tokens repeated once per group.
+    every token using `active` of a group's experts; the last `tiled` blocks work on tokens repeated once per group.
     """
 
     blocks: int
@@ -45,12 +45,13 @@ class Vision:
     def multiply_adds(self) -> tuple[float, float]:
         """(all, those of the experts) per image."""
         attention, perceptron = 4 * self.d**2 + 2 * self.tokens * self.d, 2 * self.d * self.m
-        plain = self.blocks - self.tiled
-        units = self.groups * self.tiled
-        dense_tiled = self.groups * (self.tiled - self.moe) if self.tiled else 0
-        dense = self.blocks - self.moe if not self.tiled else plain
+        attentions, dense = self.blocks, self.blocks - self.moe
+        if self.tiled:  # tokens are repeated behind the attention of the first mixture
+            plain = self.blocks - self.tiled
+            attentions = plain + 1 + self.groups * (self.tiled - 1)
+            dense = plain + self.groups * (self.tiled - self.moe)
         experts = self.moe * self.active * perceptron * self.groups
-        total = (plain + units) * attention + (dense + dense_tiled) * perceptron + experts
+        total = attentions * attention + dense * perceptron + experts
         return self.tokens * total, self.tokens * experts
 
     def saved(self, experts: float) -> float:
