@@ -1,6 +1,7 @@
 """The time at which m' = m^2 (1 - m^2), the flow of a single index with information exponent 3, reaches m = 1/2.
 
-From m(0) = d^(-1/2) at d = 1e4; the exact time is F(1/2) - F(m(0)) with F(m) = -1/m + artanh m.
+From m(0) = d^(-1/2) at d = 1e4, and at 1,024 values of d from 1e2 to 1e8; the exact time is F(1/2) - F(m(0)) with
+F(m) = -1/m + artanh m.
 """
 
 import contextlib
@@ -10,12 +11,17 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from benchmarks import peers
 from benchmarks.measure import Row, compare
+from derivations.contract import Crossing
 
 START, LEVEL = 1e-2, 0.5
 RTOL, ATOL = 1e-10, 1e-12
 EXACT = (-1 / LEVEL + math.atanh(LEVEL)) - (-1 / START + math.atanh(START))
+MANY = np.logspace(2, 8, 1024) ** -0.5
+CROSSING = Crossing("T", "m", LEVEL, terminal=True, reason="m reached its level")
 
 
 def slope(m: Any) -> Any:
@@ -25,7 +31,9 @@ def slope(m: Any) -> Any:
 
 def rows(quick: bool) -> list[Row]:
     """Our two paths and the peers, warm, one core, all at rtol 1e-10 and atol 1e-12 (heyoka: machine precision)."""
-    solvers: dict[str, Callable[[], float]] = {"numba path": ours_numba(), "JAX path": ours_jax()}
+    solvers: dict[str, Callable[[], float]] = {
+        "numba path": ours_numba(), "recorder": ours_scipy(), "JAX path": ours_jax()
+    }  # fmt: skip
     notes = {}
     for name, build in PEERS.items():
         try:
@@ -37,7 +45,7 @@ def rows(quick: bool) -> list[Row]:
     times = compare(solvers, 5 if quick else 40, budget=3.0)
     errors = {name: abs(solve() - EXACT) / EXACT for name, solve in solvers.items()}
     found = []
-    for ours in ("numba path", "JAX path"):
+    for ours in WHAT:
         for name in PEERS:
             peer = times.get(name)
             note = notes.get(name) or NOTES.get(name, "")
@@ -48,20 +56,76 @@ def rows(quick: bool) -> list[Row]:
                     note=f"{WHAT[ours]}; {note}".rstrip("; "),
                 )
             )  # fmt: skip
-    return found
+    return [*found, many(quick)]
 
 
 WHAT = {
-    "numba path": "odesim's stepper and recorder around SciPy's DOP853 with a numba right-hand side",
-    "JAX path": "odesim's stepper and recorder around diffrax's Dopri8; every solve traces and compiles anew",
+    "numba path": "bar 30 us; odesim's independent blocks, ended at the crossing",
+    "recorder": "odesim's stepper and recorder, as in a run, around SciPy's DOP853",
+    "JAX path": "odesim's stepper and recorder, as in a run, around diffrax's Dopri8",
 }
 NOTES = {"JiTCODE": "no event: integrates to the exact time, error taken from the state there"}
 
 
+def many(quick: bool) -> Row:
+    """1,024 hitting times on one core, at relative 1e-9, against heyoka's scalar loop."""
+    from odesim import blocks
+
+    def ours() -> np.ndarray:
+        return blocks.hitting_times(compiled(), MANY[:, None], CROSSING, 0, 1e5, (1e-9, 1e-16))
+
+    exact = EXACT - 1 / START + np.arctanh(START) + 1 / MANY - np.arctanh(MANY)
+    solvers: dict[str, Callable[[], Any]] = {"odesim": ours}
+    note = "bar 8 ms at 1e-9"
+    try:
+        one = heyoka()
+        solvers["heyoka"] = lambda: np.array([one(start) for start in MANY])
+    except Exception as error:
+        note += f"; {peers.reason(error)}"
+    times = compare(solvers, 5 if quick else 20)
+    worst = {name: float(np.abs(solve() / exact - 1).max()) for name, solve in solvers.items()}
+    peer = times.get("heyoka")
+    return Row(
+        "1,024 hitting times, information exponent 3, d = 1e2..1e8", times["odesim"].median, times["odesim"].spread,
+        "heyoka", peer.median if peer else None, worst["odesim"], worst.get("heyoka"), note=note,
+    )  # fmt: skip
+
+
+def block_start(k):
+    """Nothing is made ready for a block."""
+    return np.zeros((1, 1))
+
+
+def block_slope(y, out, work, k):
+    """dm/dt, for the compiled blocks."""
+    out[0] = y[0] * y[0] * (1.0 - y[0] * y[0])
+
+
+def block_jacobian(y, J, work, k):
+    """Its derivative."""
+    J[0, 0] = 2.0 * y[0] - 4.0 * y[0] ** 3
+
+
+@functools.cache
+def compiled() -> Callable[..., Any]:
+    """odesim's independent blocks around this flow."""
+    from odesim import blocks
+
+    loops = tuple(f"benchmarks.hitting_time:{name}" for name in ("block_start", "block_slope", "block_jacobian"))
+    return blocks.compile_around("hitting_time", dict, loops)
+
+
 def ours_numba() -> Callable[[], float]:
+    """odesim's independent blocks, ended at the crossing."""
+    from odesim import blocks
+
+    start, tolerances = np.array([[START]]), (RTOL, ATOL)
+    return lambda: float(blocks.hitting_times(compiled(), start, CROSSING, 0, 2 * EXACT, tolerances)[0])
+
+
+def ours_scipy() -> Callable[[], float]:
     """odesim's SciPy stepper and root-finding recorder."""
     import numba
-    import numpy as np
 
     from odesim import steppers
 
@@ -78,16 +142,18 @@ def ours_numba() -> Callable[[], float]:
 def ours_jax() -> Callable[[], float]:
     """odesim's diffrax stepper and root-finding recorder."""
     import jax
-    import numpy as np
 
     from odesim import steppers
 
     jax.config.update("jax_enable_x64", True)
     y = np.array([START])
 
+    def flow(t: Any, y: Any) -> Any:
+        return slope(y)
+
     def solve() -> float:
         statistics = steppers.Statistics("Dopri8")
-        segments = steppers.diffrax_steps(lambda t, y: slope(y), (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
+        segments = steppers.diffrax_steps(flow, (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
         return _first_hit(y, segments)
 
     return solve
@@ -95,8 +161,6 @@ def ours_jax() -> Callable[[], float]:
 
 def _first_hit(y: Any, segments: Any) -> float:
     """The time at which the recorder stops the run."""
-    import numpy as np
-
     from odesim.record import Recorder
 
     recorder = Recorder(_equations(), 0.0, y, np.zeros(1))
@@ -111,24 +175,21 @@ def _equations() -> Any:
     """The one-dimensional flow as the recorder knows it: a component, and the crossing that ends the run."""
     import types
 
-    from derivations.contract import Crossing
-
-    crossing = Crossing("T", "m", LEVEL, terminal=True, reason="m reached its level")
-    return types.SimpleNamespace(crossings=(crossing,), unpack=lambda y: {"m": y})
+    return types.SimpleNamespace(crossings=(CROSSING,), unpack=lambda y: {"m": y})
 
 
-def heyoka() -> Callable[[], float]:
+def heyoka() -> Callable[..., float]:
     """Taylor series with a terminal event."""
     import heyoka as hk
 
     x = hk.make_vars("x")
     taylor = hk.taylor_adaptive([(x, slope(x))], [START], t_events=[hk.t_event(x - LEVEL)])
 
-    def solve() -> float:
+    def solve(start: float = START) -> float:
         taylor.time = 0.0
-        taylor.state[0] = START
+        taylor.state[0] = start
         taylor.reset_cooldowns()
-        taylor.propagate_until(2 * EXACT)
+        taylor.propagate_until(2 / start)
         return float(taylor.time)
 
     return solve

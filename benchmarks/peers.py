@@ -10,6 +10,7 @@ REQUIREMENTS = {
     "torchdiffeq": "torchdiffeq==0.2.5",
     "heyoka": "heyoka==7.13.2",
     "jitcode": "jitcode==1.7.3",
+    "symengine": "symengine==0.15.0",
     "thewalrus": "thewalrus==0.22.0",
     "chaospy": "chaospy==4.3.21",
 }

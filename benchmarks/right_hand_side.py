@@ -72,7 +72,7 @@ def count_operations(problem: Any, y: Any) -> float:
     from odesim import compile
 
     m, m_star = problem.case.parameters.m, problem.case.parameters.m_star
-    functions = ast.parse(compile.generate_module(problem.equations)).body
+    functions = ast.parse(compile.module_text(problem.equations)).body
     kernel = next(f for f in functions if isinstance(f, ast.FunctionDef) and f.name == "pair_gradient")
     per_pair = sum(isinstance(node, ast.BinOp | ast.UnaryOp) for node in ast.walk(kernel))
     n = 2 * (m + m_star)

@@ -7,6 +7,7 @@ as cheap as this leaves the random numbers as the main cost.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def place(initial: Initial) -> np.ndarray:
     return start(float(initial.state["overlap"]))
 
 
-def weights(arrays: dict[str, np.ndarray]) -> np.ndarray:
+def weights(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The rows [v, v*] of a file."""
     return np.vstack([arrays["v"], arrays["v_star"]])
 

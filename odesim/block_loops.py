@@ -124,7 +124,7 @@ def short_step(y, f, h, stiff, space, work, k, table, arguments):
 
 
 def measure(value, rule):
-    """How far an entry is beyond its threshold: non-negative once crossed.  rule = (threshold, direction, absolute)."""
+    """How far an entry is beyond its threshold (not negative: crossed); rule = (threshold, direction, absolute, ..)."""
     if rule[2] > 0.0:
         value = abs(value)
     return rule[1] * (value - rule[0])
@@ -230,10 +230,21 @@ def save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, tabl
     return at
 
 
+def ended(hits, rules):
+    """Whether a crossing is found that ends its block: rule[3] > 0."""
+    for j in range(hits.size):
+        if rules[j, 3] > 0.0 and np.isfinite(hits[j]):
+            return True
+    return False
+
+
 def integrate_block(
     y, times, until, rtol, atol, most, entries, rules, saved, hits, counts, space, work, k, table, arguments
 ):
-    """Integrate one block from y to `until`; returns its status (0: done; see `blocks.STATUS`)."""
+    """Integrate one block from y to `until`, or to a crossing that ends it; returns its status (see `blocks.STATUS`).
+
+    What would be saved in the step in which it ends, or later, is left as it is.
+    """
     n = y.size
     f, new, slope = np.empty(n), np.empty(n), np.empty(n)
     block_slope(y, f, work, k, *arguments)
@@ -262,6 +273,8 @@ def integrate_block(
         if not stiff:
             limited = limited + 1 if h * stability(new, slope, space[2], space[0]) > 5.0 else max(0, limited - 1)
         find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, work, k, table, arguments)
+        if ended(hits, rules):
+            return 0
         end = until if last else t + h
         at = save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments)
         t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time

@@ -7,14 +7,16 @@ a block at rest costs a number of steps that grows with the logarithm of the hor
 
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Equations
+from derivations.contract import Crossing, Equations, Kernel
+from odesim.errors import NumericalError
 from odesim.record import margin, save_times
 from odesim.trajectory import Outcome, Trajectory
 
@@ -39,6 +41,7 @@ LOOPS = (
     "stability",
     "first_step",
     "save_states",
+    "ended",
     "integrate_block",
     "integrate_blocks",
 )
@@ -66,25 +69,69 @@ class Record:
 
 def compile_blocks(equations: Equations) -> Callable[..., Any]:
     """The compiled `integrate_blocks` around the block functions of some equations, from the cache if it is there."""
+    return compile_around(equations.structure, equations.kernels, equations.loops)
+
+
+def compile_around(
+    structure: str, kernels: Callable[[], Mapping[str, Kernel]], loops: Sequence[str]
+) -> Callable[..., Any]:
+    """The compiled `integrate_blocks` around block functions "module:function" and the kernels that they call."""
     import inspect
 
     from odesim import block_loops, compile
 
     def text() -> str:
         sources = [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
-        return compile.generate_module(equations) + "\n\n" + compile.decorated(sources)
+        return compile.generate_module(structure, kernels(), loops) + "\n\n" + compile.decorated(sources)
 
-    folders = [
-        "hermite",
-        "derivations",
-        *(reference.rpartition(":")[0].rpartition(".")[0] for reference in equations.loops),
-    ]
-    module = compile.generated(f"{equations.structure}_blocks", sorted(folders), text)
-    return module.integrate_blocks
+    packages = {"hermite", "derivations", *(name.partition(":")[0].rpartition(".")[0] for name in loops)}
+    return compile.generated(f"{structure}_blocks", sorted(packages), text).integrate_blocks
+
+
+def hitting_times(
+    integrate: Callable[..., Any],
+    starts: np.ndarray,
+    crossing: Crossing,
+    entry: int,
+    until: float,
+    tolerances: tuple[float, float],
+    arguments: tuple[Any, ...] = (),
+    workers: int = 1,
+) -> np.ndarray:
+    """When `entry` of each of many independent flows first crosses; each flow ends there, infinite: not before `until`.
+
+    `integrate` is compiled (`compile_around`), `starts` (flows, n) are shared out to `workers` threads in turn, since
+    neighbours often are alike.  Raises `NumericalError` where a flow fails.
+    """
+    starts = np.ascontiguousarray(starts, float)
+    nowhere = np.zeros(0)
+    rules, entries, table = np.array([rule(crossing, ends=True)]), np.array([entry]), coefficients()
+
+    def run(some: np.ndarray) -> np.ndarray:
+        count, n = some.shape
+        hits, counts, status = np.full((count, 1), np.inf), np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
+        integrate(
+            some, 0, nowhere, until, *tolerances, MOST_STEPS, entries, rules, np.empty((count, 0, n)), hits, counts,
+            status, table, arguments,
+        )  # fmt: skip
+        if status.any():
+            raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
+        return np.where(margin(crossing, some[:, entry]) >= 0, 0.0, hits[:, 0])
+
+    if workers == 1:
+        return run(starts)
+    found = np.empty(len(starts))
+    parts = [slice(k, None, workers) for k in range(workers)]
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for part, times in zip(
+            parts, pool.map(lambda part: run(np.ascontiguousarray(starts[part])), parts), strict=True
+        ):
+            found[part] = times
+    return found
 
 
 def tables(equations: Equations, size: int, count: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
-    """The crossings of one block: entries (crossings,), (threshold, direction, absolute) rows, and where hits go.
+    """The crossings of one block: entries (crossings,), their rules as rows, and where hits go.
 
     The third result lists, for every crossing, its name and the array (blocks, entries of the block) of the positions
     of its hits.
@@ -95,11 +142,17 @@ def tables(equations: Equations, size: int, count: int) -> tuple[np.ndarray, np.
         flat = positions[crossing.component].astype(int).reshape(count, -1)
         first = len(entries)
         entries += [int(k) for k in flat[0]]
-        rules += [(crossing.threshold, crossing.direction, float(crossing.absolute))] * flat.shape[1]
+        rules += [rule(crossing)] * flat.shape[1]
         places.append((crossing.name, np.arange(first, len(entries))))
-    return np.array(entries, int), np.array(rules, float).reshape(-1, 3), places
+    return np.array(entries, int), np.array(rules, float).reshape(-1, 4), places
 
 
+def rule(crossing: Crossing, ends: bool = False) -> tuple[float, ...]:
+    """A crossing as the loops read it: (threshold, direction, absolute, whether it ends its block)."""
+    return (crossing.threshold, crossing.direction, float(crossing.absolute), float(ends))
+
+
+@functools.cache
 def coefficients() -> tuple[np.ndarray, ...]:
     """The coefficients A, B, E3, E5 of DOP853 (Hairer, Norsett & Wanner 1993), as SciPy holds them."""
     from scipy.integrate._ivp import dop853_coefficients as table

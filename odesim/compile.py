@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from derivations.contract import Equations, Kernel, load
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
@@ -43,7 +45,7 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
     references = (*equations.loops, *equations.around)
     names = [reference.partition(":")[2] for reference in references]
     folders = ["hermite", "derivations", *(reference.rpartition(".")[0] for reference in references)]
-    module = generated(equations.structure, folders, lambda: generate_module(equations))
+    module = generated(equations.structure, folders, lambda: module_text(equations))
     return _public({name: getattr(module, name) for name in names})
 
 
@@ -85,12 +87,22 @@ def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
     return compile_at_level
 
 
+_traced: dict[str, dict[str, Callable[..., Any]]] = {}
+"""The functions made for JAX by the structure of their equations: it compiles a function anew for every new object."""
+
+
 def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
     """The same functions built from array operations, for `backend` "numpy" or "jax" (not yet jitted)."""
     if backend == "jax":
         import jax.numpy as xp
-    else:
-        import numpy as xp
+
+        if equations.structure not in _traced:
+            _traced[equations.structure] = _from_arrays(equations, xp)
+        return _traced[equations.structure]
+    return _from_arrays(equations, np)
+
+
+def _from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
     functions = {name: array_kernel(kernel, xp) for name, kernel in equations.kernels().items()}
     return dict(equations.arrays(xp, functions))
 
@@ -115,11 +127,18 @@ def _elementary(xp: Any) -> dict[str, Any]:
     return {**found, "asin": xp.arcsin, "erf": special.erf, "pi": xp.pi}
 
 
-def generate_module(equations: Equations) -> str:
-    """The text of the module that numba compiles: kernels first, then the loops in the order they are listed."""
-    texts = [_scalar_source(name, kernel) for name, kernel in equations.kernels().items()]
-    texts += [_source(reference) for reference in equations.loops]
-    return numba_module(equations.structure, texts, [_source(reference) for reference in equations.around])
+def module_text(equations: Equations) -> str:
+    """The text of the module that numba compiles for some equations."""
+    return generate_module(equations.structure, equations.kernels(), equations.loops, equations.around)
+
+
+def generate_module(
+    origin: str, kernels: Mapping[str, Kernel], loops: Sequence[str], around: Sequence[str] = ()
+) -> str:
+    """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
+    texts = [_scalar_source(name, kernel) for name, kernel in kernels.items()]
+    texts += [_source(reference) for reference in loops]
+    return numba_module(origin, texts, [_source(reference) for reference in around])
 
 
 def _source(reference: str) -> str:

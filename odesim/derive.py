@@ -17,9 +17,9 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
     tier = getattr(parameters, "tier", chosen.tiers[0])
     equations: Equations = load(chosen.equations)(parameters, tier)
     if format == "python":
-        from odesim.compile import generate_module
+        from odesim.compile import module_text
 
-        return generate_module(equations)
+        return module_text(equations)
     return (_latex if format == "latex" else _text)(system, equations)
 
 

@@ -129,7 +129,7 @@ def _run(need: Request, root: Path, say: Say | None) -> Run:
         trajectory = integration.solve(case, checkpoint=Checkpoint(folder, case.digest))
         if trajectory.outcome.kind == "failed":
             raise NumericalError(f"a run that a figure needs failed ({_words(need)}): {trajectory.outcome.reason}")
-        save(trajectory, case, folder, {"solve": time.perf_counter() - began}, figures=False)
+        save(trajectory, case, folder, {"solve": time.perf_counter() - began}, draw=None)
     return target.stored if target.stored is not None else load(folder)
 
 

@@ -150,14 +150,12 @@ def _segments(
     t, y = at
     if t >= case.until:
         return iter(())
-    if case.backend == "jax":
+    if statistics.solver in steppers.DIFFRAX_SOLVERS:
         tolerances = problem.tolerances(statistics.solver)
         return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
     from odesim import sundials
 
-    def slope(t: float, y: np.ndarray) -> np.ndarray:
-        return flow(t, y, *arguments)
-
+    slope = _slope(problem)
     span, dense = (slope, t, y, case.until), problem.equations.dense
     if statistics.solver == "automatic":
         return sundials.automatic_steps(*span, problem.tolerances, statistics, dense)
@@ -165,6 +163,16 @@ def _segments(
     if statistics.solver == "CVODE":
         return sundials.cvode_steps(*span, *tolerances, statistics)
     return steppers.scipy_steps(*span, *tolerances, statistics, dense)
+
+
+def _slope(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
+    """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
+    flow, arguments = problem.functions["flow"], problem.arguments
+    if problem.case.backend != "jax":
+        return lambda t, y: flow(t, y, *arguments)
+    sizes, arrays = steppers.split(arguments)
+    traced = steppers.jax_slope(flow, sizes)
+    return lambda t, y: np.asarray(traced(t, y, arrays))
 
 
 def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ class Laboratory:
         Raises `NumericalError` where the integration fails: a claim is not decided by half a run.
         """
         if stiff and self.backend == "jax":
-            request["solver"] = "Kvaerno5"
+            request["solver"] = "automatic"
         case = self._case(seed, until, request)
         digest = case.digest
         if start is not None:  # its parameters need not be those of the case

@@ -98,11 +98,12 @@ class Recorder:
             y = {segment.t0: segment.y0, segment.t1: segment.y1}.get(t)
             return at(segment.dense(t) if y is None else y)
 
-        if value(upper) < 0:
-            return None
         if value(segment.t0) >= 0:
             return segment.t0
-        low, high = _narrow(segment, at, value, upper)
+        bracket = _narrow(segment, at, value, upper)
+        if bracket is None and value(upper) < 0:
+            return None
+        low, high = bracket or (segment.t0, upper)
         eps = np.finfo(float).eps
         root: Any = brentq(value, low, high, xtol=1e-13 * max(abs(upper), 1e-300), rtol=4 * eps)
         return float(root)
@@ -149,8 +150,11 @@ def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray 
 
 def _narrow(
     segment: Segment, at: Callable[[np.ndarray], float], value: Callable[[float], float], upper: float
-) -> tuple[float, float]:
-    """A short bracket of the root around that of the cheap cubic, since every accurate value costs a step."""
+) -> tuple[float, float] | None:
+    """A short bracket of the root around that of the cheap cubic, since every accurate value costs a step.
+
+    `None` where the accurate values do not change sign in it.
+    """
     width = segment.t1 - segment.t0
     x = np.array([0.0, *((segment.interior[0] - segment.t0) / width), 1.0])
     cubic = np.polyfit(x, [at(y) for y in (segment.y0, *segment.interior[1], segment.y1)], 3)
@@ -160,7 +164,7 @@ def _narrow(
         high = min(upper, segment.t0 + (min(roots) + NEAR) * width)
         if value(low) < 0 <= value(high):
             return low, high
-    return segment.t0, upper
+    return None
 
 
 def margin(crossing: Crossing, values: Any) -> Any:

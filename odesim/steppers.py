@@ -52,8 +52,11 @@ class Statistics:
 
 
 def choose_solver(backend: str, solver: str | None) -> str:
-    """The solver's name, by default automatic (numba) or Dopri8 (jax); refuses one that the back end lacks."""
-    known = NUMBA_SOLVERS if backend == "numba" else DIFFRAX_SOLVERS
+    """The solver's name, by default automatic (numba) or Dopri8 (jax); refuses one that the back end lacks.
+
+    The solvers of the numba back end also take a right-hand side of JAX.
+    """
+    known = NUMBA_SOLVERS if backend == "numba" else (*DIFFRAX_SOLVERS, *NUMBA_SOLVERS)
     if solver is None:
         return known[0]
     if solver not in known:
@@ -143,13 +146,14 @@ def diffrax_steps(
     statistics: Statistics,
 ) -> Iterator[Segment]:
     """Accepted steps of a diffrax solver on dy/dt = flow(t, y, *arguments), `CHUNK` steps a call."""
-    arrays = [a for a in arguments if not isinstance(a, int)]
-    chunk, single, slope = diffrax_functions(flow, arguments, statistics.solver, rtol, atol)
+    sizes, arrays = split(arguments)
+    chunk, single, slope = diffrax_functions(flow, sizes, statistics.solver)
+    tolerances = (rtol, atol)
     derivative = np.asarray(slope(t, y, arrays))
     largest = float(np.abs(derivative).max(initial=0.0))
     step = min(until - t, 1e-3 / largest if largest > 0 else until - t)
     while t < until:
-        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), arrays)
+        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, arrays)
         accepted = int(np.isfinite(np.asarray(times)).sum())
         statistics.steps += accepted
         statistics.rejected += int(rejected)
@@ -160,17 +164,44 @@ def diffrax_steps(
             raise StepFailure("the state is no longer finite")
         for k in range(accepted):
             interior = cubic_interior(t, y, derivative, times[k], states[k], derivatives[k])
-            again = functools.partial(_step_again, single, t, y, arrays)
+            again = functools.partial(_step_again, single, t, y, tolerances, arrays)
             yield Segment(t, y, float(times[k]), states[k], again, interior)
             step, t, y, derivative = times[k] - t, float(times[k]), states[k], derivatives[k]
 
 
-def _step_again(single: Callable[..., Any], t0: float, y0: np.ndarray, arrays: list[Any], t: float) -> np.ndarray:
+def split(arguments: tuple[Any, ...]) -> tuple[tuple[int | None, ...], list[Any]]:
+    """Run-time arguments as sizes, which are compiled in (`None` where an array stands), and arrays on the device."""
+    import jax.numpy as jnp
+
+    sizes = tuple(a if isinstance(a, int) else None for a in arguments)
+    return sizes, [jnp.asarray(a) for a in arguments if not isinstance(a, int)]
+
+
+@functools.lru_cache(maxsize=64)
+def jax_slope(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callable[[Any, Any, list[Any]], Any]:
+    """Jitted dy/dt = flow(t, y, *arguments) as a function of (t, y, arrays)."""
+    import jax
+
+    def slope(t: Any, y: Any, arrays: list[Any]) -> Any:
+        remaining = iter(arrays)
+        return flow(t, y, *(next(remaining) if size is None else size for size in sizes))
+
+    return jax.jit(slope)
+
+
+def _step_again(
+    single: Callable[..., Any],
+    t0: float,
+    y0: np.ndarray,
+    tolerances: tuple[float, float],
+    arrays: list[Any],
+    t: float,
+) -> np.ndarray:
     """The state at t by one step of the solver from t0, which is as accurate as the accepted step itself."""
-    return np.asarray(single(t0, y0, t, arrays))
+    return np.asarray(single(t0, y0, t, tolerances, arrays))
 
 
-def make_solver(name: str, rtol: float, atol: float) -> Any:
+def make_solver(name: str, rtol: Any, atol: Any) -> Any:
     """A diffrax solver; an implicit one solves its stages to the tolerance of the run, also in a step by itself."""
     import diffrax
 
@@ -179,40 +210,38 @@ def make_solver(name: str, rtol: float, atol: float) -> Any:
     return getattr(diffrax, name)()
 
 
+@functools.lru_cache(maxsize=64)
 def diffrax_functions(
-    flow: Callable[..., Any], arguments: tuple[Any, ...], solver: str, rtol: float, atol: float
+    flow: Callable[..., Any], sizes: tuple[int | None, ...], solver: str
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Jitted `chunk` (up to `CHUNK` accepted steps), `single` (one step to a time) and `slope` (dy/dt).
 
-    Sizes are compiled in, arrays are arguments.  Dense output is not used: diffrax interpolates its order-8
-    method at a much lower order, so a state between two steps is computed by a shorter step instead.
+    Sizes are compiled in, tolerances and arrays are arguments, so that runs of the same shape share the code.  Dense
+    output is not used: diffrax interpolates its order-8 method at a much lower order, so a state between two steps
+    is computed by a shorter step instead.
     """
     import diffrax
     import jax
 
-    def merge(arrays: list[Any]) -> list[Any]:
-        remaining = iter(arrays)
-        return [a if isinstance(a, int) else next(remaining) for a in arguments]
-
-    def slope(t: Any, y: Any, arrays: list[Any]) -> Any:
-        return flow(t, y, *merge(arrays))
-
-    term, method = diffrax.ODETerm(slope), make_solver(solver, rtol, atol)
-    controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=lambda error: jax.numpy.sqrt((error**2).mean()))
+    slope = jax_slope(flow, sizes)
+    term = diffrax.ODETerm(slope)
     save = diffrax.SaveAt(steps=True, fn=lambda t, y, arrays: (y, slope(t, y, arrays)))
 
     @jax.jit
-    def chunk(t: Any, y: Any, until: Any, step: Any, arrays: list[Any]) -> Any:
+    def chunk(t: Any, y: Any, until: Any, step: Any, tolerances: Any, arrays: list[Any]) -> Any:
+        rtol, atol = tolerances
+        controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=lambda error: jax.numpy.sqrt((error**2).mean()))
         solution = diffrax.diffeqsolve(
-            term, method, t, until, step, y, arrays, saveat=save, stepsize_controller=controller,
-            max_steps=CHUNK, throw=False, adjoint=diffrax.ForwardMode(),
+            term, make_solver(solver, rtol, atol), t, until, step, y, arrays, saveat=save,
+            stepsize_controller=controller, max_steps=CHUNK, throw=False, adjoint=diffrax.ForwardMode(),
         )  # fmt: skip
         states, derivatives = solution.ys  # type: ignore[misc]
         return solution.ts, states, derivatives, solution.stats["num_rejected_steps"]
 
     @jax.jit
-    def single(t: Any, y: Any, until: Any, arrays: list[Any]) -> Any:
+    def single(t: Any, y: Any, until: Any, tolerances: Any, arrays: list[Any]) -> Any:
+        method = make_solver(solver, *tolerances)
         state = method.init(term, t, until, y, arrays)
         return method.step(term, t, until, y, arrays, state, made_jump=False)[0]
 
-    return chunk, single, jax.jit(slope)
+    return chunk, single, slope

@@ -104,15 +104,11 @@ class Trajectory:
         """The values of a component, an observable or an extra by name."""
         return (self.state[name] if name in self.state else self.extras[name]).values
 
-    def dataset(self) -> "xarray.Dataset":
-        """The trajectory as an `xarray.Dataset` with coordinate `time` (and `step` for a simulation)."""
-        import xarray
-
-        variables = {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in self.state.items()}
-        variables |= {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in self.extras.items()}
-        coordinates: dict[str, Any] = {"time": ("time", self.time, {"meaning": self.clock})}
+    def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
+        """Variables, coordinates `time` (and `step` for a simulation) and attributes of the labelled data set."""
+        coordinates = {"time": Variable(("time",), self.time, self.clock)}
         if self.step is not None:
-            coordinates["step"] = ("time", self.step, {"meaning": "number of SGD steps taken"})
+            coordinates["step"] = Variable(("time",), self.step, "number of SGD steps taken")
         attributes = {
             "system": self.origin.system,
             "stage": self.origin.stage,
@@ -123,7 +119,18 @@ class Trajectory:
             "outcome_time": self.outcome.time,
             "outcome_reason": self.outcome.reason,
         }
-        return xarray.Dataset(variables, coordinates, attributes)
+        return {**self.state, **self.extras}, coordinates, attributes
+
+    def dataset(self) -> "xarray.Dataset":
+        """The trajectory as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`."""
+        import xarray
+
+        variables, coordinates, attributes = self.labelled()
+
+        def described(group: Mapping[str, Variable]) -> dict[str, Any]:
+            return {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in group.items()}
+
+        return xarray.Dataset(described(variables), described(coordinates), attributes)
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{n}{v.values.shape}" for n, v in self.state.items())

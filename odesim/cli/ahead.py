@@ -1,30 +1,45 @@
-"""What a command will need at its end, imported in the background while it computes."""
+"""What a command will need at its end, made ready in the background while it computes."""
 
+import contextlib
 import gc
 import importlib
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-STORE = ("xarray", "h5netcdf")
-DRAW = ("matplotlib.figure", "matplotlib.backends.backend_agg")
+STORE = "h5netcdf"
+DRAW = "matplotlib.figure"
 
 
-def load_ahead(figures: bool) -> threading.Thread:
-    """Start importing what storing (and drawing) a run needs; compiled code runs without Python's lock meanwhile.
+@contextlib.contextmanager
+def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
+    """Make storing a run ready and, with `figures`, drawing it; yields what draws a stored trajectory.
 
-    It also lets the garbage collector pause longer: a compiler makes millions of small objects that stay, and going
-    through them again and again costs a tenth of the time of a command.
+    Pictures are drawn by a process of their own where this one has not imported the drawing library yet.  It also
+    lets the garbage collector pause longer: a compiler makes millions of small objects that stay, and going through
+    them again and again costs a tenth of the time of a command.
     """
     gc.set_threshold(100_000, 50, 1000)
-    names = (*STORE, *(DRAW if figures else ()))
-    thread = threading.Thread(target=_import, args=(names,), name="odesim-load-ahead", daemon=True)
+    thread = threading.Thread(target=_import, name="odesim-import-ahead", daemon=True)
     thread.start()
-    return thread
+    try:
+        if not figures:
+            yield None
+        elif DRAW in sys.modules:
+            from odesim import store
+
+            yield store.draw_stored
+        else:
+            from odesim.cli.painter import Painter
+
+            with Painter() as painter:
+                yield painter.draw
+    finally:
+        thread.join()  # a thread must not be importing while the interpreter shuts down
 
 
-def _import(names: tuple[str, ...]) -> None:
-    """Import modules; one that fails does so again, and is reported, where it is used."""
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except Exception:
-            return
+def _import() -> None:
+    """Import what storing needs; if that fails it does so again, and is reported, where it is used."""
+    with contextlib.suppress(Exception):
+        importlib.import_module(STORE)

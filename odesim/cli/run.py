@@ -135,21 +135,18 @@ def execute(
 ) -> int:
     """Run a job under a progress display, store and report its trajectories; a finished target is only reported."""
     from odesim import store
-    from odesim.cli.ahead import load_ahead
+    from odesim.cli.ahead import made_ready
 
     if target.stored is not None:
         runs = target.stored.stages or (target.stored,)
         made = [run.trajectory for run in runs]
         return report(made, target.folder, json=json, quiet=quiet, note="already finished")
-    ahead = load_ahead(figures)
-    try:
+    with made_ready(figures) as draw:
         trajectories, seconds = _compute(request, target.folder, job, label, resume, quiet)
-    finally:
-        ahead.join()  # a thread must not be importing while the interpreter shuts down
-    if len(getattr(request, "cases", ())) > 1:
-        store.save_stages(trajectories, request, target.folder, {"solve": seconds}, figures)
-    else:
-        store.save(trajectories[0], request, target.folder, {"solve": seconds}, figures=figures)
+        if len(getattr(request, "cases", ())) > 1:
+            store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
+        else:
+            store.save(trajectories[0], request, target.folder, {"solve": seconds}, draw)
     note = f"{time.perf_counter() - started:.1f} s in all"
     return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +20,41 @@ from odesim.store.files import (
     write_json,
 )
 from odesim.store.manifest import file_hashes, manifest
+from odesim.store.netcdf import netcdf
 from odesim.store.read import Run
 from odesim.trajectory import Trajectory
 
+Draw = Callable[[Path], Any]
+"""Draws the trajectory stored in a folder into that folder."""
+
+
+def draw_stored(folder: Path) -> None:
+    """Draw the trajectory stored in `folder`, which need not be a finished run, into that folder."""
+    import xarray
+
+    from odesim import plot
+
+    plot.draw(xarray.load_dataset(folder / TRAJECTORY, engine="h5netcdf"), folder)
+
 
 def save(
-    trajectory: Trajectory, case: Any, folder: Path, wall_times: Mapping[str, float], figures: bool = True
+    trajectory: Trajectory,
+    case: Any,
+    folder: Path,
+    wall_times: Mapping[str, float],
+    draw: Draw | None = draw_stored,
 ) -> Path:
     """Write a run into `folder`, replacing what odesim wrote there before, and return the folder.
 
-    Everything is written beside it first, the manifest last, and moved into place at the end; the checkpoint
-    goes.  Raises `StorageError` if the disk is full or lost; then the folder is as it was.
+    `draw` makes the pictures; `None` makes none.  Everything is written beside it first, the manifest last, and
+    moved into place at the end; the checkpoint goes.  Raises `StorageError` if the disk is full or lost; then the
+    folder is as it was.
     """
     folder = Path(os.path.abspath(folder))
     with storing(folder):
         staging = _staging(folder)
         try:
-            _write(trajectory, case, staging, dict(wall_times), figures)
+            _write(trajectory, case, staging, dict(wall_times), draw)
             _install(staging, folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -44,7 +62,11 @@ def save(
 
 
 def save_stages(
-    trajectories: Sequence[Trajectory], request: Any, folder: Path, wall_times: Mapping[str, float], figures: bool
+    trajectories: Sequence[Trajectory],
+    request: Any,
+    folder: Path,
+    wall_times: Mapping[str, float],
+    draw: Draw | None = draw_stored,
 ) -> Path:
     """Write a run of several stages: `stages/01-NAME/`, ... each a run folder, and one manifest on top."""
     folder = Path(os.path.abspath(folder))
@@ -56,7 +78,7 @@ def save_stages(
                 names.append(f"{k:02d}-{case.stage}")
                 stage = staging / STAGES / names[-1]
                 stage.mkdir(parents=True)
-                _write(trajectory, case, stage, {}, figures)
+                _write(trajectory, case, stage, {}, draw)
             write_json(staging / SUMMARY, {t.origin.stage: t.summary for t in trajectories})
             top = manifest(trajectories[-1], request, staging, wall_times)
             write_json(staging / MANIFEST, {**top, "stages": names})
@@ -110,19 +132,18 @@ def _umask() -> int:
     return mask
 
 
-def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[str, float], figures: bool) -> None:
+def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[str, float], draw: Draw | None) -> None:
     """Write trajectory, summary, pictures and at the end the manifest."""
     import time
 
     started = time.perf_counter()
-    dataset = trajectory.dataset()
-    dataset.attrs |= {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision}
+    request = {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision}
     # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
-    (staging / TRAJECTORY).write_bytes(dataset.to_netcdf(engine="h5netcdf"))
+    (staging / TRAJECTORY).write_bytes(netcdf(trajectory, request))
     write_json(staging / SUMMARY, trajectory.summary)
-    if figures:
+    if draw is not None:
         drawn = time.perf_counter()
-        _draw(trajectory, staging)
+        _draw(draw, staging)
         wall_times["draw"] = time.perf_counter() - drawn
     wall_times["store"] = time.perf_counter() - started - wall_times.get("draw", 0.0)
     for path in staging.iterdir():
@@ -131,12 +152,10 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
     synchronise(staging)
 
 
-def _draw(trajectory: Trajectory, folder: Path) -> None:
+def _draw(draw: Draw, folder: Path) -> None:
     """Draw the pictures; a picture that fails must not cost the numbers, so it is only reported."""
-    from odesim import plot
-
     try:
-        plot.draw(trajectory, folder)
+        draw(folder)
     except OSError:
         raise
     except Exception as error:

@@ -7,7 +7,7 @@ import pytest
 
 from odesim import figures
 
-NAMES = ["fig3", "fig45", "table1", "table9", "tables456", "tables78"]
+NAMES = ["fig3", "fig45", "standins", "table1", "table9", "tables456", "tables78"]
 TINY = {"n": 300, "seeds": 1, "settings": [3], "singles": 1, "epochs": 4}
 
 
@@ -22,7 +22,7 @@ def test_the_figures_of_chen_are_found_by_name():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fig3", "fig45", "table9", "tables456", "tables78"])
+@pytest.mark.parametrize("name", ["fig3", "fig45", "standins", "table9", "tables456", "tables78"])
 def test_a_figure_is_drawn_from_what_is_stored(name, tmp_path):
     stored = figures.obtain(tiny(name), tmp_path)
     assert importlib.import_module(f"figures.chen.{name}").draw([stored]).axes

@@ -10,7 +10,7 @@ from odesim import figures
 from odesim.cli import main
 from odesim.errors import MissingError, UsageError
 
-NAMES = ["fig1", "fig2", "fig3a", "fig3b", "race", "recovery", "width"]
+NAMES = ["fig1", "fig2", "fig3a", "fig3b", "precision", "race", "recovery", "width"]
 TINY = {"m": 5, "m_star": 2, "d": 100}
 
 
@@ -21,7 +21,7 @@ def module(name):
 def shrink(need):
     """The same need at m = 5, m* = 2, d = 100 until 2, or with few samples."""
     if isinstance(need, figures.Table):
-        smaller = {"samples": 500, "points": 5, "draws": 5, "widths": [5, 7]}
+        smaller = {"samples": 500, "points": 5, "draws": 5, "widths": [5, 7], "dimensions": [100, 400]}
         arguments = {name: smaller.get(name, value) for name, value in need.arguments.items()}
         return figures.Table(need.name, need.measure, arguments)
     options = {**need.options, "until": 2.0, "save_points": 5}

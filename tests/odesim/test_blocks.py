@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from derivations.contract import Crossing
 from odesim import block_loops, blocks
+from odesim.errors import NumericalError
 
 
 def bind(slope, jacobian=None):
@@ -29,7 +31,8 @@ def integrate(start, times, until, rtol, entries=(), rules=()):
     counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
     block_loops.integrate_blocks(
         start, 0, np.array(times, float), float(until), rtol, rtol * 1e-3, 100_000, np.array(entries, int),
-        np.array(rules, float).reshape(-1, 3), saved, hits, counts, status, blocks.coefficients(), (),
+        np.array([(*rule, 0.0) for rule in rules], float).reshape(-1, 4), saved, hits, counts, status,
+        blocks.coefficients(), (),
     )  # fmt: skip
     return saved, hits, counts, status
 
@@ -52,6 +55,34 @@ def test_hitting_times_are_those_of_the_closed_form_however_different_the_blocks
     _, hits, counts, status = integrate(start[:, None], [0.0], 1e7, 1e-10, [0], [(0.5, 1, 1)])
     np.testing.assert_allclose(hits[:, 0], exact_time(0.5) - exact_time(start), rtol=1e-9)
     assert not status.any() and counts[:, 0].max() < 400
+
+
+def test_flows_that_end_at_their_crossing_find_the_same_times_in_fewer_steps():
+    bind(logistic, logistic_jacobian)
+    start = np.array([0.6, 1e-2, 1e-3, 1e-5])[:, None]
+    crossing = Crossing("T", "m", 0.5)
+    counted = []
+
+    def integrate_and_count(*arguments):
+        block_loops.integrate_blocks(*arguments)
+        counted.append(arguments[11].copy())
+
+    for workers in (1, 3):
+        times = blocks.hitting_times(integrate_and_count, start, crossing, 0, 1e7, (1e-10, 1e-14), workers=workers)
+        np.testing.assert_allclose(times[1:], exact_time(0.5) - exact_time(start[1:, 0]), rtol=1e-9)
+        assert times[0] == 0.0
+    whole = integrate(start, [0.0], 1e7, 1e-10, [0], [(0.5, 1, 0)])[2]
+    assert (counted[0][1:, 0] < whole[1:, 0]).all()
+    below = blocks.hitting_times(block_loops.integrate_blocks, start[1:], crossing, 0, 50.0, (1e-8, 1e-12))
+    assert np.isinf(below).all()
+
+
+def test_a_flow_that_fails_is_an_error():
+    bind(lambda y: np.where(y > 0.5, np.nan, y), lambda y: np.eye(y.size))
+    with pytest.raises(NumericalError, match="in 1 of 2 flows"):
+        blocks.hitting_times(
+            block_loops.integrate_blocks, np.array([[1e-2], [0.4]]), Crossing("T", "m", 0.9), 0, 2.0, (1e-6, 1e-9)
+        )
 
 
 def test_a_block_at_rest_costs_steps_like_the_logarithm_of_the_horizon():
@@ -91,7 +122,7 @@ def test_a_bump_inside_one_step_is_noticed():
 
 
 def test_a_state_that_blows_up_is_a_failure_of_its_block_alone():
-    bind(lambda y: y**2, lambda y: np.diag(2 * y))
+    bind(lambda y: np.where(y > 0.5, np.nan, y), lambda y: np.eye(y.size))
     with np.errstate(over="ignore", invalid="ignore"):
         _, _, _, status = integrate([[1.0], [-1.0]], [0.0], 5.0, 1e-6)
     assert status[0] != 0 and status[1] == 0

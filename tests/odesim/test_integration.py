@@ -196,6 +196,18 @@ def test_every_reduced_tier_runs_in_both_back_ends():
                 assert np.abs(numba[name] - jax[name]).max() < 1e-7, (tier, name)
 
 
+def test_a_right_hand_side_of_jax_is_integrated_by_every_integrator():
+    numba = run(until=12.0, rtol=1e-9, save_points=5)
+    for solver, close in (("DOP853", 1e-9), ("automatic", 1e-9), ("CVODE", 1e-7)):
+        jax = run(until=12.0, rtol=1e-9, save_points=5, backend="jax", solver=solver)
+        assert jax.statistics["solver"].startswith("CVODE" if solver == "CVODE" else "DOP853")
+        for name in ("gamma2", "I2", "loss"):
+            assert np.abs(numba[name] - jax[name]).max() < close, (solver, name)
+        reached = np.isfinite(numba["T_gamma2"])
+        assert (reached == np.isfinite(jax["T_gamma2"])).all()
+        np.testing.assert_allclose(jax["T_gamma2"][reached], numba["T_gamma2"][reached], rtol=10 * close)
+
+
 def test_refused_options_are_sentences():
     with pytest.raises(UsageError, match="has no solver 'Tsit5'"):
         run(solver="Tsit5")

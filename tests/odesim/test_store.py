@@ -1,5 +1,6 @@
 """A run folder is there completely, with hashes that hold, or it is not there at all."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -81,6 +82,33 @@ def test_the_trajectory_names_its_request(case, tiny_run, tmp_path):
     with xarray.open_dataset(folder / "trajectory.nc", engine="h5netcdf") as dataset:
         assert dataset.attrs["digest"] == case.digest
         assert dataset["y"].dims == ("time", "entry")
+
+
+def test_the_file_holds_what_xarray_would_have_written(case, tiny_run, tmp_path):
+    import xarray
+
+    from odesim.store.netcdf import netcdf
+    from odesim.trajectory import Variable
+
+    run = tiny_run(case)
+    kept = Variable(("seed", "entry"), np.array([[True, False, True]]), "a switch")
+    count = Variable(("seed", "time"), np.arange(5)[None], "a count")
+    words = Variable(("entry",), np.array(["one", "two", "thr\u00e9e"]), "names")
+    run = dataclasses.replace(
+        run,
+        state={**run.state, "count": count},
+        extras={**run.extras, "kept": kept, "words": words},
+        step=np.arange(5) * 10,
+    )
+    ours, theirs = tmp_path / "ours.nc", tmp_path / "theirs.nc"
+    ours.write_bytes(netcdf(run, {"digest": case.digest, "seed": None}))
+    run.dataset().assign_attrs(digest=case.digest).to_netcdf(theirs, engine="h5netcdf")
+    written, expected = (xarray.load_dataset(path, engine="h5netcdf") for path in (ours, theirs))
+    xarray.testing.assert_identical(written, expected)
+    assert {name: v.dtype for name, v in written.variables.items()} == {
+        name: v.dtype for name, v in expected.variables.items()
+    }
+    assert written["kept"].dtype == bool and set(written.coords) == {"time", "step"}
 
 
 def test_a_finished_default_folder_is_replaced(case, tiny_run, tmp_path, monkeypatch):

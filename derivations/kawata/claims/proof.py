@@ -11,9 +11,9 @@ import numpy as np
 from derivations.broken import break_law, break_measure, once
 from derivations.claim import Claim, Grid
 from derivations.kawata.claims.flow import slopes
-from derivations.kawata.claims.tools import at, coefficient, neuron, rng_of
+from derivations.kawata.claims.tools import LOOSE, at, coefficient, neuron, rng_of
 from derivations.kawata.claims.vanilla import learners, single_runs
-from derivations.laws import Bounded, Power, Vanishes
+from derivations.laws import All, Bounded, Power, Vanishes
 
 K = 4
 
@@ -117,7 +117,24 @@ def amplified(lab: Any, point: Mapping[str, Any], seed: int, exact: bool = True)
     return end / (ratio * first * (1 - power) ** (-1 / (K - 2))) - 1
 
 
-TALL = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 6)))}
+TALL = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 6)), 3)}
+
+
+def single_feature(lab: Any, point: Mapping[str, Any], seed: int, width: int = 8) -> dict[str, float]:
+    """Of the share of experts with exactly one recovered (neuron, cluster) at T_1, against T_1 in units of the median
+    time of an expert's first: where it is largest, how large, and what is left of that of one unit at four.
+    """
+    M, d = point["M"], 10**6
+    run = lab.integrate(
+        seed=seed, C=2, M=M, J=width, d=d, k_star=4, bias=(-0.5,), until=40.0 * width * M**2 * d, **LOOSE
+    )
+    times = run["T_kappa"].reshape(M, -1)
+    unit = np.median(times.min(axis=1))
+    ratios = (0.25, 0.5, 1.0, 2.0, 4.0)
+    shares = [float(((times <= ratio * unit).sum(axis=1) == 1).mean()) for ratio in ratios]
+    return {"peak": ratios[int(np.argmax(shares))], "largest": max(shares), "left": shares[4] / shares[2]}
+
+
 CLAIMS = (
     Claim(
         "lem-4.5", "While the learners recover, the overlap with the global task stays O(d^{-1/2}) (median).",
@@ -177,5 +194,16 @@ CLAIMS = (
                    "its start.",
         at("Lemma C.6"), amplified, Vanishes(0.1, refuted_above=0.15, meaning="relative error of the factor"),
         once({"d": 10**5, "ratio": 0.8}), break_measure(functools.partial(amplified, exact=False)), (4, 9),
+    ),
+    Claim(
+        "gap-T1", "The share of experts with exactly one recovered feature peaks near the median time of the first, "
+                  "never reaches one half at J = 8, and then falls: there is no time to stop at.",
+        at("Lemma C.6 (use)"), single_feature,
+        All({"peak": Bounded(low=0.5, high=2.0, meaning="time of the peak"),
+             "largest": Bounded(high=0.5, margin=0.1, meaning="largest share"),
+             "left": Bounded(high=0.75, margin=0.1, meaning="share at 4 over share at 1")}),
+        once({"M": 300}, seeds=2),
+        break_measure(lambda lab, point, seed: single_feature(lab, point, seed, width=2)), (4, 7, 9),
+        erratum="errata-6",
     ),
 )  # fmt: skip

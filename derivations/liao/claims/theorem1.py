@@ -230,7 +230,7 @@ CLAIMS = (
         measure=unused_overlap,
         law=Power(-0.5, bound="at most", margin=0.05, meaning="largest overlap of unused experts"),
         sweep=SWEEP,
-        control=break_law(exponent=-0.8),
+        control=break_law(exponent=-1.0),
         slow_control=True,
         rungs=(3, 4, 5, 8, 9),
         variants=SWEPT,

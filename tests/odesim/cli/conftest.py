@@ -34,6 +34,8 @@ def odesim_command(tiny, tiny_run, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(derivations, "system", lambda name: tiny if name == "tiny" else real(name))
     monkeypatch.setattr(importlib.import_module("odesim.integration"), "solve", tiny_run)
     monkeypatch.setattr(plot, "draw", draw)
+    # With the drawing library here the command draws in its own process, which alone knows the tiny system.
+    importlib.import_module("matplotlib.figure")
     monkeypatch.chdir(tmp_path)
 
     def call(*words):

@@ -112,8 +112,9 @@ def wait_for(stream):
 
 def test_progress_writes_a_plain_line_where_there_is_no_terminal():
     stream = io.StringIO()
-    with Progress("running", stream=stream, delay=0.01) as progress:
-        progress(1.0, 4.0)
+    progress = Progress("running", stream=stream, delay=0.01)
+    progress(1.0, 4.0)  # before its thread can look
+    with progress:
         wait_for(stream)
     assert stream.getvalue().startswith("odesim: running: 25 %, 0 s, about 0 s left")
     assert stream.getvalue().count("\n") == 1
