@@ -29,7 +29,7 @@ def test_grids_have_one_discriminative_patch_and_balanced_labels(prototypes):
 def test_a_step_is_the_gradient_of_the_loss(mode, prototypes):
     """Central differences of the batch loss with respect to a few weights."""
     rng = np.random.default_rng(2)
-    x, labels = digits.grids(*prototypes, 6, rng)
+    x, labels = digits.grids(prototypes[0], prototypes[1], 6, rng)
     net = digits.start(mode, 64, rng)
     moved = digits.step(net, x, labels, 1.0, mode == "joint")
 
@@ -51,8 +51,8 @@ def test_a_step_is_the_gradient_of_the_loss(mode, prototypes):
 
 def test_training_learns_the_prototypes(prototypes):
     rng = np.random.default_rng(3)
-    x, labels = digits.grids(*prototypes, 100, rng)
+    x, labels = digits.grids(prototypes[0], prototypes[1], 100, rng)
     net = digits.train("joint", x, labels, rng, 40)
-    tests = digits.grids(*prototypes, 200, rng)
-    assert digits.accuracy(net, *tests) > 0.9
-    assert min(digits.top_gate(net, *tests)) > 0.5
+    tests = digits.grids(prototypes[0], prototypes[1], 200, rng)
+    assert digits.accuracy(net, tests[0], tests[1]) > 0.9
+    assert min(digits.top_gate(net, tests[0], tests[1])) > 0.5
