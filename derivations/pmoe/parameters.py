@@ -100,6 +100,8 @@ def settle(parameters: Parameters, stage: str = "") -> Parameters:
         belongs = "experts (after router)" if mode == "separate" else {"cnn": "experts"}.get(mode, "joint")
         raise UsageError(f"mode {mode} has no stage {stage}; its stage is {belongs}")
     k = p.k or {"cnn": 1, "separate": 2, "joint": 4}[mode]
+    if mode == "separate" and k != 2:
+        raise UsageError(f"separate training has k = 2 experts, one per class, but k = {k} was given")
     gate = {"auto": "softmax" if mode == "joint" else "one"}.get(p.gate, p.gate)
     still = mode != "joint" or gate != "softmax"
     routers = {"auto": "trained" if mode == "separate" else "random"}.get(p.routers, p.routers)
@@ -132,8 +134,6 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         raise UsageError(f"l must be at most n: an expert cannot take l = {p.l} of n = {p.n} patches")
     if p.mode == "cnn" and (p.k != 1 or p.l != p.n):
         raise UsageError(f"mode cnn has k = 1 and l = n = {p.n}, but k = {p.k} and l = {p.l} were given")
-    if p.mode == "separate" and p.k != 2:
-        raise UsageError(f"separate training has k = 2 experts, one per class, but k = {p.k} was given")
     if p.routers == "single" and p.k < 2:
         raise UsageError("routers=single needs an expert for each class: give k >= 2")
     if p.m % p.k:

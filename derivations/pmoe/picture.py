@@ -7,6 +7,8 @@ import numpy as np
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """The Okabe-Ito colours: one for each expert."""
 GREY = "0.75"
+SMALL = 0.05
+"""Below this a linear axis shows nothing of what is left."""
 
 
 def draw(run: Any) -> dict[str, Any]:
@@ -55,7 +57,8 @@ def _scalars(axis: Any, run: Any) -> None:
     for name, colour in (("loss", 6), ("error", 1), ("v1", 0), ("v2", 2)):
         if name in run:
             axis.plot(run["time"], values_of(run, name), color=COLOURS[colour], label=name)
-    axis.set_yscale("symlog", linthresh=1e-3)
+    if any(float(values_of(run, name)[-1]) < SMALL for name in ("loss", "v1", "v2") if name in run):
+        axis.set_yscale("symlog", linthresh=1e-3)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("population")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

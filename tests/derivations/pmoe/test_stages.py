@@ -59,3 +59,16 @@ def test_a_recursion_compared_with_training_takes_its_steps(tmp_path):
     run = odesim.load(out).trajectory
     # 10 steps of batches of 4000: deviations of order (1/sqrt(4000)) 4/20 from the same steps in the population
     assert run.summary["components"]["pre"] < 0.01
+
+
+def test_routers_of_three_experts_are_not_trained_separately():
+    with pytest.raises(odesim.UsageError, match="k = 2 experts"):
+        odesim.integrate("pmoe", stage="router", k=3, m=30, until=1.0)
+
+
+def test_a_stage_settles_an_open_mode(weights):
+    arrays = weights(k=2)
+    joint = odesim.integrate("pmoe", initial=arrays, stage="joint", l=3, until=1.0)
+    assert (joint.origin.parameters["mode"], joint.origin.stage) == ("joint", "joint")
+    apart = odesim.integrate("pmoe", initial=arrays, l=3, until=1.0)
+    assert (apart.origin.parameters["mode"], apart.origin.stage) == ("separate", "experts")
