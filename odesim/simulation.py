@@ -16,6 +16,7 @@ from derivations.tokens import TokenModel
 from odesim import streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
+from odesim.families import at_step, check_family, family
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -127,39 +128,6 @@ class Simulation:
     def digest(self) -> str:
         """Twelve hexadecimal characters that name the request."""
         return digest_of(self.request())
-
-
-def family(case: Case) -> type:
-    """The family of the stage's model: `Model` (also where there is none), `PatternModel` or `TokenModel`."""
-    reference = case.system.stage(case.stage).model
-    return type(load(reference)) if reference else Model
-
-
-def check_family(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
-    """The checks of the model's own family."""
-    if family(case) is TokenModel:
-        from odesim import token_simulation
-
-        token_simulation.check(case, method, precision, backend)
-    elif family(case) is PatternModel:
-        from odesim import pattern_simulation
-
-        pattern_simulation.check(case, method, batch, precision, backend)
-
-
-def at_step(case: Case, step_size: float) -> Case:
-    """The case with the parameters that the step size implies, and its horizon unless it was given."""
-    stage = case.system.stage(case.stage)
-    parameters = stage.stepped(case.parameters, step_size, case.explicit)
-    if parameters is case.parameters:
-        return case
-    changed = {
-        f.name
-        for f in dataclasses.fields(parameters)
-        if getattr(parameters, f.name) != getattr(case.parameters, f.name)
-    }
-    until = case.until if "until" in case.options else stage.horizon(parameters)
-    return dataclasses.replace(case, parameters=parameters, explicit=case.explicit | changed, until=until)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
