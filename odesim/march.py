@@ -62,6 +62,8 @@ def solve(
     case, march = problem.case, problem.equations.march
     assert march is not None
     times = whole_steps(save_times(case) if times is None else np.asarray(times, float), march.step)
+    if times.size < 2:
+        raise UsageError(f"--until {case.until:g} is less than half a step of {march.step:g}: give at least one step")
     states = np.full((times.size, problem.start.size), np.nan)
     y, hits = problem.start.copy(), np.full((len(march.names), march.width), np.inf)
     memory, counts, done = np.zeros(march.memory(problem.initial)), np.zeros(len(COUNTS), np.int64), 0

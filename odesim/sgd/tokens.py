@@ -39,12 +39,14 @@ def descent(
 ) -> np.ndarray:
     """Minus the mean gradients over drawn batches on the patterns (repeats, k, m + 1, d): neurons, then the router."""
     functions, numbers = importlib.import_module(model.module), model.numbers(initial)
-    found = []
+
+    def draw() -> Samples:
+        tokens, copies, labels = functions.draw(rng.random((model.uniforms(initial), batch)), *numbers)
+        return Samples(tokens, copies, labels, np.full(batch, 1 / batch))
+
+    drawn, found = draw(), []
     for repeat in range(repeats):
-        if fresh or repeat == 0:
-            uniform = rng.random((model.uniforms(initial), batch))
-            tokens, copies, labels = functions.draw(uniform, *numbers)
-            drawn = Samples(tokens, copies, labels, np.full(batch, 1 / batch))
+        drawn = draw() if fresh and repeat > 0 else drawn
         routers, neurons = gradients(functions, numbers, initial.state["h"], initial.state["u"], drawn)
         found.append(np.concatenate([neurons, routers[:, None]], axis=1))
     return np.array(found)

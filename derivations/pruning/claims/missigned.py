@@ -152,7 +152,7 @@ CLAIMS = (
         "With n of order d independent tokens the sqrt(N) separation is lost.",
         "Lemma 4.4 (our finding)",
         many_tokens,
-        Power(0.2, over="d", bound="at most", margin=0.0, meaning="delay"),
+        Power(0.2, over="d", bound="at most", margin=0.1, meaning="delay"),
         grid(*({"d": d, "n": d // 2, "stride": 1.0, "most": 6.0, "spread": 0.5} for d in (30, 60, 120)), seeds=3),
         break_law(exponent=-1.0),
         (4, 8, 9),

@@ -102,7 +102,8 @@ def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
         right = kappa * point["ratio"] * (1 + (l - 1) * np.exp(-gap)) ** 2 / (2 * m)
         return float(gap + np.expm1(gap) / (l - 1) - right)
 
-    return x / float(brentq(equation, 1e-12, 20.0))
+    root: Any = brentq(equation, 1e-12, 20.0)
+    return x / float(root)
 
 
 CLAIMS = (

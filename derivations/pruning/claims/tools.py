@@ -41,10 +41,10 @@ def claim(
     )  # fmt: skip
 
 
-def theory(lab: Any, seed: int, tier: str = "flow", **parameters: Any) -> Any:
+def theory(lab: Any, seed: int, **parameters: Any) -> Any:
     """The flow of experts of given kinds at the theory's rates, to its T, both ends saved."""
-    given = {"save_points": 2, **parameters}
-    return lab.integrate(seed=seed, tier=tier, **given)
+    given = {"save_points": 2, "tier": "flow", **parameters}
+    return lab.integrate(seed=seed, **given)
 
 
 def width(d: int) -> dict[str, int]:
