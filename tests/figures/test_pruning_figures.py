@@ -7,7 +7,7 @@ import pytest
 
 from odesim import figures
 
-NAMES = ["accounting", "collapse", "fig3", "fig45", "separation"]
+NAMES = ["accounting", "collapse", "digits", "fig3", "fig45", "separation"]
 
 
 def test_the_figures_of_pruning_are_found_by_name():
@@ -15,9 +15,12 @@ def test_the_figures_of_pruning_are_found_by_name():
 
 
 @pytest.mark.parametrize(
-    "name", ["accounting", *(pytest.param(n, marks=pytest.mark.slow) for n in ("collapse", "fig45", "separation"))]
+    "name",
+    ["accounting", *(pytest.param(n, marks=pytest.mark.slow) for n in ("collapse", "digits", "fig45", "separation"))],
 )
 def test_a_figure_is_drawn_from_what_is_stored(name, tmp_path):
+    if name == "digits":
+        pytest.importorskip("sklearn")
     (need,) = importlib.import_module(f"figures.pruning.{name}").needs(quick=True)
     assert importlib.import_module(f"figures.pruning.{name}").draw([figures.obtain(need, tmp_path)]).axes
 
