@@ -5,11 +5,34 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from derivations.claim import Claim, Grid, Law
+from derivations.contract import Source
+
+
+def grid(*points: Mapping[str, Any], seeds: int = 1) -> Grid:
+    """A sweep over points."""
+    return Grid(tuple(points) or ({},), seeds)
+
+
+def over(name: str, *values: Any, seeds: int = 1, **fixed: Any) -> Grid:
+    """A sweep over the values of one coordinate."""
+    return Grid(tuple({name: value, **fixed} for value in values), seeds)
+
+
+def claim_of(
+    source: Source, id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
+    control: Callable[[Claim], Claim], rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
+) -> Claim:  # fmt: skip
+    """A claim of a paper in the order in which one reads it; without `full` the quick sweep serves every effort."""
+    sweep = {"quick": quick} | ({"full": full} if full is not None else {})
+    return Claim(
+        id=id, statement=statement, source=source.at(place), measure=measure, law=law, sweep=sweep, control=control,
+        rungs=rungs, **more,
+    )  # fmt: skip
 
 
 def once(*points: Mapping[str, Any], seeds: int = 1) -> dict[str, Grid]:
     """The same sweep at every effort."""
-    return {"quick": Grid(tuple(points) or ({},), seeds)}
+    return {"quick": grid(*points, seeds=seeds)}
 
 
 def break_law(**fields: Any) -> Callable[[Claim], Claim]:

@@ -1,16 +1,18 @@
 """What simulations of bags of patches ask for beyond those of Gaussian inputs: their own checks and engines."""
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from derivations.bags import BagModel
 from derivations.contract import Initial, load
 from odesim.case import Case
 from odesim.errors import UsageError
+from odesim.families import free_memory
 
 if TYPE_CHECKING:
-    from odesim.sgd.engines import Engine
     from odesim.simulation import Simulation
+
+CHAINS, REPLICAS = "odesim.sgd.bags:BagChains", "odesim.sgd.bags_traced:BagReplicas"
+"""The engines of this family."""
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
@@ -27,42 +29,15 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
         raise UsageError(f"--batch {batch} is more than the N = {case.parameters.N} samples of the training set")
 
 
-def make_engine(
-    simulation: "Simulation", model: BagModel, initials: list[Initial], threads: int | None
-) -> tuple["Engine", str]:
-    """The engine with its replicas in place, and the device it runs on."""
-    case = simulation.case
-    options: dict[str, Any] = {
-        "compressed": simulation.method == "compressed",
-        "batch": simulation.batch,
-        "step_size": simulation.step_size,
-        "seed": case.seed,
-    }
-    require_memory(simulation, initials[0].parameters)
-    if case.backend == "numba":
-        from odesim.sgd.bags import BagChains
-
-        return BagChains(model, initials, case.initial, **options), "cpu"
-    from odesim import device
-    from odesim.sgd.bags_traced import BagReplicas
-
-    platform: Any = simulation.device
-    device.configure(platform, threads)
-    import jax
-
-    engine = BagReplicas(model, initials, case.initial, **options, dtype=simulation.precision)
-    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
-
-
-def require_memory(simulation: "Simulation", parameters: Any) -> None:
+def require_memory(simulation: "Simulation", model: BagModel, initial: Initial) -> None:
     """Refuse weights, patches and fields that cannot be held."""
-    p = parameters
+    p = initial.parameters
     width = p.p + 2 if simulation.method == "compressed" else p.d
     patches = (p.p + 2 if simulation.method == "compressed" else p.n) * simulation.batch
     fields = 4 * p.k * patches if simulation.method == "compressed" else 3 * p.m * patches + 2 * patches * width
     itemsize = 4 if simulation.precision == "float32" else 8
     needed = itemsize * (fields + 4 * simulation.replicas * (p.m + p.k) * width)
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    available = free_memory()
     if needed > available:
         raise UsageError(
             f"{simulation.replicas} replicas of m = {p.m} neurons in {width} dimensions and batches of {patches} "

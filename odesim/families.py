@@ -2,20 +2,26 @@
 
 import dataclasses
 import importlib
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from derivations.bags import BagModel
-from derivations.contract import load
+from derivations.contract import Initial, load
 from derivations.patterns import PatternModel
 from derivations.tokens import TokenModel
 from odesim.case import Case
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.simulation import Simulation
 
 FAMILIES = {
     PatternModel: "odesim.pattern_simulation",
     BagModel: "odesim.bag_simulation",
     TokenModel: "odesim.token_simulation",
 }
-"""The module with `check` and `make_engine` of every family; models of Gaussian inputs have those of `simulation`."""
+"""The module of every family with `check`, `require_memory(simulation, model, initial)`, and by name the engines
+`CHAINS` (NumPy and numba) and `REPLICAS` (JAX); models of Gaussian inputs have their own in `simulation`."""
 
 
 def family(case: Case) -> Any:
@@ -23,6 +29,35 @@ def family(case: Case) -> Any:
     reference = case.system.stage(case.stage).model
     name = FAMILIES.get(type(load(reference))) if reference else None
     return importlib.import_module(name) if name else None
+
+
+def free_memory() -> int:
+    """Bytes of memory that nobody uses now."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+
+
+def make_engine(
+    own: Any, simulation: "Simulation", model: Any, initials: list[Initial], threads: int | None
+) -> tuple["Engine", str]:
+    """The engine of a family (its module `own`) with its replicas in place, and the device it runs on."""
+    case = simulation.case
+    own.require_memory(simulation, model, initials[0])
+    options: dict[str, Any] = {
+        "compressed": simulation.method == "compressed",
+        "batch": simulation.batch,
+        "step_size": simulation.step_size,
+        "seed": case.seed,
+    }
+    if case.backend == "numba":
+        return load(own.CHAINS)(model, initials, case.initial, **options), "cpu"
+    from odesim import device
+
+    platform: Any = simulation.device
+    device.configure(platform, threads)
+    import jax
+
+    engine = load(own.REPLICAS)(model, initials, case.initial, **options, dtype=simulation.precision)
+    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
 
 
 def at_step(case: Case, step_size: float) -> Case:

@@ -1,16 +1,18 @@
 """What simulations of pattern data ask for beyond those of Gaussian inputs: their own checks and engines."""
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from derivations.contract import Initial, load
 from derivations.patterns import PatternModel
 from odesim.case import Case
 from odesim.errors import UsageError
+from odesim.families import free_memory
 
 if TYPE_CHECKING:
-    from odesim.sgd.engines import Engine
     from odesim.simulation import Simulation
+
+CHAINS, REPLICAS = "odesim.sgd.patterns:PatternChains", "odesim.sgd.pattern_traced:PatternReplicas"
+"""The engines of this family."""
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
@@ -34,43 +36,16 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
         )
 
 
-def make_engine(
-    simulation: "Simulation", model: PatternModel, initials: list[Initial], threads: int | None
-) -> tuple["Engine", str]:
-    """The engine with its replicas in place, and the device it runs on."""
-    case = simulation.case
-    require_memory(simulation, initials[0].parameters, model)
-    options: dict[str, Any] = {
-        "compressed": simulation.method == "compressed",
-        "batch": simulation.batch,
-        "step_size": simulation.step_size,
-        "seed": case.seed,
-    }
-    if case.backend == "numba":
-        from odesim.sgd.patterns import PatternChains
-
-        return PatternChains(model, initials, case.initial, **options), "cpu"
-    from odesim import device
-    from odesim.sgd.pattern_traced import PatternReplicas
-
-    platform: Any = simulation.device
-    device.configure(platform, threads)
-    import jax
-
-    engine = PatternReplicas(model, initials, case.initial, **options, dtype=simulation.precision)
-    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
-
-
-def require_memory(simulation: "Simulation", parameters: Any, model: PatternModel) -> None:
+def require_memory(simulation: "Simulation", model: PatternModel, initial: Initial) -> None:
     """Refuse examples and weights that cannot be held."""
-    p = parameters
+    p = initial.parameters
     patches, _ = model.noisy(p)
     width = 2 * p.K if simulation.method == "compressed" else p.d
     itemsize = 4 if simulation.precision == "float32" else 8
     examples = max(p.n, simulation.batch) + p.n_test
     weights = p.M * (p.J + 1) * width
     needed = itemsize * (examples * (3 * patches * width + 2 * p.M + 8) + 6 * simulation.replicas * weights)
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    available = free_memory()
     if needed > available:
         raise UsageError(
             f"{examples} examples with {patches} noise patches in {width} dimensions and {simulation.replicas} "

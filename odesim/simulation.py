@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Model, load
-from odesim import streams
+from odesim import families, streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError
-from odesim.families import at_step, family
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -70,8 +68,8 @@ class Simulation:
             raise UsageError(f"--batch must be at least 1, but {batch} was given")
         if seeds < 1:
             raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
-        case = at_step(case, step_size)
-        patterns = family(case) is not None
+        case = families.at_step(case, step_size)
+        patterns = families.family(case) is not None
         if method == "explicit" and not patterns and "backend" in case.options and case.backend == "numba":
             raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
         if device == "gpu" and "backend" in case.options and case.backend == "numba":
@@ -85,7 +83,7 @@ class Simulation:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
         if patterns:
-            family(case).check(case, method, batch, precision, backend)
+            families.family(case).check(case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
             method,
@@ -155,9 +153,9 @@ def simulate(
     model: Any = load(stage.model)
     initials = initial_conditions(simulation)
     began = time.perf_counter()
-    own = family(simulation.case)
+    own = families.family(simulation.case)
     if own is not None:
-        engine, device = own.make_engine(simulation, model, initials, threads)
+        engine, device = families.make_engine(own, simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
     schedule = np.unique(np.round(np.linspace(0, simulation.steps, simulation.case.save_points)).astype(int))
@@ -228,7 +226,7 @@ def require_memory(simulation: Simulation, n: int, d: int) -> None:
 
     itemsize = 4 if simulation.precision == "float32" else 8
     needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(LARGE_BYTES, d * itemsize)
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    available = families.free_memory()
     if needed > available:
         raise UsageError(
             f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "

@@ -51,15 +51,47 @@ def shares(xp: Any, g: Any, counts: Any, l: int, gate: int, width: Any) -> tuple
     return routed, first / xp.maximum(first.sum(axis=-1, keepdims=True), 1.0)
 
 
+def output(xp: Any, kernels: Kernels, share: Any, phi: Any, label: Any, l: int) -> tuple[Any, ...]:  # noqa: E741
+    """(logistic cost, its derivative) of every count c, at the margin sum_sz share phi label / l."""
+    return kernels["logistic"](None, label * xp.einsum("scz,sz->c", share, phi) / l)
+
+
+def observables(
+    xp: Any,
+    kernels: Kernels,
+    phi: Any,
+    g: Any,
+    l: int,  # noqa: E741
+    gate: int,
+    width: Any,
+    counts: Any,
+    label: Any,
+    weight: Any,
+) -> Any:
+    """error, v1, v2, assumption 4.4, the routed copies (k, P), and P(o_a routed by s | class a) (2, k), flat."""
+    routed, share = shares(xp, g, counts, l, gate, width)
+    _, v = output(xp, kernels, share, phi, label, l)
+    margin = label * xp.einsum("scz,sz->c", share, phi)
+    member = xp.stack([label > 0, label < 0]) + 0.0
+    mass = xp.maximum(member @ weight, 1e-300)
+    gates = share / xp.where(routed > 0, routed, 1.0)
+    there = xp.stack([(routed[:, :, a] > 0) + 0.0 for a in range(2)], axis=-1)
+    asked = member.T * (counts[:, :2] > 0)
+    top = gates.max(axis=-1)
+    good = xp.stack([(routed[:, :, a] > 0) & (gates[:, :, a] >= top) for a in range(2)], axis=-1)
+    best = (good | (asked[None] == 0)).all(axis=1).any(axis=0).all()
+    scalars = [(weight * (margin <= 0)).sum(), *((member @ (weight * v)) / mass), best + 0.0]
+    accuracy = xp.einsum("scq,cq,c->qs", there, asked, weight) / mass[:, None]
+    parts = [xp.stack(scalars), xp.einsum("scz,c->sz", routed, weight).reshape(-1), accuracy.reshape(-1)]
+    return xp.concatenate(parts)
+
+
 def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of a level "l0", "l1" or "l2"."""
 
-    def output(share: Any, phi: Any, label: Any, l: int) -> tuple[Any, ...]:  # noqa: E741
-        return kernels["logistic"](None, label * xp.einsum("scz,sz->c", share, phi) / l)
-
     def drives(g: Any, phi: Any, l: int, gate: int, width: Any, counts: Any, label: Any, weight: Any) -> Any:  # noqa: E741
         share = shares(xp, g, counts, l, gate, width)[1]
-        cost, v = output(share, phi, label, l)
+        cost, v = output(xp, kernels, share, phi, label, l)
         push = share * (weight * label * v / l)[None, :, None]
         mean = xp.einsum("scz,sz->sc", share, phi)
         c = push.sum(axis=1)
@@ -99,21 +131,7 @@ def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]
     def watch(y: Any, k: int, *arguments: Any) -> Any:
         _, phi, g, rest = parts(y, k, *arguments)
         l, gate, width, (counts, label, weight) = rest[0], rest[1], rest[3], rest[-3:]  # noqa: E741
-        routed, share = shares(xp, g, counts, l, gate, width)
-        _, v = output(share, phi, label, l)
-        margin = label * xp.einsum("scz,sz->c", share, phi)
-        member = xp.stack([label > 0, label < 0]) + 0.0
-        mass = xp.maximum(member @ weight, 1e-300)
-        gates = share / xp.where(routed > 0, routed, 1.0)
-        there = xp.stack([(routed[:, :, a] > 0) + 0.0 for a in range(2)], axis=-1)
-        asked = member.T * (counts[:, :2] > 0)
-        top = gates.max(axis=-1)
-        good = xp.stack([(routed[:, :, a] > 0) & (gates[:, :, a] >= top) for a in range(2)], axis=-1)
-        best = (good | (asked[None] == 0)).all(axis=1).any(axis=0).all()
-        scalars = [(weight * (margin <= 0)).sum(), *((member @ (weight * v)) / mass), best + 0.0]
-        accuracy = xp.einsum("scq,cq,c->qs", there, asked, weight) / mass[:, None]
-        parts_ = [xp.stack(scalars), xp.einsum("scz,c->sz", routed, weight).reshape(-1), accuracy.reshape(-1)]
-        return xp.concatenate(parts_)
+        return observables(xp, kernels, phi, g, l, gate, width, counts, label, weight)
 
     return {
         "flow": lambda t, y, *arguments: both(y, *arguments)[0],

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.chen import model
-from derivations.chen.claims.tools import claim, grid, laws_of, over
+from derivations.chen.claims.tools import claim, laws_of
 from derivations.chen.parameters import Parameters
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Proven

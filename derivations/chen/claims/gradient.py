@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.chen import initial, route
-from derivations.chen.claims.tools import claim, grid, over, random_state
+from derivations.chen.claims.tools import claim, random_state
 from derivations.chen.parameters import Parameters
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Power, Proven, Vanishes

@@ -1,6 +1,6 @@
 """The router stage: contrast, plateau, instability inside a group (Proposition E.9, Lemmas E.10 to E.18)."""
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.chen.claims.stage import (
     centre_output,
     closure,
@@ -17,7 +17,7 @@ from derivations.chen.claims.stage import (
     starving,
     training_against_pair,
 )
-from derivations.chen.claims.tools import claim, grid, over
+from derivations.chen.claims.tools import claim
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Proven
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.chen import route
-from derivations.chen.claims.tools import claim, grid, over
+from derivations.chen.claims.tools import claim
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Proven, Vanishes
 

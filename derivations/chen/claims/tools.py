@@ -1,13 +1,14 @@
 """What several claims share: ways to write and to break a claim, states, and the standard runs."""
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from derivations.broken import claim_of
 from derivations.chen import SOURCE, initial
 from derivations.chen.parameters import Parameters
-from derivations.claim import Claim, Grid, Law
 from derivations.contract import Initial
 
 ERRATA = "derivations/chen/README.md"
@@ -20,31 +21,13 @@ SETTINGS: dict[int, dict[str, Any]] = {
 """The paper's four settings (Appendix A.2): alpha U(0.5, 2) and beta U(1, 2) in all of them."""
 
 
+claim = functools.partial(claim_of, SOURCE)
+"""A claim of this paper."""
+
+
 def at(place: str) -> Any:
     """The paper, at a place in it."""
     return SOURCE.at(place)
-
-
-def grid(*points: Mapping[str, Any], seeds: int = 1) -> Grid:
-    """A sweep over points."""
-    return Grid(tuple(points) or ({},), seeds)
-
-
-def over(name: str, *values: Any, seeds: int = 1, **fixed: Any) -> Grid:
-    """A sweep over the values of one coordinate."""
-    return Grid(tuple({name: value, **fixed} for value in values), seeds)
-
-
-def claim(
-    id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
-    control: Callable[[Claim], Claim], rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
-) -> Claim:  # fmt: skip
-    """A claim in the order in which one reads it; without `full` the quick sweep serves every effort."""
-    sweep = {"quick": quick} | ({"full": full} if full is not None else {})
-    return Claim(
-        id=id, statement=statement, source=at(place), measure=measure, law=law, sweep=sweep, control=control,
-        rungs=rungs, **more,
-    )  # fmt: skip
 
 
 def random_state(rng: np.random.Generator, size: float, router: float, **parameters: Any) -> Initial:

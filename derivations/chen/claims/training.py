@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
-from derivations.chen.claims.tools import SETTINGS, claim, grid, over
+from derivations.broken import break_law, break_measure, grid, over
+from derivations.chen.claims.tools import SETTINGS, claim
 from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Equals, Power
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.broken import break_measure, new_law
+from derivations.broken import break_measure, grid, new_law, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Proven
 from derivations.pmoe import closed, exponents, multiclass, router, world
 from derivations.pmoe.claims.complexity import SIZES, flow, time_law
 from derivations.pmoe.claims.descent import GOAL
-from derivations.pmoe.claims.tools import claim, flow_to, grid, over
+from derivations.pmoe.claims.tools import claim, flow_to
 from derivations.pmoe.parameters import Parameters, settle
 
 

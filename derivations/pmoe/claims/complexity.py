@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, new_law
+from derivations.broken import break_law, break_measure, grid, new_law, over
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power
 from derivations.pmoe.claims.descent import GATED, GOAL, POOLED, SEPARATE
-from derivations.pmoe.claims.tools import claim, flow_to, grid, over
+from derivations.pmoe.claims.tools import claim, flow_to
 
 ONE_PASS: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "exact": 1, "pool": 300, "m": 2048}
 STEPS = (16, 64, 256, 1024)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure
+from derivations.broken import break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Proven, Vanishes
-from derivations.pmoe.claims.tools import claim, grid, over, stream
+from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.separability import beta_star, margin, tilted
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Proven, Vanishes
 from derivations.pmoe import closed
-from derivations.pmoe.claims.tools import claim, flow_to, grid, mean_v, over
+from derivations.pmoe.claims.tools import claim, flow_to, mean_v
 
 POOLED: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "m": 64, "exact": 1, "pool": 300, "tier": "L2"}
 SEPARATE: dict[str, Any] = {**POOLED, "mode": "separate", "routers": "perfect"}

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Probability, Vanishes
 from derivations.pmoe import model
-from derivations.pmoe.claims.tools import claim, grid, over, stream
+from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.parameters import Parameters, settle
 
 SMALL: dict[str, Any] = {"mode": "joint", "n": 7, "p": 3, "k": 3, "m": 12, "l": 3, "delta_d": 0.2, "d": 8}

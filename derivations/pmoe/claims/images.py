@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals
 from derivations.pmoe import digits, model, world
-from derivations.pmoe.claims.tools import claim, grid, over, stream
+from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.parameters import Parameters, settle
 
 SPURIOUS = 0.95

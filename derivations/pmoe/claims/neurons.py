@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Claim
 from derivations.laws import All, Bounded, Power, Vanishes
 from derivations.pmoe import model, world
-from derivations.pmoe.claims.tools import claim, grid, over, stream
+from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.initial import neurons
 from derivations.pmoe.parameters import Parameters, settle
 

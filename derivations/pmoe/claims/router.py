@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
 from derivations.pmoe import model, router, world
-from derivations.pmoe.claims.tools import claim, grid, over, stream
+from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.initial import root_of
 from derivations.pmoe.parameters import Parameters, settle
 

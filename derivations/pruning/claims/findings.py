@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power
 from derivations.pruning import criteria, initial
 from derivations.pruning.accounting import E3_MOE, V_MOE
-from derivations.pruning.claims.tools import claim, final, grid, over, theory
+from derivations.pruning.claims.tools import claim, final, theory
 from derivations.pruning.parameters import Parameters
 
 

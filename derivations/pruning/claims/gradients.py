@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Proven, Vanishes
 from derivations.pruning import initial
-from derivations.pruning.claims.tools import alike, claim, grid, once_run, over, random_expert, slopes, theory
+from derivations.pruning.claims.tools import alike, claim, once_run, random_expert, slopes, theory
 from derivations.pruning.parameters import Parameters
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure
+from derivations.broken import break_measure, grid
 from derivations.claim import Variant
 from derivations.laws import Bounded, Vanishes
 from derivations.pruning import initial
-from derivations.pruning.claims.tools import claim, grid, once_run, random_expert, slopes
+from derivations.pruning.claims.tools import claim, once_run, random_expert, slopes
 from derivations.pruning.parameters import Parameters
 
 

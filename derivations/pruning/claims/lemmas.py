@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Probability
-from derivations.pruning.claims.tools import claim, final, over, theory
+from derivations.pruning.claims.tools import claim, final, theory
 
 PAIR = {"k": 2, "missigned": 0, "weak": 0, "important": 1}
 """One important expert of each sign."""

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power
 from derivations.pruning import initial
-from derivations.pruning.claims.tools import claim, grid, once_run, over
+from derivations.pruning.claims.tools import claim, once_run
 from derivations.pruning.parameters import Parameters
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Vanishes
 from derivations.pruning import initial
-from derivations.pruning.claims.tools import claim, grid, once_run, over
+from derivations.pruning.claims.tools import claim, once_run
 from derivations.pruning.parameters import Parameters
 
 

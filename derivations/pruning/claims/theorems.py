@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure
+from derivations.broken import break_measure, over
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Vanishes
 from derivations.pruning import criteria, stages
-from derivations.pruning.claims.tools import claim, final, over, theory, width
+from derivations.pruning.claims.tools import claim, final, theory, width
 
 GAMMA = 0.6
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure
+from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
-from derivations.pruning.claims.tools import alike, claim, grid, once_run, over
+from derivations.pruning.claims.tools import alike, claim, once_run
 from derivations.pruning.homogeneous import first_integral
 
 N = 198

@@ -1,12 +1,12 @@
 """What several claims share: ways to write a claim, experts with known constants, runs at the theory's rates."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import functools
 from typing import Any
 
 import numpy as np
 
-from derivations.claim import Claim, Grid, Law
+from derivations.broken import claim_of
 from derivations.contract import Initial
 from derivations.pruning import SOURCE, initial
 from derivations.pruning.parameters import Parameters
@@ -14,31 +14,13 @@ from derivations.pruning.parameters import Parameters
 ERRATA = "derivations/pruning/README.md"
 
 
+claim = functools.partial(claim_of, SOURCE)
+"""A claim of this paper."""
+
+
 def at(place: str) -> Any:
     """The paper, at a place in it."""
     return SOURCE.at(place)
-
-
-def grid(*points: Mapping[str, Any], seeds: int = 1) -> Grid:
-    """A sweep over points."""
-    return Grid(tuple(points) or ({},), seeds)
-
-
-def over(name: str, *values: Any, seeds: int = 1, **fixed: Any) -> Grid:
-    """A sweep over the values of one coordinate."""
-    return Grid(tuple({name: value, **fixed} for value in values), seeds)
-
-
-def claim(
-    id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
-    control: Callable[[Claim], Claim], rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
-) -> Claim:  # fmt: skip
-    """A claim in the order in which one reads it; without `full` the quick sweep serves every effort."""
-    sweep = {"quick": quick} | ({"full": full} if full is not None else {})
-    return Claim(
-        id=id, statement=statement, source=at(place), measure=measure, law=law, sweep=sweep, control=control,
-        rungs=rungs, **more,
-    )  # fmt: skip
 
 
 def theory(lab: Any, seed: int, **parameters: Any) -> Any:
