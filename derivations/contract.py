@@ -165,7 +165,9 @@ class Equations:
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
     `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
     state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
-    right-hand sides that are costly and have kinks, where a step is no better.  With `march` the loops step themselves.
+    right-hand sides that are costly and have kinks, where a step is no better.  `coupling(initial)` makes, of a flat
+    state, whole numbers (size,): entries that depend strongly on each other have the same one, and implicit methods
+    are preconditioned by it.  With `march` the loops step themselves.
     """
 
     tier: str
@@ -189,6 +191,7 @@ class Equations:
     blocks: Blocks | None = None
     watched: tuple[Component, ...] = ()
     dense: Literal["step", "interpolant"] = "step"
+    coupling: Callable[[Initial], Callable[[np.ndarray], np.ndarray]] | None = None
     march: March | None = None
 
 

@@ -156,14 +156,18 @@ def _segments(
         tolerances = problem.tolerances(statistics.solver)
         return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
     from odesim import sundials
+    from odesim.coupled import CoupledBlocks
 
     slope = _slope(problem)
     span, dense = (slope, t, y, case.until), problem.equations.dense
+    coupling = problem.equations.coupling
+    labels = coupling(problem.initial) if coupling is not None else None
     if statistics.solver == "automatic":
-        return sundials.automatic_steps(*span, problem.tolerances, statistics, dense)
+        return sundials.automatic_steps(*span, problem.tolerances, statistics, dense, labels)
     tolerances = problem.tolerances(statistics.solver)
     if statistics.solver == "CVODE":
-        return sundials.cvode_steps(*span, *tolerances, statistics)
+        blocks = CoupledBlocks(slope, labels, statistics) if labels is not None else None
+        return sundials.cvode_steps(*span, *tolerances, statistics, blocks)
     return steppers.scipy_steps(*span, *tolerances, statistics, dense)
 
 

@@ -31,7 +31,7 @@ class Recorder:
             reached = margin(crossing, components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
         self._entries = {c.component: flat_entries(equations, c.component, y.size) for c in equations.crossings}
-        self._pending = {crossing.name: self._unmet(crossing) for crossing in equations.crossings}
+        self._watched = self._watch()
         self._save_until(start, lambda t: y)
 
     def take(self, segment: Segment) -> bool:
@@ -48,12 +48,13 @@ class Recorder:
 
     def _locate(self, segment: Segment) -> float:
         """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""
-        interior, states = segment.interior
-        times, flat = [*interior, segment.t1], np.vstack([states, segment.y1])
         end = segment.t1
-        possible = [crossing for crossing in self.equations.crossings if self._may_cross(crossing, flat)]
-        components = self.equations.unpack(flat) if possible else {}
-        for crossing in possible:
+        if not self._may_cross(segment):
+            return end
+        interior, states = segment.interior(slice(None))
+        times = [*interior, end]
+        components = self.equations.unpack(np.vstack([states, segment.y1]))
+        for crossing in self.equations.crossings:
             hits = self.hits[crossing.name]
             located: dict[bytes, float | None] = {}
             values = margin(crossing, components[crossing.component])
@@ -69,7 +70,7 @@ class Recorder:
                 hits[index] = time
                 if crossing.terminal and time < end:
                     end, self.reason = time, crossing.reason
-            self._pending[crossing.name] = self._unmet(crossing)
+        self._watched = self._watch()
         if self.reason:
             self._forget_after(end)
         return end
@@ -82,10 +83,31 @@ class Recorder:
         waiting = entries[np.isinf(self.hits[crossing.name])]
         return np.unique(waiting[waiting >= 0])
 
-    def _may_cross(self, crossing: Crossing, flat: np.ndarray) -> bool:
-        """Whether an entry that has not crossed yet is beyond its threshold at one of these states."""
-        pending = self._pending[crossing.name]
-        return pending is None or bool((margin(crossing, flat[:, pending]) >= 0).any())
+    def _watch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """(places in the flat state, signs of the entries, thresholds) of what has not crossed yet, an absolute value
+        as both signs; an entry has crossed where sign times it is at least its threshold.  `None`: not known.
+        """
+        parts = []
+        for crossing in self.equations.crossings:
+            waiting = self._unmet(crossing)
+            if waiting is None or (crossing.absolute and crossing.direction < 0):
+                return None
+            level = crossing.direction * crossing.threshold
+            for sign in (1.0, -1.0) if crossing.absolute else (float(crossing.direction),):
+                parts.append((waiting, np.full(waiting.size, sign), np.full(waiting.size, level)))
+        places, signs, levels = (
+            (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else np.empty((3, 0))
+        )
+        return places.astype(int), signs, levels
+
+    def _may_cross(self, segment: Segment) -> bool:
+        """Whether an entry that has not crossed yet is beyond its threshold inside the step or at its end."""
+        if self._watched is None:
+            return True
+        places, signs, levels = self._watched
+        if (signs * segment.y1[places] >= levels).any():
+            return True
+        return bool((signs * segment.interior(places)[1] >= levels).any())
 
     def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
         """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
@@ -131,7 +153,7 @@ class Recorder:
         self.saved = len(arrays["saved"])
         self.states[: self.saved] = arrays["saved"]
         self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
-        self._pending = {crossing.name: self._unmet(crossing) for crossing in self.equations.crossings}
+        self._watched = self._watch()
 
 
 def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray | None:
@@ -156,8 +178,9 @@ def _narrow(
     `None` where the accurate values do not change sign in it.
     """
     width = segment.t1 - segment.t0
-    x = np.array([0.0, *((segment.interior[0] - segment.t0) / width), 1.0])
-    cubic = np.polyfit(x, [at(y) for y in (segment.y0, *segment.interior[1], segment.y1)], 3)
+    times, states = segment.interior(slice(None))
+    x = np.array([0.0, *((times - segment.t0) / width), 1.0])
+    cubic = np.polyfit(x, [at(y) for y in (segment.y0, *states, segment.y1)], 3)
     roots = [r.real for r in np.roots(cubic) if abs(r.imag) < 1e-9 and 0 <= r.real <= (upper - segment.t0) / width]
     if roots:
         low = max(segment.t0, segment.t0 + (min(roots) - NEAR) * width)

@@ -17,8 +17,16 @@ from odesim.parse import nearest
 SCIPY_SOLVERS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
 NUMBA_SOLVERS = ("automatic", "CVODE", *SCIPY_SOLVERS)
 DIFFRAX_SOLVERS = ("Dopri8", "Dopri5", "Tsit5", "Kvaerno5", "Kvaerno3")
+INTERIOR = np.array([0.25, 0.5, 0.75])
+"""Where inside a step, in units of it, a crossing up and down again is looked for."""
+QUARTERS = np.array([[27, 5, 9, -3], [16, 16, 8, -8], [5, 27, 3, -9]]) / [[32.0, 32.0, 64.0, 64.0]]
+"""The cubic Hermite basis (values at both ends, slopes at both ends) there."""
 CHUNK = 64
 """Steps that diffrax takes in one call; bounds the memory of its dense output and how long Ctrl-C waits."""
+
+
+Entries = np.ndarray | slice
+Interior = Callable[[Entries], tuple[np.ndarray, np.ndarray]]
 
 
 class StepFailure(Exception):
@@ -29,8 +37,8 @@ class StepFailure(Exception):
 class Segment:
     """One accepted step from (t0, y0) to (t1, y1).
 
-    `dense(t)` interpolates with the order of the method; `interior` holds (times, states) inside the step, of any
-    accuracy, in which double crossings are looked for.
+    `dense(t)` interpolates with the order of the method; `interior(entries)` are (times, those entries of the states)
+    inside the step, of any accuracy, in which double crossings are looked for.
     """
 
     t0: float
@@ -38,7 +46,7 @@ class Segment:
     t1: float
     y1: np.ndarray
     dense: Callable[[float], np.ndarray]
-    interior: tuple[np.ndarray, np.ndarray]
+    interior: Interior
 
 
 @dataclasses.dataclass
@@ -77,12 +85,13 @@ def scipy_steps(
     """Accepted steps of a SciPy solver on dy/dt = flow(t, y), with states `between` as `Equations.dense` has it."""
     import scipy.integrate
 
+    before = statistics.evaluations
     solver = getattr(scipy.integrate, statistics.solver)(flow, t, y, until, rtol=rtol, atol=atol)
     derivative = flow(t, y)
     while solver.status == "running":
         t0, y0, f0 = solver.t, solver.y.copy(), derivative
         message = solver.step()
-        statistics.evaluations = solver.nfev
+        statistics.evaluations = before + solver.nfev
         if solver.status == "failed":
             raise StepFailure(f"{statistics.solver} stopped: {message}")
         if not np.isfinite(solver.y).all():
@@ -125,14 +134,16 @@ def _once(build: Callable[[], Callable[[float], np.ndarray]]) -> Callable[[float
     return evaluate
 
 
-def cubic_interior(
-    t0: float, y0: np.ndarray, f0: np.ndarray, t1: float, y1: np.ndarray, f1: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def cubic_interior(t0: float, y0: np.ndarray, f0: np.ndarray, t1: float, y1: np.ndarray, f1: np.ndarray) -> Interior:
     """Three interior points of the cubic through both ends and slopes: cheap, and enough to notice a bump."""
-    x = np.array([0.25, 0.5, 0.75])[:, None]
     h = t1 - t0
-    y = (1 + 2 * x) * (1 - x) ** 2 * y0 + x**2 * (3 - 2 * x) * y1 + h * (x * (1 - x) ** 2 * f0 - x**2 * (1 - x) * f1)
-    return t0 + h * x[:, 0], y
+    # With x = 1/4, 1/2, 3/4: (1 + 2x)(1 - x)^2 y0 + x^2 (3 - 2x) y1 + h x (1 - x)^2 f0 - h x^2 (1 - x) f1.
+    weights = QUARTERS * np.array([1.0, 1.0, h, h])
+
+    def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
+        return t0 + h * INTERIOR, weights @ np.stack([y0[entries], y1[entries], f0[entries], f1[entries]])
+
+    return interior
 
 
 def diffrax_steps(

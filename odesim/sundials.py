@@ -11,21 +11,22 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from odesim import steppers
-from odesim.steppers import Segment, Statistics, StepFailure
+from odesim.coupled import CoupledBlocks
+from odesim.steppers import INTERIOR, Entries, Interior, Segment, Statistics, StepFailure
 
 KRYLOV = 15
 """Krylov vectors kept by GMRES: with the library's 5, the plateaus at d = 1e12 cost seven times the evaluations."""
 PERTURBATION = 1e-8
 """Largest entry of the displacement in a difference quotient: the library's own, of the size of the tolerance, drowns
 in round-off when overlaps of 1e-6 are followed to ten digits."""
-WINDOW = 50
-"""Explicit steps whose mean length says what the rest of the run would cost."""
-EXPLICIT_STEPS = 2400
+WINDOW, EQUAL = 12, 2.0
+"""So many explicit steps in a row, equal up to this factor, are held down by stability; their mean says what the rest
+of the run would cost."""
+TINY = float(np.finfo(float).tiny)
+EXPLICIT_STEPS, PRECONDITIONED_STEPS = 2400, 1600
 """What the implicit method's whole run costs at a local tolerance of 1e-9, in explicit steps of a dozen evaluations."""
 COST_EXPONENT = -0.18
 """How that grows with the tolerance: 5,000 evaluations at 1e-5, 15,000 at 1e-7, 28,000 at 1e-9 were measured."""
-INTERIOR = np.array([0.25, 0.5, 0.75])
-"""Where inside a step, in units of it, a crossing up and down again is looked for."""
 
 
 def cvode_steps(
@@ -36,16 +37,18 @@ def cvode_steps(
     rtol: float,
     atol: float,
     statistics: Statistics,
+    blocks: CoupledBlocks | None = None,
 ) -> Iterator[Segment]:
     """Accepted steps of CVODE's BDF on dy/dt = flow(t, y), the Jacobian applied by a difference quotient.
 
-    States inside a step come from the method's own polynomial, which is valid until the next step is asked for.
-    Raises `StepFailure` when the step size has shrunk to round-off or the library gives up.
+    With `blocks` GMRES is preconditioned by them.  States inside a step come from the method's own polynomial, which
+    is valid until the next step is asked for.  Raises `StepFailure` when the step size has shrunk to round-off or the
+    library gives up.
     """
     # Its warnings about vanishing steps would go to the terminal; they come back as `StepFailure` instead.
     os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)
     os.environ.setdefault("SUNLOGGER_ERROR_FILENAME", os.devnull)
-    from sksundae.cvode import CVODE, CVODEJacTimes
+    from sksundae.cvode import CVODE, CVODEJacTimes, CVODEPrecond
 
     def right_hand_side(time: float, state: np.ndarray, derivative: np.ndarray) -> None:
         statistics.evaluations += 1
@@ -53,13 +56,16 @@ def cvode_steps(
 
     def slope_along(time: float, state: np.ndarray, now: np.ndarray, v: np.ndarray, product: np.ndarray) -> None:
         statistics.evaluations += 1
-        scale = PERTURBATION / max(float(np.abs(v).max()), np.finfo(float).tiny)
-        product[:] = (flow(time, state + scale * v) - now) / scale
+        scale = PERTURBATION / max(v.max(), -v.min(), TINY)
+        np.subtract(flow(time, state + scale * v), now, out=product)
+        product /= scale
 
     jacobian = CVODEJacTimes(None, slope_along)
+    preconditioner = None if blocks is None else CVODEPrecond(blocks.setup, blocks.solve)
     solver = CVODE(
-        right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian, rtol=rtol, atol=atol
-    )
+        right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian, precond=preconditioner,
+        rtol=rtol, atol=atol,
+    )  # fmt: skip
     solver.init_step(t, y)
     before = (t, y)
     while t < until:
@@ -83,16 +89,19 @@ def cvode_steps(
         before, (t, y) = (t, y), (t1, y1)
 
 
-def _parabola(
-    t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y1: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times and states inside the step (t0, t1), from the parabola that also goes through the state before it."""
+def _parabola(t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y1: np.ndarray) -> Interior:
+    """States inside the step (t0, t1), from the parabola that also goes through the state before it."""
     times = t0 + (t1 - t0) * INTERIOR
-    if t_ == t0:
-        return times, y0 + INTERIOR[:, None] * (y1 - y0)
-    bend = ((y1 - y0) / (t1 - t0) - (y0 - y_) / (t0 - t_)) / (t1 - t_)
-    curve = ((times - t0) * (times - t1))[:, None] * bend
-    return times, y0 + INTERIOR[:, None] * (y1 - y0) + curve
+
+    def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
+        low, high = y0[entries], y1[entries]
+        line = low + INTERIOR[:, None] * (high - low)
+        if t_ == t0:
+            return times, line
+        bend = ((high - low) / (t1 - t0) - (low - y_[entries]) / (t0 - t_)) / (t1 - t_)
+        return times, line + ((times - t0) * (times - t1))[:, None] * bend
+
+    return interior
 
 
 def automatic_steps(
@@ -103,24 +112,27 @@ def automatic_steps(
     tolerances: Callable[[str], tuple[float, float]],
     statistics: Statistics,
     dense: str = "step",
+    labels: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Iterator[Segment]:
     """DOP853 for as long as its own steps will reach `until` soon, then CVODE.
 
-    `tolerances(solver)` are (rtol, atol); `dense` is how DOP853 finds states inside its steps (`Equations.dense`).
-    The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
-    is measured, not guessed: the mean of its last `WINDOW` steps says how many more it would take.
+    `tolerances(solver)` are (rtol, atol); `dense` is how DOP853 finds states inside its steps (`Equations.dense`);
+    `labels` says which entries are strongly coupled (`Equations.coupling`).  The explicit method is the more accurate
+    one at equal cost until stability holds its steps down.  Whether it does is measured, not guessed: its steps stop
+    changing, and their mean says how many more it would take.
     """
+    rtol, atol = tolerances("DOP853")
+    most = (PRECONDITIONED_STEPS if labels else EXPLICIT_STEPS) * (rtol / 1e-9) ** COST_EXPONENT
     recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
     statistics.solver = "DOP853"
-    rtol, atol = tolerances("DOP853")
-    most = EXPLICIT_STEPS * (rtol / 1e-9) ** COST_EXPONENT
     for segment in steppers.scipy_steps(flow, t, y, until, rtol, atol, statistics, dense):
         yield segment
-        recent.append(segment.t1 - segment.t0)
         t, y = segment.t1, segment.y1
-        if len(recent) == WINDOW and (until - t) * WINDOW > most * sum(recent):
+        recent.append(t - segment.t0)
+        if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and (until - t) * WINDOW > most * sum(recent):
             break
     if t < until:
         explicit = statistics.evaluations
-        yield from cvode_steps(flow, t, y, until, *tolerances("CVODE"), statistics)
+        blocks = CoupledBlocks(flow, labels, statistics) if labels else None
+        yield from cvode_steps(flow, t, y, until, *tolerances("CVODE"), statistics, blocks)
         statistics.solver = f"DOP853 to time {t:.6g} ({explicit} evaluations), then CVODE"

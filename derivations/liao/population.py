@@ -14,7 +14,7 @@ cost does not depend on d.  The reduced tiers say what they leave out.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from derivations.liao.summary import observe, summarise
 
 RECOVERED = 0.9
 """An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
+COUPLED = 0.2
+"""Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit."""
 ANTI_ALIGNED = -0.5
 """Two student experts count as anti-aligned once their overlap has passed this value downwards."""
 
@@ -74,6 +76,7 @@ def exact(parameters: Parameters) -> Equations:
         constants=constants,
         invariants=invariants,
         crossings=crossings(parameters),
+        coupling=coupling,
         summary=summarise,
         validity="exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
         "small step size and large batch (gradient flow on the population loss)",
@@ -111,6 +114,32 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     table = gate_table(p.gate, p.temperature, p.degree)
     teachers = np.ascontiguousarray(initial.constants["teacher_gram"])
     return (p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
+
+
+def coupling(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
+    """Which entries of the state are strongly coupled: those between the same two clusters of vectors.
+
+    Clusters are the connected components of the overlaps above `COUPLED`; an entry (a, b) feels (c, b) through the
+    overlap of a and c, so that entries of other clusters enter its derivative only by small overlaps.
+    """
+    from derivations.liao.loops import layout
+
+    p = initial.parameters
+    size, n = 2 * p.m + 2 * p.m_star, 2 * p.m
+    first, second = np.divmod(layout(p.m, p.m_star)["rows"].astype(int), size)
+    fixed = np.zeros((size, size))
+    fixed[n:, n:] = np.abs(initial.constants["teacher_gram"]) > COUPLED
+
+    def labels(y: np.ndarray) -> np.ndarray:
+        from scipy.sparse.csgraph import connected_components
+
+        linked = fixed.copy()
+        linked[first, second] = np.abs(y) > COUPLED
+        cluster = connected_components(linked, directed=False)[1]
+        low, high = np.minimum(cluster[first], cluster[second]), np.maximum(cluster[first], cluster[second])
+        return np.unique(low * size + high, return_inverse=True)[1]
+
+    return labels
 
 
 def pack(state: Mapping[str, Any], m: int) -> np.ndarray:
