@@ -147,6 +147,19 @@ class March:
 
 
 @dataclasses.dataclass(frozen=True)
+class Coupled:
+    """Where the Jacobian of a flow is large: between entries of the state that have the same label.
+
+    `labels(initial)` makes whole numbers (size,) of a flat state.  `flow` is "module:inner_flow", a function
+    inner_flow(y, *arguments) -> dy/dt that numba compiles after the loops of the equations, for `arguments(initial)`.
+    """
+
+    labels: Callable[[Initial], Callable[[np.ndarray], np.ndarray]]
+    flow: str
+    arguments: Callable[[Initial], tuple[Any, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
@@ -165,9 +178,8 @@ class Equations:
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
     `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
     state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
-    right-hand sides that are costly and have kinks, where a step is no better.  `coupling(initial)` makes, of a flat
-    state, whole numbers (size,): entries that depend strongly on each other have the same one, and implicit methods
-    are preconditioned by it.  With `march` the loops step themselves.
+    right-hand sides that are costly and have kinks, where a step is no better.  With `coupled` implicit methods
+    know where the flow is stiff.  With `march` the loops step themselves.
     """
 
     tier: str
@@ -191,7 +203,7 @@ class Equations:
     blocks: Blocks | None = None
     watched: tuple[Component, ...] = ()
     dense: Literal["step", "interpolant"] = "step"
-    coupling: Callable[[Initial], Callable[[np.ndarray], np.ndarray]] | None = None
+    coupled: Coupled | None = None
     march: March | None = None
 
 

@@ -58,6 +58,9 @@ def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> t
     if not path.exists():
         _write_atomically(path, write())
     specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
+    known = sys.modules.get(f"odesim_generated_{path.stem}")
+    if known is not None and known.__file__ == str(path):
+        return known  # with its machine code, which takes longer to load than a short run
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module

@@ -21,11 +21,11 @@ Progress = Callable[[float, float], None]
 CHECKPOINT_SECONDS = 10.0
 LOCAL = 0.1
 """Local errors add up over the escape from small overlaps: with this factor the answer was within what was asked."""
-LOCAL_CVODE = 1e-3
-"""The same for the relative tolerance of CVODE, whose many steps of low order add up more: with it hitting times were
-within a few times what was asked."""
-FLOOR, FLOOR_CVODE = 2.3e-14, 1e-12
-"""No step is asked for more: 100 ulp, and for CVODE where its cost was seen to explode."""
+FLOOR = 2.3e-14
+"""No step is asked for more than 100 ulp."""
+LOCAL_TOLERANCE = {"CVODE": (1e-3, 1e-12), "NDF": (3e-4, 1e-11)}
+"""The same for the methods of low order, whose many steps add up more: with these hitting times were within what was
+asked; and the floor below which their cost was seen to explode."""
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
 
@@ -47,7 +47,7 @@ class Problem:
 
     def tolerances(self, solver: str) -> tuple[float, float]:
         """The relative and absolute tolerance of one step of `solver`, below what is asked of the answer."""
-        relative, floor = (LOCAL_CVODE, FLOOR_CVODE) if solver == "CVODE" else (LOCAL, FLOOR)
+        relative, floor = LOCAL_TOLERANCE.get(solver, (LOCAL, FLOOR))
         return max(relative * self.case.rtol, floor), LOCAL * self.atol
 
     @property
@@ -107,6 +107,11 @@ def solve(
     if problem.equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
         return blocks.solve(problem, times, progress, checkpoint)
     solver = steppers.choose_solver(case.backend, case.solver)
+    if solver == "NDF" and (problem.equations.coupled is None or case.backend != "numba"):
+        raise UsageError(
+            f"--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
+            f"tier {problem.equations.tier} on {case.backend} can have --solver CVODE"
+        )
     statistics = steppers.Statistics(solver)
     recorder = Recorder(problem.equations, 0.0, problem.start, times if times is not None else save_times(case))
     stored = checkpoint.read() if checkpoint is not None else None
@@ -128,7 +133,7 @@ def _run(
     until = problem.case.until
     written = time.monotonic()
     try:
-        for segment in _segments(problem, recorder.end, statistics):
+        for segment in _segments(problem, recorder, statistics):
             if recorder.take(segment):
                 return Outcome("stopped", recorder.end[0], recorder.reason)
             if progress is not None:
@@ -145,30 +150,44 @@ def _run(
     return Outcome("completed", recorder.end[0], f"reached time {recorder.end[0]:g}")
 
 
-def _segments(
-    problem: Problem, at: tuple[float, np.ndarray], statistics: steppers.Statistics
-) -> Iterator[steppers.Segment]:
-    case, flow, arguments = problem.case, problem.functions["flow"], problem.arguments
-    t, y = at
+def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statistics) -> Iterator[steppers.Segment]:
+    """The steps of the chosen solver, from where the recorder stands."""
+    case, (t, y) = problem.case, recorder.end
     if t >= case.until:
         return iter(())
-    if statistics.solver in steppers.DIFFRAX_SOLVERS:
-        tolerances = problem.tolerances(statistics.solver)
-        return steppers.diffrax_steps(flow, arguments, t, y, case.until, *tolerances, statistics)
-    from odesim import sundials
-    from odesim.coupled import CoupledBlocks
+    if statistics.solver != "automatic":
+        return _steps(problem, statistics.solver, t, y, recorder, statistics)
+    from odesim.automatic import automatic_steps
 
+    name = "NDF" if problem.equations.coupled is not None and case.backend == "numba" else "CVODE"
+    statistics.solver = "DOP853"
+    explicit = _steps(problem, "DOP853", t, y, recorder, statistics)
+    return automatic_steps(
+        explicit, lambda t, y: _steps(problem, name, t, y, recorder, statistics), name, case.until,
+        problem.tolerances("DOP853")[0], statistics,
+    )  # fmt: skip
+
+
+def _steps(
+    problem: Problem, solver: str, t: float, y: np.ndarray, recorder: Recorder, statistics: steppers.Statistics
+) -> Iterator[steppers.Segment]:
+    """The steps of one integrator from (t, y) to the horizon."""
+    until, tolerances, coupled = problem.case.until, problem.tolerances(solver), problem.equations.coupled
+    if solver in steppers.DIFFRAX_SOLVERS:
+        flow = problem.functions["flow"]
+        return steppers.diffrax_steps(flow, problem.arguments, t, y, until, *tolerances, statistics)
+    if solver == "NDF":
+        from odesim.ndf import ndf_steps
+
+        return ndf_steps(problem.equations, problem.initial, t, y, until, *tolerances, statistics, recorder)
     slope = _slope(problem)
-    span, dense = (slope, t, y, case.until), problem.equations.dense
-    coupling = problem.equations.coupling
-    labels = coupling(problem.initial) if coupling is not None else None
-    if statistics.solver == "automatic":
-        return sundials.automatic_steps(*span, problem.tolerances, statistics, dense, labels)
-    tolerances = problem.tolerances(statistics.solver)
-    if statistics.solver == "CVODE":
-        blocks = CoupledBlocks(slope, labels, statistics) if labels is not None else None
-        return sundials.cvode_steps(*span, *tolerances, statistics, blocks)
-    return steppers.scipy_steps(*span, *tolerances, statistics, dense)
+    if solver == "CVODE":
+        from odesim.coupled import CoupledBlocks
+        from odesim.sundials import cvode_steps
+
+        blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
+        return cvode_steps(slope, t, y, until, *tolerances, statistics, blocks)
+    return steppers.scipy_steps(slope, t, y, until, *tolerances, statistics, problem.equations.dense)
 
 
 def _slope(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:

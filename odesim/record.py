@@ -31,8 +31,13 @@ class Recorder:
             reached = margin(crossing, components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
         self._entries = {c.component: flat_entries(equations, c.component, y.size) for c in equations.crossings}
-        self._watched = self._watch()
+        self.watched = self._watch()
         self._save_until(start, lambda t: y)
+
+    @property
+    def due(self) -> float:
+        """The next time at which a state is to be saved, infinite after the last."""
+        return float(self.times[self.saved]) if self.saved < self.times.size else np.inf
 
     def take(self, segment: Segment) -> bool:
         """Record one step; returns True when a terminal crossing ends the run inside it."""
@@ -70,7 +75,7 @@ class Recorder:
                 hits[index] = time
                 if crossing.terminal and time < end:
                     end, self.reason = time, crossing.reason
-        self._watched = self._watch()
+        self.watched = self._watch()
         if self.reason:
             self._forget_after(end)
         return end
@@ -102,9 +107,9 @@ class Recorder:
 
     def _may_cross(self, segment: Segment) -> bool:
         """Whether an entry that has not crossed yet is beyond its threshold inside the step or at its end."""
-        if self._watched is None:
+        if self.watched is None:
             return True
-        places, signs, levels = self._watched
+        places, signs, levels = self.watched
         if (signs * segment.y1[places] >= levels).any():
             return True
         return bool((signs * segment.interior(places)[1] >= levels).any())
@@ -153,7 +158,7 @@ class Recorder:
         self.saved = len(arrays["saved"])
         self.states[: self.saved] = arrays["saved"]
         self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
-        self._watched = self._watch()
+        self.watched = self._watch()
 
 
 def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray | None:

@@ -15,7 +15,7 @@ from odesim.errors import UsageError
 from odesim.parse import nearest
 
 SCIPY_SOLVERS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
-NUMBA_SOLVERS = ("automatic", "CVODE", *SCIPY_SOLVERS)
+NUMBA_SOLVERS = ("automatic", "NDF", "CVODE", *SCIPY_SOLVERS)
 DIFFRAX_SOLVERS = ("Dopri8", "Dopri5", "Tsit5", "Kvaerno5", "Kvaerno3")
 INTERIOR = np.array([0.25, 0.5, 0.75])
 """Where inside a step, in units of it, a crossing up and down again is looked for."""

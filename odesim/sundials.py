@@ -4,13 +4,11 @@ The flow relaxes at rates O(1) over times that grow like a power of d: an explic
 unit of time whatever the accuracy, this one takes steps as long as the solution is smooth.
 """
 
-import collections
 import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from odesim import steppers
 from odesim.coupled import CoupledBlocks
 from odesim.steppers import INTERIOR, Entries, Interior, Segment, Statistics, StepFailure
 
@@ -19,14 +17,7 @@ KRYLOV = 15
 PERTURBATION = 1e-8
 """Largest entry of the displacement in a difference quotient: the library's own, of the size of the tolerance, drowns
 in round-off when overlaps of 1e-6 are followed to ten digits."""
-WINDOW, EQUAL = 12, 2.0
-"""So many explicit steps in a row, equal up to this factor, are held down by stability; their mean says what the rest
-of the run would cost."""
 TINY = float(np.finfo(float).tiny)
-EXPLICIT_STEPS, PRECONDITIONED_STEPS = 2400, 1600
-"""What the implicit method's whole run costs at a local tolerance of 1e-9, in explicit steps of a dozen evaluations."""
-COST_EXPONENT = -0.18
-"""How that grows with the tolerance: 5,000 evaluations at 1e-5, 15,000 at 1e-7, 28,000 at 1e-9 were measured."""
 
 
 def cvode_steps(
@@ -102,37 +93,3 @@ def _parabola(t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y
         return times, line + ((times - t0) * (times - t1))[:, None] * bend
 
     return interior
-
-
-def automatic_steps(
-    flow: Callable[[float, np.ndarray], np.ndarray],
-    t: float,
-    y: np.ndarray,
-    until: float,
-    tolerances: Callable[[str], tuple[float, float]],
-    statistics: Statistics,
-    dense: str = "step",
-    labels: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> Iterator[Segment]:
-    """DOP853 for as long as its own steps will reach `until` soon, then CVODE.
-
-    `tolerances(solver)` are (rtol, atol); `dense` is how DOP853 finds states inside its steps (`Equations.dense`);
-    `labels` says which entries are strongly coupled (`Equations.coupling`).  The explicit method is the more accurate
-    one at equal cost until stability holds its steps down.  Whether it does is measured, not guessed: its steps stop
-    changing, and their mean says how many more it would take.
-    """
-    rtol, atol = tolerances("DOP853")
-    most = (PRECONDITIONED_STEPS if labels else EXPLICIT_STEPS) * (rtol / 1e-9) ** COST_EXPONENT
-    recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
-    statistics.solver = "DOP853"
-    for segment in steppers.scipy_steps(flow, t, y, until, rtol, atol, statistics, dense):
-        yield segment
-        t, y = segment.t1, segment.y1
-        recent.append(t - segment.t0)
-        if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and (until - t) * WINDOW > most * sum(recent):
-            break
-    if t < until:
-        explicit = statistics.evaluations
-        blocks = CoupledBlocks(flow, labels, statistics) if labels else None
-        yield from cvode_steps(flow, t, y, until, *tolerances("CVODE"), statistics, blocks)
-        statistics.solver = f"DOP853 to time {t:.6g} ({explicit} evaluations), then CVODE"

@@ -160,3 +160,22 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     np.matmul(C.reshape(s, n), G, out=N)
     project(N, G, rates, D, at["rows"], at["columns"], dy)
     return dy, at["energy"] @ Y[6]
+
+
+def inner_flow(y, s, n, teachers, rates, series, shift, odd, reach, inputs, output, entry, weight, rows, columns):
+    """dy/dt of `flow_loss` compiled as a whole, for loops that are themselves compiled; s = 2m, n = 2m + 2m*."""
+    known = np.empty(y.size + teachers.size + 2)
+    known[: y.size] = y
+    known[y.size : -2] = teachers
+    known[-2], known[-1] = 1.0, 0.0
+    found = np.empty(inputs.size)
+    gather(known, inputs, found)
+    G, X = found[: n * n].reshape(n, n), found[n * n :].reshape(6, (inputs.size - n * n) // 6)
+    Y, S = np.empty((7, X.shape[1])), np.empty((series.shape[0], 16))
+    pair_blocks(X, series, shift, odd, reach, np.empty(16), S, Y)
+    C, D, dy = np.zeros(s * n), np.zeros(s * n + 1), np.empty(y.size)
+    scatter(Y.reshape(-1), output, entry, weight, C)
+    N = D[:-1].reshape(s, n)
+    np.dot(C.reshape(s, n), G, N)
+    project(N, G, rates, D, rows, columns, dy)
+    return dy

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Kernel, Labelled
 from derivations.liao import arrays
 from derivations.liao.initial import assemble_gram, greedy_matching
 from derivations.liao.parameters import Parameters
@@ -27,8 +27,9 @@ from derivations.liao.summary import observe, summarise
 
 RECOVERED = 0.9
 """An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
-COUPLED = 0.2
-"""Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit."""
+COUPLED, LARGEST_CLUSTER = (0.2, 0.5, 0.8, 0.95), 6
+"""Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit, elsewhere the
+lowest of the levels is taken at which no cluster has more vectors than that."""
 ANTI_ALIGNED = -0.5
 """Two student experts count as anti-aligned once their overlap has passed this value downwards."""
 
@@ -76,7 +77,7 @@ def exact(parameters: Parameters) -> Equations:
         constants=constants,
         invariants=invariants,
         crossings=crossings(parameters),
-        coupling=coupling,
+        coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments),
         summary=summarise,
         validity="exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
         "small step size and large batch (gradient flow on the population loss)",
@@ -116,10 +117,10 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     return (p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
 
 
-def coupling(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
+def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     """Which entries of the state are strongly coupled: those between the same two clusters of vectors.
 
-    Clusters are the connected components of the overlaps above `COUPLED`; an entry (a, b) feels (c, b) through the
+    Clusters are the connected components of the overlaps above a level of `COUPLED`; an entry (a, b) feels (c, b) through the
     overlap of a and c, so that entries of other clusters enter its derivative only by small overlaps.
     """
     from derivations.liao.loops import layout
@@ -127,19 +128,33 @@ def coupling(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     p = initial.parameters
     size, n = 2 * p.m + 2 * p.m_star, 2 * p.m
     first, second = np.divmod(layout(p.m, p.m_star)["rows"].astype(int), size)
-    fixed = np.zeros((size, size))
-    fixed[n:, n:] = np.abs(initial.constants["teacher_gram"]) > COUPLED
+    teachers = np.zeros((size, size))
+    teachers[n:, n:] = initial.constants["teacher_gram"]
 
-    def labels(y: np.ndarray) -> np.ndarray:
+    def clusters(y: np.ndarray) -> np.ndarray:
         from scipy.sparse.csgraph import connected_components
 
-        linked = fixed.copy()
-        linked[first, second] = np.abs(y) > COUPLED
-        cluster = connected_components(linked, directed=False)[1]
+        linked, cluster = np.empty((size, size)), np.arange(size)
+        for level in COUPLED:
+            linked[:] = np.abs(teachers) > level
+            linked[first, second] = np.abs(y) > level
+            cluster = connected_components(linked, directed=False)[1]
+            if np.bincount(cluster).max() <= LARGEST_CLUSTER:
+                break
         low, high = np.minimum(cluster[first], cluster[second]), np.maximum(cluster[first], cluster[second])
         return np.unique(low * size + high, return_inverse=True)[1]
 
-    return labels
+    return clusters
+
+
+def inner_arguments(initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments of `loops.inner_flow`: those of the flow, with the tables that it looks up."""
+    from derivations.liao.loops import layout
+
+    m, m_star, teachers, *others = arguments(initial)
+    at = layout(m, m_star)
+    tables = tuple(at[name] for name in ("inputs", "output", "entry", "weight", "rows", "columns"))
+    return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *tables)
 
 
 def pack(state: Mapping[str, Any], m: int) -> np.ndarray:
