@@ -100,28 +100,28 @@ def noise(T, own_i, own_j, between, i, j):
 def flow(t, y, p, k, step):
     """The derivative of the flat state."""
     n = p + k
-    C, own, D, out = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(y.size)
+    C, own, out = np.empty((n, n)), np.empty(n), np.empty(y.size)
+    T = np.empty((4 + 2 * p, n * (n + 1) // 2))
     covariances(y, p, k, C)
     for i in range(n):
         own[i] = C[i, i] - 1.0
-    T = np.empty((4 + 2 * p, n * (n + 1) // 2))
     tabulate(C, own, p, T)
     for at in range(p * k, y.size):
         out[at] = 0.0
     for i in range(p):
-        for b in range(n):  # D_b = E[s'(l_i) l_b e]
-            D[b] = 0.0
+        for b in range(n):
+            total = 0.0  # E[s'(l_i) l_b e]
             for c in range(n):
                 value = third_moment(0, 0, own[i], C[i, b], C[i, c], C[b, c], own[c])[0]  # type: ignore[name-defined]
-                D[b] += value if c >= p else -value
-        for r in range(k):
-            out[i * k + r] = D[p + r]
-        for j in range(p):
-            low, high = min(i, j), max(i, j)
+                total += value if c >= p else -value
+            if b >= p:
+                out[i * k + b - p] = total
+                continue
+            low, high = min(i, b), max(i, b)
             at = p * k + low * p - low * (low - 1) // 2 + high - low
-            out[at] += 2.0 * D[j] if i == j else D[j]
-            if j >= i:
-                out[at] += step * noise(T, own[i], own[j], C[i, j], i, j)
+            out[at] += 2.0 * total if i == b else total
+            if b >= i:
+                out[at] += step * noise(T, own[i], own[b], C[i, b], i, b)
     return out
 
 

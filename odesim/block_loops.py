@@ -280,8 +280,8 @@ def integrate_block(
         end = until if last else t + h
         at = save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments)
         t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time
-        y[:] = new
-        f[:] = slope
+        for i in range(n):
+            y[i], f[i] = new[i], slope[i]
         h *= min(max(factor, 0.2), 5.0)
         stiff = stiff or limited >= 8
     return 0

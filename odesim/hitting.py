@@ -98,7 +98,7 @@ class Flow:
                 self._stiff(table, found, status, Crossing("", entry, level, direction, absolute), until, rtol, atol)
         elif backend == "jax":
             numbers = np.array([level, direction, until, rtol, atol, blocks.MOST_STEPS])
-            found, status, _ = np.asarray(self._jax(table, numbers, where, bool(absolute)))
+            found, status = np.asarray(self._jax(table, numbers, where, bool(absolute)))
         else:
             raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
         if status.any():

@@ -13,7 +13,8 @@ from odesim.block_loops import bump
 from odesim.blocks import coefficients
 
 MARCH, LOCATE, CHECK, DONE = 0, 1, 2, 3
-"""What a lane does: takes steps, locates its crossing, checks a crossing that the cubic alone shows, waits."""
+"""What a lane does: takes steps, locates its crossing, checks a crossing that the cubic alone shows, waits; the status
+of a lane that has failed is added to DONE."""
 Slopes = Callable[..., tuple[Any, ...]]
 Ends = tuple[Any, Any, Any, Any]
 """The entry and its slope at the start of a step, and at its end."""
@@ -37,23 +38,24 @@ class Rule(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """What the loop carries, every array over the flows; y and f are tuples over the entries of the state."""
+    """What the loop carries, over the flows; few arrays, since each costs a copy in every turn.
+
+    State and slope (tuples over its entries), the time (at the end the time of the crossing), the next step, the last
+    one times its norm^(-1/8), then for a crossing the whole step, the lowest trial (in steps: the fraction of the step
+    already looked at) and the highest; what the lane does, how many steps stability limited; and the turns taken.
+    """
 
     y: tuple[Any, ...]
     f: tuple[Any, ...]
     t: Any
     h: Any
-    last: Any
-    growth: Any
+    trend: Any
     full: Any
     low: Any
     high: Any
-    after: Any
     mode: Any
     limited: Any
-    status: Any
-    found: Any
-    steps: Any
+    turns: Any
 
 
 def step(slopes: Slopes, y: tuple[Any, ...], f: tuple[Any, ...], h: Any, rtol: Any, atol: Any) -> tuple[Any, ...]:
@@ -101,64 +103,67 @@ def advance(slopes: Slopes, rule: Rule, until: Any, rtol: Any, atol: Any, most: 
     h, t, mode, e = lanes.h, lanes.t, lanes.mode, rule.entry
     new, slope, growth, stiff = step(slopes, lanes.y, lanes.f, h, rtol, atol)
     ends = (lanes.y[e], lanes.f[e], new[e], slope[e])
-    marching, good = mode == MARCH, growth >= 1.0
-    x = candidate(rule, ends, h, lanes.after)
-    moved, met = marching & good & (x == 0.0), marching & good & (x > 0.0)
-
-    factor = 0.9 * growth
-    trend = 0.9 * (h / lanes.last) * growth * growth / lanes.growth
-    factor = jnp.where((lanes.last > 0.0) & jnp.isfinite(growth), jnp.minimum(factor, trend), factor)
-    longer = h * jnp.clip(factor, 0.2, 5.0)
-    shorter = h * jnp.where(growth > 0.0, jnp.clip(0.9 * growth, 0.2, 0.9), 0.2)
-    sure = x == 1.0
+    marching, accepted = mode == MARCH, growth >= 1.0
+    x = candidate(rule, ends, h, lanes.low)
+    moved, met, sure = marching & accepted & (x == 0.0), marching & accepted & (x > 0.0), x == 1.0
+    last = moved & (h >= until - t)
+    t_new = jnp.where(moved, jnp.where(last, until, t + h), t)
 
     value, rate = rule.measure(new[e]), rule.rate(new[e], slope[e])
-    missed, locating = (mode == CHECK) & (value < 0.0), (mode == LOCATE) | ((mode == CHECK) & (value >= 0.0))
-    low = jnp.where(locating & (value < 0.0), h, jnp.where(met, 0.0, lanes.low))
+    missed = (mode == CHECK) & (value < 0.0)
+    locating = (mode == LOCATE) | ((mode == CHECK) & (value >= 0.0))
+    low = jnp.where(met | moved, 0.0, jnp.where(missed, lanes.high / lanes.full, lanes.low))
+    low = jnp.where(locating & (value < 0.0), h, low)
     high = jnp.where(locating & (value >= 0.0), h, jnp.where(met, x * h, lanes.high))
     full = jnp.where(met, h, lanes.full)
     root = jnp.where(rate > 0.0, h - value / rate, -1.0)
     close = (root > 0.0) & (jnp.abs(root - h) <= 1e-8 * full)
     hit = locating & (close | (high - low <= 1e-13 * high))
-    trial = jnp.where((low < root) & (root < high), root, 0.5 * (low + high))
 
-    ended = moved & (h >= until - t)
-    t_new = jnp.where(moved, jnp.where(ended, until, t + h), t)
+    rejected = h * jnp.where(growth > 0.0, jnp.clip(0.9 * growth, 0.2, 0.9), 0.2)
     first = jnp.where(sure, cubic_root(rule, ends, h), x * h)
-    h_new = jnp.where(moved, longer, jnp.where(met, first, jnp.where(marching, shorter, trial)))
+    trial = jnp.where((low < root) & (root < high), root, 0.5 * (low + high))
+    h_new = jnp.where(
+        moved, longer(h, growth, lanes.trend), jnp.where(met, first, jnp.where(marching, rejected, trial))
+    )
     h_new = jnp.where(missed, lanes.full, h_new)
     limited = jnp.where(moved, jnp.maximum(0, lanes.limited + jnp.where(stiff > 25.0, 1, -1)), lanes.limited)
-    steps = lanes.steps + (mode != DONE)
-    failed = jnp.where(h_new < 1e-300, 2, jnp.where(steps >= most, 3, jnp.where(limited >= 8, 4, 0)))
-    failed = jnp.where(hit | ended | (mode == DONE), 0, failed)
+
+    failed = jnp.where(h_new < 1e-300, 2, jnp.where(lanes.turns >= most, 3, jnp.where(limited >= 8, 4, 0)))
     mode_new = jnp.where(
         met, jnp.where(sure, LOCATE, CHECK), jnp.where(missed, MARCH, jnp.where(locating, LOCATE, mode))
     )
+    mode_new = jnp.where(hit | last, DONE, jnp.where(failed > 0, DONE + failed, mode_new))
+    waiting = mode >= DONE
+    found = jnp.where(hit, t + jnp.where(close, root, high), jnp.where(last, jnp.inf, t_new))
     return Lanes(
         y=tuple(jnp.where(moved, a, b) for a, b in zip(new, lanes.y, strict=True)),
         f=tuple(jnp.where(moved, a, b) for a, b in zip(slope, lanes.f, strict=True)),
-        t=t_new,
+        t=jnp.where(waiting, t, found),
         h=jnp.minimum(h_new, until - t_new),
-        last=jnp.where(moved, h, lanes.last),
-        growth=jnp.where(moved, jnp.minimum(growth, 10.0**0.5), lanes.growth),
+        trend=jnp.where(moved, h * jnp.minimum(growth, 10.0**0.5), lanes.trend),
         full=full,
         low=low,
         high=high,
-        after=jnp.where(met, x, jnp.where(moved, 0.0, lanes.after)),
-        mode=jnp.where(hit | ended | (failed > 0), DONE, mode_new),
+        mode=jnp.where(waiting, mode, mode_new),
         limited=limited,
-        status=jnp.where(mode == DONE, lanes.status, failed),
-        found=jnp.where(hit, t + jnp.where(close, root, high), lanes.found),
-        steps=steps,
+        turns=lanes.turns + 1,
     )
+
+
+def longer(h: Any, growth: Any, trend: Any) -> Any:
+    """The step after an accepted one: by its error, and by the trend of the error (Gustafsson 1994)."""
+    factor = 0.9 * growth
+    factor = jnp.where((trend > 0.0) & jnp.isfinite(growth), jnp.minimum(factor, factor * growth * h / trend), factor)
+    return h * jnp.clip(factor, 0.2, 5.0)
 
 
 def compile_lanes(slopes: Slopes, n: int) -> Callable[..., Any]:
     """Jitted `march(table, numbers, entry, absolute)` of all flows; few arguments, each of which costs microseconds.
 
     `table` (flows, n + q) holds states and parameters, `numbers` = (threshold, direction, until, rtol, atol, most), and
-    `slopes(None, *state, *parameters)` is the kernel.  The result (3, flows) has the times, the status of
-    `lane_loops.march_lanes` and the steps.
+    `slopes(None, *state, *parameters)` is the kernel.  The result (2, flows) has the times and the status of
+    `lane_loops.march_lanes`.
     """
 
     def march(table: Any, numbers: Any, entry: int, absolute: bool) -> Any:
@@ -170,11 +175,11 @@ def compile_lanes(slopes: Slopes, n: int) -> Callable[..., Any]:
             return tuple(jnp.broadcast_to(s, state[0].shape) for s in slopes(None, *state, *fixed))
 
         lanes = jax.lax.while_loop(
-            lambda lanes: (lanes.mode != DONE).any(),
+            lambda lanes: (lanes.mode < DONE).any(),
             lambda lanes: advance(flow, rule, until, rtol, atol, most, lanes),
             begin(flow, rule, y, until, atol),
         )
-        return jnp.stack([lanes.found, lanes.status, lanes.steps])
+        return jnp.stack([lanes.t, lanes.mode - DONE])
 
     return jax.jit(march, static_argnums=(2, 3))
 
@@ -184,21 +189,16 @@ def begin(slopes: Slopes, rule: Rule, y: tuple[Any, ...], until: Any, atol: Any)
     f = slopes(*y)
     size, speed = (jnp.max(jnp.abs(jnp.stack(a)), axis=0) for a in (y, f))
     zero, whole = jnp.zeros_like(y[0]), jnp.zeros(y[0].shape, jnp.int32)
-    beyond = rule.measure(y[rule.entry]) >= 0.0
     return Lanes(
         y=y,
         f=f,
         t=zero,
         h=jnp.where(speed > 0.0, jnp.minimum(until, 0.05 * (size + atol) / speed), until),
-        last=zero,
-        growth=zero + 1.0,
+        trend=zero,
         full=zero,
         low=zero,
         high=zero,
-        after=zero,
-        mode=jnp.where(beyond, DONE, MARCH).astype(jnp.int32),
+        mode=jnp.where(rule.measure(y[rule.entry]) >= 0.0, DONE, MARCH).astype(jnp.int32),
         limited=whole,
-        status=whole,
-        found=jnp.where(beyond, 0.0, jnp.inf),
-        steps=whole,
+        turns=jnp.zeros((), jnp.int32),
     )

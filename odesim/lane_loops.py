@@ -41,18 +41,19 @@ def cubic_root(v0, s0, v1, s1, h, rule, x):
     return 0.5 * (low + high) * h
 
 
-def load_lane(rows, kept, row, n, w, lane, until, atol):
+def load_lane(rows, kept, table, flow, n, w, lane, until, atol):
     """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size."""
-    q, size, speed = row.size - n, 0.0, 0.0
+    q, size, speed = table.shape[1] - n, 0.0, 0.0
     for i in range(n):
-        rows[i, lane] = row[i]
-        size = max(size, abs(row[i]))
+        rows[i, lane] = table[flow, i]
+        size = max(size, abs(table[flow, i]))
     for j in range(q):
-        rows[4 * n + j, lane] = row[n + j]
+        rows[4 * n + j, lane] = table[flow, n + j]
     lane_slope(w, lane)
     for i in range(n):
         speed = max(speed, abs(rows[n + i, lane]))
-    kept[:, lane] = 0.0
+    for j in range(len(kept)):
+        kept[j, lane] = 0.0
     rows[4 * n + q, lane] = until if speed == 0.0 else min(until, 0.05 * (size + atol) / speed)
 
 
@@ -133,7 +134,7 @@ def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, at
                 if measure(table[flow, entry], rule) >= 0.0:
                     found[flow] = 0.0
                     continue
-                load_lane(rows, kept, table[flow], n, w, lane, until, atol)
+                load_lane(rows, kept, table, flow, n, w, lane, until, atol)
                 owner[lane], alive = flow, alive + 1
         lane_step(w, rtol, atol)
         for lane in range(8):
