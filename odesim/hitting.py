@@ -138,12 +138,16 @@ class Flow:
     ) -> None:
         """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
         chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
-        if chosen.size:
-            where, rows = list(self.slopes).index(crossing.component), table[chosen]
+        if not chosen.size:
+            return
+        where, rows = list(self.slopes).index(crossing.component), table[chosen]
+        try:
             found[chosen] = blocks.hitting_times(
                 self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), (rows[:, n:].copy(),)
             )
-            status[chosen] = 0
+        except NumericalError as error:
+            raise NumericalError(f"{error} whose steps stability limits") from None
+        status[chosen] = 0
 
     @functools.cached_property
     def _kernels(self) -> dict[str, Kernel]:

@@ -147,6 +147,16 @@ def test_flows_limited_by_stability_change_the_method():
     with np.errstate(divide="ignore", invalid="ignore"):  # as numba has it
         np.testing.assert_allclose(relaxing_times(flow), [10.001, 0.501], rtol=1e-6)
     assert called == [2]
+
+    def fails(*arguments):
+        arguments[12][:] = 2
+
+    vars(flow)["_numba"].integrate_blocks = fails
+    with (
+        np.errstate(divide="ignore", invalid="ignore"),
+        pytest.raises(NumericalError, match="2 of 2 flows whose steps"),
+    ):
+        relaxing_times(flow)
     with pytest.raises(NumericalError, match=r"stability limits the steps .* in 2 of 2 flows"):
         relaxing_times(flow, backend="jax")
 
