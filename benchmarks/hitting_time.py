@@ -30,9 +30,9 @@ def slope(m: Any) -> Any:
 
 
 def rows(quick: bool) -> list[Row]:
-    """Our two paths and the peers, warm, one core, all at rtol 1e-10 and atol 1e-12 (heyoka: machine precision)."""
+    """Our paths and the peers, warm, one core, all at rtol 1e-10 and atol 1e-12 (heyoka: machine precision)."""
     solvers: dict[str, Callable[[], float]] = {
-        "numba path": ours_numba(), "recorder": ours_scipy(), "JAX path": ours_jax()
+        "numba path": ours("numba"), "JAX path": ours("jax"), "recorder": ours_scipy(), "recorder, JAX": ours_jax()
     }  # fmt: skip
     notes = {}
     for name, build in PEERS.items():
@@ -45,37 +45,38 @@ def rows(quick: bool) -> list[Row]:
     times = compare(solvers, 5 if quick else 40, budget=3.0)
     errors = {name: abs(solve() - EXACT) / EXACT for name, solve in solvers.items()}
     found = []
-    for ours in WHAT:
+    for path in WHAT:
         for name in PEERS:
             peer = times.get(name)
             note = notes.get(name) or NOTES.get(name, "")
             found.append(
                 Row(
-                    f"hitting time, information exponent 3, d = 1e4, {ours}", times[ours].median, times[ours].spread,
-                    name, peer.median if peer else None, errors[ours], errors.get(name),
-                    note=f"{WHAT[ours]}; {note}".rstrip("; "),
+                    f"hitting time, information exponent 3, d = 1e4, {path}", times[path].median, times[path].spread,
+                    name, peer.median if peer else None, errors[path], errors.get(name),
+                    note=f"{WHAT[path]}; {note}".rstrip("; "),
                 )
             )  # fmt: skip
-    return [*found, many(quick)]
+    return [*found, *many(quick)]
 
 
 WHAT = {
-    "numba path": "bar 30 us; odesim's independent blocks, ended at the crossing",
+    "numba path": "bar 30 us; odesim.Flow, numba",
+    "JAX path": "bar 1.1 times diffrax; odesim.Flow, JAX",
     "recorder": "odesim's stepper and recorder, as in a run, around SciPy's DOP853",
-    "JAX path": "odesim's stepper and recorder, as in a run, around diffrax's Dopri8",
+    "recorder, JAX": "odesim's stepper and recorder, as in a run, around diffrax's Dopri8",
 }
 NOTES = {"JiTCODE": "no event: integrates to the exact time, error taken from the state there"}
 
 
-def many(quick: bool) -> Row:
+def many(quick: bool) -> list[Row]:
     """1,024 hitting times on one core, at relative 1e-9, against heyoka's scalar loop."""
-    from odesim import blocks
-
-    def ours() -> np.ndarray:
-        return blocks.hitting_times(compiled(), MANY[:, None], CROSSING, 0, 1e5, (1e-9, 1e-16))
-
     exact = EXACT - 1 / START + np.arctanh(START) + 1 / MANY - np.arctanh(MANY)
-    solvers: dict[str, Callable[[], Any]] = {"odesim": ours}
+    solvers: dict[str, Callable[[], Any]] = {
+        backend: functools.partial(
+            flow().hitting_times, {"m": MANY}, "m", LEVEL, until=1e5, rtol=1e-9, atol=1e-16, backend=backend
+        )
+        for backend in ("numba", "jax")
+    }
     note = "bar 8 ms at 1e-9"
     try:
         one = heyoka()
@@ -85,42 +86,30 @@ def many(quick: bool) -> Row:
     times = compare(solvers, 5 if quick else 20)
     worst = {name: float(np.abs(solve() / exact - 1).max()) for name, solve in solvers.items()}
     peer = times.get("heyoka")
-    return Row(
-        "1,024 hitting times, information exponent 3, d = 1e2..1e8", times["odesim"].median, times["odesim"].spread,
-        "heyoka", peer.median if peer else None, worst["odesim"], worst.get("heyoka"), note=note,
-    )  # fmt: skip
-
-
-def block_start(k):
-    """Nothing is made ready for a block."""
-    return np.zeros((1, 1))
-
-
-def block_slope(y, out, work, k):
-    """dm/dt, for the compiled blocks."""
-    out[0] = y[0] * y[0] * (1.0 - y[0] * y[0])
-
-
-def block_jacobian(y, J, work, k):
-    """Its derivative."""
-    J[0, 0] = 2.0 * y[0] - 4.0 * y[0] ** 3
+    return [
+        Row(
+            f"1,024 hitting times, information exponent 3, d = 1e2..1e8, {backend}", times[backend].median,
+            times[backend].spread, "heyoka", peer.median if peer else None, worst[backend], worst.get("heyoka"),
+            note=note,
+        )
+        for backend in ("numba", "jax")
+    ]  # fmt: skip
 
 
 @functools.cache
-def compiled() -> Callable[..., Any]:
-    """odesim's independent blocks around this flow."""
-    from odesim import blocks
+def flow() -> Any:
+    """The flow, for odesim."""
+    import sympy
 
-    loops = tuple(f"benchmarks.hitting_time:{name}" for name in ("block_start", "block_slope", "block_jacobian"))
-    return blocks.compile_around("hitting_time", dict, loops)
+    import odesim
+
+    return odesim.Flow({"m": slope(sympy.Symbol("m"))})
 
 
-def ours_numba() -> Callable[[], float]:
-    """odesim's independent blocks, ended at the crossing."""
-    from odesim import blocks
-
-    start, tolerances = np.array([[START]]), (RTOL, ATOL)
-    return lambda: float(blocks.hitting_times(compiled(), start, CROSSING, 0, 2 * EXACT, tolerances)[0])
+def ours(backend: str) -> Callable[[], float]:
+    """odesim's hitting times of small flows."""
+    options = {"until": 2 * EXACT, "rtol": RTOL, "atol": ATOL, "backend": backend}
+    return lambda: float(flow().hitting_times({"m": START}, "m", LEVEL, **options))
 
 
 def ours_scipy() -> Callable[[], float]:
@@ -129,12 +118,12 @@ def ours_scipy() -> Callable[[], float]:
 
     from odesim import steppers
 
-    flow = numba.njit(lambda t, y: y * y * (1.0 - y * y))
+    compiled = numba.njit(lambda t, y: y * y * (1.0 - y * y))
     y = np.array([START])
 
     def solve() -> float:
         statistics = steppers.Statistics("DOP853")
-        return _first_hit(y, steppers.scipy_steps(flow, 0.0, y, 2 * EXACT, RTOL, ATOL, statistics))
+        return _first_hit(y, steppers.scipy_steps(compiled, 0.0, y, 2 * EXACT, RTOL, ATOL, statistics))
 
     return solve
 
@@ -148,12 +137,12 @@ def ours_jax() -> Callable[[], float]:
     jax.config.update("jax_enable_x64", True)
     y = np.array([START])
 
-    def flow(t: Any, y: Any) -> Any:
+    def traced(t: Any, y: Any) -> Any:
         return slope(y)
 
     def solve() -> float:
         statistics = steppers.Statistics("Dopri8")
-        segments = steppers.diffrax_steps(flow, (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
+        segments = steppers.diffrax_steps(traced, (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
         return _first_hit(y, segments)
 
     return solve

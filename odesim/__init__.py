@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
     from odesim.comparison import Comparison
+    from odesim.hitting import Flow
     from odesim.store import Run
     from odesim.trajectory import Trajectory
     from odesim.verification import Verdict
 
 __version__ = "0.1.0"
 __all__ = [
+    "Flow",
     "Trajectory",
     "UsageError",
     "__version__",
@@ -186,6 +188,10 @@ def __getattr__(name: str) -> Any:
         from odesim.trajectory import Trajectory
 
         return Trajectory
+    if name == "Flow":
+        from odesim.hitting import Flow
+
+        return Flow
     if name == "UsageError":
         from derivations.contract import UsageError
 

@@ -175,7 +175,8 @@ def find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, w
             value = new[e] if x == 1.0 else bump(y[e], f[e], new[e], slope[e], h, x)
             if measure(value, rules[j]) >= 0.0:
                 hits[j] = t + locate(y, f, x * h, e, rules[j], stiff, space, work, k, table, arguments)
-                break
+                if np.isfinite(hits[j]):  # or the cubic was wrong here, and it may cross later in the step
+                    break
 
 
 def attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, arguments):
@@ -248,9 +249,10 @@ def integrate_block(
     n = y.size
     f, new, slope = np.empty(n), np.empty(n), np.empty(n)
     block_slope(y, f, work, k, *arguments)
-    t, limited, stiff = 0.0, 0, False
+    t, limited, at = 0.0, 0, 0
+    stiff = limited > 0  # not the literal False, for which numba would compile every function a second time
     old_h, old = 0.0, 0.0
-    at = save_states(t, t, y, f, y, 0, times, saved, stiff, space, work, k, table, arguments)
+    at = save_states(t, t, y, f, y, at, times, saved, stiff, space, work, k, table, arguments)
     h = first_step(y, f, until, atol)
     while t < until:
         last = h >= until - t
@@ -278,8 +280,8 @@ def integrate_block(
         end = until if last else t + h
         at = save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments)
         t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time
-        y[:] = new
-        f[:] = slope
+        for i in range(n):
+            y[i], f[i] = new[i], slope[i]
         h *= min(max(factor, 0.2), 5.0)
         stiff = stiff or limited >= 8
     return 0

@@ -169,7 +169,7 @@ def source_digest(stem: str, packages: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for name in sorted({*packages, "odesim"}):
         folder = Path(next(iter(importlib.import_module(name).__path__)))
-        own = [folder / "compile.py", folder / "block_loops.py"]
+        own = [folder / f"{file}.py" for file in ("compile", "block_loops", "lane_loops", "lanes")]
         paths = own if name == "odesim" else sorted(folder.glob("*.py"))
         for path in paths:
             digest.update(path.name.encode() + path.read_bytes())

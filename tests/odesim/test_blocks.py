@@ -77,7 +77,8 @@ def test_flows_that_end_at_their_crossing_find_the_same_times_in_fewer_steps():
     assert np.isinf(below).all()
 
 
-def test_a_flow_that_fails_is_an_error():
+def test_a_flow_that_fails_is_an_error(monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_STEPS", 500)
     bind(lambda y: np.where(y > 0.5, np.nan, y), lambda y: np.eye(y.size))
     with pytest.raises(NumericalError, match="in 1 of 2 flows"):
         blocks.hitting_times(
@@ -119,6 +120,18 @@ def test_a_bump_inside_one_step_is_noticed():
     bind(lambda y: np.array([np.cos(y[1]), 1.0]), lambda y: np.array([[0, -np.sin(y[1])], [0, 0]]))
     _, hits, _, _ = integrate([[0.0, 0.0]], [0.0], 20.0, 1e-3, [0], [(0.8, 1, 0)])
     assert hits[0, 0] == pytest.approx(np.arcsin(0.8), rel=5e-3)
+
+
+def test_a_crossing_after_one_that_only_the_cubic_shows_is_found():
+    """y' = 1; a wrong slope at the end of the step lifts the cubic beyond the threshold long before."""
+    bind(lambda y: np.ones(1))
+    space = (np.empty((13, 1)), np.empty((1, 1)), np.empty(1), np.empty(1), np.empty((13, 1)), np.empty(1))
+    hits = np.full(1, np.inf)
+    block_loops.find_crossings(
+        5.0, np.zeros(1), np.ones(1), 1.0, np.ones(1), np.array([-30.0]), False, np.array([0]),
+        np.array([[0.9, 1.0, 0.0, 0.0]]), hits, space, np.zeros((1, 1)), 0, blocks.coefficients(), (),
+    )  # fmt: skip
+    assert hits[0] == pytest.approx(5.9, rel=1e-12)
 
 
 def test_a_state_that_blows_up_is_a_failure_of_its_block_alone():

@@ -1,0 +1,202 @@
+"""Hitting times of small flows given as SymPy expressions: one of them, or many at once, by numba or by JAX."""
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Crossing, Kernel
+from odesim import blocks
+from odesim.errors import NumericalError, UsageError
+from odesim.parse import nearest
+
+FUNCTIONS = ("Abs", "exp", "log", "tanh", "cosh", "sign", "asin", "erf")
+"""What slopes may contain beside powers."""
+LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
+LIMITED = 4
+"""The status of a flow whose steps are limited by stability."""
+STATUS = {**blocks.STATUS, LIMITED: "stability limits the steps (the numba back end would change its method)"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Flow:
+    """A small autonomous flow: `slopes` maps every entry of the state to its SymPy derivative in time.
+
+    Other symbols are parameters, which may differ from flow to flow.  Meant for a few entries: the method is written
+    out for the expressions, so that the time to compile grows with their size.  Raises `UsageError` for a function
+    that the back ends lack.
+
+    >>> import sympy
+    >>> m = sympy.Symbol("m")
+    >>> time = Flow({"m": m**2}).hitting_times({"m": 0.1}, "m", 0.5, until=100.0)
+    >>> round(float(time), 7)
+    8.0
+    """
+
+    slopes: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        import sympy
+        from sympy.core.function import Application
+
+        for name, slope in self.slopes.items():
+            used = {type(part).__name__ for part in sympy.sympify(slope).atoms(Application)}
+            if not used <= set(FUNCTIONS):
+                raise UsageError(
+                    f"the slope of {name} uses {', '.join(sorted(used - set(FUNCTIONS)))}; "
+                    f"expected powers and {', '.join(FUNCTIONS)}"
+                )
+        if not self.slopes:
+            raise UsageError("a flow needs the slope of at least one entry")
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The entries of the state, then the parameters in alphabetical order."""
+        import sympy
+
+        found = {str(symbol) for slope in self.slopes.values() for symbol in sympy.sympify(slope).free_symbols}
+        return (*self.slopes, *sorted(found - set(self.slopes)))
+
+    def hitting_times(
+        self,
+        values: Mapping[str, Any],
+        entry: str,
+        level: float,
+        *,
+        until: float,
+        direction: int = 1,
+        absolute: bool = False,
+        rtol: float = 1e-9,
+        atol: float = 1e-14,
+        backend: str = "numba",
+    ) -> np.ndarray:
+        """When `entry` first passes `level`, upwards (`direction` 1) or downwards (-1); its size with `absolute`.
+
+        `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to the shape of the
+        result.  A flow ends at its crossing; infinity: not before `until`; 0: beyond from the start.  `rtol` and `atol`
+        are those of one step of DOP853; crossings are located on shorter steps, to round-off.  The numba back end takes
+        a Rosenbrock method for flows whose steps are limited by stability; the JAX back end (one compiled call, all
+        flows in lockstep, compiled for every number of flows) does not.  Raises `UsageError` for values that do not
+        fit, and `NumericalError` where a flow fails.
+        """
+        table, shape = self._table(values)
+        if entry not in self.slopes:
+            raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(self.slopes))}")
+        if direction not in (1, -1) or not 0.0 < until < np.inf or not (rtol > 0.0 and atol > 0.0):
+            raise UsageError("a hitting time needs direction 1 or -1, a finite until > 0, rtol > 0 and atol > 0")
+        where, n = list(self.slopes).index(entry), len(self.slopes)
+        if backend == "numba":
+            found, status, _ = self._numba.march_lanes(
+                table, n, where, float(level), float(direction), float(absolute), float(until), rtol, atol,
+                blocks.MOST_STEPS,
+            )  # fmt: skip
+            if status.any():
+                self._stiff(table, found, status, Crossing("", entry, level, direction, absolute), until, rtol, atol)
+        elif backend == "jax":
+            numbers = np.array([level, direction, until, rtol, atol, blocks.MOST_STEPS])
+            found, status = np.asarray(self._jax(table, numbers, where, bool(absolute)))
+        else:
+            raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
+        if status.any():
+            raise NumericalError(
+                f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {status.size} flows; "
+                "try other tolerances or an earlier until"
+            )
+        return found.reshape(shape)
+
+    def _table(self, values: Mapping[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
+        """States and parameters as rows (flows, names), and the shape of the result."""
+        if len(values) != len(self.names) or not all(name in values for name in self.names):
+            raise UsageError(f"the flow needs values of {', '.join(self.names)}, but got {', '.join(values) or 'none'}")
+        columns = [np.asarray(values[name], float) for name in self.names]
+        try:
+            shape = (
+                columns[0].shape if len(columns) == 1 else np.broadcast_shapes(*(column.shape for column in columns))
+            )
+        except ValueError:
+            raise UsageError(f"the values of {', '.join(self.names)} do not broadcast to one shape") from None
+        table = np.empty((*shape, len(columns)))
+        for j, column in enumerate(columns):
+            table[..., j] = column
+        if not np.isfinite(table).all():
+            raise UsageError("the values of a flow must be finite")
+        return table.reshape(-1, len(columns)), shape
+
+    def _stiff(
+        self,
+        table: np.ndarray,
+        found: np.ndarray,
+        status: np.ndarray,
+        crossing: Crossing,
+        until: float,
+        rtol: float,
+        atol: float,
+    ) -> None:
+        """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
+        chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
+        if not chosen.size:
+            return
+        where, rows = list(self.slopes).index(crossing.component), table[chosen]
+        try:
+            found[chosen] = blocks.hitting_times(
+                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), (rows[:, n:].copy(),)
+            )
+        except NumericalError as error:
+            raise NumericalError(f"{error} whose steps stability limits") from None
+        status[chosen] = 0
+
+    @functools.cached_property
+    def _kernels(self) -> dict[str, Kernel]:
+        """`slopes` and their `jacobian`, row by row, in neutral names: y0, .. for the state, p0, .. for parameters."""
+        import sympy
+
+        n = len(self.slopes)
+        neutral = [*(f"y{i}" for i in range(n)), *(f"p{j}" for j in range(len(self.names) - n))]
+        symbols = sympy.symbols(neutral)
+        given = [sympy.sympify(slope) for slope in self.slopes.values()]
+        place = dict(zip(self.names, symbols, strict=True))
+        renamed = [slope.xreplace({s: place[str(s)] for s in slope.free_symbols}) for slope in given]
+        jacobian = [sympy.diff(slope, symbol) for slope in renamed for symbol in symbols[:n]]
+
+        def kernel(expressions: list[Any]) -> Kernel:
+            numbers = {e: sympy.Float(e, 17) for e in expressions if e.is_number}
+            outputs = {f"f{i}": numbers.get(e, e) for i, e in enumerate(expressions)}
+            return Kernel((), tuple(neutral), outputs)
+
+        return {"slopes": kernel(renamed), "jacobian": kernel(jacobian)}
+
+    @functools.cached_property
+    def _numba(self) -> Any:
+        """The generated module, from the cache if it is there."""
+        from odesim import compile
+
+        text = repr([(name, list(kernel.outputs.items())) for name, kernel in self._kernels.items()])
+        stem = f"hitting_{len(self.slopes)}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return compile.generated(stem, (), lambda: module_text(stem, self._kernels, len(self.slopes)))
+
+    @functools.cached_property
+    def _jax(self) -> Callable[..., Any]:
+        """The jitted march."""
+        from odesim import device
+
+        device.configure("auto" if device.version("jax") else "cpu")
+        import jax.numpy as jnp
+
+        from odesim import compile, lane_arrays
+
+        return lane_arrays.compile_lanes(compile.array_kernel(self._kernels["slopes"], jnp), len(self.slopes))
+
+
+def module_text(stem: str, kernels: Mapping[str, Kernel], n: int) -> str:
+    """The module that numba compiles for one flow: lanes, and the blocks with which stiff flows go on."""
+    from odesim import block_loops, compile, lane_loops, lanes
+
+    texts = lanes.block_functions(kernels["slopes"], n)
+    texts += [inspect.getsource(getattr(block_loops, name)) for name in blocks.LOOPS]
+    texts += lanes.lane_functions(kernels["slopes"], n)
+    texts += [inspect.getsource(getattr(lane_loops, name)) for name in LANE_LOOPS]
+    return compile.generate_module(stem, kernels, ()) + "\n\n" + compile.decorated(texts)
