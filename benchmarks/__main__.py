@@ -22,6 +22,7 @@ TOPICS = {
     "committee": True,
     "compressed_sgd": True,
     "explicit_sgd": True,
+    "long_horizon": True,
     "ensembles": False,
     "kawata": False,
     "chen_training": False,

@@ -25,8 +25,8 @@ def automatic_steps(
     rtol: float,
     statistics: Statistics,
 ) -> Iterator[Segment]:
-    """The steps of DOP853 (`explicit`, at a local tolerance `rtol`) for as long as it will reach `until` soon, then those
-    of `implicit(t, y)`, the method called `name`.
+    """The steps of DOP853 (`explicit`, at a local tolerance `rtol`) for as long as it will reach `until` soon, then
+    those of `implicit(t, y)`, the method called `name`.
 
     The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
     is measured, not guessed: its steps stop changing, and their mean says how many more it would take.

@@ -5,6 +5,7 @@ one call, which comes back where an entry may have crossed its threshold, a stat
 are to be renewed.
 """
 
+import concurrent.futures
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial
+from odesim.errors import UsageError
 from odesim.record import Recorder
 from odesim.steppers import INTERIOR, Entries, Segment, Statistics, StepFailure
 
 LOOPS = (
     "weighted",
     "derivatives",
+    "eliminate",
     "invert",
     "apply",
     "rescale",
@@ -26,8 +29,13 @@ LOOPS = (
     "inside",
     "crossing",
     "choose",
+    "shorten",
+    "predict",
+    "accept",
+    "attempt",
     "advance",
     "begin",
+    "slopes",
 )
 DISPLACEMENT = 1e-8
 """Of every entry, in the difference quotients of the blocks."""
@@ -125,6 +133,26 @@ def ndf_steps(
             raise StepFailure("the step size of the differentiation formulas has shrunk to the spacing of the numbers")
         if control[0] > before:
             yield _segment(D, control)
+
+
+def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray, workers: int = 1) -> np.ndarray:
+    """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads.
+
+    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Equations.coupled`).
+    """
+    if equations.coupled is None:
+        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
+    loops, arguments = compile_ndf(equations), equations.coupled.arguments(initial)
+    states = np.ascontiguousarray(states, float)
+    found = np.empty_like(states)
+    parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]
+
+    def fill(part: np.ndarray) -> None:
+        loops.slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], arguments)
+
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        list(pool.map(fill, parts))
+    return found
 
 
 NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))

@@ -42,8 +42,33 @@ def derivatives(y, f, displacement, members, first, place, J, arguments):
     return largest
 
 
+def eliminate(W, n, pivots):
+    """W[:n, :n] becomes its inverse by Gauss-Jordan elimination with row exchanges."""
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(W[i, k]) > abs(W[best, k]):
+                best = i
+        pivots[k] = best
+        for j in range(n):
+            W[k, j], W[best, j] = W[best, j], W[k, j]
+        pivot = 1.0 / W[k, k]
+        W[k, k] = 1.0
+        for j in range(n):
+            W[k, j] *= pivot
+        for i in range(n):
+            if i != k:
+                factor = W[i, k]
+                W[i, k] = 0.0
+                for j in range(n):
+                    W[i, j] -= factor * W[k, j]
+    for k in range(n - 1, -1, -1):
+        for i in range(n):
+            W[i, k], W[i, pivots[k]] = W[i, pivots[k]], W[i, k]
+
+
 def invert(c, first, place, J, inverse):
-    """inverse = (I - c J)^-1, block by block, by Gauss-Jordan elimination with row exchanges."""
+    """inverse = (I - c J)^-1, block by block."""
     largest = 0
     for b in range(first.size - 1):
         largest = max(largest, first[b + 1] - first[b])
@@ -56,29 +81,7 @@ def invert(c, first, place, J, inverse):
         for i in range(n):
             for j in range(n):
                 W[i, j] = (1.0 if i == j else 0.0) - c * J[at + i * n + j]
-        for k in range(n):
-            best = k
-            for i in range(k + 1, n):
-                if abs(W[i, k]) > abs(W[best, k]):
-                    best = i
-            pivots[k] = best
-            if best != k:
-                for j in range(n):
-                    W[k, j], W[best, j] = W[best, j], W[k, j]
-            pivot = 1.0 / W[k, k]
-            W[k, k] = 1.0
-            for j in range(n):
-                W[k, j] *= pivot
-            for i in range(n):
-                if i != k:
-                    factor = W[i, k]
-                    W[i, k] = 0.0
-                    for j in range(n):
-                        W[i, j] -= factor * W[k, j]
-        for k in range(n - 1, -1, -1):
-            if pivots[k] != k:
-                for i in range(n):
-                    W[i, k], W[i, pivots[k]] = W[i, pivots[k]], W[i, k]
+        eliminate(W, n, pivots)
         for i in range(n):
             for j in range(n):
                 inverse[at + i * n + j] = W[i, j]
@@ -187,6 +190,71 @@ def choose(D, order, error, scale, safety, errors):
     return chosen, min(10.0, safety * best)
 
 
+def shorten(D, control, factor):
+    """Steps `factor` times as long, of the same order."""
+    rescale(D, int(control[2]), factor)
+    control[1] *= factor
+    control[3], control[9] = 0.0, 0.0
+
+
+def predict(D, order, alpha, gamma, rtol, atol, start, psi, scale):
+    """The state that the differences promise, what is known of the formula, and the tolerance of every entry."""
+    for i in range(start.size):
+        start[i], psi[i] = D[0, i], 0.0
+    for j in range(1, order + 1):
+        weight = gamma[j] / alpha[order]
+        for i in range(start.size):
+            start[i] += D[j, i]
+            psi[i] += weight * D[j, i]
+    for i in range(start.size):
+        scale[i] = atol + rtol * abs(start[i])
+
+
+def accept(D, order, d):
+    """The differences after a step whose correction is d: D_j at the new state = D_j before + D_(j + 1) now."""
+    for i in range(d.size):
+        D[order + 2, i] = d[i] - D[order + 1, i]
+        D[order + 1, i] = d[i]
+    for j in range(order, -1, -1):
+        for i in range(d.size):
+            D[j, i] += D[j + 1, i]
+
+
+def attempt(D, control, counts, members, first, place, J, inverse, until, rtol, atol, table, work, arguments):
+    """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
+    alpha, gamma, errors = table
+    start, psi, scale, y, d = work
+    t, order = control[0], int(control[2])
+    while True:
+        if control[1] < 10 * np.spacing(t):
+            return 4
+        if t + control[1] > until:
+            shorten(D, control, (until - t) / control[1])
+        c = control[1] / alpha[order]
+        if control[9] == 0.0:
+            invert(c, first, place, J, inverse)
+            control[9] = 1.0
+        predict(D, order, alpha, gamma, rtol, atol, start, psi, scale)
+        known = control[6] if control[7] % 20 != 0 else 1.0
+        used, converged, control[6] = newton(
+            start, psi, c, scale, 0.03, known, members, first, place, inverse, y, d, arguments
+        )
+        counts[2] += used
+        if not converged:
+            if control[7] > 0.0:
+                return 3
+            shorten(D, control, 0.5)
+            continue
+        for i in range(y.size):
+            scale[i] = atol + rtol * abs(y[i])
+        control[4] = errors[order] * weighted(d, scale)
+        control[5] = 0.9 * 13.0 / (12.0 + used)
+        if control[4] <= 1.0:
+            return 0
+        shorten(D, control, max(0.2, control[5] * control[4] ** (-1.0 / (order + 1))))
+        counts[1] += 1
+
+
 def advance(
     D, control, counts, members, first, place, J, inverse, until, due, rtol, atol, most, watch, table, arguments
 ):
@@ -197,75 +265,29 @@ def advance(
     the derivatives, length of the last step, whether the inverse is that of this step); counts = (steps, rejected,
     evaluations).
     """
-    alpha, gamma, errors = table
-    places, signs, levels = watch
     n = D.shape[1]
-    start, psi, scale, y, d = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    work = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
     for _ in range(most):
-        t, order = control[0], int(control[2])
+        order = int(control[2])
         if control[3] > order:
             for i in range(n):
-                scale[i] = atol + rtol * abs(D[0, i])
-            order, factor = choose(D, order, control[4], scale, control[5], errors)
-            control[1] *= factor
-            control[2], control[3], control[9] = order, 0.0, 0.0
-            rescale(D, order, factor)
-        while True:
-            h = control[1]
-            if h < 10 * np.spacing(t):
-                return 4
-            if t + h > until:
-                rescale(D, order, (until - t) / h)
-                h = control[1] = until - t
-                control[3], control[9] = 0.0, 0.0
-            c = h / alpha[order]
-            if control[9] == 0.0:
-                invert(c, first, place, J, inverse)
-                control[9] = 1.0
-            for i in range(n):
-                start[i], psi[i] = D[0, i], 0.0
-            for j in range(1, order + 1):
-                for i in range(n):
-                    start[i] += D[j, i]
-                    psi[i] += gamma[j] / alpha[order] * D[j, i]
-            for i in range(n):
-                scale[i] = atol + rtol * abs(start[i])
-            known = control[6] if control[7] % 20 != 0 else 1.0
-            used, converged, control[6] = newton(
-                start, psi, c, scale, 0.03, known, members, first, place, inverse, y, d, arguments
-            )
-            counts[2] += used
-            if not converged:
-                if control[7] > 0.0:
-                    return 3
-                rescale(D, order, 0.5)
-                control[1] *= 0.5
-                control[3], control[9] = 0.0, 0.0
-                continue
-            for i in range(n):
-                scale[i] = atol + rtol * abs(y[i])
-            error = errors[order] * weighted(d, scale)
-            control[5] = 0.9 * 13.0 / (12.0 + used)
-            if error <= 1.0:
-                break
-            factor = max(0.2, control[5] * error ** (-1.0 / (order + 1)))
-            rescale(D, order, factor)
-            control[1] *= factor
-            control[3], control[9] = 0.0, 0.0
-            counts[1] += 1
-        for i in range(n):
-            D[order + 2, i] = d[i] - D[order + 1, i]
-            D[order + 1, i] = d[i]
-        for j in range(order, -1, -1):
-            for i in range(n):
-                D[j, i] += D[j + 1, i]
+                work[2][i] = atol + rtol * abs(D[0, i])
+            chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
+            control[2] = chosen
+            shorten(D, control, factor)
+        status = attempt(
+            D, control, counts, members, first, place, J, inverse, until, rtol, atol, table, work, arguments
+        )
+        if status > 0:
+            return status
+        order = int(control[2])
+        accept(D, order, work[4])
         counts[0] += 1
-        control[0] = until if t + h >= until else t + h
+        control[0] = until if control[0] + control[1] >= until else control[0] + control[1]
         control[3] += 1.0
-        control[4] = error
         control[7] += 1.0
-        control[8] = h
-        if crossing(D, order, places, signs, levels):
+        control[8] = control[1]
+        if crossing(D, order, watch[0], watch[1], watch[2]):
             return 1
         if control[0] >= due or control[0] >= until:
             return 0
@@ -278,3 +300,9 @@ def begin(y, f, h, D):
     for i in range(y.size):
         D[0, i] = y[i]
         D[1, i] = h * f[i]
+
+
+def slopes(states, found, arguments):
+    """found[k] = dy/dt at states[k]."""
+    for k in range(states.shape[0]):
+        found[k] = inner_flow(states[k], *arguments)

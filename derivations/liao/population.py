@@ -27,7 +27,7 @@ from derivations.liao.summary import observe, summarise
 
 RECOVERED = 0.9
 """An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
-COUPLED, LARGEST_CLUSTER = (0.2, 0.5, 0.8, 0.95), 6
+COUPLED, LARGEST_CLUSTER = (0.2, 0.5, 0.8, 0.95), 10
 """Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit, elsewhere the
 lowest of the levels is taken at which no cluster has more vectors than that."""
 ANTI_ALIGNED = -0.5
@@ -120,8 +120,8 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     """Which entries of the state are strongly coupled: those between the same two clusters of vectors.
 
-    Clusters are the connected components of the overlaps above a level of `COUPLED`; an entry (a, b) feels (c, b) through the
-    overlap of a and c, so that entries of other clusters enter its derivative only by small overlaps.
+    Clusters are the connected components of the overlaps above a level of `COUPLED`; an entry (a, b) feels (c, b)
+    through the overlap of a and c, so that entries of other clusters enter its derivative only by small overlaps.
     """
     from derivations.liao.loops import layout
 

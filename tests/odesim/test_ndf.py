@@ -1,5 +1,7 @@
 """The compiled differentiation formulas: their parts against SciPy and NumPy, their runs against other integrators."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -52,15 +54,17 @@ def test_blocks_are_inverted_and_applied(loops):
 
 
 def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
-    problem = integration.prepare(Case.build("liao", {**LIAO, "d": 100, "init": "random"}))
-    y, coupled = problem.start, problem.equations.coupled
+    problem = integration.prepare(Case.build("liao", LIAO))
+    run, coupled = liao(until=400.0, save_points=2), problem.equations.coupled
+    state = {c.name: run[c.name][-1] for c in problem.equations.state}
+    y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
     arguments = coupled.arguments(problem.initial)
     blocks = ndf.Blocks(coupled.labels(problem.initial)(y))
     f = loops.inner_flow(y, *arguments)
     assert np.array_equal(f, problem.functions["flow"](0.0, y, *problem.arguments))
-    loops.derivatives(y, f, 1e-7, *blocks.pattern, blocks.J, arguments)
+    used = loops.derivatives(y, f, 1e-7, *blocks.pattern, blocks.J, arguments)
     sizes = np.diff(blocks.first)
-    assert sizes.max() > 1
+    assert used == sizes.max() > 1
     b = int(np.argmax(sizes))
     entries = blocks.members[blocks.first[b] : blocks.first[b + 1]]
     for k, column in enumerate(entries):
@@ -68,8 +72,8 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
         move[column] = 1e-6
         exact = (loops.inner_flow(y + move, *arguments) - loops.inner_flow(y - move, *arguments))[entries] / 2e-6
         found = blocks.J[blocks.place[b] :][: sizes[b] ** 2].reshape(sizes[b], sizes[b])[:, k]
-        # Other blocks are displaced at the same time, by overlaps of a tenth; a preconditioner may be off by that.
-        assert np.abs(found - exact).max() < 0.1 * max(1.0, np.abs(exact).max())
+        # Other blocks are displaced at the same time and felt through overlaps of 1e-3, at rates of about ten.
+        assert np.abs(found - exact).max() < 0.05
 
 
 @pytest.mark.parametrize("rtol", [1e-5, 1e-7])
@@ -79,17 +83,20 @@ def test_states_and_hitting_times_are_those_of_cvode_and_dop853(rtol: float):
         # An overlap that is 1e-6 beside its escape moves by the error of the escape's time, some rtol, times its rate.
         assert np.abs(ours[name] - cvode[name]).max() < 100 * rtol, name
     reached = np.isfinite(cvode["T_gamma2"])
-    assert reached.sum() == 3 and (np.isfinite(ours["T_gamma2"]) == reached).all()
+    assert reached.sum() >= 3 and (np.isfinite(ours["T_gamma2"]) == reached).all()
     np.testing.assert_allclose(ours["T_gamma2"][reached], cvode["T_gamma2"][reached], rtol=2 * rtol)
     explicit = liao(until=60.0, solver="DOP853", rtol=1e-9)
     early = liao(until=60.0, solver="NDF", rtol=rtol)
     assert np.abs(early["gamma2"] - explicit["gamma2"]).max() < rtol
 
 
-def test_evaluations_grow_with_the_logarithm_of_the_horizon():
-    short, long = (liao(until=until, rtol=1e-6, save_points=2) for until in (2e3, 2e5))
-    assert "then NDF" in long.statistics["solver"]
-    assert long.statistics["evaluations"] < 1.5 * short.statistics["evaluations"]
+def test_evaluations_grow_with_the_logarithm_of_the_dimension():
+    runs = [
+        integration.solve(Case.build("liao", {**LIAO, "d": d}, until=2 * d**0.5, rtol=1e-6, save_points=2))
+        for d in (10**6, 10**12)
+    ]
+    assert all("then NDF" in run.statistics["solver"] for run in runs)
+    assert runs[1].statistics["evaluations"] < 3 * runs[0].statistics["evaluations"]  # the horizon grows a thousandfold
 
 
 def test_saved_states_do_not_depend_on_how_many_are_saved():
@@ -103,3 +110,14 @@ def test_it_is_refused_where_nothing_says_what_is_coupled():
         integration.solve(Case.build("kawata", {}, solver="NDF"))
     with pytest.raises(UsageError, match="backend numba"):
         liao(solver="NDF", backend="jax")
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
+    problem = integration.prepare(Case.build("liao", LIAO))
+    states = problem.start * np.linspace(0.5, 1.0, 7)[:, None]
+    found = ndf.right_hand_sides(problem.equations, problem.initial, states, workers)
+    assert np.array_equal(found, [problem.functions["flow"](0.0, y, *problem.arguments) for y in states])
+    reduced = integration.prepare(Case.build("liao", {**LIAO, "tier": "cascade"}))
+    with pytest.raises(UsageError, match="compiled as a whole"):
+        ndf.right_hand_sides(reduced.equations, reduced.initial, states)
