@@ -229,4 +229,5 @@ MODEL = PatternModel(
     given=given,
     compressible=compressible,
     observe=observe,
+    counting="derivations.chen.counting:COUNTING",
 )
