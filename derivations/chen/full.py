@@ -42,7 +42,7 @@ costs the Jacobian of the routing law for every example type, and there is no su
 MOST_NUMBERS = 2 * 10**8
 """The largest cloud of points that is held, in numbers (1.6 GB)."""
 MOST_WORK = 3 * 10**10
-"""The largest right-hand side, in elementary terms: minutes for one evaluation would be days for a run."""
+"""The largest right-hand side, in elementary terms: a minute for one evaluation is half a day for a run."""
 
 
 def full(parameters: Parameters) -> Equations:

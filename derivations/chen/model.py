@@ -188,9 +188,11 @@ def compressible(parameters: Parameters) -> str:
     """Empty for P = 3; otherwise why the coordinates of the signals do not close."""
     if parameters.P == 3:
         return ""
+    many = parameters.P - 3
+    patches = f"{many} noise patch{'es' if many > 1 else ''}"
     return (
-        f"P = {parameters.P} gives every example {parameters.P - 3} noise patches of its own in d dimensions, and with "
-        "them the overlaps with the 2 K signals are no closed state; use --method explicit, or -p P=3"
+        f"P = {parameters.P} gives every example {patches} of its own in d dimensions, and with that the overlaps with "
+        "the 2 K signals are no closed state; use --method explicit, or -p P=3"
     )
 
 

@@ -1,6 +1,8 @@
 """The tier with noise patches: against the explicit model, Stein's identity, both back ends, and its limits."""
 
 import dataclasses
+import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ import pytest
 import odesim
 from derivations.chen import full, initial, model, population
 from derivations.chen.parameters import Parameters
+from odesim import compile
 from odesim.case import find_system
-from odesim.compile import compile_numba
 from odesim.errors import UsageError
 from odesim.lab import Laboratory
 from odesim.sgd.patterns import PatternChains, sample
@@ -59,29 +61,69 @@ def test_weak_noise_patches_lead_back_to_three(lab):
     assert both[0].loss(start.state) == pytest.approx(both[1].loss(start.state), abs=2e-4)
 
 
-@pytest.mark.parametrize("activation", ["cubic", "tanh"])
-def test_the_flow_is_the_mean_step_of_the_explicit_model(lab, activation):
-    start = strong(points=2**15, activation=activation)
-    p = start.parameters
-    filters, routers = flat(lab.functions(start, "full").flow(start.state))
+def descent_of_model(start):
+    """Mean and standard error of minus the gradients of the explicit model, filters (M, J, d) then routers (M, d)."""
+    p, rng, means = start.parameters, np.random.default_rng(3), []
     engine = PatternChains(model.MODEL, [start], None, compressed=False, batch=10, step_size=1.0, seed=0)
-    w, rng, means = engine.weights[0], np.random.default_rng(3), []
-    assert w.filters.shape[-1] == p.d  # six directions more than signals and rest, where nothing may happen
     for _ in range(30):
         e = sample(model.MODEL, p, rng, 20_000, p.d)
-        G, _, R, *_ = engine.pass_over(w, e, e.dense.sum(axis=1), rng.random((p.M, 20_000)))
+        G, _, R, *_ = engine.pass_over(engine.weights[0], e, e.dense.sum(axis=1), rng.random((p.M, 20_000)))
         means.append(np.concatenate([G.ravel(), R.ravel()]))
-    mean, error = np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(len(means))
-    size = np.sqrt((mean[: filters.shape[0] * p.J * p.d].reshape(p.M, -1) ** 2).sum(axis=1))
-    beyond = ((0, 0), (0, p.d - filters.shape[-1]))
+    return np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(len(means))
+
+
+def z_scores(flow, p, mean, error):
+    """How far the flow is from the model's mean step, whose experts' norms are not normalised."""
+    filters, routers = flat(flow)
+    size = np.sqrt((mean[: p.M * p.J * p.d].reshape(p.M, -1) ** 2).sum(axis=1))
+    beyond = ((0, 0), (0, p.d - filters.shape[-1]))  # six directions where nothing may happen
     predicted = np.concatenate(
         [(size[:, None, None] * np.pad(filters, ((0, 0), *beyond))).ravel(), np.pad(routers / p.rho, beyond).ravel()]
     )
-    z = (mean - predicted) / error
+    return (mean - predicted) / error
+
+
+@pytest.mark.parametrize("activation", ["cubic", "tanh"])
+def test_the_flow_is_the_mean_step_of_the_explicit_model(lab, activation):
+    start = strong(points=2**15, activation=activation)
+    flow = lab.functions(start, "full").flow(start.state)
+    z = z_scores(flow, start.parameters, *descent_of_model(start))
     # 126 entries with 29 degrees of freedom: |t| > 4.2 in one set of 50; the seeds are fixed.
-    assert np.abs(z).max() < 4.2 and 0.8 < np.sqrt((z**2).mean()) < 1.25
-    wrong = np.concatenate([predicted[: p.M * p.J * p.d], np.pad(routers[:, :4] / p.rho, ((0, 0), (0, 10))).ravel()])
-    assert np.abs((mean - wrong) / error).max() > 10  # the routers' drift outside the signals is measured, not zero
+    assert z.size == 126 and np.abs(z).max() < 4.2 and 0.8 < np.sqrt((z**2).mean()) < 1.25
+
+
+MUTATIONS = {
+    "router blind to noise patches": ("rest[0, m] = side * zeta[m]", "rest[0, m] = 0.0"),
+    "experts blind to noise patches": ("rest[1, m] += sigma", "pass"),
+    "no drift of filters along them": ("dfilters[m, j, c] += share * patches[p, c]", "pass"),
+    "no drift of routers along them": ("drouters[m, c] += push * patches[p, c]", "pass"),
+    "mirrored points with the wrong sign": ("total = side * G[0, m].sum()", "total = G[0, m].sum()"),
+    "no slope along them": ("share = total * slope[m, j, p]", "share = total"),
+}
+
+
+@pytest.fixture(scope="module")
+def measured():
+    start = strong(points=2**13)
+    return start, descent_of_model(start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [None, *MUTATIONS])
+def test_every_term_of_the_noise_patches_matters(name, measured, tmp_path, monkeypatch):
+    start, (mean, error) = measured
+    equations = full.full(start.parameters)
+    text = compile.module_text(equations)
+    if name is not None:
+        assert text.count(MUTATIONS[name][0]) == 1
+        text = text.replace(*MUTATIONS[name])
+    (tmp_path / "mutated_flow.py").write_text(text.replace("cache=True, ", ""))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mutated_flow", raising=False)
+    flow = importlib.import_module("mutated_flow").full_flow_loss
+    found = equations.unpack(flow(0.0, equations.start(start), *full.arguments(start))[0])
+    worst = np.abs(z_scores(found, start.parameters, mean, error)).max()
+    assert worst < 4.5 if name is None else worst > 8
 
 
 def stein(start, seed):
@@ -162,7 +204,7 @@ def right_hand_side(points, seed, **parameters):
     arguments = list(full.arguments(start))
     arguments[7:9] = full.points(start.parameters, 2 * 2 + 4, seed)
     equations = full.full(start.parameters)
-    y = compile_numba(equations)["flow"](0.0, equations.start(start), *arguments)
+    y = compile.compile_numba(equations)["flow"](0.0, equations.start(start), *arguments)
     return [part.ravel() for part in flat(equations.unpack(y))]
 
 
@@ -262,6 +304,20 @@ def test_the_run_reports_its_gram_matrix_and_what_is_conserved(trajectory):
     assert gram.shape == (3, 9, 9) and np.linalg.eigvalsh(gram).min() > -1e-14
     assert flow.invariants["router_sum"] < 1e-12 and flow.invariants["loss_increase"] <= 0
     assert np.abs(gram[-1] - gram[0]).max() > 0.02
+
+
+def test_an_expert_that_nobody_is_sent_to_rests(lab):
+    start = strong(points=64, sigma_p=0.05)
+    gcen, gfeat = start.state["gcen"].copy(), 0 * start.state["gfeat"]
+    gcen[2] = gcen[:2].min() - 6.0  # more than one below the others at every strength of the centres, noise and all
+    rest = start.state["rest"].copy()
+    rest[-3:] = 0
+    lost = dataclasses.replace(start, state={**start.state, "gcen": gcen, "gfeat": gfeat, "rest": rest})
+    for tier in ("p3", "full"):
+        flow = lab.functions(lost, tier).flow(lost.state)
+        assert (flow["feat"][2] == 0).all() and (flow["cen"][2] == 0).all() and np.abs(flow["feat"][:2]).max() > 0.1
+        assert all(np.isfinite(part).all() for part in flow.values())
+    assert (flow["rest"][4:6] == 0).all()
 
 
 @pytest.mark.parametrize(
