@@ -109,7 +109,8 @@ def draw(stored: Sequence[Any]) -> Any:
         top.plot(edges, [CEILINGS[setting]] * 2, color=COLOURS[6], label="ceiling of singles")
         top.plot(edges, [CENTRELESS[setting]] * 2, ":", color=COLOURS[6], label="linear, no centres")
         top.set_title(f"setting {setting}")
-        label_bars(top, [f"{row['kind']} {row['activation']} {row['filters']}" for row in mine])
+        names = [f"{row['kind']} {row['activation']} {row['filters']}" for row in mine]
+        top.set_xticks(range(len(mine)), names, rotation=90, fontsize=7)
         mixed = [row for row in mine if row["kind"] == "mixture"]
         for at, row in enumerate(mixed):
             bottom.bar(at - 0.2, row["entropy"], 0.4, yerr=row["wide"], color=COLOURS[0])
