@@ -48,6 +48,21 @@ class Weights:
 
 
 @dataclasses.dataclass(frozen=True)
+class Counting:
+    """How batches are counted where examples without dense patches are of finitely many configurations.
+
+    `obstacle(parameters)` is empty, or the reason why a step is no function of how many examples of every
+    configuration each group of filters sees.  `configurations(parameters)` lists them with their chances (C,);
+    `routing(logits (M, C))` is the law (M, C) of the group that an example's noise selects.  Drawn counts with these
+    laws are then the same training, exactly in law, as drawn examples.
+    """
+
+    obstacle: Callable[[Any], str]
+    configurations: Callable[[Any], tuple[Examples, np.ndarray]]
+    routing: Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
 class PatternModel:
     """The microscopic truth of a stage on pattern data, once for both simulators.
 
@@ -69,7 +84,8 @@ class PatternModel:
     `noisy(parameters)` = (dense patches, their standard deviation per entry); `place(initial, arrays, rng, compressed)`
     the weights at the start, in d dimensions or in the coordinates of the frame; `given(parameters, arrays)` the
     training set of an initial file or None; `compressible(parameters)` is empty, or the reason why the frame's
-    coordinates do not close; `observe(parameters, saved)` labels what is saved.
+    coordinates do not close; `observe(parameters, saved)` labels what is saved.  `counting` names the model's
+    `Counting` as "module:attribute", if it has one.
     """
 
     module: str
@@ -81,3 +97,4 @@ class PatternModel:
     given: Callable[[Any, Mapping[str, np.ndarray] | None], Examples | None]
     compressible: Callable[[Any], str]
     observe: Callable[[Any, np.ndarray], Labelled]
+    counting: str = ""

@@ -60,6 +60,12 @@ def make_engine(
     return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
 
 
+def remarks(engine: Any) -> dict[str, str]:
+    """How an engine makes its batches, where it had a choice; part of a run's summary."""
+    text = getattr(engine, "batches", "")
+    return {"batches": text} if text else {}
+
+
 def at_step(case: Case, step_size: float) -> Case:
     """The case with the parameters that the step size implies, and its horizon unless it was given."""
     stage = case.system.stage(case.stage)

@@ -1,6 +1,6 @@
 """What simulations of pattern data ask for beyond those of Gaussian inputs: their own checks and engines."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derivations.contract import Initial, load
 from derivations.patterns import PatternModel
@@ -11,8 +11,8 @@ from odesim.families import free_memory
 if TYPE_CHECKING:
     from odesim.simulation import Simulation
 
-CHAINS, REPLICAS = "odesim.sgd.patterns:PatternChains", "odesim.sgd.pattern_traced:PatternReplicas"
-"""The engines of this family."""
+CHAINS, REPLICAS = "odesim.sgd.counted:chains", "odesim.sgd.counted:replicas"
+"""The engines of this family; compressed batches are counted where that is the same training."""
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
@@ -36,13 +36,22 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
         )
 
 
+def case_counts(simulation: "Simulation", model: PatternModel, parameters: Any) -> bool:
+    """Whether the engine of a compressed simulation counts its batches."""
+    from odesim.sgd.counted import examples_because
+
+    return simulation.case.backend == "numba" and not examples_because(model, parameters, simulation.batch)
+
+
 def require_memory(simulation: "Simulation", model: PatternModel, initial: Initial) -> None:
     """Refuse examples and weights that cannot be held."""
     p = initial.parameters
     patches, _ = model.noisy(p)
     width = 2 * p.K if simulation.method == "compressed" else p.d
     itemsize = 4 if simulation.precision == "float32" else 8
-    examples = max(p.n, simulation.batch) + p.n_test
+    counted = simulation.method == "compressed" and case_counts(simulation, model, p)
+    drawn = 0 if counted and p.data == "online" else max(p.n, simulation.batch)
+    examples = drawn + p.n_test
     weights = p.M * (p.J + 1) * width
     needed = itemsize * (examples * (3 * patches * width + 2 * p.M + 8) + 6 * simulation.replicas * weights)
     available = free_memory()

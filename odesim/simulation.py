@@ -168,6 +168,7 @@ def simulate(
         "seconds": seconds,
         "preparation_seconds": ready - began,
         "steps_per_second": taken * simulation.replicas / seconds if seconds > 0 else None,
+        **families.remarks(engine),
     }
     grams = np.swapaxes(np.array(saved), 0, 1)
     return _assemble(simulation, model, initials[0], grams, schedule[: len(saved)], outcome, statistics, device)
@@ -325,6 +326,7 @@ def _assemble(
         "replicas": simulation.replicas,
         "steps": statistics["steps"],
         "steps_per_second": statistics["steps_per_second"],
+        **{name: statistics[name] for name in ("batches",) if name in statistics},
         **{f"median_final_{name}": float(value) for name, value in final.items()},
     }
     return Trajectory(

@@ -12,6 +12,8 @@ ARRAYS = ("W", "Theta", "V", "C")
 DATA = ("X", "y")
 ORTHONORMAL = 1e-8
 """How far the Gram matrix of the signals in a file may be from the identity."""
+RANK = 1e-13
+"""Singular values of the residual weights below this part of their size are round-off."""
 RELEASED_SCALE = 1e-3
 """The released code shrinks PyTorch's uniform initial weights, of bound 1/sqrt(d), by this factor."""
 
@@ -41,7 +43,28 @@ def random(parameters: Parameters, rng: np.random.Generator) -> Initial:
     p = parameters
     both = draw_entries(p, rng, (2, p.M, p.J, p.K))
     router = np.zeros((p.M, p.K))
-    return from_overlaps(p, both[0], both[1], router, router.copy())
+    return from_overlaps(p, both[0], both[1], router, router.copy(), draw_residual(p, rng))
+
+
+def beyond_signals(parameters: Parameters) -> bool:
+    """Whether the weights' parts outside the signals belong to the state: with noise patches, in tier full."""
+    return parameters.tier == "full" and parameters.P > 3 and parameters.variant == "paper"
+
+
+def draw_residual(parameters: Parameters, rng: np.random.Generator) -> np.ndarray | None:
+    """Filters N(0, sigma_0^2 I) outside the signals in a basis of their span (M J + M, R), routers 0; None if unused.
+
+    By Bartlett's decomposition: in the Gram-Schmidt basis the coordinates below the diagonal are normal and those on it
+    chi with d - 2 K - i degrees of freedom, i = 0, 1, ..; so the cost is free of d.
+    """
+    p = parameters
+    if not beyond_signals(p):
+        return None
+    count, beyond = p.M * p.J, p.d - 2 * p.K
+    rows = np.tril(rng.standard_normal((count, min(count, beyond))), -1)
+    diagonal = np.arange(min(count, beyond))
+    rows[diagonal, diagonal] = np.sqrt(rng.chisquare(beyond - diagonal))
+    return np.concatenate([p.sigma_0 * rows, np.zeros((p.M, rows.shape[1]))])
 
 
 def specialised(parameters: Parameters) -> Initial:
@@ -60,10 +83,16 @@ def specialised(parameters: Parameters) -> Initial:
 
 
 def from_overlaps(
-    parameters: Parameters, feat: np.ndarray, cen: np.ndarray, gcen: np.ndarray, gfeat: np.ndarray
-) -> Initial:
-    """The initial condition with given overlaps feat, cen (M, J, K) and gcen, gfeat (M, K)."""
+    parameters: Parameters, feat: np.ndarray, cen: np.ndarray, gcen: np.ndarray, gfeat: np.ndarray,
+    rest: np.ndarray | None = None,
+) -> Initial:  # fmt: skip
+    """The initial condition with given overlaps feat, cen (M, J, K) and gcen, gfeat (M, K).
+
+    `rest` (M J + M, R) are coordinates of the filters, then the routers, outside the signals, for tier full.
+    """
     state = {"feat": feat, "cen": cen, "gcen": gcen, "gfeat": gfeat}
+    if rest is not None:
+        state["rest"] = rest
     state = {name: np.array(values, float) for name, values in state.items()}
     size = float(np.sqrt(np.mean(state["feat"] ** 2 + state["cen"] ** 2)))
     kstar, jstar = professions(state["feat"])
@@ -80,18 +109,31 @@ def professions(feat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def from_weights(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> Initial:
     """The overlaps of explicit weights W (M, J, d), Theta (d, M) with signals V, C (K, d)."""
     w, theta, v, c = (np.asarray(arrays[name], float) for name in ARRAYS)
-    return from_overlaps(parameters, w @ v.T, w @ c.T, (c @ theta).T, (v @ theta).T)
+    rest = residual_of(w, theta, np.vstack([v, c])) if beyond_signals(parameters) else None
+    return from_overlaps(parameters, w @ v.T, w @ c.T, (c @ theta).T, (v @ theta).T, rest)
+
+
+def residual_of(w: np.ndarray, theta: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """Coordinates (M J + M, R) of filters (M, J, d) and routers (d, M) outside the frame, in a basis of their span."""
+    rows = np.concatenate([w.reshape(-1, w.shape[-1]), theta.T])
+    rows = rows - (rows @ frame.T) @ frame
+    left, sizes, _ = np.linalg.svd(rows, full_matrices=False)
+    rank = int((sizes > RANK * np.abs(rows).max(initial=1e-300) * np.sqrt(rows.size)).sum())
+    return left[:, :rank] * sizes[:rank]
 
 
 def from_state(parameters: Parameters, previous: Mapping[str, np.ndarray]) -> Initial:
-    """The initial condition that continues an earlier run of tier p3."""
+    """The initial condition that continues an earlier run of tier p3 or full."""
     names = ("feat", "cen", "gcen", "gfeat")
     missing = [name for name in names if name not in previous]
     if missing:
-        raise UsageError(f"the earlier run lacks {', '.join(missing)}: a run of tier p3 can be continued")
+        raise UsageError(f"the earlier run lacks {', '.join(missing)}: a run of tier p3 or full can be continued")
+    if beyond_signals(parameters) and "rest" not in previous:
+        raise UsageError("the earlier run has no weights outside the signals: tier full continues a run of tier full")
     m, j, k = previous["feat"].shape
     resized = dataclasses.replace(parameters, M=m, J=j, K=k)
-    return from_overlaps(resized, *(previous[name] for name in names))
+    rest = previous["rest"] if beyond_signals(parameters) else None
+    return from_overlaps(resized, *(previous[name] for name in names), rest=rest)
 
 
 def read(

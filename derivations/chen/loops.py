@@ -116,8 +116,13 @@ def example_terms(chance, label, norm, h, f, p, pi, G, drift, coherent):
     return loss
 
 
-def sum_types(gcen, gfeat, a, a_weight, b, b_weight, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, G, R, coherent):
-    """Sum over all example types; G and R (3, M, K, nodes) collect G_m and the router's drift along a, b and c."""
+def sum_types(
+    gcen, gfeat, a, a_weight, b, b_weight, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, rest, G, R, coherent
+):  # fmt: skip
+    """Sum over all example types; G and R (3, M, K, nodes) collect G_m and the router's drift along a, b and c.
+
+    `rest` (3, M) is what further patches add to logits, outputs and squared gradients of every type.
+    """
     M, K = gcen.shape
     h, p, pi, f, norm = np.empty(M), np.empty(M), np.empty(M), np.empty(M), np.empty(M)
     ends, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
@@ -134,9 +139,9 @@ def sum_types(gcen, gfeat, a, a_weight, b, b_weight, c, c_weight, u, weight, FA,
                     for r in range(c.size):
                         chance = pair * a_weight[i] * b_weight[n] * c_weight[r]
                         for m in range(M):
-                            h[m] = a[i] * gfeat[m, k] + b[n] * gcen[m, k] + c[r] * gfeat[m, other]
-                            f[m] = FA[m, k, i] + FB[m, k, n] + FC[m, other, r]
-                            norm[m] = NA[m, k, i] + NB[m, k, n] + NC[m, other, r]
+                            h[m] = a[i] * gfeat[m, k] + b[n] * gcen[m, k] + c[r] * gfeat[m, other] + rest[0, m]
+                            f[m] = FA[m, k, i] + FB[m, k, n] + FC[m, other, r] + rest[1, m]
+                            norm[m] = NA[m, k, i] + NB[m, k, n] + NC[m, other, r] + rest[2, m]
                         winning(h, ends, order, u, weight, left, p)
                         L += example_terms(chance, label, norm, h, f, p, pi, one, drift, coherent)
                         for m in range(M):
@@ -173,8 +178,9 @@ def p3_flow_loss(t, y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, we
     longest = max(a.size, xb.size, c.size)
     G, R = np.zeros((3, M, K, longest)), np.zeros((3, M, K, longest))
     coherent = np.zeros(M)
+    none = np.zeros((3, M))
     L = sum_types(
-        gcen, gfeat, a, a_weight, xb, wb, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, G, R, coherent
+        gcen, gfeat, a, a_weight, xb, wb, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, none, G, R, coherent
     )  # fmt: skip
     dy = np.zeros(y.size)
     dfeat = dy[:size].reshape((M, J, K))
@@ -185,15 +191,21 @@ def p3_flow_loss(t, y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, we
     normalise(dfeat, dcen, layer, coherent)
     dgcen = dy[2 * size : 2 * size + M * K].reshape((M, K))
     dgfeat = dy[2 * size + M * K :].reshape((M, K))
+    collect_router(R, a, xb, c, rho, dgcen, dgfeat)
+    return dy, L
+
+
+def collect_router(R, a, b, c, rho, dgcen, dgfeat):
+    """Add rho times the router's drift along features (strengths a and c) and centres (b)."""
+    M, K = dgcen.shape
     for m in range(M):
         for k in range(K):
             for i in range(a.size):
                 dgfeat[m, k] += rho * R[0, m, k, i] * a[i]
             for r in range(c.size):
                 dgfeat[m, k] += rho * R[2, m, k, r] * c[r]
-            for n in range(xb.size):
-                dgcen[m, k] += rho * R[1, m, k, n] * xb[n]
-    return dy, L
+            for n in range(b.size):
+                dgcen[m, k] += rho * R[1, m, k, n] * b[n]
 
 
 def normalise(dfeat, dcen, layer, coherent):

@@ -164,6 +164,11 @@ def place(
         filters, theta = (np.array(arrays[name], float) for name in ("W", "Theta"))
         return Weights(filters, bias, np.ascontiguousarray(theta.T), frame)
     beyond = p.d - 2 * p.K
+    if "rest" in s:  # drawn with the flow's own initial condition, in a basis of its span
+        rest = np.pad(s["rest"], ((0, 0), (0, beyond - s["rest"].shape[1])))
+        own, other = rest[: p.M * p.J].reshape(p.M, p.J, beyond), rest[p.M * p.J :]
+        filters = np.concatenate([inside, own], axis=-1)
+        return Weights(filters, bias, np.concatenate([routers, other], axis=-1), np.eye(2 * p.K, p.d))
     rest = np.zeros((p.M, p.J, beyond)) if p.init == "specialised" else draw_entries(p, rng, (p.M, p.J, beyond))
     filters = np.concatenate([inside, rest], axis=-1)
     return Weights(filters, bias, np.pad(routers, ((0, 0), (0, beyond))), np.eye(2 * p.K, p.d))
@@ -183,9 +188,11 @@ def compressible(parameters: Parameters) -> str:
     """Empty for P = 3; otherwise why the coordinates of the signals do not close."""
     if parameters.P == 3:
         return ""
+    many = parameters.P - 3
+    patches = f"{many} noise patch{'es' if many > 1 else ''}"
     return (
-        f"P = {parameters.P} gives every example {parameters.P - 3} noise patches of its own in d dimensions, and with "
-        "them the overlaps with the 2 K signals are no closed state; use --method explicit, or -p P=3"
+        f"P = {parameters.P} gives every example {patches} of its own in d dimensions, and with that the overlaps with "
+        "the 2 K signals are no closed state; use --method explicit, or -p P=3"
     )
 
 
@@ -229,4 +236,5 @@ MODEL = PatternModel(
     given=given,
     compressible=compressible,
     observe=observe,
+    counting="derivations.chen.counting:COUNTING",
 )

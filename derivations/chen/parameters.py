@@ -4,7 +4,7 @@ import dataclasses
 
 from derivations.contract import UsageError, parameter
 
-TIERS = ("p3", "explore", "spec", "specnoise", "group2")
+TIERS = ("p3", "full", "explore", "spec", "specnoise", "group2")
 ACTIVATIONS = ("cubic", "linear", "relu", "celu", "gelu", "silu", "tanh", "power")
 Law = tuple[float, ...]
 
@@ -36,6 +36,9 @@ class Parameters:
     contrast: float = parameter(0.0, "router contrast D of init=specialised, groups m mod K")
     tier: str = parameter("p3", "level of description of the flow", choices=TIERS)
     nodes: int = parameter(8, "quadrature nodes for each continuous law", minimum=2, maximum=64)
+    points: int = parameter(
+        4096, "tier full: quasi-random points of strengths and noise patches, a power of two", minimum=16, maximum=2**20
+    )
     layer: float = parameter(
         1e-3, "flow: coherence |E g|/E|g| of an expert's gradient below which its speed falls linearly", above=0.0
     )
@@ -64,6 +67,11 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         )
     for name in ("alpha", "beta", "gamma"):
         _check_law(name, getattr(parameters, name), parameters.laws)
+    if parameters.points & (parameters.points - 1):
+        raise UsageError(
+            f"points must be a power of two (Sobol points are balanced there), but points = {parameters.points}; "
+            f"try {1 << parameters.points.bit_length()}"
+        )
     if parameters.tier == "group2" and parameters.M % parameters.K:
         raise UsageError(
             f"tier group2 needs K groups of equal size, but M = {parameters.M} is no multiple of K = {parameters.K}"

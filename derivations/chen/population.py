@@ -56,6 +56,7 @@ LOOPS = tuple(
         "speed",
         "collect",
         "normalise",
+        "collect_router",
         "example_terms",
         "sum_types",
         "p3_flow_loss",
@@ -64,7 +65,7 @@ LOOPS = tuple(
 
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of a tier (`p3`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
+    """The equations of a tier (`p3`, `full`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
     tier = tier or parameters.tier
     if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
         raise UsageError(
@@ -73,7 +74,10 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
         )
     if tier == "p3":
         return exact(parameters)
-    from derivations.chen import reduced
+    from derivations.chen import full, reduced
+
+    if tier == "full":
+        return full.full(parameters)
 
     return reduced.equations(parameters, tier)
 
@@ -81,13 +85,17 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
 def exact(parameters: Parameters) -> Equations:
     """The exact population flow for P = 3.  Source: Chen et al. 2022, Algorithm 1 and Lemma E.2."""
     shape = (parameters.M, parameters.J, parameters.K)
-    neglects = "nothing" if parameters.P == 3 else f"the {parameters.P - 3} noise patches (it is exact for P = 3)"
+    neglects = (
+        "nothing"
+        if parameters.P == 3
+        else f"the {parameters.P - 3} noise patches (it is exact for P = 3; tier full has them)"
+    )
     return Equations(
         tier="p3",
         kind="ode",
         structure=f"chen_p3_{parameters.activation}",
         state=STATE,
-        kernels=functools.partial(_kernels, parameters.activation),
+        kernels=functools.partial(kernels, parameters.activation),
         loops=LOOPS,
         arrays=arrays.build_p3,
         arguments=arguments,
@@ -106,7 +114,7 @@ def exact(parameters: Parameters) -> Equations:
     )
 
 
-def _kernels(activation: str) -> Mapping[str, Kernel]:
+def kernels(activation: str) -> Mapping[str, Kernel]:
     """The kernels, derived when they are needed: a compilation found in the cache needs none."""
     from derivations.chen.kernels import expert_kernels
 

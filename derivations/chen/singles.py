@@ -12,6 +12,10 @@ RATES = {"linear": 0.003}
 DECAY = 5e-4
 
 
+BLOCK = 2**18
+"""Numbers in a block of fields: examples are passed in blocks that stay in a core's cache."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Single:
     """Training and test accuracy of a trained single expert."""
@@ -45,19 +49,34 @@ def train(p: Parameters, count: int, epochs: int, seed: int = 0) -> Single:
     weights = rng.uniform(-bound, bound, (p.J, p.d + 1))
     signs = np.where(np.arange(p.J) < p.J // 2, -1.0, 1.0)
     kind = ACTIVATIONS.index(p.activation)
-    flat = x.reshape(-1, p.d)
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     rate = RATES.get(p.activation, 0.01)
     for step in range(1, epochs + 1):
-        value, slope = model.activation(flat @ weights[:, :-1].T + weights[:, -1], kind, p.power)
-        margin = y * (value @ signs).reshape(count, p.P).sum(axis=1)
-        push = -y / (1 + np.exp(np.clip(margin, -500, 500))) / count
-        back = np.repeat(push, p.P)[:, None] * slope * signs
-        gradient = np.concatenate([back.T @ flat, back.sum(axis=0)[:, None]], axis=1) + DECAY * weights
+        gradient = DECAY * weights
+        for part in blocks(p, count):
+            gradient += descent(weights, signs, kind, p, x[part], y[part]) / count
         first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
         scale = np.sqrt(second / (1 - 0.999**step)) + 1e-8
         weights -= rate * first / (1 - 0.9**step) / scale
     return Single(accuracy(weights, signs, kind, p, x, y), accuracy(weights, signs, kind, p, x_test, y_test))
+
+
+def blocks(p: Parameters, count: int) -> list[slice]:
+    """The examples in pieces of about `BLOCK` fields."""
+    size = max(1, BLOCK // (p.P * p.J))
+    return [slice(at, at + size) for at in range(0, count, size)]
+
+
+def descent(
+    weights: np.ndarray, signs: np.ndarray, kind: int, p: Parameters, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """The gradient (J, d + 1) of the summed cross-entropy of some examples, for weights and biases."""
+    flat = x.reshape(-1, p.d)
+    value, slope = model.activation(flat @ weights[:, :-1].T + weights[:, -1], kind, p.power)
+    margin = y * (value @ signs).reshape(len(y), p.P).sum(axis=1)
+    push = -y / (1 + np.exp(np.clip(margin, -500, 500)))
+    back = np.repeat(push, p.P)[:, None] * slope * signs
+    return np.concatenate([back.T @ flat, back.sum(axis=0)[:, None]], axis=1)
 
 
 def accuracy(weights: np.ndarray, signs: np.ndarray, kind: int, p: Parameters, x: np.ndarray, y: np.ndarray) -> float:

@@ -23,10 +23,11 @@ def dispatch_entropy(counts):
     return total
 
 
-def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u, weight, counts):
-    """Fill counts[k, m] with the probability of cluster k at expert m; returns the accuracy.
+def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u, weight, rest, counts):
+    """Add the probability of cluster k at expert m to counts[k, m]; returns the accuracy.
 
     With `noisy` the routing noise is averaged over; without it the largest logit wins.  A margin of zero is an error.
+    `rest` (3, M) is what further patches add to logits and outputs.
     """
     M, K = gcen.shape
     a, va = signed_nodes(xa, wa)
@@ -50,7 +51,7 @@ def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u,
                     for r in range(c.size):
                         chance = va[i] * wb[n] * vc[r] / (K * (K - 1))
                         for m in range(M):
-                            h[m] = a[i] * gfeat[m, k] + xb[n] * gcen[m, k] + c[r] * gfeat[m, other]
+                            h[m] = a[i] * gfeat[m, k] + xb[n] * gcen[m, k] + c[r] * gfeat[m, other] + rest[0, m]
                             p[m] = 0.0
                         if noisy:
                             winning(h, b, order, u, weight, left, p)
@@ -59,7 +60,7 @@ def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u,
                         for m in range(M):
                             if p[m] > 0.0:
                                 counts[k, m] += chance * p[m]
-                                if label * (FA[m, k, i] + FB[m, k, n] + FC[m, other, r]) > 0.0:
+                                if label * (FA[m, k, i] + FB[m, k, n] + FC[m, other, r] + rest[1, m]) > 0.0:
                                     right += chance * p[m]
     return right
 
@@ -74,8 +75,9 @@ def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, f
     found = np.empty(M + 4)
     counts = np.zeros((K, M))
     sure = np.zeros((K, M))
-    found[M + 1] = sweep_types(feat, cen, gcen, gfeat, False, power, fa, va, fb, vb, fc, vc, u, weight, sure)
-    found[M + 3] = sweep_types(feat, cen, gcen, gfeat, True, power, xa, wa, xb, wb, xc, wc, u, weight, counts)
+    none = np.zeros((3, M))
+    found[M + 1] = sweep_types(feat, cen, gcen, gfeat, False, power, fa, va, fb, vb, fc, vc, u, weight, none, sure)
+    found[M + 3] = sweep_types(feat, cen, gcen, gfeat, True, power, xa, wa, xb, wb, xc, wc, u, weight, none, counts)
     found[M] = dispatch_entropy(sure)
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):

@@ -142,3 +142,38 @@ def descend(
         G[m] += on_atoms @ frame
     R += router_on_atoms @ frame
     return G / B, g / B, R / B, loss / B
+
+
+def descend_counted(filters, bias, routers, frame, atoms, amplitudes, labels, logits, counts, numbers):
+    """The same means as `descend` where counts[m, c] examples of configuration c go to expert m.
+
+    `atoms`, `amplitudes` (S, C), `labels` (C,) and `logits` (M, C) are those of the configurations.
+    """
+    M, J, d = filters.shape
+    S, D = atoms.shape[0], 0
+    B = counts.sum()
+    flat = filters.reshape((M * J, d))
+    table = (flat @ frame.T).reshape((M, J, frame.shape[0]))
+    none = np.empty((labels.size, D, d))
+    share = counts.sum(axis=1) / B
+    G, g = np.zeros((M, J, d)), np.zeros((M, J))
+    router_on_atoms = np.zeros((M, frame.shape[0]))
+    loss = 0.0
+    for m in range(M):
+        index = np.nonzero(counts[m])[0]
+        b = index.size
+        if b == 0:
+            continue
+        on_atoms = np.zeros((J, frame.shape[0]))
+        fields = np.empty((J, S + D, b))
+        filter_fields(table[m], filters[m], bias[m], atoms, amplitudes, none, index, fields)
+        h, r, y, weight = np.empty((M, b)), np.zeros((M, b)), np.empty(b), np.empty(b)
+        for i in range(b):
+            h[:, i] = logits[:, index[i]]
+            y[i] = labels[index[i]]
+            weight[i] = counts[m, index[i]]
+        change, router_change, u = coefficients(m, fields, h, r, y, share, *numbers)
+        loss += (weight * losses(u, *numbers)).sum()
+        collect(atoms, amplitudes, index, weight * change, weight * router_change, on_atoms, router_on_atoms, g[m])
+        G[m] += on_atoms @ frame
+    return G / B, g / B, router_on_atoms @ frame / B, loss / B

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from odesim import streams
 from odesim.errors import UsageError
 from odesim.sgd.bind import ERF
 
-LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "group", "descend")
+LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "group", "descend", "descend_counted")
 COMPILED = ("dispatch", "coefficients", "losses")
 
 
-def compile_numba(model: PatternModel) -> Callable[..., Any]:
-    """`descend` compiled around the functions of a model, from the cache if it is there."""
+def compile_numba(model: PatternModel) -> Any:
+    """The module with `LOOPS` compiled around the functions of a model, from the cache if it is there."""
     from odesim import compile
     from odesim.sgd import pattern_loops
 
@@ -33,8 +33,7 @@ def compile_numba(model: PatternModel) -> Callable[..., Any]:
         return compile.numba_module(model.module, [*texts, *(source(pattern_loops, name) for name in LOOPS)])
 
     package = model.module.rpartition(".")[0]
-    made = compile.generated("patterns_" + model.module.replace(".", "_"), ["derivations", package, "odesim.sgd"], text)
-    return made.descend
+    return compile.generated("patterns_" + model.module.replace(".", "_"), ["derivations", package, "odesim.sgd"], text)
 
 
 def sample(model: PatternModel, parameters: Any, rng: np.random.Generator, count: int, width: int) -> Examples:
@@ -72,6 +71,9 @@ def training_set(
 class PatternChains:
     """Replicas of one training run, each with its own weights and random numbers; the numba engine."""
 
+    batches = ""
+    """How batches are made, where there is a choice."""
+
     def __init__(
         self, model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
         compressed: bool, batch: int, step_size: float, seed: int,
@@ -79,7 +81,7 @@ class PatternChains:
         p = initials[0].parameters
         self.model, self.parameters, self.batch, self.step_size = model, p, batch, step_size
         self.numbers = model.numbers(p)
-        self.descend = compile_numba(model)
+        self.compiled = compile_numba(model)
         self.functions = importlib.import_module(model.module)
         self.weights = [
             model.place(initial, arrays, streams.generator(seed, "rest", k), compressed)
@@ -119,12 +121,16 @@ class PatternChains:
         index = rng.choice(len(self.training), self.batch, replace=False)
         return self.training.take(index), self.total[index]
 
-    def _step(self, k: int, step: int) -> None:
+    def descent(self, k: int) -> tuple[Any, ...]:
+        """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a batch of its own."""
         examples, total = self._batch(k)
         shape = (self.parameters.M, len(examples))
         noise = self.rngs[k].random(shape) if self.parameters.noise else np.zeros(shape)
+        return self.pass_over(self.weights[k], examples, total, noise)[:4]
+
+    def _step(self, k: int, step: int) -> None:
         w = self.weights[k]
-        filters, bias, routers, loss = self.pass_over(w, examples, total, noise)[:4]
+        filters, bias, routers, loss = self.descent(k)
         if self.parameters.early_stop:
             if bool(self.functions.halt(loss, self.best[k], *self.numbers)):
                 self.stopped[k] = step
@@ -145,7 +151,7 @@ class PatternChains:
         from odesim.sgd.pattern_loops import BLOCK
 
         expert, margin = np.empty(len(examples), np.int64), np.empty(len(examples))
-        found = self.descend(
+        found = self.compiled.descend(
             w.filters, w.bias, w.routers, w.frame, examples.atoms, examples.amplitudes, examples.dense, total,
             examples.labels, noise, expert, margin, BLOCK, self.numbers,
         )  # fmt: skip
@@ -162,18 +168,22 @@ class PatternChains:
         silent = np.zeros_like(self.test_noise)
         *_, loss, expert, margin = self.pass_over(w, self.test, total, silent)
         *_, noisy_expert, noisy_margin = self.pass_over(w, self.test, total, self.test_noise)
-        right = margin > 0
-        if self.training is not None and self.total is not None:
-            silent = np.zeros((self.parameters.M, len(self.training)))
-            *_, loss, _, train_margin = self.pass_over(w, self.training, self.total, silent)
-            right = train_margin > 0
+        loss, right = self.on_training(w) or (loss, (margin > 0).mean())
         sure = dispatch_table(self.test.cluster, expert, self.parameters)
         noisy = dispatch_table(self.test.cluster, noisy_expert, self.parameters)
         inside, routers = w.filters @ w.frame.T, w.routers @ w.frame.T
         k = self.parameters.K
-        scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), loss, right.mean()]
+        scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), loss, right]
         parts = (inside[..., :k], inside[..., k:], routers[:, k:], routers[:, :k], noisy, np.array(scalars))
         return np.concatenate([np.ravel(part) for part in parts])
+
+    def on_training(self, w: Weights) -> tuple[float, float] | None:
+        """Loss and accuracy on the fixed training set without routing noise; None for fresh data."""
+        if self.training is None or self.total is None:
+            return None
+        silent = np.zeros((self.parameters.M, len(self.training)))
+        *_, loss, _, margin = self.pass_over(w, self.training, self.total, silent)
+        return loss, float((margin > 0).mean())
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights, generators and step count."""

@@ -1,0 +1,179 @@
+"""The flow with noise patches as plain loops for numba: the sums of `loops` at every point of a cloud of noise patches.
+
+A point is a triple of strengths and P - 3 patches, read in the coordinates [v, c, basis of the residual span]; it
+is used with both signs of its patches, which cancels what is odd in them.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+activation: Callable[..., tuple[float, ...]]
+speed: Callable[..., float]
+signed_nodes: Callable[..., tuple[np.ndarray, np.ndarray]]
+tabulate: Callable[..., None]
+collect: Callable[..., None]
+collect_router: Callable[..., None]
+sum_types: Callable[..., float]
+sweep_types: Callable[..., float]
+dispatch_entropy: Callable[..., float]
+
+
+def coordinates(y, M, J, K, filters, routers):
+    """Fill filters (M, J, L) and routers (M, L) from y = feat, cen, gcen, gfeat, rest, with L = 2 K + residual ones."""
+    size, L = M * J * K, routers.shape[1]
+    rest = y[2 * (size + M * K) :].reshape((M * J + M, L - 2 * K))
+    filters[:, :, :K] = y[:size].reshape((M, J, K))
+    filters[:, :, K : 2 * K] = y[size : 2 * size].reshape((M, J, K))
+    filters[:, :, 2 * K :] = rest[: M * J].copy().reshape((M, J, L - 2 * K))
+    routers[:, K : 2 * K] = y[2 * size : 2 * size + M * K].reshape((M, K))
+    routers[:, :K] = y[2 * size + M * K : 2 * (size + M * K)].reshape((M, K))
+    routers[:, 2 * K :] = rest[M * J :]
+
+
+def patch_fields(filters, routers, patches, omega, zeta):
+    """omega[m, j, p] = w_mj . xi_p and zeta[m] = theta_m . sum_p xi_p for the patches (D, L) of one point."""
+    M, J, L = filters.shape
+    for m in range(M):
+        for j in range(J):
+            for p in range(patches.shape[0]):
+                field = 0.0
+                for c in range(L):
+                    field += filters[m, j, c] * patches[p, c]
+                omega[m, j, p] = field
+        zeta[m] = 0.0
+        for p in range(patches.shape[0]):
+            for c in range(L):
+                zeta[m] += routers[m, c] * patches[p, c]
+
+
+def patch_terms(side, omega, zeta, power, length, slope, rest):
+    """Fill slope[m, j, p] = sigma'(+-omega) and what the patches add to logits, outputs and squared gradients.
+
+    `length` is E|xi|^2: a patch adds sigma'^2 times it to the squared size of an example's gradient, as if patches were
+    orthogonal; that size only sets the width of the layer of incoherent gradients.
+    """
+    M, J, D = omega.shape
+    S = np.empty((1, 1))
+    for m in range(M):
+        rest[0, m] = side * zeta[m]
+        rest[1, m] = 0.0
+        rest[2, m] = 0.0
+        for j in range(J):
+            for p in range(D):
+                sigma, slope[m, j, p] = activation(S, 0, side * omega[m, j, p], power)
+                rest[1, m] += sigma
+                rest[2, m] += length * slope[m, j, p] * slope[m, j, p]
+
+
+def collect_patches(side, G, R, slope, patches, rho, dfilters, drouters):
+    """Add the drift along the patches of one point: G_m sigma'(omega) xi for filters, the router's for their sum."""
+    M, J, D = slope.shape
+    L = patches.shape[1]
+    for m in range(M):
+        total = side * G[0, m].sum()
+        push = side * rho * R[0, m].sum()
+        for p in range(D):
+            for j in range(J):
+                share = total * slope[m, j, p]
+                for c in range(L):
+                    dfilters[m, j, c] += share * patches[p, c]
+            for c in range(L):
+                drouters[m, c] += push * patches[p, c]
+
+
+def full_flow_loss(t, y, M, J, K, rho, layer, power, length, strengths, patches, u, weight):
+    """(dy/dt, L): normalised descent of the experts, rho times descent of the router, with P - 3 noise patches.
+
+    y = feat, cen, gcen, gfeat, rest (M J + M, L - 2 K); strengths (N, 3) are alpha, beta, gamma and patches (N, D, L)
+    the noise patches of every point.  Each point adds the types of `sum_types` at its strengths, for both signs of
+    its patches.
+    """
+    N, D, L = patches.shape
+    size = M * J * K
+    filters, routers = np.empty((M, J, L)), np.empty((M, L))
+    coordinates(y, M, J, K, filters, routers)
+    feat, cen = y[:size].reshape((M, J, K)), y[size : 2 * size].reshape((M, J, K))
+    gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
+    gfeat = y[2 * size + M * K : 2 * (size + M * K)].reshape((M, K))
+    dfeat, dcen = np.zeros((M, J, K)), np.zeros((M, J, K))
+    dgcen, dgfeat = np.zeros((M, K)), np.zeros((M, K))
+    dfilters, drouters = np.zeros((M, J, L)), np.zeros((M, L))
+    omega, slope, zeta = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M)
+    FA, NA, FC, NC = np.empty((M, K, 2)), np.empty((M, K, 2)), np.empty((M, K, 2)), np.empty((M, K, 2))
+    FB, NB, one = np.empty((M, K, 1)), np.empty((M, K, 1)), np.ones(1)
+    G, R, rest = np.empty((3, M, K, 2)), np.empty((3, M, K, 2)), np.empty((3, M))
+    coherent, chance, S, loss = np.zeros(M), np.full(1, 0.5 / N), np.empty((1, 1)), 0.0
+    for n in range(N):
+        a, a_weight = signed_nodes(strengths[n, :1], one)
+        b = strengths[n, 1:2]
+        c, c_weight = signed_nodes(strengths[n, 2:], one)
+        tabulate(feat, a, S, power, FA, NA)
+        tabulate(cen, b, S, power, FB, NB)
+        tabulate(feat, c, S, power, FC, NC)
+        patch_fields(filters, routers, patches[n], omega, zeta)
+        for side in (1.0, -1.0):
+            patch_terms(side, omega, zeta, power, length, slope, rest)
+            G[:] = 0.0
+            R[:] = 0.0
+            loss += sum_types(
+                gcen, gfeat, a, a_weight, b, chance, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC,
+                rest, G, R, coherent,
+            )  # fmt: skip
+            collect(feat, a, G[0], S, power, dfeat)
+            collect(cen, b, G[1], S, power, dcen)
+            collect(feat, c, G[2], S, power, dfeat)
+            collect_router(R, a, b, c, rho, dgcen, dgfeat)
+            collect_patches(side, G, R, slope, patches[n], rho, dfilters, drouters)
+    dfilters[:, :, :K] += dfeat
+    dfilters[:, :, K : 2 * K] += dcen
+    drouters[:, :K] += dgfeat
+    drouters[:, K : 2 * K] += dgcen
+    return assemble(dfilters, drouters, K, layer, coherent), loss
+
+
+def assemble(dfilters, drouters, K, layer, coherent):
+    """The flat derivative; experts are divided by the norm of their gradient, or layer E|g| where that is larger."""
+    M, J, L = dfilters.shape
+    size, R = M * J * K, L - 2 * K
+    dy = np.empty((M * J + M) * L)
+    end = 2 * (size + M * K)
+    for m in range(M):
+        dfilters[m] *= speed(np.sqrt((dfilters[m] * dfilters[m]).sum()), layer * coherent[m])
+    dy[:size] = dfilters[:, :, :K].copy().reshape(size)
+    dy[size : 2 * size] = dfilters[:, :, K : 2 * K].copy().reshape(size)
+    dy[2 * size : 2 * size + M * K] = drouters[:, K : 2 * K].copy().reshape(M * K)
+    dy[2 * size + M * K : end] = drouters[:, :K].copy().reshape(M * K)
+    dy[end : end + M * J * R] = dfilters[:, :, 2 * K :].copy().reshape(M * J * R)
+    dy[end + M * J * R :] = drouters[:, 2 * K :].copy().reshape(M * R)
+    return dy
+
+
+def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, weight):
+    """load (M), entropy, accuracy (largest logit), then both under the routing noise, over the same points."""
+    N, D, L = patches.shape
+    size = M * J * K
+    filters, routers = np.empty((M, J, L)), np.empty((M, L))
+    coordinates(y, M, J, K, filters, routers)
+    feat, cen = y[:size].reshape((M, J, K)), y[size : 2 * size].reshape((M, J, K))
+    gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
+    gfeat = y[2 * size + M * K : 2 * (size + M * K)].reshape((M, K))
+    omega, slope, zeta, rest = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M), np.empty((3, M))
+    one, chance = np.ones(1), np.full(1, 0.5 / N)
+    found, counts, sure = np.zeros(M + 4), np.zeros((K, M)), np.zeros((K, M))
+    for n in range(N):
+        xa, xb, xc = strengths[n, :1], strengths[n, 1:2], strengths[n, 2:]
+        patch_fields(filters, routers, patches[n], omega, zeta)
+        for side in (1.0, -1.0):
+            patch_terms(side, omega, zeta, power, length, slope, rest)
+            found[M + 1] += sweep_types(
+                feat, cen, gcen, gfeat, False, power, xa, one, xb, chance, xc, one, u, weight, rest, sure
+            )
+            found[M + 3] += sweep_types(
+                feat, cen, gcen, gfeat, True, power, xa, one, xb, chance, xc, one, u, weight, rest, counts
+            )
+    found[M] = dispatch_entropy(sure)
+    found[M + 2] = dispatch_entropy(counts)
+    for m in range(M):
+        found[m] = counts[:, m].sum()
+    return found

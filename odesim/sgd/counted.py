@@ -1,0 +1,123 @@
+"""Training on counted batches of pattern data: a step costs as much for a billion examples as for a thousand.
+
+Where `Counting` of a model has no obstacle, a batch is a vector of counts: multinomial for fresh data, the counts of
+the training set for full batches, and multivariate hypergeometric for a part of it.  The routing noise of every example
+is fresh in every step, so that the examples of one configuration go to the experts by a multinomial law too.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, load
+from derivations.patterns import Counting, Examples, PatternModel, Weights
+from odesim.sgd.patterns import PatternChains
+
+
+def chains(
+    model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *, compressed: bool,
+    batch: int, **options: Any,
+) -> PatternChains:  # fmt: skip
+    """The engine in numba: counted where compressed batches can be, and otherwise saying why not."""
+    reason = examples_because(model, initials[0].parameters, batch) if compressed else ""
+    kind = CountedChains if compressed and not reason else PatternChains
+    engine = kind(model, initials, arrays, compressed=compressed, batch=batch, **options)
+    if reason:
+        engine.batches = f"examples: {reason}"
+    return engine
+
+
+def replicas(*arguments: Any, compressed: bool, **options: Any) -> PatternChains:
+    """The engine in JAX, which draws examples."""
+    from odesim.sgd.pattern_traced import PatternReplicas
+
+    engine = PatternReplicas(*arguments, compressed=compressed, **options)
+    if compressed:
+        engine.batches = "examples: back end jax draws them (--backend numba counts them where laws are discrete)"
+    return engine
+
+
+def examples_because(model: PatternModel, parameters: Any, batch: int) -> str:
+    """Why compressed batches are drawn example by example; empty where they are counted."""
+    if not model.counting:
+        return "this model has no finite list of configurations"
+    counting: Counting = load(model.counting)
+    reason = counting.obstacle(parameters)
+    if reason:
+        return reason
+    count = len(counting.configurations(parameters)[0])
+    return f"a batch of {batch} is smaller than the {count} configurations" if batch < count else ""
+
+
+def distinct(examples: Examples) -> tuple[Examples, np.ndarray]:
+    """The distinct examples without dense patches, and how often each occurs."""
+    rows = np.concatenate([examples.atoms, examples.amplitudes, examples.labels[None], examples.cluster[None]])
+    _, first, counts = np.unique(rows, axis=1, return_index=True, return_counts=True)
+    return examples.take(first), counts
+
+
+class CountedChains(PatternChains):
+    """The same replicas as `PatternChains` in the coordinates of the frame, with counts in the place of examples."""
+
+    def __init__(
+        self, model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, **options: Any
+    ) -> None:
+        super().__init__(model, initials, arrays, **options)
+        self.counting: Counting = load(model.counting)
+        self.chance: np.ndarray | None = None
+        if self.training is None:
+            self.listed, self.chance = self.counting.configurations(self.parameters)
+            self.counts = np.zeros(len(self.listed), int)
+        else:
+            self.listed, self.counts = distinct(self.training)
+            self.training = self.total = None  # the counts hold all of it
+        self.batches = f"counts of {len(self.listed)} configurations"
+
+    def composition(self, rng: np.random.Generator) -> np.ndarray:
+        """How many examples of every configuration a batch has (C,)."""
+        if self.chance is not None:
+            return rng.multinomial(self.batch, self.chance)
+        if self.batch == self.counts.sum():
+            return self.counts
+        return rng.multivariate_hypergeometric(self.counts, self.batch)
+
+    def dispatched(self, logits: np.ndarray, counts: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """The counts (M, C) at every expert: drawn, or at the largest logit without noise (`rng` is None)."""
+        if rng is not None:
+            chances = np.maximum(self.counting.routing(logits), 0.0)
+            return rng.multinomial(counts, (chances / chances.sum(axis=0)).T).T
+        found = np.zeros(logits.shape, int)
+        expert = self.functions.dispatch(logits, np.zeros(logits.shape), *self.numbers)
+        found[expert, np.arange(counts.size)] = counts
+        return found
+
+    def logits(self, w: Weights) -> np.ndarray:
+        """The routers' fields (M, C) of the configurations."""
+        table = w.routers @ w.frame.T
+        return (table[:, self.listed.atoms] * self.listed.amplitudes).sum(axis=1)
+
+    def counted(self, w: Weights, logits: np.ndarray, counts: np.ndarray) -> tuple[Any, ...]:
+        """Minus the mean gradients (filters, bias, routers) and the loss for counts (M, C)."""
+        e = self.listed
+        return self.compiled.descend_counted(
+            w.filters, w.bias, w.routers, w.frame, e.atoms, e.amplitudes, e.labels, logits,
+            np.ascontiguousarray(counts), self.numbers,
+        )  # fmt: skip
+
+    def descent(self, k: int) -> tuple[Any, ...]:
+        """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""
+        w, rng = self.weights[k], self.rngs[k]
+        logits, counts = self.logits(w), self.composition(rng)
+        return self.counted(w, logits, self.dispatched(logits, counts, rng if self.parameters.noise else None))
+
+    def on_training(self, w: Weights) -> tuple[float, float] | None:
+        """Loss and accuracy on the fixed training set without routing noise; None for fresh data."""
+        if self.chance is not None:
+            return None
+        e = self.listed
+        silent = np.zeros((self.parameters.M, len(e)))
+        *_, margin = self.pass_over(w, e, e.dense.sum(axis=1), silent)
+        share = self.counts / self.counts.sum()
+        loss = self.functions.losses(margin, *self.numbers)
+        return float(share @ loss), float(share @ (margin > 0))
