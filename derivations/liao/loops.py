@@ -96,8 +96,9 @@ def layout(m, m_star):
     """Where everything lies, as unsigned indices into flat arrays, for the sizes m and m_star.
 
     `inputs` finds the Gram matrix (n, n) of [v, w, v*, w*], then the inputs (6, width) of the pair kernel (rho, g, z11,
-    z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs, then
-    zeros up to a multiple of 16.  C = dL/dG adds `weight` times Y[`output`] at `entry`; L = `energy` . Y[6].
+    z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs, those
+    of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG adds `weight` times
+    Y[`output`] at `entry`; L = `energy` . Y[6].
     `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
     """
     s, n = 2 * m, 2 * m + 2 * m_star
@@ -114,6 +115,9 @@ def layout(m, m_star):
     r, own, other = np.triu_indices(m), np.triu_indices(m_star), np.indices((m, m_star)).reshape(2, -1)
     first = np.concatenate([v[r[0]], v[other[0]], v_star[own[0]]])
     second = np.concatenate([v[r[1]], v_star[other[1]], v_star[own[1]]])
+    # A vector's overlap with itself is 1, where the series are longest: these pairs share lanes with each other only.
+    apart = np.argsort(first == second, kind="stable")
+    first, second = first[apart], second[apart]
     gate = np.where(np.arange(n) < m, m, m_star)  # from a router's row to that of its expert
     a, b, c, d = first, first + gate[first], second, second + gate[second]
     inputs = np.array([(a, c), (b, d), (a, b), (a, d), (c, b), (c, d)])
