@@ -54,7 +54,7 @@ def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> t
 
     The name carries `stem` and a digest of all source files of `packages`, the versions and the interpreter.
     """
-    path = _writable(cache_folder()) / f"{stem}_{source_digest(stem, packages)}.py"
+    path = _writable(cache_folder()) / f"{stem}_{source_digest(stem, tuple(packages))}.py"
     if not path.exists():
         _write_atomically(path, write())
     specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
@@ -164,12 +164,13 @@ def decorated(functions: Sequence[str]) -> str:
     return "\n\n\n".join(DECORATOR + textwrap.dedent(text) for text in functions) + "\n"
 
 
-def source_digest(stem: str, packages: Sequence[str]) -> str:
-    """16 hexadecimal characters that change whenever the generated module could."""
+@functools.cache
+def source_digest(stem: str, packages: tuple[str, ...]) -> str:
+    """16 hexadecimal characters that change whenever the generated module could; the files are read once."""
     digest = hashlib.sha256()
     for name in sorted({*packages, "odesim"}):
         folder = Path(next(iter(importlib.import_module(name).__path__)))
-        own = [folder / f"{file}.py" for file in ("compile", "block_loops", "lane_loops", "lanes")]
+        own = [folder / f"{file}.py" for file in ("compile", "block_loops", "lane_loops", "lanes", "ndf_loops", "ndf")]
         paths = own if name == "odesim" else sorted(folder.glob("*.py"))
         for path in paths:
             digest.update(path.name.encode() + path.read_bytes())
