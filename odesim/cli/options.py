@@ -36,7 +36,8 @@ Backend = Annotated[
     str | None, typer.Option(metavar="numba|jax", help="What evaluates the right-hand side [default: numba].")
 ]
 Solver = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The integrator [default: the best for the back end].")
+    str | None,
+    typer.Option(metavar="NAME", help="The integrator, such as NDF, CVODE, DOP853 [default: the best for the case]."),
 ]
 Out = Annotated[str | None, typer.Option(metavar="DIR", help="The run folder [default: runs/<system>-<digest>].")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished run in --out.")]
