@@ -70,7 +70,11 @@ def sweep(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Integrate a system at every point of a grid, and leave one dataset."""
+    """Integrate a system at every point of a grid, and leave one dataset.
+
+    With --backend jax, cells of the same equations, sizes and solver are integrated together, by one program in one
+    process on JAX's device, to the tolerances of single runs; other cells are computed by --workers processes.
+    """
     from odesim import sweep as sweeps
     from odesim.cli.output import print_json
     from odesim.parse import parse_assignments, parse_ranges
