@@ -23,8 +23,10 @@ from odesim.trajectory import Outcome, Trajectory
 
 BYTES = 2**28
 """What the lanes of one program may hold, by a count of 40 states and a Jacobian each."""
-MOST = 1024
-"""Lanes of one program, at most."""
+MOST, MOST_ON_CPU = 1024, 16
+"""Lanes of one program, at most.  A processor gains nothing from more, and waits for the slowest of them."""
+FEW = 4
+"""No program is compiled for fewer lanes, where there were more to begin with."""
 NEVER = (0, 0.0, np.inf)
 """A watched entry (place, sign, level) that never crosses, to fill up."""
 
@@ -102,8 +104,11 @@ def finished(problems: Sequence[Problem], lanes: int | None = None) -> Iterator[
 
 
 def most_lanes(size: int) -> int:
-    """How many lanes of `size` entries are integrated side by side, a power of two."""
-    return 2 ** int(np.log2(np.clip(BYTES / (8 * size * (size + 40)), 1, MOST)))
+    """How many lanes of `size` entries are integrated side by side on JAX's device, a power of two."""
+    import jax
+
+    most = MOST_ON_CPU if jax.default_backend() == "cpu" else MOST
+    return 2 ** int(np.log2(np.clip(BYTES / (8 * size * (size + 40)), 1, most)))
 
 
 def power(count: int, base: int = 2) -> int:
@@ -140,7 +145,8 @@ class _Program:
             going = [lane for lane in active if lane.outcome is None]
             if going:
                 # A smaller program is compiled only where it saves three quarters of the lanes.
-                size = power(len(going)) if 4 * power(len(going)) <= size else size
+                least = power(max(len(going), FEW))
+                size = least if 4 * least <= size else size
                 self._chunk(going, size)
             for lane in active:
                 if lane.outcome is not None:
@@ -235,7 +241,7 @@ class _Program:
         """The states at the times asked for, each by one step of the method from the start of the accepted step."""
         if not asked:
             return np.empty((0, 0))
-        lanes, size = [lane for lane, *_ in asked], power(len(asked), 4)
+        lanes, size = [lane for lane, *_ in asked], power(max(len(asked), min(FEW, self.most)), 4)
         tolerances = np.array([lane.problem.tolerances(self.solver) for lane in lanes])
         columns = (
             np.array([after["t0"] for _, after, *_ in asked]), np.array([after["y0"] for _, after, *_ in asked]),

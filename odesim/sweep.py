@@ -183,8 +183,9 @@ def run(
 
     Every finished cell is a file of its own, named by the digest of its case: a kill loses what was in progress.
     With "local" and `backend="jax"`, flows that share equations, sizes and a solver of diffrax are integrated together
-    in this process, by one program on JAX's device (`odesim.ensemble`), to the tolerances of single runs; all other
-    cells, and all cells of a dask scheduler, are computed one by one.
+    in this process, by one program on JAX's device (`odesim.ensemble`), to the tolerances of single runs.  All other
+    cells are computed one by one; so are those of a dask scheduler, and those of several workers where JAX has but the
+    CPU, on which one program for many cells was measured to be no faster than a loop.
     """
     store = folder / CELLS
     store.mkdir(parents=True, exist_ok=True)
@@ -200,7 +201,7 @@ def run(
 
 
 def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
-    if scheduler == "local" and any(cell.case.backend == "jax" for cell in cells):
+    if scheduler == "local" and any(cell.case.backend == "jax" for cell in cells) and (workers <= 1 or _accelerated()):
         lanes, cells = _together(cells)
         yield from _ensemble(lanes)
     if scheduler == "local" and min(workers, len(cells)) <= 1:
@@ -216,6 +217,16 @@ def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tu
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _accelerated() -> bool:
+    """Whether JAX has a device other than the CPU."""
+    from odesim import device
+
+    device.configure("auto")
+    import jax
+
+    return jax.default_backend() != "cpu"
 
 
 def _together(cells: Sequence[Cell]) -> tuple[list[tuple[Cell, "Problem"]], list[Cell]]:

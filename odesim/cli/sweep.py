@@ -72,8 +72,9 @@ def sweep(
 ) -> int:
     """Integrate a system at every point of a grid, and leave one dataset.
 
-    With --backend jax, cells of the same equations, sizes and solver are integrated together, by one program in one
-    process on JAX's device, to the tolerances of single runs; other cells are computed by --workers processes.
+    With --backend jax and either a GPU or --workers 1, cells of the same equations, sizes and solver are integrated
+    together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
+    --workers processes.
     """
     from odesim import sweep as sweeps
     from odesim.cli.output import print_json
