@@ -24,7 +24,7 @@ from odesim.trajectory import Outcome, Trajectory
 BYTES = 2**28
 """What the lanes of one program may hold, by a count of 40 states and a Jacobian each."""
 MOST, MOST_ON_CPU = 1024, 16
-"""Lanes of one program, at most.  A processor gains nothing from more, and waits for the slowest of them."""
+"""Lanes of one program, at most.  A CPU gains nothing from more, and waits for the slowest of them."""
 FEW = 4
 """No program is compiled for fewer lanes, where there were more to begin with."""
 NEVER = (0, 0.0, np.inf)

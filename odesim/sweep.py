@@ -185,7 +185,7 @@ def run(
     With "local" and `backend="jax"`, flows that share equations, sizes and a solver of diffrax are integrated together
     in this process, by one program on JAX's device (`odesim.ensemble`), to the tolerances of single runs.  All other
     cells are computed one by one; so are those of a dask scheduler, and those of several workers where JAX has but the
-    CPU, on which one program for many cells was measured to be no faster than a loop.
+    CPU, on which one program for many cells gains less than a second core.
     """
     store = folder / CELLS
     store.mkdir(parents=True, exist_ok=True)
