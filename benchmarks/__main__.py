@@ -30,6 +30,8 @@ TOPICS = {
     "pruning": False,
 }
 """The topics in their order, and whether each is held to one core."""
+ON_REQUEST = {"device": False}
+"""Topics that run only where `--only` names them, and write their own result files."""
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results" / "latest.json"
 LAST = "## The last run"
@@ -39,20 +41,24 @@ LAST = "## The last run"
 def main() -> int:
     """Parse the options, run, report; a topic that fails is a row that says so."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=TOPICS, action="append", help="run this topic alone (repeatable)")
+    parser.add_argument(
+        "--only", choices=[*TOPICS, *ON_REQUEST], action="append", help="run this topic alone (repeatable)"
+    )
     parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes; nothing is written")
     parser.add_argument("--no-peers", action="store_true", help="do not install peers (those at hand are measured)")
     options = parser.parse_args()
-    missing = {} if options.no_peers else peers.install()
+    topics = options.only or list(TOPICS)
+    regular = [topic for topic in topics if topic in TOPICS]
+    missing = {} if options.no_peers or not regular else peers.install()
     for name, why in missing.items():
         print(f"{name}: {why}", file=sys.stderr)
-    rows: list[dict[str, Any]] = []
-    for topic in options.only or TOPICS:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for topic in topics:
         print(f"measuring {topic} ...", file=sys.stderr, flush=True)
-        rows += run_topic(topic, options.quick)
-    show(rows)
-    if not options.quick:
-        write(rows, set(options.only or TOPICS) == set(TOPICS))
+        found[topic] = run_topic(topic, options.quick)
+    show([row for rows in found.values() for row in rows])
+    if regular and not options.quick:
+        write([row for topic in regular for row in found[topic]], set(TOPICS) <= set(regular))
     return 0
 
 
@@ -68,7 +74,7 @@ def run_topic(topic: str, quick: bool) -> list[dict[str, Any]]:
 
 def topic_rows(topic: str, quick: bool) -> list[dict[str, Any]]:
     """What the process of a topic does."""
-    if TOPICS[topic]:
+    if {**TOPICS, **ON_REQUEST}[topic]:
         measure.single_core()
     return [dataclasses.asdict(row) for row in importlib.import_module(f"benchmarks.{topic}").rows(quick)]
 

@@ -205,9 +205,8 @@ def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
     function, arguments = problem.functions[role], problem.arguments
     if problem.case.backend != "jax":
         return np.array([function(y, *arguments) for y in states])
-    import jax
-
-    return np.asarray(jax.jit(lambda ys: jax.lax.map(lambda y: function(y, *arguments), ys))(states))
+    sizes, arrays = steppers.split(arguments)
+    return np.asarray(steppers.jax_along(function, sizes)(states, arrays))
 
 
 def _watched(problem: Problem, states: np.ndarray, components: dict[str, np.ndarray]) -> dict[str, Variable]:

@@ -194,10 +194,26 @@ def jax_slope(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callab
     import jax
 
     def slope(t: Any, y: Any, arrays: list[Any]) -> Any:
-        remaining = iter(arrays)
-        return flow(t, y, *(next(remaining) if size is None else size for size in sizes))
+        return flow(t, y, *joined(sizes, arrays))
 
     return jax.jit(slope)
+
+
+@functools.lru_cache(maxsize=64)
+def jax_along(function: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callable[[Any, list[Any]], Any]:
+    """Jitted function(y, *arguments) at every state of (states, arrays), compiled once for runs of the same shape."""
+    import jax
+
+    def along(states: Any, arrays: list[Any]) -> Any:
+        return jax.lax.map(lambda y: function(y, *joined(sizes, arrays)), states)
+
+    return jax.jit(along)
+
+
+def joined(sizes: tuple[int | None, ...], arrays: list[Any]) -> list[Any]:
+    """The arguments that `split` has taken apart."""
+    remaining = iter(arrays)
+    return [next(remaining) if size is None else size for size in sizes]
 
 
 def _step_again(

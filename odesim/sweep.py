@@ -1,5 +1,6 @@
 """One request over a grid of parameters and seeds: cells computed by many processes, kept one by one, then joined."""
 
+import collections
 import concurrent.futures
 import dataclasses
 import functools
@@ -25,6 +26,8 @@ from odesim.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import xarray
+
+    from odesim.integration import Problem
 
 NAMED = ("seed",)
 """What may be swept beside the parameters of the system."""
@@ -179,6 +182,10 @@ def run(
     """Compute the cells that `folder` lacks, the longest first, and join all of them.
 
     Every finished cell is a file of its own, named by the digest of its case: a kill loses what was in progress.
+    With "local" and `backend="jax"`, flows that share equations, sizes and a solver of diffrax are integrated together
+    in this process, by one program on JAX's device (`odesim.ensemble`), to the tolerances of single runs.  All other
+    cells are computed one by one; so are those of a dask scheduler, and those of several workers where JAX has but the
+    CPU, on which one program for many cells gains less than a second core.
     """
     store = folder / CELLS
     store.mkdir(parents=True, exist_ok=True)
@@ -194,6 +201,9 @@ def run(
 
 
 def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
+    if scheduler == "local" and any(cell.case.backend == "jax" for cell in cells) and (workers <= 1 or _accelerated()):
+        lanes, cells = _together(cells)
+        yield from _ensemble(lanes)
     if scheduler == "local" and min(workers, len(cells)) <= 1:
         yield from ((cell, compute(*cell.words)) for cell in cells)
         return
@@ -207,6 +217,36 @@ def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tu
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _accelerated() -> bool:
+    """Whether JAX has a device other than the CPU."""
+    from odesim import device
+
+    device.configure("auto")
+    import jax
+
+    return jax.default_backend() != "cpu"
+
+
+def _together(cells: Sequence[Cell]) -> tuple[list[tuple[Cell, "Problem"]], list[Cell]]:
+    """The cells that share a program of JAX with at least one other, prepared, and the rest."""
+    from odesim import ensemble, integration
+
+    prepared = [(cell, integration.prepare(cell.case)) for cell in cells if cell.case.backend == "jax"]
+    shapes = {id(cell): ensemble.shape(problem) for cell, problem in prepared if ensemble.fits(problem)}
+    common = {shape for shape, count in collections.Counter(shapes.values()).items() if count > 1}
+    lanes = [(cell, problem) for cell, problem in prepared if shapes.get(id(cell)) in common]
+    chosen = {id(cell) for cell, _ in lanes}
+    return lanes, [cell for cell in cells if id(cell) not in chosen]
+
+
+def _ensemble(lanes: Sequence[tuple[Cell, "Problem"]]) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
+    """Cells integrated together on JAX, each as soon as its run ends."""
+    from odesim import ensemble
+
+    for k, run in ensemble.finished([problem for _, problem in lanes]):
+        yield lanes[k][0], condensed(run)
 
 
 def _path(store: Path, cell: Cell) -> Path:

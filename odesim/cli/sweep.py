@@ -70,7 +70,12 @@ def sweep(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Integrate a system at every point of a grid, and leave one dataset."""
+    """Integrate a system at every point of a grid, and leave one dataset.
+
+    With --backend jax and either a GPU or --workers 1, cells of the same equations, sizes and solver are integrated
+    together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
+    --workers processes.
+    """
     from odesim import sweep as sweeps
     from odesim.cli.output import print_json
     from odesim.parse import parse_assignments, parse_ranges
