@@ -10,8 +10,8 @@ from benchmarks.measure import Row, compare
 SIZES = {"m": 25, "m_star": 5}
 WANTED = 1e-6
 TOLERANCES = (2e-6, 1e-6, 5e-7, 2e-7, 1e-7)
-REFERENCE = {"solver": "CVODE", "rtol": 1e-9}
-"""SUNDIALS' BDF, at a local tolerance of 1e-12: another integrator and another code."""
+REFERENCE = {"solver": "CVODE", "rtol": 1e-8}
+"""SUNDIALS' BDF, at a local tolerance of 1e-11: another integrator and another code."""
 
 
 def rows(quick: bool) -> list[Row]:
@@ -44,23 +44,21 @@ def row(init: str, d: int, seeds: range) -> Row:
                 continue
             error = np.abs(times(ours)[reached] / exact[reached] - 1).max()
             if error <= WANTED or rtol == TOLERANCES[-1]:
-                timed = compare(
-                    {
-                        "ours": lambda seed=seed, rtol=rtol: integrate(seed, rtol=rtol),
-                        "cvode": lambda seed=seed, rtol=rtol: integrate(seed, rtol=rtol, solver="CVODE"),
-                    },
-                    3,
-                )
+                functions = {"ours": lambda seed=seed, rtol=rtol: integrate(seed, rtol=rtol)}
+                if not theirs:
+                    functions["cvode"] = lambda seed=seed, rtol=rtol: integrate(seed, rtol=rtol, solver="CVODE")
+                timed = compare(functions, 3)
                 spent.append(timed["ours"].median)
                 spread.append(timed["ours"].spread)
-                theirs.append(timed["cvode"].median)
+                theirs += [timed["cvode"].median] if not theirs else []
                 evaluations.append(ours.statistics["evaluations"])
                 errors.append(float(error))
                 break
     bar = "1.0 s (aim 0.7 s)" if d == 10**6 else "3 s"
     note = f"bar {bar}; median of {len(spent)} seeds, {statistics.median(evaluations):,.0f} right-hand sides; "
-    note += f"{left_out} left out; error: of recovery times, against CVODE at 1e-9"
+    note += f"{left_out} left out; error: of recovery times, against CVODE at 1e-8"
     return Row(
         f"liao (25, 5), {init}, d = {d:.0e} until 2 sqrt(d)".replace("e+", "e"), statistics.median(spent),
-        statistics.median(spread), "CVODE, same blocks", statistics.median(theirs), max(errors), None, None, note,
+        statistics.median(spread), "CVODE, same blocks, first seed", statistics.median(theirs), max(errors), None, None,
+        note,
     )  # fmt: skip

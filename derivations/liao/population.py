@@ -27,7 +27,7 @@ from derivations.liao.summary import observe, summarise
 
 RECOVERED = 0.9
 """An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
-COUPLED, LARGEST_CLUSTER = (0.2, 0.5, 0.8, 0.95), 10
+COUPLED, LARGEST_CLUSTER = (0.2, 0.5, 0.8, 0.95), 16
 """Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit, elsewhere the
 lowest of the levels is taken at which no cluster has more vectors than that."""
 ANTI_ALIGNED = -0.5
