@@ -49,3 +49,10 @@ def test_the_symbolic_order_hermite_polynomial_of_sympy_is_not_used(path):
     used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert forbidden not in used
+
+
+def test_every_decision_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert len(decisions) > 10
+    assert [path.stem for path in decisions if f"decisions/{path.stem}\n" not in index] == []
