@@ -39,14 +39,14 @@ def rows(quick: bool) -> list[Row]:
 def make_engine() -> Any:
     """One replica at the paper's sizes."""
     from derivations.contract import load
+    from odesim import families
     from odesim.case import Case
-    from odesim.pattern_simulation import make_engine
     from odesim.simulation import Simulation, initial_conditions
 
     case = Case.build("chen", {}, preset="setting1")
     simulation = Simulation.build(case, method="explicit", step_size=STEP, batch=N)
     model = load(case.system.stage(case.stage).model)
-    return make_engine(simulation, model, initial_conditions(simulation), None)[0]
+    return families.make_engine(families.family(case), simulation, model, initial_conditions(simulation), None)[0]
 
 
 def bare_products(engine: Any) -> Any:
