@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial
+from odesim.coupled import DISPLACEMENT
 from odesim.errors import UsageError
 from odesim.record import Recorder
 from odesim.steppers import INTERIOR, Entries, Segment, Statistics, StepFailure
@@ -37,10 +38,10 @@ LOOPS = (
     "begin",
     "slopes",
 )
-DISPLACEMENT = 1e-8
-"""Of every entry, in the difference quotients of the blocks."""
 CHUNK = 500
 """Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
+NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+"""What is watched where it is not known what may cross: every step is looked at by the recorder."""
 SMALL = 4
 """The status of `advance` where the step has shrunk to round-off."""
 
@@ -153,9 +154,6 @@ def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray,
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(fill, parts))
     return found
-
-
-NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
