@@ -1,5 +1,7 @@
 """pruning: a population flow against the exact recursion, and count-space SGD at batch sizes from 1 to 2.5e5."""
 
+from typing import Any
+
 from benchmarks.measure import Row, timing
 
 BATCHES = (1, 250_000)
@@ -21,9 +23,8 @@ def flow(quick: bool) -> Row:
 
     import odesim
 
-    size = {"d": 40} if quick else {}
-    options = {"preset": "theory-small", "save_points": 2, **size}
-    odesim.integrate("pruning", tier="flow", until=10, **options)  # compiled before the clock starts
+    options: dict[str, Any] = {"preset": "theory-small", "save_points": 2, **({"d": 40} if quick else {})}
+    run = odesim.integrate("pruning", tier="flow", until=10, **options)  # compiled before the clock starts
     odesim.integrate("pruning", tier="recursion", until=10, **options)
     samples = []
     for _ in range(1 if quick else 5):
@@ -52,9 +53,15 @@ def counted(quick: bool) -> Row:
 
     import odesim
 
-    size = {"d": 40} if quick else {}
+    size: dict[str, Any] = {"d": 40} if quick else {}
     exact = odesim.integrate("pruning", preset="theory-sgd", tier="recursion", save_points=2, **size)
-    options = {"method": "compressed", "step_size": 2.0, "preset": "theory-sgd", "save_points": 2, **size}
+    options: dict[str, Any] = {
+        "method": "compressed",
+        "step_size": 2.0,
+        "preset": "theory-sgd",
+        "save_points": 2,
+        **size,
+    }
     odesim.simulate("pruning", batch=1, until=2, **options)
     samples: dict[int, list[float]] = {batch: [] for batch in BATCHES}
     errors: dict[int, float] = {}

@@ -176,8 +176,7 @@ class _Program:
         steps = []
         for k, lane in enumerate(lanes):
             after = {name: values[k] for name, values in found.items()}
-            lane.statistics.steps += int(after["accepted"])
-            lane.statistics.rejected += int(after["rejected"])
+            lane.statistics.take_diffrax(int(after["accepted"]), int(after["rejected"]))
             lane.t, lane.y, lane.step = float(after["t"]), after["y"].copy(), float(after["step"])
             lane.streak = int(after["streak"])
             if after["accepted"]:
@@ -301,5 +300,5 @@ def _completed(lane: _Lane) -> Outcome:
 
 def _trajectory(lane: _Lane) -> Trajectory:
     assert lane.outcome is not None
-    counted = {**dataclasses.asdict(lane.statistics), "seconds": time.perf_counter() - lane.began}
+    counted = {**lane.statistics.known(), "seconds": time.perf_counter() - lane.began}
     return integration.assemble(lane.problem, lane.recorder, lane.outcome, counted)

@@ -120,7 +120,7 @@ def solve(
     began = time.perf_counter()
     outcome = _run(problem, recorder, statistics, progress, checkpoint)
     seconds = time.perf_counter() - began
-    return assemble(problem, recorder, outcome, {**dataclasses.asdict(statistics), "seconds": seconds})
+    return assemble(problem, recorder, outcome, {**statistics.known(), "seconds": seconds})
 
 
 def _run(

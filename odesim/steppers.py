@@ -51,12 +51,29 @@ class Segment:
 
 @dataclasses.dataclass
 class Statistics:
-    """What an integrator counted."""
+    """What an integrator counted; `evaluations` stays 0 where the library does not tell."""
 
     solver: str
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0
+
+    def take_diffrax(self, accepted: int, rejected: int) -> None:
+        """Count steps of a diffrax solver: an attempt costs an explicit one its stages, the first known before it.
+
+        How many evaluations the stages of an implicit one take is not told.
+        """
+        import diffrax
+
+        self.steps += accepted
+        self.rejected += rejected
+        method = getattr(diffrax, self.solver)
+        if issubclass(method, diffrax.AbstractERK):
+            self.evaluations += (accepted + rejected) * (method.tableau.num_stages - method.tableau.fsal)
+
+    def known(self) -> dict[str, Any]:
+        """What was counted, without the number of evaluations where it is not known."""
+        return {name: value for name, value in vars(self).items() if name != "evaluations" or value}
 
 
 def choose_solver(backend: str, solver: str | None) -> str:
@@ -166,8 +183,7 @@ def diffrax_steps(
     while t < until:
         times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, arrays)
         accepted = int(np.isfinite(np.asarray(times)).sum())
-        statistics.steps += accepted
-        statistics.rejected += int(rejected)
+        statistics.take_diffrax(accepted, int(rejected))
         if accepted == 0:
             raise StepFailure(f"{statistics.solver} rejected {CHUNK} steps in a row from time {t:g}")
         times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))

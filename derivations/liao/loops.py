@@ -52,11 +52,12 @@ def gather(source, index, target):
         target[k] = source[index[k]]
 
 
-def pair_blocks(X, series, shift, odd, reach, square, S, Y):
-    """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22, K) of all pairs from X = (rho, g, z11, z12, z21, z22).
+def pair_blocks(X, energy, series, shift, odd, reach, square, S, Y):
+    """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22) of all pairs from X = (rho, g, z11, z12, z21, z22).
 
-    Value and derivatives in one function, because compiling the pair kernel twice takes a second.
+    Returns sum energy K; value and derivatives in one function, as compiling the pair kernel twice takes a second.
     """
+    total = 0.0
     for block in range(X.shape[1] // 16):
         a = 16 * block
         correlations(X[0, a : a + 16], series, shift, odd, reach, square, S)
@@ -69,7 +70,8 @@ def pair_blocks(X, series, shift, odd, reach, square, S, Y):
             Y[3, p] = d12
             Y[4, p] = d21
             Y[5, p] = d22
-            Y[6, p] = K
+            total += energy[p] * K
+    return total
 
 
 def scatter(source, index, place, weight, target):
@@ -98,7 +100,7 @@ def layout(m, m_star):
     `inputs` finds the Gram matrix (n, n) of [v, w, v*, w*], then the inputs (6, width) of the pair kernel (rho, g, z11,
     z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs, those
     of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG adds `weight` times
-    Y[`output`] at `entry`; L = `energy` . Y[6].
+    Y[`output`] at `entry`; L = sum `energy` K.  `ends` are the 1 and the 0.
     `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
     """
     s, n = 2 * m, 2 * m + 2 * m_star
@@ -143,7 +145,7 @@ def layout(m, m_star):
         "columns": np.where(columns < s, columns * n + rows, s * n),
     }
     tables = {name: np.ascontiguousarray(value, np.uint64) for name, value in index.items()}
-    return {**tables, "weight": np.concatenate([weight, weight[both]]), "energy": energy}
+    return {**tables, "weight": np.concatenate([weight, weight[both]]), "energy": energy, "ends": np.array([1.0, 0.0])}
 
 
 def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
@@ -154,19 +156,23 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     """
     at = layout(m, m_star)
     n, s = 2 * m + 2 * m_star, 2 * m
-    known = np.concatenate([y, teachers.ravel(), (1.0, 0.0)])
-    inputs, C, D = np.empty(at["inputs"].size), np.zeros(s * n), np.zeros(s * n + 1)
+    known = np.concatenate([y, teachers.ravel(), at["ends"]])
+    inputs, C, D = np.empty(at["inputs"].size), np.zeros(s * n), np.empty(s * n + 1)
+    D[-1] = 0.0
     gather(known, at["inputs"], inputs)
-    G, X, Y = inputs[: n * n].reshape(n, n), inputs[n * n :].reshape(6, -1), np.empty((7, at["energy"].size))
-    pair_blocks(X, series, shift, odd, reach, np.empty(16), np.empty((series.shape[0], 16)), Y)
+    G, X, Y = inputs[: n * n].reshape(n, n), inputs[n * n :].reshape(6, -1), np.empty((6, at["energy"].size))
+    S = np.empty((series.shape[0], 16))
+    loss = pair_blocks(X, at["energy"], series, shift, odd, reach, np.empty(16), S, Y)
     scatter(Y.reshape(-1), at["output"], at["entry"], at["weight"], C)
     N, dy = D[:-1].reshape(s, n), np.empty(y.size)
     np.matmul(C.reshape(s, n), G, out=N)
     project(N, G, rates, D, at["rows"], at["columns"], dy)
-    return dy, at["energy"] @ Y[6]
+    return dy, loss
 
 
-def inner_flow(y, s, n, teachers, rates, series, shift, odd, reach, inputs, output, entry, weight, rows, columns):
+def inner_flow(
+    y, s, n, teachers, rates, series, shift, odd, reach, inputs, energy, output, entry, weight, rows, columns
+):
     """dy/dt of `flow_loss` compiled as a whole, for loops that are themselves compiled; s = 2m, n = 2m + 2m*."""
     known = np.empty(y.size + teachers.size + 2)
     known[: y.size] = y
@@ -175,8 +181,8 @@ def inner_flow(y, s, n, teachers, rates, series, shift, odd, reach, inputs, outp
     found = np.empty(inputs.size)
     gather(known, inputs, found)
     G, X = found[: n * n].reshape(n, n), found[n * n :].reshape(6, (inputs.size - n * n) // 6)
-    Y, S = np.empty((7, X.shape[1])), np.empty((series.shape[0], 16))
-    pair_blocks(X, series, shift, odd, reach, np.empty(16), S, Y)
+    Y, S = np.empty((6, X.shape[1])), np.empty((series.shape[0], 16))
+    pair_blocks(X, energy, series, shift, odd, reach, np.empty(16), S, Y)
     C, D, dy = np.zeros(s * n), np.zeros(s * n + 1), np.empty(y.size)
     scatter(Y.reshape(-1), output, entry, weight, C)
     N = D[:-1].reshape(s, n)

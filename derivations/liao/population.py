@@ -153,7 +153,7 @@ def inner_arguments(initial: Initial) -> tuple[Any, ...]:
 
     m, m_star, teachers, *others = arguments(initial)
     at = layout(m, m_star)
-    tables = tuple(at[name] for name in ("inputs", "output", "entry", "weight", "rows", "columns"))
+    tables = tuple(at[name] for name in ("inputs", "energy", "output", "entry", "weight", "rows", "columns"))
     return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *tables)
 
 

@@ -208,6 +208,35 @@ def test_a_right_hand_side_of_jax_is_integrated_by_every_integrator():
         np.testing.assert_allclose(jax["T_gamma2"][reached], numba["T_gamma2"][reached], rtol=10 * close)
 
 
+@pytest.mark.parametrize("solver", ["Dopri8", "Dopri5", "Tsit5"])
+def test_evaluations_of_diffrax_are_those_that_the_device_makes(solver):
+    import jax
+
+    calls = []
+
+    def flow(t, y):
+        jax.debug.callback(lambda: calls.append(1))
+        return -y * y
+
+    jax.config.update("jax_enable_x64", True)
+    statistics = steppers.Statistics(solver)
+    y, end = np.array([1.0, 2.0]), 50.0
+    last = list(steppers.diffrax_steps(flow, (), 0.0, y, end, 1e-6, 1e-9, statistics))[-1]
+    jax.effects_barrier()
+    np.testing.assert_allclose(last.y1, y / (1.0 + y * end), rtol=1e-4)
+    # Beside the stages: the slope saved after every accepted step, those before the first, one at a call's start.
+    spare = 3 + statistics.steps // steppers.CHUNK
+    assert statistics.evaluations + statistics.steps <= len(calls) <= statistics.evaluations + statistics.steps + spare
+
+
+def test_evaluations_that_are_not_counted_are_not_told():
+    counted = run(until=2.0, save_points=2, backend="jax").statistics
+    assert counted["evaluations"] == 13 * (counted["steps"] + counted["rejected"])
+    statistics = steppers.Statistics("Kvaerno3")
+    statistics.take_diffrax(3, 1)
+    assert statistics.known() == {"solver": "Kvaerno3", "steps": 3, "rejected": 1}
+
+
 def test_refused_options_are_sentences():
     with pytest.raises(UsageError, match="has no solver 'Tsit5'"):
         run(solver="Tsit5")
