@@ -132,13 +132,14 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     teachers[n:, n:] = initial.constants["teacher_gram"]
 
     def clusters(y: np.ndarray) -> np.ndarray:
+        from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
         linked, cluster = np.empty((size, size)), np.arange(size)
         for level in COUPLED:
             linked[:] = np.abs(teachers) > level
             linked[first, second] = np.abs(y) > level
-            cluster = connected_components(linked, directed=False)[1]
+            cluster = connected_components(csr_array(linked), directed=False)[1]
             if np.bincount(cluster).max() <= LARGEST_CLUSTER:
                 break
         low, high = np.minimum(cluster[first], cluster[second]), np.maximum(cluster[first], cluster[second])
@@ -157,9 +158,15 @@ def inner_arguments(initial: Initial) -> tuple[Any, ...]:
     return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *tables)
 
 
+@functools.cache
+def above(m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries above the diagonal, kept because every look at a state asks for them."""
+    return np.triu_indices(m, 1)
+
+
 def pack(state: Mapping[str, Any], m: int) -> np.ndarray:
     """The flat state: gamma1, gamma2, zeta1, zeta2, then I1 and I2 above the diagonal, then I3."""
-    upper = np.triu_indices(m, 1)
+    upper = above(m)
     parts = [np.asarray(state[name], float).reshape(-1) for name in ("gamma1", "gamma2", "zeta1", "zeta2")]
     parts += [np.asarray(state[name], float)[upper] for name in ("I1", "I2")]
     return np.concatenate([*parts, np.asarray(state["I3"], float).reshape(-1)])
@@ -167,7 +174,7 @@ def pack(state: Mapping[str, Any], m: int) -> np.ndarray:
 
 def unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
     """The components of a flat state (..., size), leading axes kept; I1 and I2 are full symmetric matrices."""
-    lead, size, upper = y.shape[:-1], m * m_star, np.triu_indices(m, 1)
+    lead, size, upper = y.shape[:-1], m * m_star, above(m)
     state = {}
     for k, name in enumerate(("gamma1", "gamma2", "zeta1", "zeta2")):
         state[name] = y[..., k * size : (k + 1) * size].reshape(*lead, m, m_star)

@@ -94,7 +94,7 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
     Source: Liao & Kyrillidis 2026, equations (4), (5); the I2 term is the correction of its Lemma 7.
     """
     repel = float(tier == "riccati")
-    upper = np.triu_indices(parameters.m, 1)
+    upper = population.above(parameters.m)
     return Equations(
         tier=tier,
         kind="ode",
@@ -150,7 +150,7 @@ def _riccati_start(initial: Initial, upper: tuple[np.ndarray, np.ndarray]) -> np
 
 
 def _riccati_unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
-    lead, size, upper = y.shape[:-1], m * m_star, np.triu_indices(m, 1)
+    lead, size, upper = y.shape[:-1], m * m_star, population.above(m)
     i2 = np.zeros((*lead, m, m))
     i2[..., upper[0], upper[1]] = y[..., 2 * size : 2 * size + upper[0].size]
     i2 = i2 + np.swapaxes(i2, -1, -2)
