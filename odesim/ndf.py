@@ -8,6 +8,7 @@ are to be renewed.
 import concurrent.futures
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -151,9 +152,18 @@ def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray,
     def fill(part: np.ndarray) -> None:
         loops.slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], arguments)
 
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        list(pool.map(fill, parts))
+    others = [_threads(workers, os.getpid()).submit(fill, part) for part in parts[1:]]
+    for part in parts[:1]:
+        fill(part)
+    for other in others:
+        other.result()
     return found
+
+
+@functools.cache
+def _threads(workers: int, process: int) -> concurrent.futures.ThreadPoolExecutor:
+    """Kept by this process beside the calling thread, as the system takes milliseconds to give a new one its core."""
+    return concurrent.futures.ThreadPoolExecutor(workers - 1)
 
 
 def _segment(D: np.ndarray, control: np.ndarray) -> Segment:

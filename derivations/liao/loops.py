@@ -74,8 +74,13 @@ def pair_blocks(X, energy, series, shift, odd, reach, square, S, Y):
     return total
 
 
-def scatter(source, index, place, weight, target):
-    """target[place[k]] += weight[k] source[index[k]]."""
+def scatter(source, first, factor, index, place, weight, target):
+    """target[k] = factor[k] source[first[k]], then target[place[k]] += weight[k] source[index[k]].
+
+    Most entries have one term, and a loop that only reads at random is twice as fast as one that also writes so.
+    """
+    for k in range(first.size):
+        target[k] = factor[k] * source[first[k]]
     for k in range(index.size):
         target[place[k]] += weight[k] * source[index[k]]
 
@@ -99,8 +104,8 @@ def layout(m, m_star):
 
     `inputs` finds the Gram matrix (n, n) of [v, w, v*, w*], then the inputs (6, width) of the pair kernel (rho, g, z11,
     z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs, those
-    of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG adds `weight` times
-    Y[`output`] at `entry`; L = sum `energy` K.  `ends` are the 1 and the 0.
+    of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG is `factor` Y[`first`], and
+    `weight` Y[`output`] added at `entry` where there are more terms; L = sum `energy` K.  `ends` are the 1 and the 0.
     `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
     """
     s, n = 2 * m, 2 * m + 2 * m_star
@@ -137,15 +142,21 @@ def layout(m, m_star):
     entry, weight = low * n + high, np.broadcast_to(energy[:count], output.shape)[trained]
     output = output[trained]
     both = high < s  # C is symmetric on the students
+    output, weight = np.concatenate([output, output[both]]), np.concatenate([weight, weight[both]])
+    entry = np.concatenate([entry, (high * n + low)[both]])
+    filled, terms = np.unique(entry, return_index=True)
+    first, factor, more = np.zeros(s * n), np.zeros(s * n), np.ones(entry.size, bool)
+    first[filled], factor[filled], more[terms] = output[terms], weight[terms], False
     index = {
         "inputs": np.concatenate([place.ravel(), pairs.ravel()]),
-        "output": np.concatenate([output, output[both]]),
-        "entry": np.concatenate([entry, (high * n + low)[both]]),
+        "first": first,
+        "output": output[more],
+        "entry": entry[more],
         "rows": rows * n + columns,
         "columns": np.where(columns < s, columns * n + rows, s * n),
     }
     tables = {name: np.ascontiguousarray(value, np.uint64) for name, value in index.items()}
-    return {**tables, "weight": np.concatenate([weight, weight[both]]), "energy": energy, "ends": np.array([1.0, 0.0])}
+    return {**tables, "factor": factor, "weight": weight[more], "energy": energy, "ends": np.array([1.0, 0.0])}
 
 
 def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
@@ -157,13 +168,13 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     at = layout(m, m_star)
     n, s = 2 * m + 2 * m_star, 2 * m
     known = np.concatenate([y, teachers.ravel(), at["ends"]])
-    inputs, C, D = np.empty(at["inputs"].size), np.zeros(s * n), np.empty(s * n + 1)
+    inputs, C, D = np.empty(at["inputs"].size), np.empty(s * n), np.empty(s * n + 1)
     D[-1] = 0.0
     gather(known, at["inputs"], inputs)
     G, X, Y = inputs[: n * n].reshape(n, n), inputs[n * n :].reshape(6, -1), np.empty((6, at["energy"].size))
     S = np.empty((series.shape[0], 16))
     loss = pair_blocks(X, at["energy"], series, shift, odd, reach, np.empty(16), S, Y)
-    scatter(Y.reshape(-1), at["output"], at["entry"], at["weight"], C)
+    scatter(Y.reshape(-1), at["first"], at["factor"], at["output"], at["entry"], at["weight"], C)
     N, dy = D[:-1].reshape(s, n), np.empty(y.size)
     np.matmul(C.reshape(s, n), G, out=N)
     project(N, G, rates, D, at["rows"], at["columns"], dy)
@@ -171,8 +182,9 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
 
 
 def inner_flow(
-    y, s, n, teachers, rates, series, shift, odd, reach, inputs, energy, output, entry, weight, rows, columns
-):
+    y, s, n, teachers, rates, series, shift, odd, reach,
+    inputs, energy, first, factor, output, entry, weight, rows, columns,
+):  # fmt: skip
     """dy/dt of `flow_loss` compiled as a whole, for loops that are themselves compiled; s = 2m, n = 2m + 2m*."""
     known = np.empty(y.size + teachers.size + 2)
     known[: y.size] = y
@@ -183,8 +195,8 @@ def inner_flow(
     G, X = found[: n * n].reshape(n, n), found[n * n :].reshape(6, (inputs.size - n * n) // 6)
     Y, S = np.empty((6, X.shape[1])), np.empty((series.shape[0], 16))
     pair_blocks(X, energy, series, shift, odd, reach, np.empty(16), S, Y)
-    C, D, dy = np.zeros(s * n), np.zeros(s * n + 1), np.empty(y.size)
-    scatter(Y.reshape(-1), output, entry, weight, C)
+    C, D, dy = np.empty(s * n), np.zeros(s * n + 1), np.empty(y.size)
+    scatter(Y.reshape(-1), first, factor, output, entry, weight, C)
     N = D[:-1].reshape(s, n)
     np.dot(C.reshape(s, n), G, N)
     project(N, G, rates, D, rows, columns, dy)

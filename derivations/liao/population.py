@@ -154,8 +154,8 @@ def inner_arguments(initial: Initial) -> tuple[Any, ...]:
 
     m, m_star, teachers, *others = arguments(initial)
     at = layout(m, m_star)
-    tables = tuple(at[name] for name in ("inputs", "energy", "output", "entry", "weight", "rows", "columns"))
-    return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *tables)
+    names = ("inputs", "energy", "first", "factor", "output", "entry", "weight", "rows", "columns")
+    return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *(at[name] for name in names))
 
 
 @functools.cache
