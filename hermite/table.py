@@ -13,12 +13,15 @@ SAFE_DEGREE = 30
 
 @njit(cache=True)
 @no_type_check
-def _combine(target, moved_row, row, moved_place, column, below, factor, shrunk, excess):
-    """Write row * moved_row + column * moved_place + factor * below + excess * shrunk, entry by entry.
+def _combine(out, to, at, before, back, count, size, row, column, factor, excess):
+    """Write row out[at - size ..] + column out[at - 1 ..] + factor out[before ..] + excess out[back ..] from `to` on.
 
-    The weights row and column vanish where a move leaves its block, so these loops have no branches and run
-    in vector registers; three forms, as most calls lack the last terms.
+    `count` entries.  The weights row and column vanish where a move leaves its block, so these loops have no branches
+    and run in vector registers; three forms, as most calls lack the last terms.  Slices are cut here because numba
+    counts references to every array that it passes on, at the cost of a hundred entries.
     """
+    target, below, shrunk = out[to : to + count], out[before : before + count], out[back : back + count]
+    moved_row, moved_place = out[at - size : at - size + count], out[at - 1 : at - 1 + count]
     if excess != 0.0:
         for m in range(target.size):
             moved = row[m] * moved_row[m] + column[m] * moved_place[m]
@@ -33,15 +36,14 @@ def _combine(target, moved_row, row, moved_place, column, below, factor, shrunk,
 
 @njit(cache=True)
 @no_type_check
-def _first(target, source, row, column, size, shrunk, excess):
+def _first(out, to, at, back, count, size, row, column, excess):
     """Write one block whose source has nothing before it in memory: first line apart, rest as above."""
-    target[0] = excess * shrunk[0]
-    for m in range(1, min(size, target.size)):
-        target[m] = column[m] * source[m - 1] + excess * shrunk[m]
-    rest = target.size - size
-    if rest > 0:
-        place = source[size - 1 : size - 1 + rest]
-        _combine(target[size:], source[:rest], row[size:], place, column[size:], source, 0.0, shrunk[size:], excess)
+    out[to] = excess * out[back]
+    for m in range(1, min(size, count)):
+        out[to + m] = column[m] * out[at + m - 1] + excess * out[back + m]
+    if count > size:
+        row, column = row[size:], column[size:]
+        _combine(out, to + size, at + size, at, back + size, count - size, size, row, column, 0.0, excess)
 
 
 @njit(cache=True)
@@ -60,8 +62,7 @@ def _raise(out, block, size, row, column, variance):
     """Fill out from its first block on, raising the degree of the variable the blocks count."""
     for i in range(out.size // block - 1):
         start, back = i * block, max(i - 1, 0) * block
-        target, source = out[start + block : start + 2 * block], out[start : start + block]
-        _first(target, source, row, column, size, out[back : back + block], (variance - 1.0) * i)
+        _first(out, start + block, start, back, block, size, row, column, (variance - 1.0) * i)
 
 
 @njit(cache=True)
@@ -78,14 +79,11 @@ def _raise_cubes(out, size, row, column, c12, variance):
         for j in range(size):
             at = i * cube + j * plane
             back = at - cube if i else at
-            target, shrunk = out[at + cube : at + cube + plane], out[back : back + plane]
             if at == 0:
-                _first(target, out[:plane], row, column, size, shrunk, excess)
+                _first(out, cube, 0, 0, plane, size, row, column, excess)
                 continue
             before = at - plane if j else at
-            moved_row, moved_place = out[at - size : at - size + plane], out[at - 1 : at - 1 + plane]
-            below = out[before : before + plane]
-            _combine(target, moved_row, row, moved_place, column, below, c12 * j, shrunk, excess)
+            _combine(out, at + cube, at, before, back, plane, size, row, column, c12 * j, excess)
 
 
 @njit(cache=True)
