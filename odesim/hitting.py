@@ -14,7 +14,7 @@ from odesim import blocks
 from odesim.errors import NumericalError, UsageError
 from odesim.parse import nearest
 
-FUNCTIONS = ("Abs", "exp", "log", "tanh", "cosh", "sign", "asin", "erf")
+FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "erf")
 """What slopes may contain beside powers."""
 LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
 LIMITED = 4
@@ -45,6 +45,8 @@ class Flow:
 
         for name, slope in self.slopes.items():
             used = {type(part).__name__ for part in sympy.sympify(slope).atoms(Application)}
+            if sympy.sympify(slope).has(sympy.I, sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
+                raise UsageError(f"the slope of {name} is not a finite real expression: {slope}")
             if not used <= set(FUNCTIONS):
                 raise UsageError(
                     f"the slope of {name} uses {', '.join(sorted(used - set(FUNCTIONS)))}; "
@@ -156,14 +158,16 @@ class Flow:
 
         n = len(self.slopes)
         neutral = [*(f"y{i}" for i in range(n)), *(f"p{j}" for j in range(len(self.names) - n))]
-        symbols = sympy.symbols(neutral)
+        symbols = sympy.symbols(neutral, real=True)
         given = [sympy.sympify(slope) for slope in self.slopes.values()]
+        given = [e.xreplace({c: c.evalf(17) for c in e.atoms(sympy.NumberSymbol)}) for e in given]
         place = dict(zip(self.names, symbols, strict=True))
         renamed = [slope.xreplace({s: place[str(s)] for s in slope.free_symbols}) for slope in given]
         jacobian = [sympy.diff(slope, symbol) for slope in renamed for symbol in symbols[:n]]
+        jacobian = [entry.replace(sympy.DiracDelta, lambda *_: sympy.Integer(0)) for entry in jacobian]  # of sign
 
         def kernel(expressions: list[Any]) -> Kernel:
-            numbers = {e: sympy.Float(e, 17) for e in expressions if e.is_number}
+            numbers = {e: e.evalf(17) for e in expressions if e.is_number}
             outputs = {f"f{i}": numbers.get(e, e) for i, e in enumerate(expressions)}
             return Kernel((), tuple(neutral), outputs)
 
