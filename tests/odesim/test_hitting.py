@@ -76,6 +76,18 @@ def test_a_crossing_that_begins_and_ends_inside_a_step_is_found(backend):
     assert np.isinf(OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", 1.001, until=20.0, backend=backend))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_size_that_passes_zero_within_a_step_has_fallen_to_its_level(backend):
+    start = np.array([1.0, -1.0, 0.005])
+    values, options = {"m": start, "v": 0.0}, {"until": 20.0, "direction": -1, "absolute": True, "backend": backend}
+    for level in (0.1, 0.01, 1e-9, 0.0):
+        times = OSCILLATOR.hitting_times(values, "m", level, **options)
+        exact = np.where(abs(start) > level, np.arccos(np.minimum(level / abs(start), 1.0)), 0.0)
+        np.testing.assert_allclose(times, exact, rtol=1e-8)
+    with pytest.raises(UsageError, match="cannot fall to -0.1"):
+        OSCILLATOR.hitting_times(values, "m", -0.1, **options)
+
+
 def test_a_crossing_that_only_the_cubic_shows_gives_the_step_back():
     """One entry, no parameter: rows y, f, new, slope, h, growth, rate; a lane that checks a crossing at h = 0.5."""
     rows, lane = np.zeros((7, 8)), np.zeros((9, 8))
