@@ -14,7 +14,7 @@ from odesim import blocks
 from odesim.errors import NumericalError, UsageError
 from odesim.parse import nearest
 
-FUNCTIONS = ("Abs", "exp", "log", "tanh", "cosh", "sign", "asin", "erf")
+FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "erf")
 """What slopes may contain beside powers."""
 LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
 LIMITED = 4
@@ -45,6 +45,8 @@ class Flow:
 
         for name, slope in self.slopes.items():
             used = {type(part).__name__ for part in sympy.sympify(slope).atoms(Application)}
+            if sympy.sympify(slope).has(sympy.I, sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
+                raise UsageError(f"the slope of {name} is not a finite real expression: {slope}")
             if not used <= set(FUNCTIONS):
                 raise UsageError(
                     f"the slope of {name} uses {', '.join(sorted(used - set(FUNCTIONS)))}; "
@@ -88,25 +90,43 @@ class Flow:
             raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(self.slopes))}")
         if direction not in (1, -1) or not 0.0 < until < np.inf or not (rtol > 0.0 and atol > 0.0):
             raise UsageError("a hitting time needs direction 1 or -1, a finite until > 0, rtol > 0 and atol > 0")
-        where, n = list(self.slopes).index(entry), len(self.slopes)
+        if backend not in ("numba", "jax"):
+            raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
+        crossing, options = Crossing("", entry, level, direction, absolute), (float(until), rtol, atol)
+        if not (absolute and direction < 0):
+            return self._times(table, crossing, options, backend).reshape(shape)
+        # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
+        if level < 0.0:
+            raise UsageError(f"a size cannot fall to {level:g}")
+        start, found = table[:, list(self.slopes).index(entry)], np.zeros(len(table))
+        for sign in (1, -1):
+            chosen = sign * start > level
+            signed = dataclasses.replace(crossing, threshold=sign * level, direction=-sign, absolute=False)
+            if chosen.any():
+                found[chosen] = self._times(table[chosen], signed, options, backend)
+        return found.reshape(shape)
+
+    def _times(
+        self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float], backend: str
+    ) -> np.ndarray:
+        """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
+        where, n = list(self.slopes).index(crossing.component), len(self.slopes)
+        level, direction = float(crossing.threshold), float(crossing.direction)
         if backend == "numba":
             found, status, _ = self._numba.march_lanes(
-                table, n, where, float(level), float(direction), float(absolute), float(until), rtol, atol,
-                blocks.MOST_STEPS,
-            )  # fmt: skip
+                table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
+            )
             if status.any():
-                self._stiff(table, found, status, Crossing("", entry, level, direction, absolute), until, rtol, atol)
-        elif backend == "jax":
-            numbers = np.array([level, direction, until, rtol, atol, blocks.MOST_STEPS])
-            found, status = np.asarray(self._jax(table, numbers, where, bool(absolute)))
+                self._stiff(table, found, status, crossing, *options)
         else:
-            raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
+            numbers = np.array([level, direction, *options, blocks.MOST_STEPS])
+            found, status = np.asarray(self._jax(table, numbers, where, bool(crossing.absolute)))
         if status.any():
             raise NumericalError(
                 f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {status.size} flows; "
                 "try other tolerances or an earlier until"
             )
-        return found.reshape(shape)
+        return found
 
     def _table(self, values: Mapping[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
         """States and parameters as rows (flows, names), and the shape of the result."""
@@ -156,14 +176,16 @@ class Flow:
 
         n = len(self.slopes)
         neutral = [*(f"y{i}" for i in range(n)), *(f"p{j}" for j in range(len(self.names) - n))]
-        symbols = sympy.symbols(neutral)
+        symbols = sympy.symbols(neutral, real=True)
         given = [sympy.sympify(slope) for slope in self.slopes.values()]
+        given = [e.xreplace({c: c.evalf(17) for c in e.atoms(sympy.NumberSymbol)}) for e in given]
         place = dict(zip(self.names, symbols, strict=True))
         renamed = [slope.xreplace({s: place[str(s)] for s in slope.free_symbols}) for slope in given]
         jacobian = [sympy.diff(slope, symbol) for slope in renamed for symbol in symbols[:n]]
+        jacobian = [entry.replace(sympy.DiracDelta, lambda *_: sympy.Integer(0)) for entry in jacobian]  # of sign
 
         def kernel(expressions: list[Any]) -> Kernel:
-            numbers = {e: sympy.Float(e, 17) for e in expressions if e.is_number}
+            numbers = {e: e.evalf(17) for e in expressions if e.is_number}
             outputs = {f"f{i}": numbers.get(e, e) for i, e in enumerate(expressions)}
             return Kernel((), tuple(neutral), outputs)
 

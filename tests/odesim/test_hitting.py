@@ -76,6 +76,18 @@ def test_a_crossing_that_begins_and_ends_inside_a_step_is_found(backend):
     assert np.isinf(OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", 1.001, until=20.0, backend=backend))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_size_that_passes_zero_within_a_step_has_fallen_to_its_level(backend):
+    start = np.array([1.0, -1.0, 0.005])
+    values, options = {"m": start, "v": 0.0}, {"until": 20.0, "direction": -1, "absolute": True, "backend": backend}
+    for level in (0.1, 0.01, 1e-9, 0.0):
+        times = OSCILLATOR.hitting_times(values, "m", level, **options)
+        exact = np.where(abs(start) > level, np.arccos(np.minimum(level / abs(start), 1.0)), 0.0)
+        np.testing.assert_allclose(times, exact, rtol=1e-8)
+    with pytest.raises(UsageError, match="cannot fall to -0.1"):
+        OSCILLATOR.hitting_times(values, "m", -0.1, **options)
+
+
 def test_a_crossing_that_only_the_cubic_shows_gives_the_step_back():
     """One entry, no parameter: rows y, f, new, slope, h, growth, rate; a lane that checks a crossing at h = 0.5."""
     rows, lane = np.zeros((7, 8)), np.zeros((9, 8))
@@ -166,6 +178,29 @@ def test_the_compiled_flow_changes_the_method_too():
     np.testing.assert_allclose(relaxing_times(Flow(RELAXING)), [10.001, 0.501], rtol=1e-6)
 
 
+MIXED = sympy.E * abs(m) * m + sympy.sqrt(2) * sympy.sin(m) + sympy.sign(m) / m**3 + m**-14 / 1000
+MIXED += sympy.cos(a * m) / (1 + m) + sympy.sinh(m) * sympy.cosh(m) + sympy.asin(m) * sympy.erf(m) + sympy.pi
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_quotients_constants_and_functions_are_those_of_sympy(backend):
+    """One flow in eight lanes: the others hold zeros, by which nothing may stumble."""
+    from scipy.integrate import quad
+
+    slope = sympy.lambdify(m, MIXED.subs(a, 2), "scipy")
+    exact = quad(lambda x: 1 / slope(x), 0.3, 0.9, epsabs=1e-14, epsrel=1e-13)[0]
+    time = Flow({"m": MIXED}).hitting_times({"m": 0.3, "a": 2.0}, "m", 0.9, until=10.0, rtol=1e-11, backend=backend)
+    assert time == pytest.approx(exact, rel=1e-10)
+
+
+def test_the_jacobian_of_every_function_is_real_and_right():
+    flow = Flow({"m": MIXED * sympy.log(a) + sympy.tanh(m) * sympy.exp(-m)})
+    slope, jacobian = (compile.array_kernel(flow._kernels[name]) for name in ("slopes", "jacobian"))
+    for at in (-0.6, 0.4, 0.8):
+        (above,), (below,) = (slope(None, at + h, 2.0) for h in (1e-6, -1e-6))
+        assert jacobian(None, at, 2.0)[0] == pytest.approx((above - below) / 2e-6, rel=1e-6)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_flow_that_fails_is_an_error(backend):
     flow = Flow({"m": sympy.log(a - m)})
@@ -192,5 +227,7 @@ def test_mistakes_are_named():
         times(backend="numpy")
     with pytest.raises(UsageError, match="the slope of m uses gamma"):
         Flow({"m": sympy.gamma(m)})
+    with pytest.raises(UsageError, match="the slope of m is not a finite real expression: I"):
+        Flow({"m": sympy.I * m})
     with pytest.raises(UsageError, match="at least one entry"):
         Flow({})
