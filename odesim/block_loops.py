@@ -135,6 +135,16 @@ def bump(y0, f0, y1, f1, h, x):
     return (1 + 2 * x) * (1 - x) ** 2 * y0 + x**2 * (3 - 2 * x) * y1 + h * (x * (1 - x) ** 2 * f0 - x**2 * (1 - x) * f1)
 
 
+def turning(y0, f0, y1, f1, h):
+    """Where in a step that cubic turns, as a fraction of it, if its slopes at the ends have opposite signs; else 0."""
+    if not f0 * f1 < 0.0:
+        return 0.0
+    a, b = h * abs(f0), -h * abs(f1)
+    rise = (y1 - y0) * (1.0 if f0 > 0.0 else -1.0)
+    quadratic, cubic = 3.0 * rise - 2.0 * a - b, a + b - 2.0 * rise
+    return a / (np.sqrt(quadratic * quadratic - 3.0 * cubic * a) - quadratic)
+
+
 def locate(y, f, high, entry, rule, stiff, space, work, k, table, arguments):
     """The time after the start of a step, up to `high`, at which an entry crosses; infinity where it does not.
 
@@ -169,14 +179,16 @@ def find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, w
     """Locate the first crossing of every entry that the cubic through the step shows to be crossed in it."""
     for j in range(entries.size):
         e = entries[j]
-        if np.isfinite(hits[j]) or measure(y[e], rules[j]) >= 0.0:
+        if hits[j] < np.inf or measure(y[e], rules[j]) >= 0.0:
             continue
-        for x in (0.25, 0.5, 0.75, 1.0):
+        for x in (0.25, 0.5, 0.75, turning(y[e], f[e], new[e], slope[e], h), 1.0):
             value = new[e] if x == 1.0 else bump(y[e], f[e], new[e], slope[e], h, x)
-            if measure(value, rules[j]) >= 0.0:
+            if x > 0.0 and measure(value, rules[j]) >= 0.0:
                 hits[j] = t + locate(y, f, x * h, e, rules[j], stiff, space, work, k, table, arguments)
-                if np.isfinite(hits[j]):  # or the cubic was wrong here, and it may cross later in the step
+                if hits[j] < np.inf:  # or the cubic was wrong here, and it may cross later in the step
                     break
+                if x == 1.0:  # the same step again, rounded otherwise, just misses the threshold
+                    hits[j] = t + h
 
 
 def attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, arguments):
@@ -197,7 +209,7 @@ def attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, argum
         for i in range(n):
             K[12, i] = slope[i]
         norm = error_norm(y, new, h, K, table[2], table[3], rtol, atol)
-    return norm if np.isfinite(norm) else 1e10
+    return norm if norm < np.inf else 1e10
 
 
 def stability(new, slope, stage, K):
@@ -234,7 +246,7 @@ def save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, tabl
 def ended(hits, rules):
     """Whether a crossing is found that ends its block: rule[3] > 0."""
     for j in range(hits.size):
-        if rules[j, 3] > 0.0 and np.isfinite(hits[j]):
+        if rules[j, 3] > 0.0 and hits[j] < np.inf:
             return True
     return False
 

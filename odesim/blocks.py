@@ -35,6 +35,7 @@ LOOPS = (
     "short_step",
     "measure",
     "bump",
+    "turning",
     "locate",
     "find_crossings",
     "attempt",

@@ -26,7 +26,10 @@ import numpy as np
 from derivations.contract import Equations, Kernel, load
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
-"""Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen."""
+"""Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
+
+But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
+"""
 LLVM_LEVEL = 2
 """At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
 DECORATOR = f"@njit(cache=True, nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
@@ -223,11 +226,11 @@ def _printer() -> Any:
         def _print_sign(self, e: Any) -> str:
             return f"sign({self._print(e.args[0])})"
 
-        def _print_Pow(self, e: Any, **options: Any) -> str:
+        def _print_Pow(self, expr: Any, rational: bool = False) -> str:
             # numba raises where x**(-1) divides by zero; a quotient is an infinity, also in a lane that stands by
-            if e.exp.is_Integer and e.exp < 0:
-                return f"(1.0/({self._print(e.base)})**{-e.exp})"
-            return super()._print_Pow(e, **options)
+            if expr.exp.is_Integer and expr.exp < 0:
+                return f"(1.0/({self._print(expr.base)})**{-expr.exp})"
+            return super()._print_Pow(expr, rational)
 
     return Printer({"fully_qualified_modules": False})
 

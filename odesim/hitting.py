@@ -67,9 +67,9 @@ class Flow:
         self,
         values: Mapping[str, Any],
         entry: str,
-        level: float,
+        level: Any,
         *,
-        until: float,
+        until: Any,
         direction: int = 1,
         absolute: bool = False,
         rtol: float = 1e-9,
@@ -80,24 +80,21 @@ class Flow:
 
         `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to the shape of the
         result.  A flow ends at its crossing; infinity: not before `until`; 0: beyond from the start.  `rtol` and `atol`
-        are those of one step of DOP853; crossings are located on shorter steps, to round-off.  The numba back end takes
-        a Rosenbrock method for flows whose steps are limited by stability; the JAX back end (one compiled call, all
-        flows in lockstep, compiled for every number of flows) does not.  Raises `UsageError` for values that do not
-        fit, and `NumericalError` where a flow fails.
+        are those of one step of DOP853; crossings are located on shorter steps, to round-off.  A crossing and its
+        return within one step are noticed on the cubic through the step, at its quarters and where it turns: an entry
+        that exceeds its level by less than the error of that cubic can be missed (less of it with a tighter `rtol`).
+        The numba back end takes a Rosenbrock method for flows whose steps are limited by stability; the JAX back end
+        (one compiled call, all flows in lockstep, compiled for every number of flows) does not.  Raises `UsageError`
+        for values that do not fit, and `NumericalError` where a flow fails.
         """
         table, shape = self._table(values)
-        if entry not in self.slopes:
-            raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(self.slopes))}")
-        if direction not in (1, -1) or not 0.0 < until < np.inf or not (rtol > 0.0 and atol > 0.0):
-            raise UsageError("a hitting time needs direction 1 or -1, a finite until > 0, rtol > 0 and atol > 0")
         if backend not in ("numba", "jax"):
             raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
-        crossing, options = Crossing("", entry, level, direction, absolute), (float(until), rtol, atol)
+        crossing, options = self._request(entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
             return self._times(table, crossing, options, backend).reshape(shape)
         # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
-        if level < 0.0:
-            raise UsageError(f"a size cannot fall to {level:g}")
+        level = crossing.threshold
         start, found = table[:, list(self.slopes).index(entry)], np.zeros(len(table))
         for sign in (1, -1):
             chosen = sign * start > level
@@ -106,12 +103,28 @@ class Flow:
                 found[chosen] = self._times(table[chosen], signed, options, backend)
         return found.reshape(shape)
 
+    def _request(
+        self, entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
+    ) -> tuple[Crossing, tuple[float, float, float]]:
+        """The crossing, and (until, rtol, atol); raises `UsageError` for what makes no sense."""
+        if entry not in self.slopes:
+            raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(self.slopes))}")
+        try:
+            level, until, rtol, atol = float(level), float(until), float(rtol), float(atol)
+        except (TypeError, ValueError):
+            raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
+        if direction not in (1, -1) or not 0.0 < until < np.inf or not (rtol > 0.0 and atol > 0.0):
+            raise UsageError("a hitting time needs direction 1 or -1, a finite until > 0, rtol > 0 and atol > 0")
+        if not np.isfinite(level) or (absolute and direction < 0 and level < 0.0):
+            raise UsageError(f"the level {level:g} can never be reached")
+        return Crossing("", entry, level, direction, absolute), (until, rtol, atol)
+
     def _times(
         self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float], backend: str
     ) -> np.ndarray:
         """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
         where, n = list(self.slopes).index(crossing.component), len(self.slopes)
-        level, direction = float(crossing.threshold), float(crossing.direction)
+        level, direction = crossing.threshold, float(crossing.direction)
         if backend == "numba":
             found, status, _ = self._numba.march_lanes(
                 table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
@@ -132,13 +145,15 @@ class Flow:
         """States and parameters as rows (flows, names), and the shape of the result."""
         if len(values) != len(self.names) or not all(name in values for name in self.names):
             raise UsageError(f"the flow needs values of {', '.join(self.names)}, but got {', '.join(values) or 'none'}")
-        columns = [np.asarray(values[name], float) for name in self.names]
         try:
+            columns = [np.asarray(values[name], float) for name in self.names]
             shape = (
                 columns[0].shape if len(columns) == 1 else np.broadcast_shapes(*(column.shape for column in columns))
             )
-        except ValueError:
-            raise UsageError(f"the values of {', '.join(self.names)} do not broadcast to one shape") from None
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"the values of {', '.join(self.names)} are not numbers, or do not broadcast to one shape"
+            ) from None
         table = np.empty((*shape, len(columns)))
         for j, column in enumerate(columns):
             table[..., j] = column

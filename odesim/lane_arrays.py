@@ -82,10 +82,23 @@ def step(slopes: Slopes, y: tuple[Any, ...], f: tuple[Any, ...], h: Any, rtol: A
 
 def candidate(rule: Rule, ends: Ends, h: Any, after: Any) -> Any:
     """`lane_loops.first_candidate`."""
-    found = jnp.where((after < 1.0) & (rule.measure(ends[2]) >= 0.0), 1.0, 0.0)
+    x = turning(ends, h)
+    found = jnp.where((after < x) & (rule.measure(bump(*ends, h, x)) >= 0.0), x, 0.0)
+    found = jnp.where((after < 1.0) & (rule.measure(ends[2]) >= 0.0), 1.0, found)
     for x in (0.75, 0.5, 0.25):
         found = jnp.where((after < x) & (rule.measure(bump(*ends, h, x)) >= 0.0), x, found)
     return found
+
+
+def turning(ends: Ends, h: Any) -> Any:
+    """`block_loops.turning`."""
+    v0, s0, v1, s1 = ends
+    a, b = h * jnp.abs(s0), -h * jnp.abs(s1)
+    rise = (v1 - v0) * jnp.sign(s0)
+    quadratic, cubic = 3.0 * rise - 2.0 * a - b, a + b - 2.0 * rise
+    turns = s0 * s1 < 0.0
+    root = jnp.sqrt(jnp.where(turns, quadratic * quadratic - 3.0 * cubic * a, 1.0)) - quadratic
+    return jnp.where(turns, a / jnp.where(turns, root, 1.0), 0.0)
 
 
 def cubic_root(rule: Rule, ends: Ends, h: Any) -> Any:
@@ -129,10 +142,10 @@ def advance(slopes: Slopes, rule: Rule, until: Any, rtol: Any, atol: Any, most: 
     h_new = jnp.where(missed, lanes.full, h_new)
     limited = jnp.where(moved, jnp.maximum(0, lanes.limited + jnp.where(stiff > 25.0, 1, -1)), lanes.limited)
 
-    failed = jnp.where(h_new < 1e-300, 2, jnp.where(lanes.turns >= most, 3, jnp.where(limited >= 8, 4, 0)))
     mode_new = jnp.where(
         met, jnp.where(sure, LOCATE, CHECK), jnp.where(missed, MARCH, jnp.where(locating, LOCATE, mode))
     )
+    failed = jnp.where(h_new < 1e-300, 2, jnp.where(lanes.turns >= most, 3, jnp.where(limited >= 8, 4, 0)))
     mode_new = jnp.where(hit | last, DONE, jnp.where(failed > 0, DONE + failed, mode_new))
     waiting = mode >= DONE
     found = jnp.where(hit, t + jnp.where(close, root, high), jnp.where(last, jnp.inf, t_new))

@@ -9,21 +9,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.block_loops import bump, measure
+from odesim.block_loops import bump, measure, turning
 
 lane_step: Callable[..., None]
 lane_slope: Callable[..., None]
 
 
 def first_candidate(v0, s0, v1, s1, h, rule, after):
-    """The first of four fractions of a step beyond `after` at which the cubic through its ends is beyond the threshold.
+    """A fraction of a step above `after` at which the cubic through its ends is beyond the threshold, zero if none is.
 
-    Zero where there is none.
+    The first of three quarters, else the end, else where the cubic turns.
     """
     for x in (0.25, 0.5, 0.75):
         if x > after and measure(bump(v0, s0, v1, s1, h, x), rule) >= 0.0:
             return x
-    return 1.0 if after < 1.0 and measure(v1, rule) >= 0.0 else 0.0
+    if after < 1.0 and measure(v1, rule) >= 0.0:
+        return 1.0
+    x = turning(v0, s0, v1, s1, h)
+    return x if x > after and measure(bump(v0, s0, v1, s1, h, x), rule) >= 0.0 else 0.0
 
 
 def cubic_root(v0, s0, v1, s1, h, rule, x):
@@ -63,7 +66,7 @@ def accept(rows, kept, n, lane, h, growth, until):
         rows[i, lane] = rows[2 * n + i, lane]
         rows[n + i, lane] = rows[3 * n + i, lane]
     factor = 0.9 * growth
-    if kept[4, lane] > 0.0 and np.isfinite(growth):  # an escape shortens every step
+    if kept[4, lane] > 0.0 and growth < np.inf:  # an escape shortens every step
         factor = min(factor, 0.9 * (h / kept[4, lane]) * growth * growth / kept[5, lane])
     kept[4, lane], kept[5, lane] = h, min(growth, 10.0**0.5)
     kept[0, lane] = until if h >= until - kept[0, lane] else kept[0, lane] + h

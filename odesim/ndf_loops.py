@@ -137,7 +137,7 @@ def newton(start, psi, c, scale, tolerance, rate, members, first, place, inverse
             r[i] = c * f[i] - psi[i] - d[i]
         apply(members, first, place, inverse, r, change)
         size = weighted(change, scale)
-        if not np.isfinite(size):
+        if not size < np.inf:
             return k + 1, False, 1.0
         if k > 0:
             rate = max(size / last, 0.2 * rate if k == 1 else 0.0)

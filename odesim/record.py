@@ -65,11 +65,12 @@ class Recorder:
             values = margin(crossing, components[crossing.component])
             for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
                 index = tuple(int(k) for k in entry)
-                k = int(np.argmax(values[(slice(None), *index)] >= 0))
-                course = values[(slice(None), *index)].tobytes()  # equal for (i, j) and (j, i) of a symmetric matrix
-                if course not in located:
-                    located[course] = self._root(crossing, index, segment, float(times[k]))
-                time = located[course]
+                course = values[(slice(None), *index)]
+                key = course.tobytes()  # equal for (i, j) and (j, i) of a symmetric matrix
+                if key not in located:  # where the cubic is wrong, the entry may cross later in the step
+                    roots = (self._root(crossing, index, segment, float(times[k])) for k in np.flatnonzero(course >= 0))
+                    located[key] = next((root for root in roots if root is not None), None)
+                time = located[key]
                 if time is None:
                     continue
                 hits[index] = time

@@ -90,7 +90,7 @@ def choose_solver(backend: str, solver: str | None) -> str:
 
 
 def scipy_steps(
-    flow: Callable[[float, np.ndarray], np.ndarray],
+    slope: Callable[[float, np.ndarray], np.ndarray],
     t: float,
     y: np.ndarray,
     until: float,
@@ -99,16 +99,21 @@ def scipy_steps(
     statistics: Statistics,
     between: str = "step",
 ) -> Iterator[Segment]:
-    """Accepted steps of a SciPy solver on dy/dt = flow(t, y), with states `between` as `Equations.dense` has it."""
+    """Accepted steps of a SciPy solver on dy/dt = slope(t, y), with states `between` as `Equations.dense` has it.
+
+    Evaluations are counted here: SciPy knows nothing of those for states between two steps.
+    """
     import scipy.integrate
 
-    before = statistics.evaluations
+    def flow(t: float, y: np.ndarray) -> np.ndarray:
+        statistics.evaluations += 1
+        return slope(t, y)
+
     solver = getattr(scipy.integrate, statistics.solver)(flow, t, y, until, rtol=rtol, atol=atol)
     derivative = flow(t, y)
     while solver.status == "running":
         t0, y0, f0 = solver.t, solver.y.copy(), derivative
         message = solver.step()
-        statistics.evaluations = before + solver.nfev
         if solver.status == "failed":
             raise StepFailure(f"{statistics.solver} stopped: {message}")
         if not np.isfinite(solver.y).all():

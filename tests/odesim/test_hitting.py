@@ -84,8 +84,37 @@ def test_a_size_that_passes_zero_within_a_step_has_fallen_to_its_level(backend):
         times = OSCILLATOR.hitting_times(values, "m", level, **options)
         exact = np.where(abs(start) > level, np.arccos(np.minimum(level / abs(start), 1.0)), 0.0)
         np.testing.assert_allclose(times, exact, rtol=1e-8)
-    with pytest.raises(UsageError, match="cannot fall to -0.1"):
+    with pytest.raises(UsageError, match=r"the level -0\.1 can never"):
         OSCILLATOR.hitting_times(values, "m", -0.1, **options)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_excursion_above_the_level_is_found_where_the_cubic_turns(backend):
+    """m = -b (v - 1)^2 with v the time: the cubic is exact, however long the step."""
+    flow, gap = Flow({"m": -2 * b * (v - 1), "v": sympy.Integer(1)}), 1e-8
+    rates = np.array([1.0, 1e2, 1e4])
+    for sign in (1, -1):
+        values = {"m": -sign * rates, "v": 0.0, "b": sign * rates}
+        times = flow.hitting_times(values, "m", -sign * gap, until=50.0, direction=sign, backend=backend)
+        np.testing.assert_allclose(times, 1.0 - np.sqrt(gap / rates), rtol=1e-9)
+    assert block_loops.turning(0.0, 1.0, 0.0, -1.0, 2.0) == 0.5
+    assert block_loops.turning(0.0, 1.0, 0.0, 1.0, 2.0) == 0.0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_flow_does_not_step_over_its_pole(backend):
+    flow = Flow({"m": m**2, "v": sympy.Integer(1)})
+    with pytest.raises(NumericalError):
+        flow.hitting_times({"m": 1.0, "v": 0.0}, "v", 2.0, until=5.0, backend=backend)
+
+
+def test_a_step_that_ends_beyond_its_level_has_crossed_it(monkeypatch):
+    """A stiff step taken again can differ by round-off times its stiffness, and end just before the level."""
+    monkeypatch.setattr(block_loops, "locate", lambda *arguments: np.inf)
+    hits, rules = np.array([np.inf]), np.array([[0.5, 1.0, 0.0, 0.0]])
+    step = (np.array([0.4]), np.array([1.0]), 0.2, np.array([0.5]), np.array([0.1]))
+    block_loops.find_crossings(7.0, *step, True, np.array([0]), rules, hits, None, None, 0, None, ())
+    assert hits[0] == 7.2
 
 
 def test_a_crossing_that_only_the_cubic_shows_gives_the_step_back():
@@ -174,6 +203,15 @@ def test_flows_limited_by_stability_change_the_method():
 
 
 @pytest.mark.slow
+def test_stiff_flows_close_to_their_fixed_point_cross_every_level():
+    """m follows v = 1 - exp(-t), a billion times faster: noise of 1e-8 in a step, and no crossing lost."""
+    flow = Flow({"m": -a * (m - v), "v": 1 - v})
+    for gap in np.logspace(-7, -9.3, 40):
+        time = flow.hitting_times({"m": 0.0, "v": 0.0, "a": 1e9}, "m", 1 - gap, until=1e3)
+        assert time == pytest.approx(-np.log(gap), rel=0.01)
+
+
+@pytest.mark.slow
 def test_the_compiled_flow_changes_the_method_too():
     np.testing.assert_allclose(relaxing_times(Flow(RELAXING)), [10.001, 0.501], rtol=1e-6)
 
@@ -223,6 +261,12 @@ def test_mistakes_are_named():
         times(m=np.nan)
     with pytest.raises(UsageError, match="a finite until > 0"):
         times(until=np.inf)
+    with pytest.raises(UsageError, match="are numbers"):
+        times(until="late")
+    with pytest.raises(UsageError, match="are not numbers"):
+        times(m="small")
+    with pytest.raises(UsageError, match="the level nan can never"):
+        PAIR.hitting_times({"m": 0.1, "v": 0.1, "a": 1.0, "b": 1.0}, "m", np.nan, until=1.0)
     with pytest.raises(UsageError, match="no backend 'numpy'"):
         times(backend="numpy")
     with pytest.raises(UsageError, match="the slope of m uses gamma"):

@@ -167,6 +167,31 @@ def test_a_crossing_up_and_down_within_one_step_is_found():
     assert recorder.hits["T"][0] == pytest.approx(math.asin(0.95), abs=1e-12)
 
 
+def test_an_entry_that_crosses_later_in_a_step_than_the_cubic_says_is_found():
+    """(6, 2) at d = 1000: at 1e-5 a step of 0.15 crosses after the point at which its cubic does (1.934, not 2.011)."""
+    case = {"m": 6, "m_star": 2, "d": 1000}
+    loose, tight = (run(case, seed=3, until=2.5, rtol=rtol, save_points=2) for rtol in (1e-5, 1e-10))
+    reached = np.isfinite(tight["T_I2"]) & (tight["T_I2"] > 0)
+    assert reached.any() and (np.isfinite(loose["T_I2"]) == np.isfinite(tight["T_I2"])).all()
+    np.testing.assert_allclose(loose["T_I2"][reached], tight["T_I2"][reached], rtol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["DOP853", "Radau", "CVODE"])
+def test_every_evaluation_is_counted(solver, monkeypatch):
+    calls = []
+    compile_functions = integration.compile_functions
+
+    def counting(equations, backend):
+        functions = dict(compile_functions(equations, backend))
+        flow = functions["flow"]
+        functions["flow"] = lambda t, y, *arguments: calls.append(t) or flow(t, y, *arguments)
+        return functions
+
+    monkeypatch.setattr(integration, "compile_functions", counting)
+    counted = run(until=5.0, save_points=51, solver=solver).statistics["evaluations"]
+    assert counted == len(calls)
+
+
 def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path):
     from odesim.store import Checkpoint
 
