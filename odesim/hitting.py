@@ -44,8 +44,9 @@ class Flow:
         from sympy.core.function import Application
 
         for name, slope in self.slopes.items():
-            used = {type(part).__name__ for part in sympy.sympify(slope).atoms(Application)}
-            if sympy.sympify(slope).has(sympy.I, sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
+            expression = sympy.sympify(slope)
+            used = {type(part).__name__ for part in expression.atoms(Application)}
+            if expression.has(sympy.I, sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
                 raise UsageError(f"the slope of {name} is not a finite real expression: {slope}")
             if not used <= set(FUNCTIONS):
                 raise UsageError(

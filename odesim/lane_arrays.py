@@ -142,10 +142,10 @@ def advance(slopes: Slopes, rule: Rule, until: Any, rtol: Any, atol: Any, most: 
     h_new = jnp.where(missed, lanes.full, h_new)
     limited = jnp.where(moved, jnp.maximum(0, lanes.limited + jnp.where(stiff > 25.0, 1, -1)), lanes.limited)
 
+    failed = jnp.where(h_new < 1e-300, 2, jnp.where(lanes.turns >= most, 3, jnp.where(limited >= 8, 4, 0)))
     mode_new = jnp.where(
         met, jnp.where(sure, LOCATE, CHECK), jnp.where(missed, MARCH, jnp.where(locating, LOCATE, mode))
     )
-    failed = jnp.where(h_new < 1e-300, 2, jnp.where(lanes.turns >= most, 3, jnp.where(limited >= 8, 4, 0)))
     mode_new = jnp.where(hit | last, DONE, jnp.where(failed > 0, DONE + failed, mode_new))
     waiting = mode >= DONE
     found = jnp.where(hit, t + jnp.where(close, root, high), jnp.where(last, jnp.inf, t_new))
