@@ -252,11 +252,17 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class MapResult:
-    """What a stage without a clock leaves: the state after it, what it did, and its headline numbers."""
+    """What a stage without a clock leaves: the state after it, what it did, and its headline numbers.
+
+    `kept` says which entries of a dimension are left, by their places before (dimension -> places), so that what was
+    found before the stage can be told of what is left.  `ended` is a sentence where no stage can follow.
+    """
 
     initial: Initial
     extras: Labelled
     summary: Mapping[str, Any]
+    kept: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    ended: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

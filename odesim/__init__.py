@@ -124,7 +124,7 @@ def simulate(
     `odesim simulate`.  Raises `UsageError` for a request that cannot be met.
     """
     from odesim.case import Case
-    from odesim.simulation import Simulation
+    from odesim.simulation import Simulation, refuse_tier
     from odesim.simulation import simulate as run
 
     case = Case.build(
@@ -138,6 +138,7 @@ def simulate(
         save_points=save_points,
         backend=backend,
     )
+    refuse_tier(case)
     wanted = Simulation.build(
         case, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device, precision=precision,
         fresh_initial=fresh_initial,

@@ -228,18 +228,20 @@ def solve(
         record.hits[name] = hits[:, columns].reshape(dims[crossing.component].shape)
         reached = margin(crossing, dims[crossing.component]) >= 0
         record.hits[name] = np.where(reached, 0.0, record.hits[name])
-    return integration.assemble(problem, record, outcome_of(record, status, case.until, start), statistics)
+    return integration.assemble(problem, record, outcome_of(problem, record, status), statistics)
 
 
-def outcome_of(record: Record, status: np.ndarray, until: float, start: np.ndarray) -> Outcome:
+def outcome_of(problem: "Problem", record: Record, status: np.ndarray) -> Outcome:
     """Completed, or failed at the last time at which every block is good; later states are left out."""
     if not status.any():
-        return Outcome("completed", float(until), f"reached time {until:g}")
+        until = problem.clock(problem.case.until)
+        return Outcome("completed", until, f"reached time {until:g}")
     worst = int(np.argmax(status != 0))
     good = np.isfinite(record.states).all(axis=1)
     last = int(np.argmin(good)) if not good.all() else good.size
     record.times, record.states = record.times[:last], record.states[:last]
     reason = (
-        f"{STATUS[int(status[worst])]} in {int((status != 0).sum())} of {len(start)} blocks, first in block {worst}"
+        f"{STATUS[int(status[worst])]} in {int((status != 0).sum())} of {status.size} blocks, first in block {worst}"
     )
-    return Outcome("failed", float(record.times[-1]), f"{reason}; all are good until {record.times[-1]:.6g}")
+    end = problem.clock(record.times[-1])
+    return Outcome("failed", end, f"{reason}; all are good until {end:.6g}")

@@ -54,13 +54,15 @@ class Case:
         preset: str | None = None,
         config: str | os.PathLike[str] | None = None,
         initial: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        continued: bool = False,
         **options: Any,
     ) -> "Case":
         """Resolve a request: defaults, then the preset, then the TOML file, then what is given here.
 
         `parameters` may hold values or words (`"1e6"`, `"1,-1"`); `options` are `stage`, `seed` (0), `until`
         (the stage's horizon), `save_points` (201), `rtol` (1e-8), `atol`, `backend` ("numba") and `solver`;
-        `None` means not given.  Raises `UsageError` for anything unknown, of the wrong type or out of domain.
+        `None` means not given.  With `continued` the state comes from an earlier run, not from a draw.  Raises
+        `UsageError` for anything unknown, of the wrong type or out of domain.
         """
         system = find_system(system) if isinstance(system, str) else system
         written = read_config(config, system) if config is not None else {}
@@ -78,7 +80,7 @@ class Case:
             for field in dataclasses.fields(values):
                 check_domain(getattr(values, field.name), field)
         else:  # a file brings its own conditions, which its reader checks (dependent weights are valid there)
-            system.check(values)
+            system.check(values, drawn=False) if continued else system.check(values)
         named = options.get("stage")
         if named in (None, "") and system.begin is not None:
             named = system.begin(values)
@@ -94,6 +96,14 @@ class Case:
             initial_digest=digest,
             **_numbers(options, stage.horizon(values)),
         )
+
+    def require_clock(self) -> None:
+        """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
+        if self.system.stage(self.stage).kind == "map":
+            raise UsageError(
+                f"stage {self.stage} of {self.system.name} is one step after an earlier run: "
+                "give --from RUN_DIR, or --stage all."
+            )
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as plain data; the digest is made of it."""

@@ -193,6 +193,7 @@ class _Program:
             "until": [lane.problem.case.until for lane in lanes], "due": [lane.recorder.due for lane in lanes],
             "rtol": [rtol for rtol, _ in tolerances], "atol": [atol for _, atol in tolerances],
             "always": [lane.recorder.watched is None for lane in lanes],
+            "lower": [lane.problem.bounds[0] for lane in lanes], "upper": [lane.problem.bounds[1] for lane in lanes],
         }  # fmt: skip
         for j, name in enumerate(("places", "signs", "levels")):
             rows = np.full((len(lanes), self.watched), NEVER[j])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.steppers import CHUNK, QUARTERS, jax_slope, make_solver
+from odesim.steppers import CHUNK, QUARTERS, jax_slope, make_controller, make_solver
 
 START = 1e-3
 """The first step moves no entry by more than this, as in `steppers.diffrax_steps`."""
@@ -79,16 +79,13 @@ def _begin(slope: Any, term: Any, solver: str, lane: Any, fixed: Any, arrays: li
 def _attempt(slope: Any, term: Any, solver: str, lane: Any, fixed: Any, arrays: list[Any]) -> Any:
     """One lane after one attempted step; unchanged where it does not run.
 
-    The size of the steps is chosen by diffrax's own controller, with the norm of `steppers.diffrax_functions`.
+    The size of the steps is chosen by the controller of `steppers.diffrax_functions`.
     """
-    import diffrax
     import jax
     import jax.numpy as jnp
 
     method = make_solver(solver, fixed["rtol"], fixed["atol"])
-    control = diffrax.PIDController(
-        rtol=fixed["rtol"], atol=fixed["atol"], norm=lambda error: jnp.sqrt((error**2).mean())
-    )
+    control = make_controller(fixed["rtol"], fixed["atol"], (fixed["lower"], fixed["upper"]))
     t0, y0, until, order = lane["t"], lane["y"], fixed["until"], method.error_order(term)
     t1 = t0 + lane["step"]
     t1 = jnp.where(t1 >= until - CLIP * jnp.abs(until), until, t1)

@@ -1,6 +1,13 @@
 """The exceptions that users see, each one clear sentence, and the exit code each of them means."""
 
+from typing import TYPE_CHECKING
+
 from derivations.contract import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odesim.trajectory import Trajectory
 
 __all__ = [
     "INTERNAL",
@@ -9,6 +16,7 @@ __all__ = [
     "MissingError",
     "NumericalError",
     "StorageError",
+    "Unfinished",
     "UsageError",
     "exit_code",
 ]
@@ -27,6 +35,14 @@ class StorageError(OSError):
 
 class MissingError(RuntimeError):
     """A device or an extra that is not there, or one known to compute wrong numbers.  Exit code 4."""
+
+
+class Unfinished(UsageError):
+    """A later stage cannot start; `finished` are the trajectories of the stages before it.  Exit code 2."""
+
+    def __init__(self, sentence: str, finished: "Sequence[Trajectory]") -> None:
+        super().__init__(sentence)
+        self.finished = list(finished)
 
 
 class Interrupted(RuntimeError):

@@ -1,6 +1,7 @@
 """From a case to a trajectory: initial condition, compiled right-hand side, integrator, recorder, outcome."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from derivations.contract import Equations, Initial, load
 from odesim import blocks, march, recursion, steppers, streams
 from odesim.case import Case, plain
 from odesim.errors import UsageError
-from odesim.record import Recorder, save_times
+from odesim.record import Recorder, flat_entries, save_times
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
@@ -26,24 +27,60 @@ FLOOR = 2.3e-14
 LOCAL_TOLERANCE = {"CVODE": (1e-3, 1e-12), "NDF": (3e-4, 1e-11)}
 """The same for the methods of low order, whose many steps add up more: with these hitting times were within what was
 asked; and the floor below which their cost was seen to explode."""
+IMPLICIT = 1e-8
+"""Below this relative tolerance the default method stays explicit: those of low order do not reach what is asked."""
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
 
 
 @dataclasses.dataclass(frozen=True)
+class Past:
+    """What went before a stage on the same clock: its end, and hitting times of entries that went on unchanged."""
+
+    time: float = 0.0
+    hits: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def of(self, name: str, found: np.ndarray) -> np.ndarray:
+        """Hitting times on the whole clock, from those `found` since `time` (0: already past, infinite: not yet)."""
+        known = self.hits.get(name)
+        since = found + self.time
+        return since if known is None else np.where(np.isfinite(known), known, since)
+
+
+@dataclasses.dataclass(frozen=True)
 class Problem:
-    """A case with its equations, initial condition and compiled functions."""
+    """A case with its equations, initial condition and compiled functions.
+
+    It is integrated from 0 for the duration `case.until`; the clock of the trajectory goes on from the `past`.
+    """
 
     case: Case
     equations: Equations
     initial: Initial
     arguments: tuple[Any, ...]
     functions: Mapping[str, Callable[..., Any]]
+    past: Past = Past()
+
+    def clock(self, t: float) -> float:
+        """The reading of the clock `t` after the start of the stage."""
+        return self.past.time + float(t)
 
     @property
     def start(self) -> np.ndarray:
         """The flat state at time 0."""
         return self.equations.start(self.initial)
+
+    @functools.cached_property
+    def bounds(self) -> steppers.Bounds:
+        """The least and the greatest value of every entry of the flat state, infinite where none is declared."""
+        size = self.start.size
+        lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+        for component in self.equations.state:
+            entries = flat_entries(self.equations, component.name, size)
+            if entries is not None:
+                places = entries[entries >= 0]
+                lower[places], upper[places] = component.bounds
+        return lower, upper
 
     def tolerances(self, solver: str) -> tuple[float, float]:
         """The relative and absolute tolerance of one step of `solver`, below what is asked of the answer."""
@@ -62,14 +99,27 @@ def initial_condition(case: Case) -> Initial:
     return load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial"))
 
 
-def prepare(case: Case, initial: Initial | None = None) -> Problem:
-    """Compile the equations of a case at its initial condition (or at a given one)."""
+def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> Problem:
+    """Compile the equations of a case at its initial condition (or at a given one, after the `past`)."""
     stage = case.system.stage(case.stage)
     if case.rtol < RTOL_FLOOR:
         raise UsageError(f"--rtol must be at least {RTOL_FLOOR:g} in float64, but {case.rtol:g} was given")
     initial = initial_condition(case) if initial is None else initial
+    _require_finite(initial)
     equations = load(stage.equations)(initial.parameters, case.tier)
-    return Problem(case, equations, initial, equations.arguments(initial), compile_functions(equations, case.backend))
+    functions = compile_functions(equations, case.backend)
+    return Problem(case, equations, initial, equations.arguments(initial), functions, past)
+
+
+def _require_finite(initial: Initial) -> None:
+    """Raise `UsageError` for a start that holds no numbers: too large to be squared, or none to begin with."""
+    for name, values in {**initial.state, **initial.constants}.items():
+        array = np.asarray(values)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise UsageError(
+                f"{name} is not finite at the start: the initial arrays hold what is no number, or numbers too large "
+                "for their squares; rescale them"
+            )
 
 
 def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callable[..., Any]]:
@@ -91,15 +141,18 @@ def solve(
     checkpoint: "Checkpoint | None" = None,
     times: np.ndarray | None = None,
     initial: Initial | None = None,
+    past: Past = Past(),
 ) -> Trajectory:
     """Integrate a case and return its trajectory; a numerical failure is its outcome, not an exception.
 
     States are saved at `times` (increasing, from 0), by default the equally spaced ones of the case; `initial`
-    replaces the initial condition of the case.
+    replaces the initial condition of the case, and with a `past` the clock goes on from its end.
 
-    Raises `UsageError` for options that have no meaning here, and `KeyboardInterrupt` after writing a checkpoint.
+    Raises `UsageError` for options that have no meaning here and for a stage that has no flow, and
+    `KeyboardInterrupt` after writing a checkpoint.
     """
-    problem = prepare(case, initial)
+    case.require_clock()
+    problem = prepare(case, initial, past)
     if problem.equations.march is not None:
         return march.solve(problem, times, progress, checkpoint)
     if problem.equations.kind == "recursion":
@@ -135,19 +188,21 @@ def _run(
     try:
         for segment in _segments(problem, recorder, statistics):
             if recorder.take(segment):
-                return Outcome("stopped", recorder.end[0], recorder.reason)
+                return Outcome("stopped", problem.clock(recorder.end[0]), recorder.reason)
             if progress is not None:
                 progress(segment.t1, until)
             if checkpoint is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
                 checkpoint.write(recorder.checkpoint(), {})
                 written = time.monotonic()
     except steppers.StepFailure as failure:
-        return Outcome("failed", recorder.end[0], f"{failure}; the last good state is at time {recorder.end[0]:.6g}")
+        end = problem.clock(recorder.end[0])
+        return Outcome("failed", end, f"{failure}; the last good state is at time {end:.6g}")
     except KeyboardInterrupt:
         if checkpoint is not None:
             checkpoint.write(recorder.checkpoint(), {})
         raise
-    return Outcome("completed", recorder.end[0], f"reached time {recorder.end[0]:g}")
+    end = problem.clock(recorder.end[0])
+    return Outcome("completed", end, f"reached time {end:g}")
 
 
 def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statistics) -> Iterator[steppers.Segment]:
@@ -162,6 +217,8 @@ def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statist
     name = "NDF" if problem.equations.coupled is not None and case.backend == "numba" else "CVODE"
     statistics.solver = "DOP853"
     explicit = _steps(problem, "DOP853", t, y, recorder, statistics)
+    if case.rtol < IMPLICIT:
+        return explicit
     return automatic_steps(
         explicit, lambda t, y: _steps(problem, name, t, y, recorder, statistics), name, case.until,
         problem.tolerances("DOP853")[0], statistics,
@@ -175,7 +232,7 @@ def _steps(
     until, tolerances, coupled = problem.case.until, problem.tolerances(solver), problem.equations.coupled
     if solver in steppers.DIFFRAX_SOLVERS:
         flow = problem.functions["flow"]
-        return steppers.diffrax_steps(flow, problem.arguments, t, y, until, *tolerances, statistics)
+        return steppers.diffrax_steps(flow, problem.arguments, t, y, until, *tolerances, statistics, problem.bounds)
     if solver == "NDF":
         from odesim.ndf import ndf_steps
 
@@ -187,7 +244,8 @@ def _steps(
 
         blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
         return cvode_steps(slope, t, y, until, *tolerances, statistics, blocks)
-    return steppers.scipy_steps(slope, t, y, until, *tolerances, statistics, problem.equations.dense)
+    between = problem.equations.dense
+    return steppers.scipy_steps(slope, t, y, until, *tolerances, statistics, between, problem.bounds)
 
 
 def _slope(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
@@ -234,12 +292,14 @@ def assemble(
     """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
     case, equations, initial = problem.case, problem.equations, problem.initial
     times, states = recorder.result()
+    outcome = _confirmed(problem, outcome, times, states)
     components = equations.unpack(states)
     state = {
         c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
     }
     if "loss" in problem.functions:
-        components["loss"] = _along(problem, "loss", states)
+        # An overlap may pass 1 by its error, and a loss that is a mean square would then be negative.
+        components["loss"] = _along(problem, "loss", np.clip(states, *problem.bounds))
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
     state |= _watched(problem, states, components)
     observed = {
@@ -247,17 +307,18 @@ def assemble(
     }
     extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.constants(initial).items()}
     dims = {c.name: c.dims for c in equations.state}
+    hits = {name: problem.past.of(name, values) for name, values in recorder.hits.items()}
     for crossing in equations.crossings:
-        values = recorder.hits[crossing.name]
+        values = hits[crossing.name]
         extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; inf: not reached")
     if equations.march is not None:
         for name, (dimension, meaning) in equations.march.names.items():
-            if name not in recorder.hits:  # a stage without a clock
+            if name not in hits:  # a stage without a clock
                 continue
-            extras[name] = Variable((dimension,), recorder.hits[name], f"{meaning}; inf: not reached")
-    known = {**components, **{n: v.values for n, v in observed.items()}, **recorder.hits}
+            extras[name] = Variable((dimension,), hits[name], f"{meaning}; inf: not reached")
+    known = {**components, **{n: v.values for n, v in observed.items()}, **hits}
     return Trajectory(
-        time=times,
+        time=times + problem.past.time,
         state={**state, **observed},
         extras=extras,
         clock=case.system.stage(case.stage).clock,
@@ -269,9 +330,18 @@ def assemble(
     )
 
 
+def _confirmed(problem: Problem, outcome: Outcome, times: np.ndarray, states: np.ndarray) -> Outcome:
+    """The outcome of a run, which is a failure, whatever the integrator says, where a saved state is not finite."""
+    good = np.isfinite(states).all(axis=1)
+    if outcome.kind == "failed" or good.all():
+        return outcome
+    last = problem.clock(times[max(0, int(np.argmin(good)) - 1)])
+    return Outcome("failed", last, f"the state is no longer finite; the last good state is at time {last:.6g}")
+
+
 def _origin(problem: Problem) -> Origin:
     case = problem.case
-    options = {"until": case.until, "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    options = {"until": problem.clock(case.until), "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
     device = "cpu"
     if case.backend == "jax":
         import jax

@@ -94,7 +94,8 @@ def solve(
             raise
         if status != 0 or not np.isfinite(y).all():
             reason = march.reasons.get(int(status), "the state is no longer finite")
-            outcome = Outcome("failed", float(times[done]), f"{reason}; the last good state is at time {times[done]:g}")
+            end = problem.clock(times[done])
+            outcome = Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")
             hits[hits > times[done]] = np.inf
             break
         done += 1
@@ -104,7 +105,8 @@ def solve(
         if time.monotonic() - written > CHECKPOINT_SECONDS:
             keep()
             written = time.monotonic()
-    outcome = outcome or Outcome("completed", float(times[-1]), f"reached time {times[-1]:g}")
+    end = problem.clock(times[-1])
+    outcome = outcome or Outcome("completed", end, f"reached time {end:g}")
     statistics: dict[str, Any] = {"solver": SOLVER, **dict(zip(COUNTS, map(int, counts), strict=True))}
     statistics["seconds"] = time.monotonic() - began
     record = Record(times[: done + 1], states[: done + 1], dict(zip(march.names, hits, strict=True)))

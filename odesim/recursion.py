@@ -53,13 +53,13 @@ def solve(
             arrays = {f"hits_{name}": values for name, values in hits.items()}
             checkpoint.write({"y": y, "saved": np.array(saved), "at": np.array(at), **arrays}, {})
 
-    outcome = Outcome("completed", float(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
+    outcome = Outcome("completed", problem.clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
     try:
         while at < schedule[-1]:
             count = 1 if equations.crossings else int(schedule[len(saved)]) - at
             moved = advance(at * h, y, count)
             if not np.isfinite(moved).all():
-                last = float(schedule[len(saved) - 1] * h)
+                last = problem.clock(schedule[len(saved) - 1] * h)
                 outcome = Outcome("failed", last, f"the state is no longer finite by step {at + count}: smaller steps?")
                 break
             y, at = moved, at + count

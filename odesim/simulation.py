@@ -127,6 +127,14 @@ class Simulation:
         return digest_of(self.request())
 
 
+def refuse_tier(case: Case) -> None:
+    """Raise `UsageError` for a tier asked of SGD alone; beside a flow (`odesim compare`) it is the flow's."""
+    if "tier" in case.explicit and case.tier != case.system.stage(case.stage).tiers[0]:
+        raise UsageError(
+            f"-p tier={case.tier} is a level of description of the flow and has no meaning for SGD; leave it out"
+        )
+
+
 def initial_conditions(simulation: Simulation) -> list[Initial]:
     """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
     case = simulation.case

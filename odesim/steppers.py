@@ -25,6 +25,9 @@ CHUNK = 64
 """Steps that diffrax takes in one call; bounds the memory of its dense output and how long Ctrl-C waits."""
 
 
+Bounds = tuple[Any, Any]
+"""The least and the greatest value of every entry of a flat state, infinite where it has none."""
+UNBOUNDED: Bounds = (-np.inf, np.inf)
 Entries = np.ndarray | slice
 Interior = Callable[[Entries], tuple[np.ndarray, np.ndarray]]
 
@@ -98,10 +101,12 @@ def scipy_steps(
     atol: float,
     statistics: Statistics,
     between: str = "step",
+    bounds: Bounds = UNBOUNDED,
 ) -> Iterator[Segment]:
     """Accepted steps of a SciPy solver on dy/dt = slope(t, y), with states `between` as `Equations.dense` has it.
 
-    Evaluations are counted here: SciPy knows nothing of those for states between two steps.
+    The errors of Runge-Kutta steps are measured against `distance`.  Evaluations are counted here: SciPy knows nothing
+    of those for states between two steps.
     """
     import scipy.integrate
 
@@ -109,7 +114,10 @@ def scipy_steps(
         statistics.evaluations += 1
         return slope(t, y)
 
-    solver = getattr(scipy.integrate, statistics.solver)(flow, t, y, until, rtol=rtol, atol=atol)
+    method = getattr(scipy.integrate, statistics.solver)
+    if hasattr(method, "A"):
+        method = _measured(method, bounds)
+    solver = method(flow, t, y, until, rtol=rtol, atol=atol)
     derivative = flow(t, y)
     while solver.status == "running":
         t0, y0, f0 = solver.t, solver.y.copy(), derivative
@@ -124,6 +132,60 @@ def scipy_steps(
         again = between == "step" and hasattr(solver, "A")
         dense = _shorter_step(solver, flow, t0, y0, f0) if again else _once(solver.dense_output)
         yield Segment(t0, y0, solver.t, solver.y.copy(), dense, interior)
+
+
+def distance(xp: Any, y: Any, bounds: Bounds) -> Any:
+    """How far the entries of a state are from 0 and from their bounds, whichever is nearer.
+
+    A tolerance relative to it keeps what approaches a bound as accurate as what leaves 0.  Relative to the entry
+    itself, an alignment that has reached 1 may be off by the tolerance, and an explicit method whose steps are held
+    down by stability makes use of that: the loss then stays at the tolerance, of either sign, where the true one
+    falls to 0.
+    """
+    lower, upper = bounds
+    return xp.minimum(xp.abs(y), xp.minimum(xp.abs(y - lower), xp.abs(upper - y)))
+
+
+def _measured(method: Any, bounds: Bounds) -> Any:
+    """A Runge-Kutta class of SciPy whose errors are relative to `distance`, not to the entries themselves."""
+
+    class Measured(method):
+        def _estimate_error_norm(self, K: np.ndarray, h: float, scale: np.ndarray) -> Any:
+            moved = self.y + h * (K[:-1].T @ self.B)
+            size = np.maximum(distance(np, self.y, bounds), distance(np, moved, bounds))
+            return super()._estimate_error_norm(K, h, self.atol + self.rtol * size)
+
+    return Measured
+
+
+@functools.cache
+def _controller() -> Any:
+    """The class of diffrax's controller with the errors of `_measured`."""
+    import diffrax
+    import jax.numpy as jnp
+
+    class Measured(diffrax.PIDController):
+        lower: Any = -np.inf
+        upper: Any = np.inf
+
+        def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):  # type: ignore[override]
+            bounds = (self.lower, self.upper)
+            size = jnp.maximum(distance(jnp, y0, bounds), distance(jnp, y1_candidate, bounds))
+            usual = jnp.maximum(jnp.abs(y0), jnp.abs(y1_candidate))
+            ratio = (self.atol + self.rtol * usual) / (self.atol + self.rtol * size)
+            error = y_error * jnp.where(jnp.isfinite(ratio), ratio, 1.0)  # a step that overflowed is rejected anyway
+            return super().adapt_step_size(t0, t1, y0, y1_candidate, args, error, error_order, controller_state)
+
+    return Measured
+
+
+def make_controller(rtol: Any, atol: Any, bounds: Bounds) -> Any:
+    """What chooses the steps of diffrax: its own rule, with errors as root mean squares relative to `distance`."""
+    import jax.numpy as jnp
+
+    return _controller()(
+        rtol=rtol, atol=atol, norm=lambda error: jnp.sqrt((error**2).mean()), lower=bounds[0], upper=bounds[1]
+    )
 
 
 def _shorter_step(
@@ -177,6 +239,7 @@ def diffrax_steps(
     rtol: float,
     atol: float,
     statistics: Statistics,
+    bounds: Bounds = UNBOUNDED,
 ) -> Iterator[Segment]:
     """Accepted steps of a diffrax solver on dy/dt = flow(t, y, *arguments), `CHUNK` steps a call."""
     sizes, arrays = split(arguments)
@@ -186,7 +249,7 @@ def diffrax_steps(
     largest = float(np.abs(derivative).max(initial=0.0))
     step = min(until - t, 1e-3 / largest if largest > 0 else until - t)
     while t < until:
-        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, arrays)
+        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, bounds, arrays)
         accepted = int(np.isfinite(np.asarray(times)).sum())
         statistics.take_diffrax(accepted, int(rejected))
         if accepted == 0:
@@ -276,9 +339,9 @@ def diffrax_functions(
     save = diffrax.SaveAt(steps=True, fn=lambda t, y, arrays: (y, slope(t, y, arrays)))
 
     @jax.jit
-    def chunk(t: Any, y: Any, until: Any, step: Any, tolerances: Any, arrays: list[Any]) -> Any:
+    def chunk(t: Any, y: Any, until: Any, step: Any, tolerances: Any, bounds: Any, arrays: list[Any]) -> Any:
         rtol, atol = tolerances
-        controller = diffrax.PIDController(rtol=rtol, atol=atol, norm=lambda error: jax.numpy.sqrt((error**2).mean()))
+        controller = make_controller(rtol, atol, bounds)
         solution = diffrax.diffeqsolve(
             term, make_solver(solver, rtol, atol), t, until, step, y, arrays, saveat=save,
             stepsize_controller=controller, max_steps=CHUNK, throw=False, adjoint=diffrax.ForwardMode(),

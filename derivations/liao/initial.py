@@ -152,7 +152,11 @@ def _check_rows(name: str, rows: np.ndarray) -> None:
     if not np.isfinite(rows).all():
         bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
         raise UsageError(f"row {bad} of {name} is not finite: give finite weights")
-    norms = np.linalg.norm(rows.astype(float), axis=1)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(rows.astype(float), axis=1)
+    if not np.isfinite(norms).all():
+        bad = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise UsageError(f"row {bad} of {name} is too large: its squared norm overflows; rescale the weights")
     if (norms == 0).any():
         raise UsageError(
             f"row {int(np.flatnonzero(norms == 0)[0])} of {name} is zero: a direction needs a nonzero vector"
@@ -209,11 +213,13 @@ def root(gram: np.ndarray) -> np.ndarray:
 def greedy_matching(overlap: np.ndarray) -> np.ndarray:
     """The expert matched to each teacher (m_star,): repeatedly the largest entry of `overlap` (m, m_star).
 
+    A teacher for which no expert is left has -1.
+
     Source: Liao & Kyrillidis 2026, target assignment (I(j_l*) = i_l*), on the signed raw overlaps w_i(0).w*_j.
     """
     remaining = np.array(overlap, float)
     expert = np.full(remaining.shape[1], -1)
-    for _ in range(remaining.shape[1]):
+    for _ in range(min(remaining.shape)):
         i, j = np.unravel_index(np.argmax(remaining), remaining.shape)
         expert[j] = i
         remaining[i, :] = -np.inf

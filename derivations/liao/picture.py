@@ -11,7 +11,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run: `trajectories`, and `alignment` where it has all pairs."""
     figures = {"trajectories": trajectories(run)} if run.sizes["time"] > 1 else {}
-    if run["gamma2"].dims == ("time", "expert", "teacher"):
+    if run["gamma2"].dims == ("time", "expert", "teacher") and run.sizes["expert"]:
         figures["alignment"] = alignment(run)
     return figures
 

@@ -45,7 +45,7 @@ STATE = (
 LOOPS = tuple(
     f"derivations.liao.loops:{name}" for name in ("gather", "correlations", "pair_blocks", "scatter", "project")
 )
-AROUND = ("derivations.liao.loops:layout", "derivations.liao.loops:flow_loss")
+AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved", "flow_loss"))
 
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:

@@ -9,8 +9,9 @@ import dataclasses
 
 import numpy as np
 
-from derivations.contract import Initial, MapResult, UsageError
+from derivations.contract import Initial, MapResult
 from derivations.liao.initial import assemble_gram
+from derivations.liao.loops import resolved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +68,12 @@ def greedy_prune(matrix: np.ndarray, m: int) -> Pruning:
     """Remove experts one by one while the loss of the rest falls.  Source: Liao & Kyrillidis 2026, equation (8)."""
     signed = np.concatenate([np.ones(m), -np.ones(len(matrix) - m)])
     kept, removed = list(range(m)), []
-    losses = [float(signed @ matrix @ signed)]
+
+    def loss() -> float:
+        terms = signed[:, None] * matrix * signed
+        return float(resolved(terms.sum(), np.abs(terms).sum()))
+
+    losses = [loss()]
     while kept:
         residual = matrix @ signed
         # Dropping expert r takes h_r out of the residual f_S - f*: L changes by K_rr - 2 (K signed)_r.
@@ -78,7 +84,7 @@ def greedy_prune(matrix: np.ndarray, m: int) -> Pruning:
         r = kept.pop(best)
         removed.append(r)
         signed[r] = 0.0
-        losses.append(float(signed @ matrix @ signed))
+        losses.append(loss())
     return Pruning(np.array(kept, int), np.array(removed, int), np.array(losses))
 
 
@@ -93,9 +99,7 @@ def apply(initial: Initial, rng: np.random.Generator) -> MapResult:
     state |= {name: initial.state[name][np.ix_(kept, kept)] for name in ("I1", "I2", "I3")}
     constants = {name: initial.constants[name][kept] for name in ("norm_v", "norm_w")}
     constants["teacher_gram"] = initial.constants["teacher_gram"]
-    after = Initial(dataclasses.replace(p, m=max(1, kept.size)), state, constants, initial.scale)
-    if kept.size == 0:
-        raise UsageError("pruning removed every expert: without a teacher nothing is worth keeping")
+    after = Initial(dataclasses.replace(p, m=int(kept.size)), state, constants, initial.scale)
     extras = {
         "kept": (("kept_expert",), kept, "experts kept, by their number before pruning"),
         "removed": (("removal",), pruning.removed, "experts removed, in order"),
@@ -108,4 +112,5 @@ def apply(initial: Initial, rng: np.random.Generator) -> MapResult:
         "squared_error_before": float(pruning.losses[0]),
         "squared_error_after": float(pruning.losses[-1]),
     }
-    return MapResult(after, extras, summary)
+    ended = "" if kept.size else "pruning removed every expert: each of them made the loss larger; none is left to tune"
+    return MapResult(after, extras, summary, {"expert": kept, "expert_": kept}, ended)

@@ -60,7 +60,7 @@ def prune(initial: Initial, rng: np.random.Generator) -> MapResult:
         "margin_after": after_error[1],
         "broken_assumptions": criteria.assumptions(initial_of(initial)),
     }
-    return MapResult(pruned, extras, summary)
+    return MapResult(pruned, extras, summary, {"expert": kept})
 
 
 def initial_of(initial: Initial) -> Initial:

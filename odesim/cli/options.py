@@ -5,6 +5,10 @@ from typing import Annotated
 import typer
 
 SystemName = Annotated[str, typer.Option("--system", "-s", metavar="NAME", help="Which system (`odesim systems`).")]
+SystemOrFrom = Annotated[
+    str | None,
+    typer.Option("--system", "-s", metavar="NAME", help="Which system (`odesim systems`) [default: that of --from]."),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A parameter, e.g. -p m=25 -p d=1e6; repeatable."),
@@ -23,7 +27,10 @@ StageName = Annotated[
     str | None, typer.Option("--stage", metavar="NAME[,NAME..]|all", help="Which stages [default: the first].")
 ]
 From = Annotated[str | None, typer.Option("--from", metavar="RUN_DIR", help="Continue from the end of a stored run.")]
-Until = Annotated[str | None, typer.Option(metavar="T", help="End time [default: the stage's horizon].")]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="T|STAGE=T,..", help="End time, or one for each stage [default: its horizon]."),
+]
 SavePoints = Annotated[
     str | None,
     typer.Option(metavar="N", help="Equally spaced saved times, both ends included [default: 201]."),

@@ -25,7 +25,7 @@ from odesim.cli.options import (
     Seed,
     Solver,
     StageName,
-    SystemName,
+    SystemOrFrom,
     Threads,
     Until,
 )
@@ -33,11 +33,12 @@ from odesim.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from odesim.errors import Unfinished
     from odesim.trajectory import Trajectory
 
 
 def integrate(
-    system: SystemName,
+    system: SystemOrFrom = None,
     parameter: Parameters = None,
     preset: Preset = None,
     config: Config = None,
@@ -68,9 +69,9 @@ def integrate(
     device.set_threads(threads)  # before NumPy is imported, or BLAS does not notice
     from odesim import store
     from odesim.case import Case
+    from odesim.errors import UsageError
     from odesim.parse import parse_assignments
 
-    several = start is not None or (stage is not None and ("," in stage or stage == "all"))
     options = dict(
         preset=preset,
         config=config,
@@ -84,11 +85,15 @@ def integrate(
         solver=solver,
     )
     assignments = parse_assignments(parameter or [])
-    request: Any = (
-        pipeline_of(system, assignments, stage, start, **options)
-        if several
-        else Case.build(system, assignments, stage=stage, **options)
-    )
+    several = start is not None or (stage is not None and ("," in stage or stage == "all"))
+    request: Any
+    if several:
+        request = pipeline_of(system, assignments, stage, start, **options)
+    else:
+        if system is None:
+            raise UsageError("Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them")
+        request = Case.build(system, assignments, stage=stage, **options)
+        request.require_clock()
 
     def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
         if backend == "jax":
@@ -109,7 +114,7 @@ def integrate(
 
 
 def pipeline_of(
-    system: str, assignments: "Mapping[str, Any]", stage: str | None, start: str | None, **options: Any
+    system: str | None, assignments: "Mapping[str, Any]", stage: str | None, start: str | None, **options: Any
 ) -> Any:
     """The request for several stages, or for stages that continue a stored run."""
     from odesim import pipeline, store
@@ -142,36 +147,44 @@ def execute(
         made = [run.trajectory for run in runs]
         return report(made, target.folder, json=json, quiet=quiet, note="already finished")
     with made_ready(figures) as draw:
-        trajectories, seconds = _compute(request, target.folder, job, label, resume, quiet)
+        trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
         if len(getattr(request, "cases", ())) > 1:
             store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
         else:
             store.save(trajectories[0], request, target.folder, {"solve": seconds}, draw)
     note = f"{time.perf_counter() - started:.1f} s in all"
+    if refused is not None:
+        report(trajectories, target.folder, json=json, quiet=quiet, note=note)
+        raise refused
     return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
 
 
 def _compute(
     request: Any, folder: Path, job: "Callable[[Any, Any], list[Trajectory]]", label: str, resume: bool, quiet: bool
-) -> tuple["list[Trajectory]", float]:
-    """Do the job; the trajectories and the seconds it took.  Raises `Interrupted` where the user stopped it."""
+) -> tuple["list[Trajectory]", float, "Unfinished | None"]:
+    """Do the job; the trajectories, the seconds it took, and why not all stages were run, if so.
+
+    Raises `Interrupted` where the user stopped it.
+    """
     from odesim.cli.progress import Progress
-    from odesim.errors import Interrupted
+    from odesim.errors import Interrupted, Unfinished
     from odesim.store import Checkpoint
 
     checkpoint = Checkpoint(folder, request.digest)
     if resume:
         checkpoint.read()  # refuse the checkpoint of another request before anything is computed
-    started = time.perf_counter()
+    started, refused = time.perf_counter(), None
     with Progress(label, quiet=quiet) as progress:
         try:
             trajectories = job(progress, checkpoint)
+        except Unfinished as error:  # what was finished before it is kept
+            trajectories, refused = error.finished, error
         except KeyboardInterrupt:
             trajectories = None
     if trajectories is None or trajectories[-1].outcome.kind == "interrupted":
         kept = f"; the same command with --resume continues from {checkpoint.path}" if checkpoint.path.exists() else ""
         raise Interrupted(f"interrupted; no result was written{kept}.")
-    return trajectories, time.perf_counter() - started
+    return trajectories, time.perf_counter() - started, refused
 
 
 def show_request(case: Any, folder: Path, json: bool) -> int:

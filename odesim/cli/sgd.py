@@ -81,6 +81,7 @@ def simulate(
     set_threads(threads)
     from odesim import store
     from odesim.cli.run import execute, show_request
+    from odesim.simulation import refuse_tier
     from odesim.simulation import simulate as run
 
     simulation = request(
@@ -88,6 +89,7 @@ def simulate(
         config=config, initial=initial, seed=seed, stage=stage, until=until, save_points=save_points,
         backend=backend, rtol=rtol, atol=atol, solver=solver,
     )  # fmt: skip
+    refuse_tier(simulation.case)
     if dry_run:
         return show_request(simulation, Path(out) if out else store.default_folder(simulation), json)
     target = store.prepare(simulation, out, overwrite=overwrite, resume=resume)

@@ -61,7 +61,7 @@ def test_losses_of_pruning_equal_the_squared_error_recomputed():
 
 
 def test_whole_pipeline_recovers_prunes_and_tunes():
-    train, prune, tune = pipeline.run(pipeline.build("liao", SIZES, "all", until=250.0, save_points=5))
+    train, prune, tune = pipeline.run(pipeline.build("liao", SIZES, "all", until={"train": 250.0}, save_points=5))
     assert train.summary["recovered"] == 2
     assert prune.summary["removed"] == 3
     assert prune["gamma2"].shape == (1, 2, 2)
