@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from derivations.contract import System, UsageError
     from odesim.comparison import Comparison
     from odesim.hitting import Flow
-    from odesim.store import Run
     from odesim.trajectory import Trajectory
     from odesim.verification import Verdict
 
@@ -174,13 +173,26 @@ def verify(
     return [verification.verify(laboratory, claim, form) for claim in wanted for form in claim.variants]
 
 
-def load(folder: "str | os.PathLike[str]") -> "Run":
-    """The run stored in `folder`: manifest, summary and trajectory, its file hashes verified.
+def load(folder: "str | os.PathLike[str]") -> Any:
+    """What is stored in `folder`, its file hashes verified.
 
-    Raises `UsageError` for a folder that is missing, unfinished or damaged.
+    A `Run` (manifest, summary and trajectory), the `xarray.Dataset` of a sweep, or the list of verdicts (as
+    dictionaries) of `odesim verify`.  Raises `UsageError` for a folder that is missing, unfinished or damaged.
     """
-    from odesim import store
+    from pathlib import Path
 
+    from odesim import store
+    from odesim.store.folder import require
+
+    kind = require(folder, "run", "sweep", "verdicts", instead="`odesim show` lists the figures")
+    if kind == "sweep":
+        from odesim import swept
+
+        return swept.load(Path(folder))
+    if kind == "verdicts":
+        from odesim.store.verdicts import stored
+
+        return stored(Path(folder))["verdicts"]
     return store.load(folder)
 
 

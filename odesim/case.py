@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Stage, System, UsageError, load
-from odesim.parse import check_domain, choice, nearest, parse_parameters, real_number, whole_number
+from odesim.parse import check_domain, choice, nearest, parse_parameters, real_number, seed_number, whole_number
 
 BACKENDS = ("numba", "jax")
 OPTIONS = ("stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver")
@@ -248,13 +248,12 @@ def _tier(stage: Stage, parameters: Any) -> str:
 
 def _numbers(options: Mapping[str, Any], horizon: float) -> dict[str, Any]:
     """The numerical options of a run, defaults filled in and checked."""
-    seed = whole_number(options.get("seed", 0), "--seed")
+    seed = seed_number(options.get("seed", 0))
     until = real_number(options.get("until", horizon), "--until")
     save_points = whole_number(options.get("save_points", 201), "--save-points")
     rtol = real_number(options.get("rtol", 1e-8), "--rtol")
     atol = real_number(options["atol"], "--atol") if "atol" in options else None
     conditions = [
-        (seed >= 0, f"--seed must not be negative, but {seed} was given."),
         (until > 0, f"--until must be above 0, but {until:g} was given."),
         (save_points >= 2, f"--save-points must be at least 2 (both ends), but {save_points} was given."),
         (0 < rtol < 1, f"--rtol must lie between 0 and 1, but {rtol:g} was given; try 1e-8."),

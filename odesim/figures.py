@@ -26,12 +26,12 @@ from odesim.case import Case, digest_of, find_system
 from odesim.errors import MissingError, NumericalError, StorageError, UsageError
 from odesim.parse import nearest
 from odesim.store import Checkpoint, Run, load, prepare, save
-from odesim.store.files import read_json, sha256, write_json
+from odesim.store.files import FIGURES, read_json, sha256, write_json
 
 PACKAGE = "figures"
 RUNS = Path("runs") / "figures"
 OUT = RUNS / "out"
-LIST = "figures.json"
+LIST = FIGURES
 Say = Callable[[str], None]
 
 

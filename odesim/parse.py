@@ -14,7 +14,17 @@ from typing import Any
 
 from derivations.contract import UsageError
 
+LONGEST = 400
+"""Characters of a number: more are no number that a person wrote, and Python refuses to convert them."""
+LARGEST = 10**300
+"""Whole numbers stay below the largest float, since almost all of them become one."""
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def shortened(value: Any) -> str:
+    """What was given, for a sentence: long ones are cut."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -29,7 +39,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def whole_number(value: Any, name: str) -> int:
     """`value` as an integer; `25`, `25.0` and `1e6` are exact, `2.5` is refused."""
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) <= LONGEST:
         try:
             number = Decimal(value.strip().replace("_", ""))
         except InvalidOperation:
@@ -39,14 +49,29 @@ def whole_number(value: Any, name: str) -> int:
     else:
         number = Decimal("NaN")
     if not number.is_finite() or number != number.to_integral_value():
-        raise UsageError(f"{name} must be a whole number such as 25 or 1e6, but {value!r} was given.")
+        raise UsageError(f"{name} must be a whole number such as 25 or 1e6, but {shortened(value)} was given.")
+    if abs(number) >= LARGEST:
+        raise UsageError(f"{name} must be below 1e300 in size, but {shortened(value)} was given.")
     return int(number)
+
+
+MOST_SEED = 2**63 - 1
+
+
+def seed_number(value: Any, name: str = "--seed") -> int:
+    """`value` as a seed: a whole number from 0 to 2^63 - 1, which every file format can hold."""
+    seed = whole_number(value, name)
+    if seed < 0:
+        raise UsageError(f"{name} must not be negative, but {seed} was given.")
+    if seed > MOST_SEED:
+        raise UsageError(f"{name} must be below 2^63 = 9.2e18, but {value} was given.")
+    return seed
 
 
 def real_number(value: Any, name: str) -> float:
     """`value` as a finite float; `0.5`, `1e-8` and `1/3` are read."""
     number = math.nan
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) <= LONGEST:
         try:
             number = float(Fraction(value.strip()) if "/" in value else float(value))
         except (ValueError, ZeroDivisionError, OverflowError):
@@ -54,7 +79,7 @@ def real_number(value: Any, name: str) -> float:
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
         number = float(value)
     if not math.isfinite(number):
-        raise UsageError(f"{name} must be a finite number such as 0.5 or 1e-8, but {value!r} was given.")
+        raise UsageError(f"{name} must be a finite number such as 0.5 or 1e-8, but {shortened(value)} was given.")
     return number
 
 
@@ -230,12 +255,21 @@ def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> f
     return found
 
 
-def parse_ranges(pairs: Iterable[str]) -> dict[str, list[str]]:
-    """`["d=1e3,1e4", "seed=0..9"]` as lists of words: `a..b` counts, `;` separates where the values hold commas."""
+def parse_ranges(pairs: Iterable[str], lists: Iterable[str] = ()) -> dict[str, list[str]]:
+    """`["d=1e3,1e4", "seed=0..9"]` as lists of words: `a..b` counts, `;` separates where the values hold commas.
+
+    The values of the names in `lists` are lists themselves, so that only `;` separates them.
+    """
     found: dict[str, list[str]] = {}
+    lists = set(lists)
     for name, text in parse_assignments(pairs, "--over", "NAME=v1,v2,.. such as d=1e3,1e4").items():
+        if name.strip() in lists and ";" not in text:
+            raise UsageError(
+                f"--over {name}: its values are lists, which ; separates, as in {name}={text};{text.split(',')[0]}, "
+                f"but {text} was given; one value is given by -p {name}={text}"
+            )
         words = [word.strip() for word in text.split(";" if ";" in text else ",") if word.strip()]
-        found[name] = [item for word in words for item in _counted(word, name)]
+        found[name] = [item for word in words for item in ([word] if name in lists else _counted(word, name))]
     return found
 
 

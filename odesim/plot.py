@@ -33,7 +33,7 @@ def draw(run: Any, folder: str | Path) -> list[Path]:
 
 def figures(run: Any) -> Mapping[str, Any]:
     """The figures of a run by name: those its system draws, otherwise every component against time."""
-    import derivations
+    from odesim.case import find_system
 
     dataset = run.dataset() if isinstance(run, Trajectory) else run
     if dataset.attrs["method"] == "compare":
@@ -41,7 +41,7 @@ def figures(run: Any) -> Mapping[str, Any]:
 
         with _style():
             return {"comparison": comparison.draw(dataset)}
-    system = derivations.system(dataset.attrs["system"])
+    system = find_system(dataset.attrs["system"])
     with _style():
         return load(system.plot)(one_replica(dataset)) if system.plot else {"components": components(dataset)}
 

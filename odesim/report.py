@@ -5,17 +5,15 @@ import dataclasses
 import datetime
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from odesim.errors import StorageError, UsageError
-from odesim.store.files import MANIFEST, read_json, sha256
+from odesim.store.files import FIGURES, MANIFEST, VERDICTS, read_json, replacing, sha256
+from odesim.store.folder import kind_of, manifest_of
 from odesim.store.read import read_headline
 
-VERDICTS = "verdicts.json"
-FIGURES = "figures.json"
 ANSWERS = ("confirmed", "refuted", "inconclusive")
 RUNGS = {
     1: "identity",
@@ -103,6 +101,11 @@ class FigureSection:
     pictures: tuple[Picture, ...]
     by_claim: Mapping[str, tuple[Picture, ...]]
 
+    @property
+    def every(self) -> tuple[Picture, ...]:
+        """All figures of the folder, whether or not a claim has them."""
+        return tuple(dict.fromkeys([*self.pictures, *(p for group in self.by_claim.values() for p in group)]))
+
 
 Section = VerdictSection | RunSection | FigureSection
 
@@ -156,20 +159,17 @@ def read(folder: str, number: int = 0) -> Section:
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder}; give folders of `odesim verify`, `figures` or `integrate`")
-    if (path / VERDICTS).is_file():
+    kind = kind_of(path)
+    if kind == "verdicts":
         return read_verdicts(folder, number)
-    if (path / FIGURES).is_file():
-        return read_figures(folder)
-    if (path / MANIFEST).is_file():
-        return read_run(folder)
-    if (path / "verdicts.jsonl").is_file():
-        raise UsageError(f"the verdicts in {folder} are unfinished; `odesim verify` with the same options goes on")
-    raise UsageError(f"{folder} holds neither verdicts ({VERDICTS}) nor a finished run ({MANIFEST})")
+    return {"figures": read_figures, "sweep": read_sweep}.get(kind, read_run)(folder)
 
 
 def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
     """The verdicts of a folder, grouped by claim in their order."""
     path = Path(folder) / VERDICTS
+    if (path.parent / MANIFEST).is_file():
+        manifest_of(path.parent)
     try:
         content = read_json(path)
         system, effort, verdicts = str(content["system"]), str(content["effort"]), content["verdicts"]
@@ -252,6 +252,31 @@ def read_run(folder: str) -> RunSection:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{folder} is damaged: its {MANIFEST} is not that of a run") from None
+
+
+def read_sweep(folder: str) -> RunSection:
+    """A finished sweep: how its cells ended, and its headline numbers."""
+    from odesim import swept
+
+    data = swept.load(Path(folder))
+    manifest = manifest_of(folder)
+    header, rows, statistic = swept.table(data)
+    over = manifest["request"]["over"]
+    free = len([name for name in over if name != "seed"])
+    blocks = [("Swept", _rows(over)), ("Outcomes", _rows(swept.counts(data)))]
+    for row in rows:
+        place = ", ".join(f"{name} = {shown(value)}" for name, value in zip(header[:free], row[:free], strict=True))
+        numbers = dict(zip(header[free:], row[free:], strict=True))
+        blocks.append((f"{place or 'All cells'}{f': {statistic}' if statistic else ''}", _rows(numbers)))
+    return RunSection(
+        folder=folder,
+        title=f"{data.attrs['system']}, sweep over {', '.join(over)}",
+        made=_instant((Path(folder) / MANIFEST).stat().st_mtime),
+        outcome=f"{data['outcome'].size} cells",
+        blocks=tuple(blocks),
+        versions=manifest["versions"],
+        pictures=(),
+    )
 
 
 def read_figures(folder: str) -> FigureSection:
@@ -360,19 +385,10 @@ def _instant(seconds: float) -> str:
 
 
 def _replace(target: Path, text: str) -> Path:
-    """Write a file under a temporary name beside `target`, then rename it."""
-    temporary = ""
+    """Write a file at once or not at all."""
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.partial-")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
+        with replacing(target) as file:
+            file.write(text.encode())
     except OSError as error:
         raise StorageError(f"{target} could not be written ({error.strerror}); choose another --out") from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
     return target

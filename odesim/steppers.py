@@ -168,11 +168,13 @@ def _controller() -> Any:
         lower: Any = -np.inf
         upper: Any = np.inf
 
-        def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):  # type: ignore[override]
+        def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error: Any, error_order, controller_state):
             bounds = (self.lower, self.upper)
             size = jnp.maximum(distance(jnp, y0, bounds), distance(jnp, y1_candidate, bounds))
             usual = jnp.maximum(jnp.abs(y0), jnp.abs(y1_candidate))
-            ratio = (self.atol + self.rtol * usual) / (self.atol + self.rtol * size)
+            rtol: Any = self.rtol
+            atol: Any = self.atol
+            ratio = (atol + rtol * usual) / (atol + rtol * size)
             error = y_error * jnp.where(jnp.isfinite(ratio), ratio, 1.0)  # a step that overflowed is rejected anyway
             return super().adapt_step_size(t0, t1, y0, y1_candidate, args, error, error_order, controller_state)
 

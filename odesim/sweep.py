@@ -1,15 +1,11 @@
 """One request over a grid of parameters and seeds: cells computed by many processes, kept one by one, then joined."""
 
 import collections
-import concurrent.futures
 import dataclasses
 import functools
-import importlib
 import itertools
 import json
-import os
-import shutil
-import signal
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +14,11 @@ import numpy as np
 
 from derivations.contract import System, UsageError
 from odesim.case import Case, digest_of, find_system, plain
-from odesim.errors import MissingError
-from odesim.parse import expression, nearest
-from odesim.store.files import CELLS, MANIFEST, SUMMARY, storing, synchronise, write_json
-from odesim.store.files import SWEEP as DATA
+from odesim.executor import LOCAL, completed
+from odesim.parse import expression, nearest, parse, real_number, seed_number, whole_number
+from odesim.simulation import Simulation
+from odesim.store.files import CELLS, replacing, storing
+from odesim.swept import joined
 from odesim.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -29,23 +26,52 @@ if TYPE_CHECKING:
 
     from odesim.integration import Problem
 
-NAMED = ("seed",)
-"""What may be swept beside the parameters of the system."""
+NAMED: Mapping[str, Callable[[Any, str], Any]] = {"seed": seed_number}
+"""What may be swept beside the parameters of the system, and how it is read."""
+OF_SGD: Mapping[str, Callable[[Any, str], Any]] = {"step_size": real_number, "batch": whole_number}
+"""What may be swept besides where the cells are SGD."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-    """One run of a sweep: its case, and the words it is built of, which another process can be sent."""
+    """One run of a sweep: its request, and the words it is built of, which another process can be sent."""
 
-    case: Case
-    words: tuple[str, dict[str, Any], dict[str, Any]]
+    request: Case | Simulation
+    words: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
+
+    @property
+    def case(self) -> Case:
+        """The case of the flow, or that which SGD runs."""
+        return self.request.case if isinstance(self.request, Simulation) else self.request
+
+    @property
+    def digest(self) -> str:
+        """What names the cell among all requests."""
+        return self.request.digest
+
+    def value(self, name: str) -> Any:
+        """The value of a swept name, as the request read it."""
+        if name == "seed":
+            return self.case.seed
+        if name in OF_SGD:
+            return getattr(self.request, name)
+        return plain(getattr(self.case.parameters, name))
+
+
+def resolved(
+    system: str | System, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
+) -> Case | Simulation:
+    """A case of the flow, or with options of SGD (at least method, step_size, batch) a simulation of it."""
+    case = Case.build(system, parameters, **options)
+    return Simulation.build(case, **typing.cast(Any, sgd)) if sgd else case
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sweep:
-    """A grid of runs: `over` maps names to their values, `request` is what all cells have in common.
+    """A grid of runs: `over` maps names to their values; parameters, options and `sgd` are common to all cells.
 
-    `until` may be an expression in the parameters of a cell, such as `2*sqrt(d)`.
+    `until` may be an expression in the parameters of a cell, such as `2*sqrt(d)`.  With `sgd` (method, step_size,
+    batch, seeds, ..) a cell is a simulation of that many replicas, otherwise a flow.
     """
 
     system: System
@@ -53,6 +79,7 @@ class Sweep:
     parameters: Mapping[str, Any]
     until: str | float | None
     options: Mapping[str, Any]
+    sgd: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def build(
@@ -62,24 +89,18 @@ class Sweep:
         parameters: Mapping[str, Any] | None = None,
         *,
         until: str | float | None = None,
+        sgd: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> "Sweep":
         """Check a sweep: every cell is resolved once.  Raises `UsageError` for anything that one of them refuses."""
         chosen = find_system(system) if isinstance(system, str) else system
-        given = dict(parameters or {})
-        known = [field.name for field in dataclasses.fields(chosen.parameters)]
-        for name, values in over.items():
-            if name not in (*known, *NAMED):
-                raise UsageError(f"--over: {chosen.name} has no parameter {name!r}; {nearest(name, [*known, *NAMED])}")
-            if name in given or (name == "seed" and options.get("seed") is not None):
-                raise UsageError(f"{name} is swept and fixed at the same time; give it once")
-            if len(set(map(str, values))) != len(values) or not values:
-                raise UsageError(f"--over {name} needs different values, at least one")
-        if not over:
-            raise UsageError("a sweep needs at least one --over KEY=v1,v2,..")
+        given, learning = dict(parameters or {}), {k: v for k, v in (sgd or {}).items() if v is not None}
+        over = {name.replace("-", "_"): values for name, values in over.items()}
         fixed = {name: value for name, value in options.items() if value is not None}
-        sweep = cls(chosen, {name: tuple(values) for name, values in over.items()}, given, until, fixed)
-        _ = sweep.cells
+        _check_over(chosen, over, {*given, *learning, *fixed}, bool(learning))
+        sweep = cls(chosen, {name: tuple(values) for name, values in over.items()}, given, until, fixed, learning)
+        for cell in sweep.cells:
+            cell.case.require_clock()
         return sweep
 
     @functools.cached_property
@@ -90,22 +111,22 @@ class Sweep:
         ]
 
     def _cell(self, values: Mapping[str, Any]) -> Cell:
-        seed = {"seed": values["seed"]} if "seed" in values else {}
-        parameters = {**self.parameters, **{k: v for k, v in values.items() if k not in NAMED}}
-        options = {**self.options, **seed}
-        case = Case.build(self.system, parameters, **options)
+        options = {**self.options, **{name: values[name] for name in NAMED if name in values}}
+        sgd = {**self.sgd, **{name: OF_SGD[name](values[name], name) for name in OF_SGD if name in values}}
+        swept = {name: value for name, value in values.items() if name not in (*NAMED, *OF_SGD)}
+        parameters = {**self.parameters, **swept}
         if self.until is not None:
+            case = Case.build(self.system, parameters, **options)
             numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
             options["until"] = expression(self.until, numbers, "--until")
-            case = Case.build(self.system, parameters, **options)
-        return Cell(case, (self.system.name, parameters, options))
+        return Cell(resolved(self.system, parameters, options, sgd), (self.system.name, parameters, options, sgd))
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as plain data."""
         return {
             "method": "sweep",
             "over": {name: plain(list(values)) for name, values in self.over.items()},
-            "cells": [cell.case.digest for cell in self.cells],
+            "cells": [cell.digest for cell in self.cells],
         }
 
     @property
@@ -119,21 +140,67 @@ class Sweep:
         return self.cells[0].case.seed
 
 
-def compute(system: str, parameters: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def list_parameters(system: str | System) -> list[str]:
+    """The parameters of a system that are lists: their values hold commas, so that `;` separates those of a sweep."""
+    chosen = find_system(system) if isinstance(system, str) else system
+    kinds = typing.get_type_hints(chosen.parameters)
+    return [name for name, kind in kinds.items() if typing.get_origin(kind) is tuple]
+
+
+def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[str], learning: bool) -> None:
+    """Raise `UsageError` for names that cannot be swept, and for values that are the same."""
+    kinds = typing.get_type_hints(system.parameters)
+    readers = {**NAMED, **(OF_SGD if learning else {})}
+    names = [*(field.name for field in dataclasses.fields(system.parameters)), *readers]
+    if not over:
+        raise UsageError("a sweep needs at least one --over KEY=v1,v2,..")
+    for name, values in over.items():
+        if name in OF_SGD and not learning:
+            raise UsageError(f"--over {name} is swept with --method explicit or compressed: the flow has none")
+        if name not in names:
+            raise UsageError(f"--over: {system.name} has no parameter {name!r}; {nearest(name, names)}")
+        if name in fixed:
+            raise UsageError(f"{name} is swept and fixed at the same time; give it once")
+        read = [
+            readers[name](value, f"--over {name}") if name in readers else parse(value, kinds[name], f"--over {name}")
+            for value in values
+        ]
+        if len(set(map(repr, read))) != len(values) or not values:
+            raise UsageError(
+                f"--over {name} needs different values, at least one, but has {', '.join(map(str, values)) or 'none'}"
+            )
+
+
+def compute(
+    system: str, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     """One cell, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
+    request = resolved(system, parameters, options, sgd)
+    if isinstance(request, Simulation):
+        from odesim.simulation import simulate
+
+        return condensed(simulate(request))
     from odesim import integration
 
-    return condensed(integration.solve(Case.build(system, parameters, **options)))
+    return condensed(integration.solve(request))
+
+
+REPLICA = "replica"
+"""The dimension of the replicas of SGD in a sweep, whose own dimension `seed` is that of the seeds swept."""
 
 
 def condensed(run: Trajectory) -> dict[str, np.ndarray]:
     """The last state, the extras and the summary of a trajectory as arrays; `about` tells what they are."""
     arrays, about = {}, {}
+
+    def named(dims: Sequence[str]) -> list[str]:
+        return [REPLICA if dim == "seed" else dim for dim in dims if dim != "time"]
+
     for name, variable in run.state.items():
-        arrays[f"final_{name}"] = np.asarray(variable)[-1]
-        about[f"final_{name}"] = [list(variable.dims[1:]), f"{variable.meaning}, at the end"]
+        arrays[f"final_{name}"] = np.take(np.asarray(variable), -1, variable.dims.index("time"))
+        about[f"final_{name}"] = [named(variable.dims), f"{variable.meaning}, at the end"]
     for name, variable in run.extras.items():
-        arrays[name], about[name] = np.asarray(variable), [list(variable.dims), variable.meaning]
+        arrays[name], about[name] = np.asarray(variable), [named(variable.dims), variable.meaning]
     for name, number in run.summary.items():
         if isinstance(number, int | float | np.number) and not isinstance(number, bool):
             arrays.setdefault(name, np.asarray(float(number)))
@@ -144,31 +211,6 @@ def condensed(run: Trajectory) -> dict[str, np.ndarray]:
     about["evaluations"] = [[], "right-hand sides evaluated"]
     told = {"variables": about, "outcome": run.outcome.kind, "reason": run.outcome.reason}
     return {**arrays, "about": np.asarray(json.dumps(told))}
-
-
-def executor(scheduler: str, workers: int) -> Any:
-    """Processes of this machine for "local", otherwise those of the dask scheduler at an address.
-
-    Raises `MissingError` where the extra `cluster` is not installed or nobody answers at the address.
-    """
-    if scheduler == "local":
-        import multiprocessing
-
-        context = multiprocessing.get_context("spawn")
-        return concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
-    try:
-        distributed = importlib.import_module("distributed")
-    except ImportError:
-        raise MissingError("--scheduler ADDRESS needs dask: install odesim[cluster].") from None
-    try:
-        return distributed.Client(scheduler, timeout="10s").get_executor()
-    except (OSError, ValueError) as error:
-        raise MissingError(f"no dask scheduler answers at {scheduler} ({error}).") from None
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the parent, which sends its workers home."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def run(
@@ -194,31 +236,29 @@ def run(
     done, fresh = len(sweep.cells) - len(missing), {}
     for cell, arrays in _results(missing, scheduler, workers):
         _keep(_path(store, cell), arrays)
-        fresh[cell.case.digest] = arrays
+        fresh[cell.digest] = arrays
         done += 1
         if report is not None:
             report(done, len(sweep.cells))
     # Reading a file takes a millisecond, and all cells are needed in memory anyway.
-    return joined(sweep, [fresh.get(cell.case.digest) or stored(_path(store, cell)) for cell in sweep.cells])
+    return joined(sweep, [fresh.get(cell.digest) or stored(_path(store, cell)) for cell in sweep.cells])
 
 
 def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
-    if scheduler == "local" and any(cell.case.backend == "jax" for cell in cells) and (workers <= 1 or _accelerated()):
+    if scheduler == LOCAL and any(map(_traced, cells)) and (workers <= 1 or _accelerated()):
         lanes, cells = _together(cells)
         yield from _ensemble(lanes)
-    if scheduler == "local" and min(workers, len(cells)) <= 1:
+    if scheduler == LOCAL and min(workers, len(cells)) <= 1:
         yield from ((cell, compute(*cell.words)) for cell in cells)
         return
-    from odesim.workers import single_threaded
+    tasks = [cell.words for cell in cells]
+    for number, arrays in completed(compute, tasks, scheduler, min(workers, len(cells))):
+        yield cells[number], arrays
 
-    with single_threaded():
-        pool = executor(scheduler, min(workers, len(cells)))
-        futures = {pool.submit(compute, *cell.words): cell for cell in cells}
-    try:
-        for future in concurrent.futures.as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+
+def _traced(cell: Cell) -> bool:
+    """Whether a cell is a flow on JAX."""
+    return isinstance(cell.request, Case) and cell.case.backend == "jax"
 
 
 def _accelerated() -> bool:
@@ -235,7 +275,7 @@ def _together(cells: Sequence[Cell]) -> tuple[list[tuple[Cell, "Problem"]], list
     """The cells that share a program of JAX with at least one other, prepared, and the rest."""
     from odesim import ensemble, integration
 
-    prepared = [(cell, integration.prepare(cell.case)) for cell in cells if cell.case.backend == "jax"]
+    prepared = [(cell, integration.prepare(cell.case)) for cell in cells if _traced(cell)]
     shapes = {id(cell): ensemble.shape(problem) for cell, problem in prepared if ensemble.fits(problem)}
     common = {shape for shape, count in collections.Counter(shapes.values()).items() if count > 1}
     lanes = [(cell, problem) for cell, problem in prepared if shapes.get(id(cell)) in common]
@@ -252,111 +292,16 @@ def _ensemble(lanes: Sequence[tuple[Cell, "Problem"]]) -> Iterator[tuple[Cell, d
 
 
 def _path(store: Path, cell: Cell) -> Path:
-    return store / f"{cell.case.digest}.npz"
+    return store / f"{cell.digest}.npz"
 
 
 def _keep(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a cell at once: under a temporary name, then renamed."""
-    temporary = path.with_name(path.name + ".partial")
-    with storing(path.parent):
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    """Write a cell at once."""
+    with storing(path.parent), replacing(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def stored(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a finished cell."""
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
-
-
-def joined(sweep: Sweep, cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
-    """All cells as one dataset over the swept names; arrays whose shape differs from cell to cell are left out."""
-    import xarray
-
-    told = [json.loads(str(cell["about"])) for cell in cells]
-    shape = tuple(len(values) for values in sweep.over.values())
-    names = tuple(sweep.over)
-    variables: dict[str, Any] = {
-        "outcome": (names, np.array([t["outcome"] for t in told]).reshape(shape), {"meaning": "how the run ended"})
-    }
-    for name, first in cells[0].items():
-        if name == "about":
-            continue
-        dims, meaning = told[0]["variables"][name]
-        if any(name not in cell or cell[name].shape != first.shape for cell in cells):
-            continue
-        values = np.stack([cell[name] for cell in cells]).reshape(shape + first.shape)
-        variables[name] = ((*names, *dims), values, {"meaning": meaning})
-    coordinates = {
-        name: np.array([_of_cell(sweep, name, k) for k in _first_cells(shape, i)]) for i, name in enumerate(names)
-    }
-    return xarray.Dataset(variables, coordinates, {"system": sweep.system.name, "digest": sweep.digest})
-
-
-def _first_cells(shape: tuple[int, ...], axis: int) -> range:
-    """The places of the cells along one axis, at the first value of every other."""
-    stride = int(np.prod(shape[axis + 1 :]))
-    return range(0, shape[axis] * stride, stride)
-
-
-def _of_cell(sweep: Sweep, name: str, k: int) -> Any:
-    """The value of a swept name in cell k, as the case read it; what NumPy cannot hold as one item, as text."""
-    case = sweep.cells[k].case
-    value = case.seed if name == "seed" else plain(getattr(case.parameters, name))
-    return value if isinstance(value, int | float | str) else json.dumps(value)
-
-
-def save(sweep: Sweep, data: "xarray.Dataset", folder: Path) -> None:
-    """Write dataset, summary and, last, the manifest of a finished sweep; the files of its cells go."""
-    from odesim.store.manifest import file_hashes, versions
-
-    with storing(folder):
-        partial = folder / f"{DATA}.partial"
-        data.to_netcdf(partial, engine="h5netcdf")
-        synchronise(partial)
-        os.replace(partial, folder / DATA)
-        write_json(folder / SUMMARY, {"cells": data["outcome"].size, "outcomes": counts(data)})
-        content = {"schema": 1, "kind": "sweep", "digest": sweep.digest, "request": sweep.request(), "seed": sweep.seed}
-        cases = [cell.case.request() for cell in sweep.cells[:1]]
-        files = {name: entry for name, entry in file_hashes(folder).items() if not name.startswith(CELLS)}
-        write_json(folder / MANIFEST, {**content, "first_cell": cases[0], "versions": versions(), "files": files})
-        clear(folder)
-
-
-def clear(folder: Path) -> None:
-    """Remove the files of finished cells."""
-    shutil.rmtree(folder / CELLS, ignore_errors=True)
-
-
-def load(folder: Path) -> "xarray.Dataset":
-    """The dataset of a finished sweep, read into memory."""
-    import xarray
-
-    return xarray.load_dataset(folder / DATA, engine="h5netcdf")
-
-
-def counts(data: "xarray.Dataset") -> dict[str, int]:
-    """How many cells ended in which way."""
-    kinds, numbers = np.unique(data["outcome"].values.astype(str), return_counts=True)
-    return {str(kind): int(number) for kind, number in zip(kinds, numbers, strict=True)}
-
-
-def medians(data: "xarray.Dataset") -> tuple[list[str], list[list[Any]]]:
-    """A table: the headline numbers of every point of the grid, as medians over the seeds where they are swept."""
-    names = [str(name) for name in data["outcome"].dims if name != "seed"]
-    scalar = [
-        str(name)
-        for name, values in data.data_vars.items()
-        if set(values.dims) == set(data["outcome"].dims) and values.dtype.kind == "f"
-    ]
-    table = data[scalar].median("seed") if "seed" in data["outcome"].dims else data[scalar]
-    rows = []
-    for place in itertools.product(*(range(table.sizes[name]) for name in names)):
-        at = table.isel(dict(zip(names, place, strict=True)))
-        rows.append([*(at[name].item() for name in names), *(float(at[name]) for name in scalar)])
-    return [*names, *scalar], rows

@@ -1,12 +1,8 @@
 """From claims to verdicts: sweep, measure, judge, check against flips, and keep what is finished."""
 
 import dataclasses
-import hashlib
-import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Variant
@@ -15,6 +11,7 @@ from odesim.errors import NumericalError, UsageError
 from odesim.lab import Laboratory
 from odesim.parse import nearest
 from odesim.store.files import jsonable
+from odesim.store.verdicts import Ledger
 
 EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
 GROUPS = 3
@@ -144,64 +141,23 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement, evidence: lis
     )
 
 
-class Ledger:
-    """Finished verdicts of one request in a JSON-lines file, one line each, kept through a kill."""
-
-    def __init__(self, path: Path, key: str) -> None:
-        self.path, self.key = path, key
-        self.verdicts: dict[tuple[str, str], dict[str, Any]] = {}
-        if path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                self._take(line)
-
-    def _take(self, line: str) -> None:
-        try:
-            stored = json.loads(line)
-        except json.JSONDecodeError:  # the last line of a process that was killed while writing it
-            return
-        if stored.get("key") == self.key:
-            self.verdicts[stored["verdict"]["claim"], stored["verdict"]["variant"]] = stored["verdict"]
-
-    def add(self, verdict: Verdict) -> dict[str, Any]:
-        """Append a finished verdict and have it on the disk before going on."""
-        content = verdict.as_dict()
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": self.key, "verdict": content}, ensure_ascii=False, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        self.verdicts[verdict.claim, verdict.variant] = content
-        return content
-
-
-def key_of(system: System, effort: str, backend: str, seed: int) -> str:
-    """What a stored verdict depends on: effort, back end, seed, and every source file of the program."""
-    import derivations
-    import hermite
-    import odesim
-
-    digest = hashlib.sha256(f"{system.name} {effort} {backend} {seed}".encode())
-    for package in (hermite, derivations, odesim):
-        root = Path(next(iter(package.__path__)))
-        for path in sorted(root.rglob("*.py")):
-            digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def verify_all(
     lab: Laboratory,
     claims: list[Claim],
     ledger: Ledger,
     report: Callable[[Mapping[str, Any], int, int], None] | None = None,
     workers: int = 1,
+    scheduler: str = "local",
 ) -> list[dict[str, Any]]:
     """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
 
-    With several `workers` the forms are judged by as many processes, a module of claims at a time.
+    With several `workers` the forms are judged by as many processes, a module of claims at a time; so they are by those
+    of the dask `scheduler` at an address.
     """
     forms = [(claim, variant) for claim in claims for variant in claim.variants]
     todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
     done = len(forms) - len(todo)
-    for verdict in _judged(lab, todo, workers):
+    for verdict in _judged(lab, todo, workers, scheduler):
         done += 1
         content = ledger.add(verdict)
         if report is not None:
@@ -209,10 +165,13 @@ def verify_all(
     return [ledger.verdicts[claim.id, variant.name] for claim, variant in forms]
 
 
-def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int) -> Iterator[Verdict]:
+def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
     from odesim import workers as crew
 
     tasks = crew.groups(todo)
+    if scheduler != "local":
+        yield from crew.far_verdicts(scheduler, lab.system.name, (lab.effort, lab.backend, lab.seed), tasks)
+        return
     if min(workers, len(tasks)) > 1:
         settings = (lab.effort, lab.backend, lab.seed)
         yield from crew.verdicts(lab.system.name, settings, tasks, min(workers, len(tasks)))

@@ -1,6 +1,7 @@
 """Claims judged by several processes at once: each takes a module of claims, whose runs its laboratory shares."""
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import queue
@@ -66,6 +67,34 @@ def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], wo
             worker.join()
 
 
+def far_verdicts(scheduler: str, system: str, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
+    """The `Verdict`s of all tasks by the workers of a dask scheduler, a module of claims at a time."""
+    from odesim.executor import completed
+
+    for _, found in completed(judge_group, [(system, settings, group) for group in tasks], scheduler, len(tasks)):
+        yield from found
+
+
+def judge_group(system: str, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
+    """The verdicts on the claims of one module, by a laboratory of their own."""
+    return [judged() for judged in _judges(system, settings, group)]
+
+
+def _judges(system: str, settings: tuple[Any, ...], group: list[Task], laboratory: Any = None) -> Iterator[Any]:
+    """For every task a function that gives its verdict; they share the runs of one laboratory."""
+    from odesim import verification
+    from odesim.case import find_system
+    from odesim.lab import Laboratory
+
+    chosen = find_system(system)
+    claims = {claim.id: claim for claim in verification.claims_of(chosen)}
+    laboratory = laboratory or Laboratory(chosen, *settings)
+    for claim_id, name in group:
+        claim = claims[claim_id]
+        variant = next(v for v in claim.variants if v.name == name)
+        yield functools.partial(verification.verify, laboratory, claim, variant)
+
+
 def _next(outbox: Any, crew: Sequence[Any]) -> Any:
     while True:
         try:
@@ -96,20 +125,14 @@ def single_threaded() -> Iterator[None]:
 def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
     """Judge group after group until an empty one comes; Ctrl-C is left to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from odesim import verification
     from odesim.case import find_system
     from odesim.lab import Laboratory
 
-    effort, backend, seed = settings
-    chosen = find_system(system)
-    claims = {claim.id: claim for claim in verification.claims_of(chosen)}
-    laboratory = Laboratory(chosen, effort, backend, seed)
+    laboratory = Laboratory(find_system(system), *settings)
     while group := inbox.get():
-        for claim_id, name in group:
-            claim = claims[claim_id]
-            variant = next(v for v in claim.variants if v.name == name)
+        for judged in _judges(system, settings, group, laboratory):
             try:
-                outbox.put(verification.verify(laboratory, claim, variant))
+                outbox.put(judged())
             except Exception as error:  # handed to the parent, which raises it
                 outbox.put((error, traceback.format_exc()))
                 return

@@ -51,6 +51,9 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same request, or return it if it is finished.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no pictures.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads [default: all cores].")]
+Scheduler = Annotated[
+    str, typer.Option("--scheduler", metavar="local|ADDRESS", help="Processes here, or a dask scheduler.")
+]
 Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at work at once [default: one per core].")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved request and folder; compute nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -59,6 +62,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a fa
 OptionalSystem = Annotated[
     str, typer.Option("--system", "-s", metavar="NAME", help="Which system (or give two run folders).")
 ]
+AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts or figures.")]
 RunFolder = Annotated[str, typer.Argument(metavar="RUN_DIR", help="A run folder.")]
 Method = Annotated[
     str,

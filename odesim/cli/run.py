@@ -72,7 +72,7 @@ def integrate(
     from odesim.errors import UsageError
     from odesim.parse import parse_assignments
 
-    options = dict(
+    options: dict[str, Any] = dict(
         preset=preset,
         config=config,
         initial=initial,
@@ -91,7 +91,9 @@ def integrate(
         request = pipeline_of(system, assignments, stage, start, **options)
     else:
         if system is None:
-            raise UsageError("Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them")
+            raise UsageError(
+                "Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them"
+            )
         request = Case.build(system, assignments, stage=stage, **options)
         request.require_clock()
 

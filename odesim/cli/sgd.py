@@ -181,7 +181,9 @@ def compare(
             system, parameter, method, step_size, batch, seeds, device, precision, False, preset=preset, config=config,
             initial=initial, seed=seed, stage=stage, until=until, save_points=save_points, backend=backend,
         )  # fmt: skip
-        flow = {name: value for name, value in (("rtol", rtol), ("atol", atol), ("solver", solver)) if value}
+        flow: dict[str, Any] = {
+            name: value for name, value in (("rtol", rtol), ("atol", atol), ("solver", solver)) if value
+        }
         wanted = Request(simulation.system, simulation.seed, {"simulation": simulation.request(), "flow": flow})
 
         def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
@@ -195,7 +197,7 @@ def compare(
 
 
 def _both(
-    simulation: "Simulation", flow: dict[str, str], threads: int | None, progress: Any
+    simulation: "Simulation", flow: dict[str, Any], threads: int | None, progress: Any
 ) -> tuple["Trajectory", "Trajectory"]:
     """The flow and the simulation of one request, saved at the same times."""
     import dataclasses

@@ -1,12 +1,22 @@
-"""The commands that look at stored runs: `odesim show` and `odesim plot`."""
+"""The commands that look at what is stored: `odesim show` and `odesim plot`."""
 
 from pathlib import Path
+from typing import Any
 
-from odesim.cli.options import AsJson, Debug, Quiet, RunFolder
+from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunFolder
 
 
-def show(folder: RunFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Show a stored run: what was asked, how it ended, its headline numbers."""
+def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
+    """Show what a folder holds (a run, a sweep, verdicts or figures): what was asked, and what came out."""
+    from odesim.store.folder import kind_of
+
+    return {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures}[kind_of(folder)](
+        folder, json, quiet
+    )
+
+
+def _run(folder: str, json: bool, quiet: bool) -> int:
+    """A stored run, its files checked."""
     from odesim.cli.output import print_json, print_pairs
     from odesim.store.read import read_headline
 
@@ -39,12 +49,51 @@ def show(folder: RunFolder, json: AsJson = False, quiet: Quiet = False, debug: D
     return 0
 
 
+def _sweep(folder: str, json: bool, quiet: bool) -> int:
+    """A stored sweep: how its cells ended, and the table of headline numbers."""
+    from odesim import swept
+    from odesim.cli.sweep import print_sweep
+
+    data = swept.load(Path(folder))
+    print_sweep(data, Path(folder), json=json, quiet=quiet)
+    return 0
+
+
+def _verdicts(folder: str, json: bool, quiet: bool) -> int:
+    """Stored verdicts, as `odesim verify` printed them."""
+    from odesim.cli.output import print_json
+    from odesim.cli.verify import print_verdicts
+    from odesim.store.verdicts import stored
+
+    content = stored(Path(folder))
+    if json:
+        print_json({"folder": folder, **content})
+    else:
+        print_verdicts(content["verdicts"], Path(folder))
+    return 0
+
+
+def _figures(folder: str, json: bool, quiet: bool) -> int:
+    """The figures that a folder lists, with their captions; they are checked first."""
+    from odesim.cli.output import print_json
+    from odesim.report import read_figures
+
+    section = read_figures(folder)
+    pictures = {picture.name: picture.caption for picture in section.every}
+    if json:
+        print_json({"folder": folder, "system": section.system, "figures": pictures})
+    else:
+        for name, caption in pictures.items():
+            print(name if quiet else f"{name}: {caption}")
+    return 0
+
+
 def plot(folder: RunFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
     """Draw the pictures of a stored run again, without running it."""
     from odesim import store
     from odesim.cli.output import print_json
 
-    pictures = store.redraw(store.load(folder))
+    pictures: list[Any] = store.redraw(store.load(folder))
     if json:
         print_json({"folder": folder, "pictures": [str(path) for path in pictures]})
     elif not quiet:

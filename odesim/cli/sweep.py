@@ -9,26 +9,35 @@ from odesim.cli.options import (
     AsJson,
     Atol,
     Backend,
+    Batch,
     Config,
     Debug,
+    Device,
     DryRun,
+    FreshInitial,
     InitialFile,
     Out,
     Overwrite,
     Parameters,
+    Precision,
     Preset,
     Quiet,
     Resume,
     Rtol,
     SavePoints,
+    Scheduler,
     Seed,
+    Seeds,
     Solver,
     StageName,
+    StepSize,
     SystemName,
     Workers,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import xarray
 
     from odesim.sweep import Sweep
@@ -37,11 +46,9 @@ Over = Annotated[
     list[str],
     typer.Option("--over", metavar="KEY=v1,v2,..", help="Values of a parameter or of the seed (0..9); repeatable."),
 ]
+SweepMethod = Annotated[str, typer.Option("--method", metavar="flow|explicit|compressed", help="What every cell is.")]
 SweepUntil = Annotated[
     str | None, typer.Option("--until", metavar="T", help="End time, or an expression such as '2*sqrt(d)'.")
-]
-Scheduler = Annotated[
-    str, typer.Option("--scheduler", metavar="local|ADDRESS", help="Processes here, or a dask scheduler.")
 ]
 
 
@@ -53,6 +60,13 @@ def sweep(
     config: Config = None,
     initial: InitialFile = None,
     seed: Seed = None,
+    method: SweepMethod = "flow",
+    step_size: StepSize = None,
+    batch: Batch = None,
+    seeds: Seeds = None,
+    device: Device = "auto",
+    precision: Precision = "float64",
+    fresh_initial: FreshInitial = False,
     stage: StageName = None,
     until: SweepUntil = None,
     save_points: SavePoints = None,
@@ -70,13 +84,17 @@ def sweep(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Integrate a system at every point of a grid, and leave one dataset.
+    """Integrate a system, or run SGD, at every point of a grid, and leave one dataset.
+
+    With --method explicit or compressed every cell is SGD of --seeds replicas; --over step_size=.. and --over batch=..
+    sweep its options.  Lists are separated by `;`, as in --over 'alpha=0.5,2;1,1'.
 
     With --backend jax and either a GPU or --workers 1, cells of the same equations, sizes and solver are integrated
     together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
     --workers processes.
     """
     from odesim import sweep as sweeps
+    from odesim import swept
     from odesim.cli.output import print_json
     from odesim.parse import parse_assignments, parse_ranges
     from odesim.store.files import MANIFEST, read_json
@@ -87,7 +105,10 @@ def sweep(
         preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points or "2",
         rtol=rtol, atol=atol, backend=backend, solver=solver,
     )  # fmt: skip
-    wanted = sweeps.Sweep.build(system, parse_ranges(over), parse_assignments(parameter or []), until=until, **options)
+    ranges = parse_ranges(over, sweeps.list_parameters(system))
+    sgd = _sgd(method, ranges, step_size, batch, seeds, device, precision, fresh_initial)
+    given = parse_assignments(parameter or [])
+    wanted = sweeps.Sweep.build(system, ranges, given, until=until, sgd=sgd, **options)
     processes = crew_size(workers)
     folder = Path(out) if out else default_folder(wanted)
     if dry_run:
@@ -95,21 +116,55 @@ def sweep(
         return 0
     manifest = folder / MANIFEST
     if resume and manifest.is_file() and read_json(manifest).get("digest") == wanted.digest:
-        return _report(wanted, sweeps.load(folder), folder, json=json, quiet=quiet)
+        return _report(wanted, swept.load(folder), folder, json=json, quiet=quiet)
     prepare(wanted, out, overwrite=overwrite, resume=resume)
     data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=quiet)
     return _report(wanted, data, folder, json=json, quiet=quiet)
+
+
+def _sgd(
+    method: str, over: "Mapping[str, Any]", step_size: str | None, batch: str | None, seeds: str | None,
+    device: str, precision: str, fresh_initial: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The options of SGD that all cells share; none for the flow, which refuses them."""
+    from odesim.errors import UsageError
+    from odesim.parse import choice, real_number, whole_number
+    from odesim.simulation import METHODS
+
+    choice(method, ("flow", *METHODS), "--method")
+    given = {"--step-size": step_size, "--batch": batch, "--seeds": seeds}
+    if method == "flow":
+        for name, value in given.items():
+            if value is not None:
+                raise UsageError(f"{name} has no meaning for the flow; give --method compressed or explicit")
+        if fresh_initial or (device, precision) != ("auto", "float64"):
+            raise UsageError("--device, --precision and --fresh-initial are for --method compressed or explicit")
+        return {}
+    swept = {name.replace("-", "_") for name in over}
+    for name in ("step_size", "batch"):
+        if given[f"--{name.replace('_', '-')}"] is None and name not in swept:
+            raise UsageError(f"--{name.replace('_', '-')} is missing (or --over {name}=v1,v2,..)")
+    return {
+        "method": method,
+        "step_size": None if step_size is None else real_number(step_size, "--step-size"),
+        "batch": None if batch is None else whole_number(batch, "--batch"),
+        "seeds": whole_number(seeds or 1, "--seeds"),
+        "device": device,
+        "precision": precision,
+        "fresh_initial": fresh_initial,
+    }
 
 
 def _compute(
     wanted: "Sweep", folder: Path, scheduler: str, processes: int, *, fresh: bool, quiet: bool
 ) -> "xarray.Dataset":
     from odesim import sweep as sweeps
+    from odesim import swept
     from odesim.cli.progress import Progress
     from odesim.errors import Interrupted
 
     if fresh:
-        sweeps.clear(folder)
+        swept.clear(folder)
     with Progress(f"sweeping {wanted.system.name}", quiet=quiet) as progress:
         try:
             data = sweeps.run(wanted, folder, scheduler=scheduler, workers=processes, report=progress)
@@ -117,24 +172,34 @@ def _compute(
             raise Interrupted(
                 f"interrupted; the finished cells are kept, the same command with --resume --out {folder} goes on."
             ) from None
-    sweeps.save(wanted, data, folder)
+    swept.save(wanted, data, folder)
     return data
 
 
 def _report(wanted: "Sweep", data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> int:
-    """Print the counts of outcomes and where the dataset is; 3 where every cell failed."""
+    """Print the sweep; 3 where every cell failed."""
+    print_sweep(data, folder, json=json, quiet=quiet)
+    from odesim.swept import counts
+
+    return 3 if set(counts(data)) == {"failed"} else 0
+
+
+def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> None:
+    """Print how the cells of a sweep ended, its headline numbers, and where the dataset is."""
     from odesim.cli.output import print_json, print_table
-    from odesim.sweep import DATA, counts, medians
+    from odesim.swept import DATA, counts, records, table
 
     found = counts(data)
     if json:
+        over = {str(name): data[name].values.tolist() for name in data["outcome"].dims}
         content: dict[str, Any] = {"folder": str(folder), "cells": int(data["outcome"].size), "outcomes": found}
-        print_json({**content, "over": wanted.request()["over"]})
+        print_json({**content, "over": over, "results": records(data)})
     elif quiet:
         print(folder)
     else:
         print(f"{data['outcome'].size} cells: " + ", ".join(f"{n} {kind}" for kind, n in found.items()))
-        header, rows = medians(data)
+        header, rows, statistic = table(data)
+        if statistic:
+            print(statistic)
         print_table(header, rows)
         print(f"dataset {folder / DATA}")
-    return 3 if set(found) == {"failed"} else 0

@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odesim.cli.options import AsJson, Backend, Debug, Out, Quiet, Resume, Seed, SystemName, Threads, Workers
+from odesim.cli.options import (
+    AsJson,
+    Backend,
+    Debug,
+    Out,
+    Overwrite,
+    Quiet,
+    Resume,
+    Scheduler,
+    Seed,
+    SystemName,
+    Threads,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +36,9 @@ def verify(
     seed: Seed = None,
     backend: Backend = None,
     strict: Strict = False,
+    scheduler: Scheduler = "local",
     out: Out = None,
+    overwrite: Overwrite = False,
     resume: Resume = False,
     threads: Threads = None,
     workers: Workers = None,
@@ -38,14 +53,16 @@ def verify(
     from odesim import verification
     from odesim.case import BACKENDS, find_system
     from odesim.lab import Laboratory
-    from odesim.parse import choice, whole_number
+    from odesim.parse import choice, seed_number
+    from odesim.store import verdicts as records
+    from odesim.store.files import LEDGER
     from odesim.workers import crew_size
 
     choice(effort, verification.EFFORTS, "--effort")
     choice(backend or "numba", BACKENDS, "--backend")
     chosen = find_system(system)
     claims = verification.claims_of(chosen, claim)
-    number = whole_number(seed or 0, "--seed")
+    number = seed_number(seed or 0)
     processes = crew_size(workers, most=1 if effort == "gpu" else None)  # which would otherwise share the GPU
     if effort == "gpu":
         from odesim.device import configure
@@ -53,62 +70,23 @@ def verify(
         configure("gpu", threads)
     level: Any = effort
     lab = Laboratory(chosen, level, backend or "numba", number)
-    key = verification.key_of(chosen, level, lab.backend, number)
-    folder = _folder(out, chosen.name, effort, resume, key)
-    ledger = verification.Ledger(folder / "verdicts.jsonl", key)
+    request = records.Request(chosen.name, level, lab.backend, number, tuple(claim or ()))
+    folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
+    ledger = records.Ledger(folder / LEDGER, request.key)
     try:
-        verdicts = verification.verify_all(lab, claims, ledger, None if quiet else _say, processes)
+        verdicts = verification.verify_all(lab, claims, ledger, None if quiet else _say, processes, scheduler)
     except KeyboardInterrupt:
         from odesim.errors import Interrupted
 
         raise Interrupted(f"interrupted; {len(ledger.verdicts)} verdicts are kept in {ledger.path}.") from None
-    _finish(folder, chosen.name, effort, verdicts, key, number, lab.backend)
+    records.finish(request, folder, verdicts)
     if json:
         from odesim.cli.output import print_json
 
         print_json({"system": chosen.name, "effort": effort, "folder": str(folder), "verdicts": verdicts})
     else:
-        _table(verdicts, folder)
+        print_verdicts(verdicts, folder)
     return 1 if strict and any(verification.disagrees(verdict) for verdict in verdicts) else 0
-
-
-def _folder(out: str | None, system: str, effort: str, resume: bool, key: str) -> Path:
-    """The folder of the verdicts: what an unfinished run of the same request left there is taken up again."""
-    from odesim.errors import UsageError
-    from odesim.store.files import read_json
-
-    folder = Path(out) if out else Path("runs") / f"verify-{system}-{effort}"
-    manifest = folder / "manifest.json"
-    if manifest.is_file() and not resume:
-        if out is not None and read_json(manifest).get("key") != key:
-            raise UsageError(f"{folder} holds finished verdicts of another request; choose another --out, or --resume")
-        manifest.unlink()
-        (folder / "verdicts.jsonl").unlink(missing_ok=True)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made ({error.strerror}); choose another --out") from None
-    return folder
-
-
-def _finish(
-    folder: Path, system: str, effort: str, verdicts: list[dict[str, Any]], key: str, seed: int, backend: str
-) -> None:
-    from odesim import __version__
-    from odesim.store.files import write_json
-    from odesim.store.manifest import versions
-
-    write_json(folder / "verdicts.json", {"system": system, "effort": effort, "verdicts": verdicts})
-    content = {
-        "schema": 1,
-        "kind": "verdicts",
-        "system": system,
-        "effort": effort,
-        "key": key,
-        "seed": seed,
-        "backend": backend,
-    }
-    write_json(folder / "manifest.json", {**content, "odesim": __version__, "versions": versions()})
 
 
 def _say(verdict: "Mapping[str, Any]", done: int, total: int) -> None:
@@ -116,7 +94,8 @@ def _say(verdict: "Mapping[str, Any]", done: int, total: int) -> None:
     print(f"[{done}/{total}] {name}: {verdict['answer']}, {verdict['seconds']:.1f} s", file=sys.stderr, flush=True)
 
 
-def _table(verdicts: list[dict[str, Any]], folder: Path) -> None:
+def print_verdicts(verdicts: list[dict[str, Any]], folder: Path) -> None:
+    """Print verdicts as a table, with how many there are of each answer."""
     from rich.console import Console
     from rich.table import Table
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.errors import UsageError
-from odesim.store.files import CHECKPOINT, jsonable, storing
+from odesim.store.files import CHECKPOINT, jsonable, replacing, storing
 
 META = "__meta__"
 
@@ -36,17 +35,9 @@ class Checkpoint:
         text = json.dumps({"digest": self.digest, "meta": jsonable(meta)})
         with storing(self.folder):
             self.folder.mkdir(exist_ok=True)
-            temporary = self.path.with_name(CHECKPOINT + ".partial")
-            try:
-                with temporary.open("wb") as file:
-                    content: dict[str, Any] = {META: np.array(text), **arrays}
-                    np.savez(file, **content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, self.path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            content: dict[str, Any] = {META: np.array(text), **arrays}
+            with replacing(self.path) as file:
+                np.savez(file, **content)
 
     def read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """The arrays and meta data of the last `write`, or `None` if there is no checkpoint.

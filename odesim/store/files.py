@@ -9,7 +9,7 @@ import numbers
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from odesim.errors import StorageError
 
@@ -20,13 +20,15 @@ CHECKPOINT = "checkpoint.npz"
 STAGES = "stages"
 SWEEP = "sweep.nc"
 CELLS = "cells"
+VERDICTS = "verdicts.json"
+LEDGER = "verdicts.jsonl"
+FIGURES = "figures.json"
 
 
 def is_ours(name: str) -> bool:
     """Whether odesim writes files of this name into a run folder."""
-    written = name in (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS) or name.endswith(
-        (".png", ".partial")
-    )
+    ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER)
+    written = name in ours or name.endswith((".png", ".partial"))
     return written or (name.startswith(".") and ".partial-" in name)
 
 
@@ -47,11 +49,18 @@ def jsonable(value: Any) -> Any:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file at once: under a temporary name, synchronised, then renamed."""
+    text = json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False)
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode())
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of `path` at the end, synchronised, or leaves nothing behind."""
     temporary = path.with_name(path.name + ".partial")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(jsonable(content), file, indent=2, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
+        with temporary.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

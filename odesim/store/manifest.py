@@ -10,9 +10,9 @@ from typing import Any
 import odesim
 from odesim import device
 from odesim.store.files import MANIFEST, sha256
+from odesim.store.folder import SCHEMA
 from odesim.trajectory import Trajectory
 
-SCHEMA = 1
 PACKAGES = (
     "numpy",
     "scipy",

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
-from odesim.store.files import MANIFEST, STAGES, SUMMARY, TRAJECTORY, read_json, sha256
+from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
+from odesim.store.folder import manifest_of, require
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
@@ -49,36 +50,24 @@ def load(folder: str | os.PathLike[str]) -> Run:
     """
     folder = Path(folder)
     manifest, summary = read_headline(folder)
-    for name, recorded in manifest["files"].items():
-        path = folder / name
-        if not path.is_file():
-            raise UsageError(f"{folder} is damaged: its file {name} is missing; run the request again.")
-        if sha256(path) != recorded["sha256"]:
-            raise UsageError(f"{folder} is damaged: {name} was changed after the run; run the request again.")
     if "stages" in manifest:
         stages = tuple(load(folder / STAGES / name) for name in manifest["stages"])
         return Run(folder, manifest, summary, stages[-1].trajectory, stages)
-    return Run(folder, manifest, summary, _trajectory(folder, manifest, summary))
+    try:
+        trajectory = _trajectory(folder, manifest, summary)
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise UsageError(f"{folder} is damaged: its trajectory or manifest cannot be read ({error}).") from None
+    return Run(folder, manifest, summary, trajectory)
 
 
 def read_headline(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Manifest and summary of a finished run, without its trajectory."""
-    from odesim.store.manifest import SCHEMA
-
-    if not folder.is_dir():
-        raise UsageError(f"there is no run folder {folder}; `odesim integrate` prints the folder it writes.")
-    if not (folder / MANIFEST).is_file():
-        raise UsageError(f"{folder} has no {MANIFEST}: it is no run folder, or its run did not finish.")
+    """Manifest and summary of a finished run, without its trajectory, whose file is checked all the same."""
+    require(folder, "run", instead="`odesim show` and `odesim report` tell what is in it")
+    manifest = manifest_of(folder)
     try:
-        manifest = read_json(folder / MANIFEST)
-        schema = manifest["schema"]
-        if schema > SCHEMA:
-            raise UsageError(f"{folder} has schema {schema}, but this odesim reads up to {SCHEMA}; use a newer odesim.")
         return manifest, read_json(folder / SUMMARY)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"{folder} is damaged: its {MANIFEST} or {SUMMARY} cannot be read.") from None
+    except (ValueError, OSError):
+        raise UsageError(f"{folder} is damaged: its {SUMMARY} cannot be read.") from None
 
 
 def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any]) -> Trajectory:

@@ -19,6 +19,7 @@ from odesim.store.files import (
     synchronise,
     write_json,
 )
+from odesim.store.folder import write_manifest
 from odesim.store.manifest import file_hashes, manifest
 from odesim.store.netcdf import netcdf
 from odesim.store.read import Run
@@ -81,7 +82,7 @@ def save_stages(
                 _write(trajectory, case, stage, {}, draw)
             write_json(staging / SUMMARY, {t.origin.stage: t.summary for t in trajectories})
             top = manifest(trajectories[-1], request, staging, wall_times)
-            write_json(staging / MANIFEST, {**top, "stages": names})
+            write_manifest(staging / MANIFEST, {**top, "stages": names})
             synchronise(staging)
             _install(staging, folder)
         finally:
@@ -105,7 +106,7 @@ def redraw(run: Run) -> list[Path]:
             (run.folder / name).unlink(missing_ok=True)
         recorded = {name: entry for name, entry in run.manifest["files"].items() if name not in pictures}
         drawn = {name: entry for name, entry in file_hashes(run.folder).items() if name in names}
-        write_json(run.folder / MANIFEST, {**run.manifest, "files": dict(sorted((recorded | drawn).items()))})
+        write_manifest(run.folder / MANIFEST, {**run.manifest, "files": dict(sorted((recorded | drawn).items()))})
     return [run.folder / name for name in names]
 
 
@@ -148,7 +149,7 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
     wall_times["store"] = time.perf_counter() - started - wall_times.get("draw", 0.0)
     for path in staging.iterdir():
         synchronise(path)
-    write_json(staging / MANIFEST, manifest(trajectory, case, staging, wall_times))
+    write_manifest(staging / MANIFEST, manifest(trajectory, case, staging, wall_times))
     synchronise(staging)
 
 

@@ -152,7 +152,7 @@ def test_a_run_shows_its_picture_and_its_headline_numbers(ran):
 
 def test_a_changed_picture_is_refused(ran):
     (ran / "alignment.png").write_bytes(PIXEL + b" ")
-    with pytest.raises(UsageError, match="changed since it was drawn"):
+    with pytest.raises(UsageError, match="was changed after the run"):
         report.page([str(ran)])
 
 

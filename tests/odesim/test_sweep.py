@@ -7,7 +7,7 @@ import pytest
 import xarray
 
 from derivations.contract import UsageError
-from odesim import integration, sweep
+from odesim import integration, sweep, swept
 from odesim.case import Case
 from odesim.errors import MissingError
 from odesim.parse import expression, parse_ranges
@@ -61,15 +61,16 @@ def test_a_sweep_that_was_stopped_computes_only_what_is_missing(tmp_path, monkey
 def test_a_finished_sweep_is_one_dataset_and_a_manifest(tmp_path):
     wanted = small()
     data = sweep.run(wanted, tmp_path)
-    sweep.save(wanted, data, tmp_path)
+    swept.save(wanted, data, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "summary.json", "sweep.nc"]
-    assert sweep.load(tmp_path).equals(data)
-    assert sweep.counts(data) == {"completed": 6}
-    header, rows = sweep.medians(data)
+    assert swept.load(tmp_path).equals(data)
+    assert swept.counts(data) == {"completed": 6}
+    header, rows, statistic = swept.table(data)
     assert header[0] == "d"
     assert [row[0] for row in rows] == [150, 1000]
     at = header.index("outcome_time")
-    assert rows[1][at] == pytest.approx(0.5 * math.sqrt(1000))
+    end = f"{0.5 * math.sqrt(1000):.6g}"
+    assert rows[1][at] == f"{end} [{end}, {end}]" and statistic == "median [least, greatest] over 3 seeds"
 
 
 def test_sizes_may_be_swept_and_arrays_of_different_shapes_are_left_out(tmp_path):

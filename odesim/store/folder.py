@@ -1,0 +1,96 @@
+"""What a folder holds, told from its manifest; what is shown was checked against the hashes written there."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from odesim.errors import UsageError
+from odesim.store.files import FIGURES, LEDGER, MANIFEST, VERDICTS, jsonable, read_json, sha256, write_json
+
+SCHEMA = 1
+SEAL = "seal"
+HOLDS = {"run": "a run", "sweep": "a sweep", "verdicts": "verdicts", "figures": "figures"}
+"""The kinds of folders, in words."""
+NEEDED = {
+    "run": ("request", "outcome", "origin", "files", "versions"),
+    "sweep": ("digest", "request", "files"),
+    "verdicts": (),
+    "figures": (),
+}
+"""What the manifest of a kind must hold."""
+
+
+def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a manifest with its seal, a hash of everything else in it, so that a later change is noticed."""
+    plain = {name: value for name, value in jsonable(content).items() if name != SEAL}
+    write_json(path, {**plain, SEAL: seal_of(plain)})
+
+
+def seal_of(content: Mapping[str, Any]) -> str:
+    """The SHA-256 of a manifest without its seal, in 16 hexadecimal characters."""
+    text = json.dumps({name: value for name, value in content.items() if name != SEAL}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def kind_of(folder: str | os.PathLike[str]) -> str:
+    """What a folder holds: "run", "sweep", "verdicts" or "figures".  Raises `UsageError` where it is none of these."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UsageError(f"there is no run folder {folder}; `odesim integrate` prints the folder it writes.")
+    if (folder / MANIFEST).is_file():
+        return str(_read(folder).get("kind", "run"))
+    for name, kind in ((VERDICTS, "verdicts"), (FIGURES, "figures")):
+        if (folder / name).is_file():
+            return kind
+    if (folder / LEDGER).is_file():
+        raise UsageError(f"the verdicts in {folder} are unfinished; `odesim verify` with the same options goes on")
+    raise UsageError(f"{folder} has no {MANIFEST}: it is no run folder, or its run did not finish.")
+
+
+def require(folder: str | os.PathLike[str], *kinds: str, instead: str = "") -> str:
+    """The kind of a folder.  Raises `UsageError` where it is not one of `kinds`; `instead` says what to do with it."""
+    kind = kind_of(folder)
+    if kind not in kinds:
+        wanted = " or ".join(HOLDS[name] for name in kinds)
+        raise UsageError(f"{folder} holds {HOLDS.get(kind, kind)}, not {wanted}{f'; {instead}' if instead else ''}.")
+    return kind
+
+
+def manifest_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The manifest of a folder, checked: its seal, its schema, what it must hold, and the hashes of its files.
+
+    Raises `UsageError` for a folder that is missing, unfinished, damaged, or written by a later version.
+    """
+    folder = Path(folder)
+    kind = kind_of(folder)
+    content = _read(folder)
+    missing = [name for name in NEEDED.get(kind, ()) if name not in content]
+    if missing or kind not in HOLDS or not isinstance(content.get("files", {}), Mapping):
+        what = f"lacks {', '.join(missing)}" if missing else "is not one that odesim writes"
+        raise UsageError(f"{folder} is damaged: its {MANIFEST} {what}; run the request again.")
+    if SEAL in content and content[SEAL] != seal_of(content):
+        raise UsageError(f"{folder} is damaged: its {MANIFEST} was changed after the run; run the request again.")
+    for name, recorded in content.get("files", {}).items():
+        path = folder / name
+        if not path.is_file():
+            raise UsageError(f"{folder} is damaged: its file {name} is missing; run the request again.")
+        if not isinstance(recorded, Mapping) or sha256(path) != recorded.get("sha256"):
+            raise UsageError(f"{folder} is damaged: {name} was changed after the run; run the request again.")
+    return content
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The manifest as it stands."""
+    try:
+        content = read_json(folder / MANIFEST)
+        schema = content["schema"]
+        if schema > SCHEMA:
+            raise UsageError(f"{folder} has schema {schema}, but this odesim reads up to {SCHEMA}; use a newer odesim.")
+    except (ValueError, KeyError, TypeError, OSError, AttributeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{folder} is damaged: its {MANIFEST} cannot be read.") from None
+    return content

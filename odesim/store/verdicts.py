@@ -1,0 +1,140 @@
+"""Folders of verdicts: the request that names one, what is finished in it, and its manifest."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from odesim.case import digest_of
+from odesim.errors import UsageError
+from odesim.store.files import LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
+from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What `odesim verify` was asked: system, effort, back end, seed, and the claims named (none: all of them)."""
+
+    system: str
+    effort: str
+    backend: str
+    seed: int
+    claims: tuple[str, ...] = ()
+
+    def request(self) -> dict[str, Any]:
+        """Everything that was asked, as plain data."""
+        return {"method": "verify", **dataclasses.asdict(self), "claims": sorted(set(self.claims)) or "all"}
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+    @functools.cached_property
+    def key(self) -> str:
+        """What a stored verdict depends on: effort, back end, seed, and every source file of the program."""
+        import derivations
+        import hermite
+        import odesim
+
+        digest = hashlib.sha256(f"{self.system} {self.effort} {self.backend} {self.seed}".encode())
+        for package in (hermite, derivations, odesim):
+            root = Path(next(iter(package.__path__)))
+            for path in sorted(root.rglob("*.py")):
+                digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+class Ledger:
+    """Finished verdicts of one request in a JSON-lines file, one line each, kept through a kill."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self.key = path, key
+        self.verdicts: dict[tuple[str, str], dict[str, Any]] = {}
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        try:
+            stored = json.loads(line)
+        except json.JSONDecodeError:  # the last line of a process that was killed while writing it
+            return
+        if stored.get("key") == self.key:
+            self.verdicts[stored["verdict"]["claim"], stored["verdict"]["variant"]] = stored["verdict"]
+
+    def add(self, verdict: Any) -> dict[str, Any]:
+        """Append a finished verdict and have it on the disk before going on."""
+        content = verdict.as_dict()
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": self.key, "verdict": content}, ensure_ascii=False, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.verdicts[verdict.claim, verdict.variant] = content
+        return content
+
+
+def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: bool, resume: bool) -> Path:
+    """The folder of the verdicts: `out`, or one named by the digest of the request, so that no other is replaced.
+
+    What an unfinished run of the same request left there is taken up again.  A finished one is made anew in the default
+    folder, or with `overwrite`; with `resume` it is kept.  Raises `UsageError` for a finished folder otherwise.
+    """
+    if overwrite and resume:
+        raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
+    folder = (
+        Path(out) if out is not None else Path("runs") / f"verify-{request.system}-{request.effort}-{request.digest}"
+    )
+    if (folder / MANIFEST).is_file() and not resume:
+        if out is not None and not overwrite:
+            raise UsageError(
+                f"{folder} holds finished verdicts; --overwrite replaces them, --resume goes on with the same request, "
+                "or choose another --out"
+            )
+    elif resume and (folder / MANIFEST).is_file() and _digest(folder) != request.digest:
+        raise UsageError(f"{folder} holds finished verdicts of another request; choose another --out, or --overwrite")
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / MANIFEST).is_file() and not resume:
+            for name in (MANIFEST, VERDICTS, LEDGER):
+                (folder / name).unlink(missing_ok=True)
+    return folder
+
+
+def _digest(folder: Path) -> Any:
+    try:
+        return read_json(folder / MANIFEST).get("digest")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]) -> None:
+    """Write the verdicts and, last, the manifest of a finished request."""
+    from odesim import __version__
+    from odesim.store.manifest import versions
+
+    told = {name: getattr(request, name) for name in ("system", "effort", "key", "seed", "backend")}
+    with storing(folder):
+        write_json(folder / VERDICTS, {"system": request.system, "effort": request.effort, "verdicts": list(verdicts)})
+        made = {"schema": SCHEMA, "kind": "verdicts", "digest": request.digest, "request": request.request(), **told}
+        files = {VERDICTS: {"sha256": sha256(folder / VERDICTS), "bytes": (folder / VERDICTS).stat().st_size}}
+        made |= {"odesim": __version__, "versions": versions(), "files": files}
+        write_manifest(folder / MANIFEST, made)
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    """The verdicts of a finished folder with system and effort, checked against its manifest."""
+    require(folder, "verdicts")
+    manifest = manifest_of(folder) if (folder / MANIFEST).is_file() else {}
+    try:
+        content = read_json(folder / VERDICTS)
+        return {
+            "request": manifest.get("request"),
+            **{name: content[name] for name in ("system", "effort", "verdicts")},
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UsageError(f"{folder} is damaged: its {VERDICTS} cannot be read.") from None
