@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Crossing, Equations, Kernel
-from odesim.errors import NumericalError
+from odesim.errors import NumericalError, interruptible
 from odesim.record import margin, save_times
 from odesim.trajectory import Outcome, Trajectory
 
@@ -202,7 +202,7 @@ def solve(
     workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
     width = max(1, min(256, -(-count // (4 * workers))))
     try:
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        with interruptible(), concurrent.futures.ThreadPoolExecutor(workers) as pool:
             while done < count:
                 chunks = [
                     slice(k, min(k + width, count)) for k in range(done, min(done + 4 * workers * width, count), width)

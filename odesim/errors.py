@@ -1,5 +1,7 @@
 """The exceptions that users see, each one clear sentence, and the exit code each of them means."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from derivations.contract import UsageError
@@ -19,6 +21,7 @@ __all__ = [
     "Unfinished",
     "UsageError",
     "exit_code",
+    "interruptible",
 ]
 
 INTERRUPTED = 130
@@ -46,7 +49,26 @@ class Unfinished(UsageError):
 
 
 class Interrupted(RuntimeError):
-    """The user stopped a run; the sentence says whether it can be continued.  Exit code 130."""
+    """The user stopped a run; `finished` are the stages before the one that was stopped.  Exit code 130."""
+
+    def __init__(self, sentence: str, finished: "Sequence[Trajectory]" = ()) -> None:
+        super().__init__(sentence)
+        self.finished = list(finished)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as `KeyboardInterrupt` also where it meets a compiled function.
+
+    The signal's exception is then raised between two instructions of numba's dispatcher, which returns a result all the
+    same, and Python makes a `SystemError` of the two.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def exit_code(exception: BaseException) -> int:

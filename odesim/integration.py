@@ -11,7 +11,7 @@ import numpy as np
 from derivations.contract import Equations, Initial, load
 from odesim import blocks, march, recursion, steppers, streams
 from odesim.case import Case, plain
-from odesim.errors import UsageError
+from odesim.errors import UsageError, interruptible
 from odesim.record import Recorder, flat_entries, save_times
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -186,14 +186,15 @@ def _run(
     until = problem.case.until
     written = time.monotonic()
     try:
-        for segment in _segments(problem, recorder, statistics):
-            if recorder.take(segment):
-                return Outcome("stopped", problem.clock(recorder.end[0]), recorder.reason)
-            if progress is not None:
-                progress(segment.t1, until)
-            if checkpoint is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
-                checkpoint.write(recorder.checkpoint(), {})
-                written = time.monotonic()
+        with interruptible():
+            for segment in _segments(problem, recorder, statistics):
+                if recorder.take(segment):
+                    return Outcome("stopped", problem.clock(recorder.end[0]), recorder.reason)
+                if progress is not None:
+                    progress(segment.t1, until)
+                if checkpoint is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
+                    checkpoint.write(recorder.checkpoint(), {})
+                    written = time.monotonic()
     except steppers.StepFailure as failure:
         end = problem.clock(recorder.end[0])
         return Outcome("failed", end, f"{failure}; the last good state is at time {end:.6g}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.blocks import Record
-from odesim.errors import UsageError
+from odesim.errors import UsageError, interruptible
 from odesim.record import save_times
 from odesim.trajectory import Outcome, Trajectory
 
@@ -87,7 +87,8 @@ def solve(
     while done + 1 < times.size:
         before = [a.copy() for a in (y, hits, memory, counts)]
         try:
-            status = advance(y, times[done], times[done + 1], hits, memory, tolerances, counts, *problem.arguments)
+            with interruptible():
+                status = advance(y, times[done], times[done + 1], hits, memory, tolerances, counts, *problem.arguments)
         except KeyboardInterrupt:
             y, hits, memory, counts = before
             keep()

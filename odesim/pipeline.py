@@ -10,7 +10,7 @@ import numpy as np
 from derivations.contract import Initial, System, load
 from odesim import integration, streams
 from odesim.case import Case, digest_of, find_stage, find_system
-from odesim.errors import Unfinished, UsageError
+from odesim.errors import Interrupted, Unfinished, UsageError
 from odesim.parse import parse_assignments
 from odesim.record import Recorder
 from odesim.trajectory import Outcome, Trajectory, Variable
@@ -174,7 +174,8 @@ def run(
 ) -> list[Trajectory]:
     """All stages in order; a stage that fails, or after which none can follow, ends the run and is the last.
 
-    Raises `Unfinished`, with the stages before it, where a later stage cannot start.
+    Raises `Unfinished` where a later stage cannot start, and `Interrupted` where the user stops one: both hold the
+    stages before it.
     """
     previous, made = pipeline.previous, []
     time, clock = pipeline.time, pipeline.clock
@@ -187,6 +188,10 @@ def run(
             if not made:
                 raise
             raise Unfinished(f"stage {case.stage} could not start: {error}", made) from error
+        except KeyboardInterrupt:
+            if not made:
+                raise
+            raise Interrupted(f"interrupted in stage {case.stage}", made) from None
         made.append(trajectory)
         if trajectory.outcome.kind == "failed" or ended:
             break

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.blocks import Record
-from odesim.errors import UsageError
+from odesim.errors import UsageError, interruptible
 from odesim.record import margin
 from odesim.trajectory import Outcome, Trajectory
 
@@ -57,7 +57,8 @@ def solve(
     try:
         while at < schedule[-1]:
             count = 1 if equations.crossings else int(schedule[len(saved)]) - at
-            moved = advance(at * h, y, count)
+            with interruptible():
+                moved = advance(at * h, y, count)
             if not np.isfinite(moved).all():
                 last = problem.clock(schedule[len(saved) - 1] * h)
                 outcome = Outcome("failed", last, f"the state is no longer finite by step {at + count}: smaller steps?")

@@ -12,7 +12,7 @@ import numpy as np
 from derivations.contract import Equations, Initial, Model, load
 from odesim import families, streams
 from odesim.case import Case, digest_of, plain
-from odesim.errors import UsageError
+from odesim.errors import UsageError, interruptible
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -268,7 +268,8 @@ def _run(
             target = int(schedule[len(saved)])
             count = min(piece, target - at)
             began = time.monotonic()
-            good = engine.advance(count)
+            with interruptible():
+                good = engine.advance(count)
             grams = engine.grams() if good and at + count == target else None
             at += count
             piece = _next_piece(piece, count, time.monotonic() - began)

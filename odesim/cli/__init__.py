@@ -73,6 +73,8 @@ def _run(words: list[str]) -> int:
     try:
         code = app(words, prog_name="odesim", standalone_mode=False) or 0
     except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            error = error.__cause__  # as `errors.interruptible`, where nothing was to be kept
         if "--debug" in words:
             import traceback
 

@@ -1,5 +1,6 @@
 """The command `odesim integrate`, and what every command that computes shares."""
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from odesim.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from odesim.errors import Unfinished
+    from odesim.errors import Interrupted, Unfinished
     from odesim.trajectory import Trajectory
 
 
@@ -150,6 +151,8 @@ def execute(
         return report(made, target.folder, json=json, quiet=quiet, note="already finished")
     with made_ready(figures) as draw:
         trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
+        if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
+            request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
         if len(getattr(request, "cases", ())) > 1:
             store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
         else:
@@ -157,13 +160,14 @@ def execute(
     note = f"{time.perf_counter() - started:.1f} s in all"
     if refused is not None:
         report(trajectories, target.folder, json=json, quiet=quiet, note=note)
-        raise refused
+        kept = f"the stages before it are kept: --from {target.folder} goes on from there"
+        raise type(refused)(f"{str(refused).rstrip('.')}; {kept}", trajectories)
     return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
 
 
 def _compute(
     request: Any, folder: Path, job: "Callable[[Any, Any], list[Trajectory]]", label: str, resume: bool, quiet: bool
-) -> tuple["list[Trajectory]", float, "Unfinished | None"]:
+) -> tuple["list[Trajectory]", float, "Interrupted | Unfinished | None"]:
     """Do the job; the trajectories, the seconds it took, and why not all stages were run, if so.
 
     Raises `Interrupted` where the user stopped it.
@@ -179,7 +183,7 @@ def _compute(
     with Progress(label, quiet=quiet) as progress:
         try:
             trajectories = job(progress, checkpoint)
-        except Unfinished as error:  # what was finished before it is kept
+        except (Interrupted, Unfinished) as error:  # what was finished before it is kept
             trajectories, refused = error.finished, error
         except KeyboardInterrupt:
             trajectories = None

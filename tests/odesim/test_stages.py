@@ -124,6 +124,27 @@ def test_what_was_finished_is_kept_where_a_later_stage_cannot_start(monkeypatch,
     assert store.load(out).trajectory.time[-1] == 5.0
 
 
+def test_ctrl_c_in_a_later_stage_keeps_the_stages_before_it(monkeypatch, tmp_path, capsys):
+    whole = pipeline.integration.solve
+
+    def stopped(case, *others, **named):
+        if case.stage == "tune":
+            raise KeyboardInterrupt
+        return whole(case, *others, **named)
+
+    monkeypatch.setattr(pipeline.integration, "solve", stopped)
+    out = tmp_path / "kept"
+    words = ["--stage", "all", "--until", "train=250", "--out", str(out)]
+    assert command(["integrate", "--system", "liao", *WORDS, *words]) == 130
+    assert "interrupted in stage tune; the stages before it are kept: --from" in capsys.readouterr().err
+    assert [stage.trajectory.origin.stage for stage in store.load(out).stages] == ["train", "prune"]
+    assert command(["integrate", "--system", "liao", *WORDS, *words, "--resume"]) == 2
+    monkeypatch.undo()
+    on = ["--from", str(out), "--stage", "tune", "--until", "300", "--out", str(tmp_path / "on"), "--no-figures"]
+    assert command(["integrate", *on]) == 0
+    assert store.load(tmp_path / "on").trajectory.time[0] == 250.0
+
+
 def test_a_pruning_run_from_weights_of_any_size_is_continued(tmp_path):
     rng = np.random.default_rng(0)
     k, m, d = 9, 4, 12

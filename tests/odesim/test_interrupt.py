@@ -1,0 +1,67 @@
+"""Ctrl-C where it meets compiled code: the run is stopped as anywhere else, and what there is is kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from odesim.cli import _run as command
+from odesim.errors import interruptible
+
+
+def swallowed():
+    """What numba's dispatcher makes of a signal: a `SystemError` that Ctrl-C is the cause of."""
+    raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+
+def test_ctrl_c_inside_a_compiled_function_is_ctrl_c():
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        swallowed()
+    with pytest.raises(SystemError, match="other"), interruptible():
+        raise SystemError("other")
+
+
+RUNS = {"liao": ["m=5", "m_star=2"], "kawata": ["neurons=3000"], "pruning": [], "pmoe": [], "chen": []}
+
+
+@pytest.mark.parametrize("system", RUNS)
+def test_every_way_of_stepping_is_stopped_with_130(system, monkeypatch, tmp_path, capsys):
+    steps = 0
+
+    def progress(self, reached, end):
+        nonlocal steps
+        steps += 1
+        if steps == 2:
+            swallowed()
+
+    monkeypatch.setattr("odesim.cli.progress.Progress.__call__", progress)
+    chosen = [word for pair in RUNS[system] for word in ("-p", pair)]
+    words = ["integrate", "--system", system, *chosen, "--no-figures", "--quiet", "--out", str(tmp_path / "run")]
+    assert command(words) == 130
+    assert "interrupted" in capsys.readouterr().err and not (tmp_path / "run" / "manifest.json").exists()
+
+
+@pytest.mark.slow
+def test_a_signal_stops_chen_in_the_middle_and_the_run_is_resumed(tmp_path):
+    words = [
+        "integrate",
+        "--system",
+        "chen",
+        "--no-figures",
+        "--quiet",
+        "--until",
+        "60",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    process = subprocess.Popen([sys.executable, "-m", "odesim", *words], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "run" / "checkpoint.npz").is_file() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and "--resume continues from" in said
+    assert command([*words, "--resume"]) == 0
