@@ -53,6 +53,7 @@ class TokenModel:
     `place(initial, arrays, compressed)` gives the weights, in the dictionary's coordinates or in D dimensions;
     `compressible(parameters)` is empty or the reason why there is no other form than the explicit one.
     `measure(initial, h (k, d), u (k, m, d))` is what is saved of a state, as a flat vector; `observe` labels it.
+    `fixed` are constants of the equations that training leaves as they are, which are saved beside it.
     """
 
     module: str
@@ -64,3 +65,4 @@ class TokenModel:
     compressible: Callable[[Any], str]
     measure: Callable[[Initial, np.ndarray, np.ndarray], np.ndarray]
     observe: Callable[[Any, np.ndarray], Labelled]
+    fixed: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from odesim.steppers import Segment, Statistics
+from odesim.steppers import Segment, Statistics, StepFailure
 
 WINDOW, EQUAL = 12, 2.0
 """So many explicit steps in a row, equal up to this factor, are held down by stability; their mean says what the rest
@@ -17,28 +17,38 @@ COST_EXPONENT = -0.18
 """How that grows with the tolerance."""
 
 
+Steps = Callable[[float, np.ndarray], Iterator[Segment]]
+"""The steps of a method from (t, y) to the horizon."""
+
+
 def automatic_steps(
-    explicit: Iterator[Segment],
-    implicit: Callable[[float, np.ndarray], Iterator[Segment]],
-    name: str,
-    until: float,
-    rtol: float,
+    explicit: Steps, implicit: Steps, name: str, start: tuple[float, np.ndarray], until: float, rtol: float,
     statistics: Statistics,
-) -> Iterator[Segment]:
+) -> Iterator[Segment]:  # fmt: skip
     """The steps of DOP853 (`explicit`, at a local tolerance `rtol`) for as long as it will reach `until` soon, then
-    those of `implicit(t, y)`, the method called `name`.
+    those of `implicit`, the method called `name`; where that one fails, as at a kink, those of DOP853 again.
 
     The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
     is measured, not guessed: its steps stop changing, and their mean says how many more it would take.
     """
     most = MOST_STEPS[name] * (rtol / 1e-9) ** COST_EXPONENT
     recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
-    for segment in explicit:
+    statistics.solver = "DOP853"
+    t, y = start
+    for segment in explicit(t, y):
         yield segment
         t, y = segment.t1, segment.y1
         recent.append(t - segment.t0)
         if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and (until - t) * WINDOW > most * sum(recent):
-            evaluations = statistics.evaluations
-            yield from implicit(t, y)
-            statistics.solver = f"DOP853 to time {t:.6g} ({evaluations} evaluations), then {name}"
-            return
+            break
+    else:
+        return
+    said = f"DOP853 to time {t:.6g} ({statistics.evaluations} evaluations), then {name}"
+    try:
+        for segment in implicit(t, y):
+            yield segment
+            t, y = segment.t1, segment.y1
+    except StepFailure:
+        said, statistics.solver = f"{said} to time {t:.6g}, then DOP853", "DOP853"
+        yield from explicit(t, y)
+    statistics.solver = said

@@ -216,12 +216,15 @@ def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statist
     from odesim.automatic import automatic_steps
 
     name = "NDF" if problem.equations.coupled is not None and case.backend == "numba" else "CVODE"
-    statistics.solver = "DOP853"
-    explicit = _steps(problem, "DOP853", t, y, recorder, statistics)
+
+    def explicit(t: float, y: np.ndarray) -> Iterator[steppers.Segment]:
+        return _steps(problem, "DOP853", t, y, recorder, statistics)
+
     if case.rtol < IMPLICIT:
-        return explicit
+        statistics.solver = "DOP853"
+        return explicit(t, y)
     return automatic_steps(
-        explicit, lambda t, y: _steps(problem, name, t, y, recorder, statistics), name, case.until,
+        explicit, lambda t, y: _steps(problem, name, t, y, recorder, statistics), name, (t, y), case.until,
         problem.tolerances("DOP853")[0], statistics,
     )  # fmt: skip
 

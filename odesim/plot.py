@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from derivations.contract import load
 from odesim.trajectory import Trajectory
 
@@ -42,17 +44,50 @@ def figures(run: Any) -> Mapping[str, Any]:
         with _style():
             return {"comparison": comparison.draw(dataset)}
     system = find_system(dataset.attrs["system"])
+    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
     with _style():
-        return load(system.plot)(one_replica(dataset)) if system.plot else {"components": components(dataset)}
+        return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
 
-def one_replica(dataset: Any) -> Any:
-    """The median over replicas of a simulation, entry by entry; a flow as it is."""
-    if "seed" not in dataset.dims:
-        return dataset
+REPLICAS = 8
+"""Replicas of a simulation that are drawn; more thin lines would hide each other."""
+
+
+def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
+    """The pictures of the first replica of a simulation, with the lines of some others thin behind its own.
+
+    Every line is of a run that was made: an entry-wise median over replicas of signed overlaps is of none, and shrinks
+    as their number grows.
+    """
     replicas = dataset.sizes["seed"]
-    median = dataset.median("seed", keep_attrs=True)
-    return median.assign_attrs(dataset.attrs, method=f"{dataset.attrs['method']} SGD, median of {replicas}")
+    shown = min(replicas, REPLICAS)
+    made = draw(_replica(dataset, 0))
+    for k in range(1, shown):
+        for name, figure in draw(_replica(dataset, k)).items():
+            for axis, other in zip(made[name].axes, figure.axes, strict=False):
+                _thinly(axis, other)
+    if replicas > 1:
+        text = "replica 1" if shown == 1 else f"thick: replica 1; thin: replicas 2 to {shown}"
+        for figure in made.values():
+            images = any(axis.images for axis in figure.axes)
+            note = f"replica 1 of {replicas}" if images else f"{text} of {replicas}"
+            figure.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+    return made
+
+
+def _replica(dataset: Any, k: int) -> Any:
+    """One replica of a simulation as a run of its own."""
+    return dataset.isel(seed=k).assign_attrs(dataset.attrs, method=f"{dataset.attrs['method']} SGD")
+
+
+def _thinly(axis: Any, other: Any) -> None:
+    """Draw the lines of one axis into another, thin and behind what is there; those of its legend have no points."""
+    for line in other.lines:
+        if np.size(line.get_xdata()) > 2:
+            axis.plot(
+                line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(),
+                linewidth=0.4, alpha=0.5, zorder=0,
+            )  # fmt: skip
 
 
 def components(dataset: Any) -> Any:

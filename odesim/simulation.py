@@ -309,10 +309,11 @@ def _assemble(
     values = {n: v.values for n, v in state.items()}
     times = schedule * simulation.tick
     extras: dict[str, Variable] = {}
+    stage = case.system.stage(case.stage)
+    equations = load(stage.equations)(initial.parameters, stage.tiers[0])
+    fixed = equations.constants(initial) if getattr(model, "fixed", ()) else {}
+    extras |= {name: Variable(*fixed[name]) for name in getattr(model, "fixed", ())}
     if isinstance(model, Model):
-        equations = load(case.system.stage(case.stage).equations)(
-            initial.parameters, case.system.stage(case.stage).tiers[0]
-        )
         extras = hitting_times(equations, values, times)
         losses = population_losses(equations, initial, values)
         if losses is not None:

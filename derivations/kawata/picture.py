@@ -21,17 +21,17 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def overlaps(run: Any) -> Any:
-    """|kappa|, |xi| and |nu| of up to 60 neurons (of the first replica) against time, on a logarithmic scale."""
+    """|kappa|, |xi| and |nu| of up to 60 neurons, from all experts alike, against time, on a logarithmic scale."""
     from matplotlib.figure import Figure
 
     names = [name for name in ("kappa", "xi", "nu", "dn") if name in run]
     figure = Figure(figsize=(7.0, 1.0 + 1.5 * len(names)), layout="constrained")
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     labels = {"kappa": r"local $|\kappa|$", "xi": r"global $|\xi|$", "nu": r"means $|\nu|$", "dn": r"$|\nu_1-\nu_2|$"}
-    time = run["time"].values
+    time, neurons = run["time"].values, run["xi"].shape[-1]
+    chosen = np.unique(np.linspace(0, neurons - 1, min(MOST, neurons)).round().astype(int))
     for axis, name in zip(axes, names, strict=True):
-        values = run[name].values[0] if "seed" in run[name].dims else run[name].values
-        values = np.abs(values[:, :MOST])
+        values = np.abs(run[name].values[:, chosen])
         for c in range(values.shape[2] if values.ndim == 3 else 1):
             lines = values[:, :, c] if values.ndim == 3 else values
             # Values at zero (a task that is not there) have no place on a logarithmic scale.
@@ -43,8 +43,8 @@ def overlaps(run: Any) -> Any:
         if values.ndim == 3:
             axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[-1].set_xlabel("time (steps times step size)")
-    shown = min(MOST, run["xi"].shape[-1])
-    axes[0].set_title(f"kawata {run.attrs.get('stage', '')}, tier {run.attrs.get('tier', '')}: {shown} neurons")
+    shown = f"{neurons} neurons" if chosen.size == neurons else f"{chosen.size} of {neurons} neurons, evenly spread"
+    axes[0].set_title(f"kawata {run.attrs.get('stage', '')}, tier {run.attrs.get('tier', '')}: {shown}")
     return figure
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """The Okabe-Ito colours: one for each expert."""
 GREY = "0.75"
@@ -29,15 +27,9 @@ def draw(run: Any) -> dict[str, Any]:
     return {"trajectories": figure}
 
 
-def values_of(run: Any, name: str) -> np.ndarray:
-    """The values of a variable; of several replicas the median."""
-    values = run[name].values
-    return np.median(values, axis=run[name].dims.index("seed")) if "seed" in run[name].dims else values
-
-
 def _patterns(axis: Any, run: Any, name: str) -> None:
     """o1 (solid) and o2 (dashed) in the colour of the expert, irrelevant patterns in grey."""
-    values = values_of(run, name)
+    values = run[name].values
     shown = min(values.shape[1], 6)
     for s in range(shown):
         if values.shape[2] > 2:
@@ -56,8 +48,8 @@ def _patterns(axis: Any, run: Any, name: str) -> None:
 def _scalars(axis: Any, run: Any) -> None:
     for name, colour in (("loss", 6), ("error", 1), ("v1", 0), ("v2", 2)):
         if name in run:
-            axis.plot(run["time"], values_of(run, name), color=COLOURS[colour], label=name)
-    if any(float(values_of(run, name)[-1]) < SMALL for name in ("loss", "v1", "v2") if name in run):
+            axis.plot(run["time"], run[name], color=COLOURS[colour], label=name)
+    if any(float(run[name][-1]) < SMALL for name in ("loss", "v1", "v2") if name in run):
         axis.set_yscale("symlog", linthresh=1e-3)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("population")

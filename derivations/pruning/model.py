@@ -196,4 +196,5 @@ MODEL = TokenModel(
     compressible=compressible,
     measure=measure,
     observe=observe,
+    fixed=("a",),
 )

@@ -28,13 +28,13 @@ def trajectories(run: Any) -> Any:
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, name in zip(axes, panels, strict=True):
         if name == "f_error":
-            axis.plot(run["time"], median(run[name], run), color="black")
+            axis.plot(run["time"], run[name], color="black")
             axis.set_ylabel("test error")
             continue
-        values = median(run[name], run)
-        sign = run["a"].values if "a" in run else np.ones(values.shape[1])
+        values = run[name].values
+        sign = run["a"].values
         if name == "p1":
-            values = np.where(sign > 0, values, median(run["p2"], run))
+            values = np.where(sign > 0, values, run["p2"].values)
         for s in range(values.shape[1]):
             axis.plot(run["time"], values[:, s], color=COLOURS[int(sign[s] < 0)], linewidth=1.0)
         axis.set_ylabel({"Delta": r"$\Delta_s$", "x": r"gap $x$", "p1": "own proficiency"}[name])
@@ -44,11 +44,6 @@ def trajectories(run: Any) -> Any:
     axes[0].set_title(f"pruning, {run.attrs.get('method', '')} {run.attrs.get('tier', '')}")
     axes[-1].set_xlabel("SGD steps")
     return figure
-
-
-def median(variable: Any, run: Any) -> np.ndarray:
-    """The values over time, the median over replicas where there are some."""
-    return np.median(variable.values, axis=0) if "seed" in variable.dims else variable.values
 
 
 def pruning(run: Any) -> Any:
