@@ -58,8 +58,8 @@ def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> t
     The name carries `stem` and a digest of all source files of `packages`, the versions and the interpreter.
     """
     path = _writable(cache_folder()) / f"{stem}_{source_digest(stem, tuple(packages))}.py"
-    if not path.exists():
-        _write_atomically(path, write())
+    if not _sound(path):
+        _write_atomically(path, sealed(write()))
     specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
     known = sys.modules.get(f"odesim_generated_{path.stem}")
     if known is not None and known.__file__ == str(path):
@@ -72,6 +72,24 @@ def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> t
         if hasattr(value, "py_func"):
             value.compile = _at_level(value.compile)
     return module
+
+
+SEAL = "# odesim seal "
+"""Begins the last line of a generated module, which holds a hash of all lines before it."""
+
+
+def sealed(text: str) -> str:
+    """A module's text with its seal as the last line."""
+    return f"{text}\n{SEAL}{hashlib.sha256(text.encode()).hexdigest()}\n"
+
+
+def _sound(path: Path) -> bool:
+    """Whether a generated module is there as it was written: a damaged one is written again."""
+    try:
+        text, _, seal = path.read_text(encoding="utf-8").rpartition(f"\n{SEAL}")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return seal.strip() == hashlib.sha256(text.encode()).hexdigest()
 
 
 def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:

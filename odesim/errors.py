@@ -1,6 +1,7 @@
 """The exceptions that users see, each one clear sentence, and the exit code each of them means."""
 
 import contextlib
+import errno
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,19 @@ def interruptible() -> Iterator[None]:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
+
+
+UNUSABLE = (errno.ENAMETOOLONG, errno.EACCES, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ELOOP)
+"""What the operating system says of a path that a user should not have given."""
+
+
+def of_path(error: BaseException) -> UsageError | None:
+    """The user's mistake behind an error of the operating system, where a path is to blame for it."""
+    if not isinstance(error, OSError) or isinstance(error, StorageError) or error.errno not in UNUSABLE:
+        return None
+    name = str(error.filename)
+    shown = name if len(name) <= 80 else f"{name[:60]}... ({len(name)} characters)"
+    return UsageError(f"the path {shown} cannot be used ({error.strerror}); choose another")
 
 
 def exit_code(exception: BaseException) -> int:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 from derivations.bags import BagModel
@@ -29,11 +28,6 @@ def family(case: Case) -> Any:
     reference = case.system.stage(case.stage).model
     name = FAMILIES.get(type(load(reference))) if reference else None
     return importlib.import_module(name) if name else None
-
-
-def free_memory() -> int:
-    """Bytes of memory that nobody uses now."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
 
 def make_engine(

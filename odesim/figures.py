@@ -2,7 +2,9 @@
 
 A figure is a module of the package `figures.<system>` with
 
-    CAPTION   one sentence, CLAIMS the ids of the claims it shows (may be empty)
+    CAPTION   what is shown, true of every size; CLAIMS the ids of the claims it shows (may be empty)
+    PUBLISHED (optional) what is true of the full size alone: its numbers, and what came out
+    QUICK = False where no smaller request shows the effect: then there is no quick form
     needs(quick=False)   a list of `Request` (a run of the flow) and `Table` (numbers that are no run)
     draw(stored)         a matplotlib figure from what `needs` asked for, in that order
 
@@ -145,7 +147,9 @@ def _table(need: Table, root: Path, say: Say | None) -> Stored:
     return Stored(content["arguments"], content["columns"])
 
 
-def _words(need: Request) -> str:
+def _words(need: Request | Table) -> str:
+    if isinstance(need, Table):
+        return " ".join(f"{name}={value}" for name, value in need.arguments.items())
     return " ".join([need.system, *(f"{name}={value}" for name, value in {**need.parameters, **need.options}.items())])
 
 
@@ -168,6 +172,10 @@ def make(
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{folder} cannot be made ({error.strerror}); choose another --out") from None
+        if quick and not getattr(module, "QUICK", True):
+            if say is not None:
+                say(f"{system}/{name} has no smaller form: its effect needs the full size, so it is left out")
+            continue
         stored = [obtain(need, root, say) for need in module.needs(quick=quick)]
         path = folder / f"{name}{'-quick' if quick else ''}.png"
         _save(module, stored, path, quick)
@@ -207,13 +215,21 @@ def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick:
         temporary.unlink(missing_ok=True)
 
 
+def caption_of(module: ModuleType, quick: bool) -> str:
+    """The caption of a figure: what it shows, then what is true of its size: the published one, or what was asked."""
+    if not quick:
+        return " ".join(filter(None, (module.CAPTION, getattr(module, "PUBLISHED", ""))))
+    asked = "; ".join(dict.fromkeys(_words(need) for need in module.needs(quick=True)[:3]))
+    return f"{module.CAPTION} Smaller request (--quick): {asked}."
+
+
 def _record(folder: Path, system: str, path: Path, module: ModuleType, stored: Sequence[Any], quick: bool) -> None:
     """Note a figure in the list of its folder, from which `odesim report` takes caption, claims and digest."""
     try:
         known = read_json(folder / LIST)["figures"]
     except (OSError, ValueError, KeyError, TypeError):
         known = []
-    caption = module.CAPTION + (" Smaller request (--quick)." if quick else "")
+    caption = caption_of(module, quick)
     runs = [run.digest for run in stored if isinstance(run, Run)]
     entry = {"file": path.name, "caption": caption, "claims": list(module.CLAIMS), "runs": runs, "sha256": sha256(path)}
     rest = [other for other in known if other["file"] != path.name and (folder / other["file"]).is_file()]

@@ -11,6 +11,7 @@ import numpy as np
 from derivations.contract import Equations, Initial, load
 from odesim import blocks, march, recursion, steppers, streams
 from odesim.case import Case, plain
+from odesim.effort import require_memory
 from odesim.errors import UsageError, interruptible
 from odesim.record import Recorder, flat_entries, save_times
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
@@ -153,6 +154,8 @@ def solve(
     """
     case.require_clock()
     problem = prepare(case, initial, past)
+    states = case.save_points if times is None else len(times)
+    require_memory(float(states) * problem.start.size, f"{states:.3g} saved states", "--save-points")
     if problem.equations.march is not None:
         return march.solve(problem, times, progress, checkpoint)
     if problem.equations.kind == "recursion":
@@ -220,7 +223,8 @@ def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statist
     def explicit(t: float, y: np.ndarray) -> Iterator[steppers.Segment]:
         return _steps(problem, "DOP853", t, y, recorder, statistics)
 
-    if case.rtol < IMPLICIT:
+    # An implicit method gains nothing at kinks: it was seen to creep, and to give up.
+    if case.rtol < IMPLICIT or problem.equations.dense == "interpolant":
         statistics.solver = "DOP853"
         return explicit(t, y)
     return automatic_steps(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Model, load
-from odesim import families, streams
+from odesim import effort, families, streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError, interruptible
 from odesim.parse import choice
@@ -135,6 +135,13 @@ def refuse_tier(case: Case) -> None:
         )
 
 
+def first_condition(simulation: Simulation) -> Initial:
+    """The initial condition of the first replica, which the flow shares."""
+    case = simulation.case
+    rng = streams.generator(case.seed, "initial")
+    return load(case.system.stage(case.stage).enter)(case.parameters, case.initial, rng)
+
+
 def initial_conditions(simulation: Simulation) -> list[Initial]:
     """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
     case = simulation.case
@@ -159,6 +166,7 @@ def simulate(
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
     model: Any = load(stage.model)
+    effort.check(simulation, first_condition(simulation))
     initials = initial_conditions(simulation)
     began = time.perf_counter()
     own = families.family(simulation.case)
@@ -166,7 +174,9 @@ def simulate(
         engine, device = families.make_engine(own, simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
-    schedule = np.unique(np.round(np.linspace(0, simulation.steps, simulation.case.save_points)).astype(int))
+    schedule = np.unique(
+        np.round(np.linspace(0, simulation.steps, min(simulation.case.save_points, simulation.steps + 1))).astype(int)
+    )
     ready = time.perf_counter()
     saved, outcome = _run(simulation, engine, schedule, progress, checkpoint)
     seconds = time.perf_counter() - ready
@@ -235,7 +245,7 @@ def require_memory(simulation: Simulation, n: int, d: int) -> None:
 
     itemsize = 4 if simulation.precision == "float32" else 8
     needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(LARGE_BYTES, d * itemsize)
-    available = families.free_memory()
+    available = effort.free_memory()
     if needed > available:
         raise UsageError(
             f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from figures.kawata._shared import HONEST, TASKS, by_expert, experiment, heat
+from figures.kawata._shared import PUBLISHED, TASKS, by_expert, experiment, heat
 
-CAPTION = HONEST + (
+CAPTION = (
     "Figure 1(a): neurons of each expert whose overlap with a task exceeds the largest initial one, after Phase I."
 )
+__all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-4.9", "lem-C.6", "t1-common")
 
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from figures.kawata._shared import HONEST, experiment, heat
+from figures.kawata._shared import PUBLISHED, experiment, heat
 
-CAPTION = HONEST + (
+CAPTION = (
     "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and P(active) by cluster."
 )
+__all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-4.10", "lem-C.15", "lem-C.14")
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from figures.kawata._shared import HONEST, TASKS, by_expert, experiment, heat
+from figures.kawata._shared import PUBLISHED, TASKS, by_expert, experiment, heat
 
-CAPTION = HONEST + "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III."
+CAPTION = "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III."
+__all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-C.21", "sep")
 
 

@@ -9,7 +9,7 @@ from figures.pruning._shared import COLOURS, CRITERIA
 from odesim.figures import Table
 
 CAPTION = (
-    "Enumerated test accuracy against the share of experts pruned in each sign group, d = 100, 7 + 7 experts (2 "
+    "Enumerated test accuracy against the share of experts pruned in each sign group, 7 + 7 experts (2 "
     "important, "
     "1 mis-signed, 1 weak, 3 neutral): mean over seeds, band 10 to 90 %. Left: without, right: with post-pruning "
     "fine-tuning for T'. Informed criteria keep full accuracy; a random choice does not."

@@ -1,5 +1,6 @@
 """The commands of finite-sample SGD: `odesim simulate` and `odesim compare`."""
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,9 +80,9 @@ def simulate(
     from odesim.device import set_threads
 
     set_threads(threads)
-    from odesim import store
+    from odesim import effort, store
     from odesim.cli.run import execute, show_request
-    from odesim.simulation import refuse_tier
+    from odesim.simulation import first_condition, refuse_tier
     from odesim.simulation import simulate as run
 
     simulation = request(
@@ -92,6 +93,11 @@ def simulate(
     refuse_tier(simulation.case)
     if dry_run:
         return show_request(simulation, Path(out) if out else store.default_folder(simulation), json)
+    first = first_condition(simulation)
+    effort.check(simulation, first)
+    said = effort.announcement(simulation, first)
+    if said and not quiet:
+        print(f"odesim: {said}", file=sys.stderr, flush=True)
     target = store.prepare(simulation, out, overwrite=overwrite, resume=resume)
     return execute(
         simulation, target, lambda progress, checkpoint: [run(simulation, progress, checkpoint, threads)],

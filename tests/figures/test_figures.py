@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 
 import pytest
@@ -136,3 +137,31 @@ def test_the_command_draws_labels_the_smaller_request_and_lists_what_the_report_
     from odesim import report
 
     assert "data:image/png" in report.page(["pictures/liao"])
+
+
+def asked(need):
+    return {**need.parameters, **need.options} if isinstance(need, figures.Request) else dict(need.arguments)
+
+
+@pytest.mark.parametrize(("system", "name", "found"), figures.modules(), ids=str)
+def test_a_smaller_request_is_never_captioned_with_the_published_size(system, name, found):
+    text = figures.caption_of(found, quick=True)
+    if not getattr(found, "QUICK", True):
+        return
+    assert "Smaller request (--quick)" in text and getattr(found, "PUBLISHED", "\0") not in text
+    for need in found.needs(quick=True):
+        values = asked(need)
+        for label, number in re.findall(r"\b([A-Za-z]\w*)\*? = ([\d.]+(?:e\d+)?)", found.CAPTION):
+            if isinstance(values.get(label), int | float):
+                assert float(number.rstrip(".")) == values[label], (label, number)
+
+
+def test_a_figure_without_a_smaller_form_is_left_out_with_a_word(tmp_path):
+    said = []
+    chosen = figures.modules("kawata", "endtoend")
+    assert figures.make(chosen, tmp_path, quick=True, root=tmp_path, say=said.append) == []
+    assert "has no smaller form" in said[0]
+
+
+def test_the_solver_benchmark_illustrates_no_theorem():
+    assert module("precision").CLAIMS == ()

@@ -53,7 +53,7 @@ def test_a_signal_stops_chen_in_the_middle_and_the_run_is_resumed(tmp_path):
         "--no-figures",
         "--quiet",
         "--until",
-        "12",
+        "1",
         "--out",
         str(tmp_path / "run"),
     ]
