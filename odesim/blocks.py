@@ -131,6 +131,31 @@ def hitting_times(
     return found
 
 
+def trajectories(
+    integrate: Callable[..., Any],
+    starts: np.ndarray,
+    times: np.ndarray,
+    tolerances: tuple[float, float],
+    arguments: tuple[Any, ...] = (),
+) -> np.ndarray:
+    """The states (flows, times, n) of many independent flows, `starts` (flows, n), at increasing `times` from 0.
+
+    `integrate` is compiled (`compile_around`).  Raises `NumericalError` where a flow fails.
+    """
+    starts = np.ascontiguousarray(starts, float)
+    count, n = starts.shape
+    never = np.array([rule(Crossing("", "", np.inf), ends=False)])
+    saved, hits = np.full((count, times.size, n), np.nan), np.full((count, 1), np.inf)
+    counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
+    integrate(
+        starts, 0, times, float(times[-1]), *tolerances, MOST_STEPS, np.array([0]), never, saved, hits, counts, status,
+        coefficients(), arguments,
+    )  # fmt: skip
+    if status.any():
+        raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
+    return saved
+
+
 def tables(equations: Equations, size: int, count: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
     """The crossings of one block: entries (crossings,), their rules as rows, and where hits go.
 

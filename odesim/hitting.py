@@ -5,7 +5,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from derivations.contract import Crossing, Kernel
 from odesim import blocks
 from odesim.errors import NumericalError, UsageError
 from odesim.parse import nearest
+
+if TYPE_CHECKING:
+    import xarray
 
 FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "erf")
 """What slopes may contain beside powers."""
@@ -63,6 +66,56 @@ class Flow:
 
         found = {str(symbol) for slope in self.slopes.values() for symbol in sympy.sympify(slope).free_symbols}
         return (*self.slopes, *sorted(found - set(self.slopes)))
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The entries of the state, which have a slope each."""
+        return tuple(self.slopes)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
+        return self.names[len(self.slopes) :]
+
+    def integrate(
+        self,
+        values: Mapping[str, Any],
+        *,
+        until: float,
+        save_points: int = 201,
+        rtol: float = 1e-9,
+        atol: float = 1e-14,
+    ) -> "xarray.Dataset":
+        """The states at `save_points` equally spaced times from 0 to `until`, one variable for every entry.
+
+        `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to one shape: with n
+        values the variables have the dimensions (flow, time), with numbers alone (time,), and with more dimensions
+        (flow_0, flow_1, .., time).  Parameters are variables without time.  `rtol` and `atol` are those of one step of
+        DOP853, which changes to a Rosenbrock method where stability limits it.  Raises `UsageError` for values that do
+        not fit, and `NumericalError` where a flow fails.
+
+        >>> import sympy
+        >>> m, a = sympy.symbols("m a")
+        >>> run = Flow({"m": -a * m}).integrate({"m": 1.0, "a": [1.0, 2.0]}, until=1.0, save_points=3)
+        >>> run["m"].dims, run["m"].values.round(6).tolist()
+        (('flow', 'time'), [[1.0, 0.606531, 0.367879], [1.0, 0.367879, 0.135335]])
+        """
+        import xarray
+
+        table, shape = self._table(values)
+        _, (until, rtol, atol) = self._request(self.states[0], 0.0, 1, False, until, rtol, atol)
+        if save_points < 2:
+            raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
+        times = np.linspace(0.0, until, save_points)
+        states = blocks.trajectories(
+            self._numba.integrate_blocks, table[:, : len(self.slopes)], times, (rtol, atol),
+            (np.ascontiguousarray(table[:, len(self.slopes) :]),),
+        ).reshape(*shape, save_points, len(self.slopes))  # fmt: skip
+        dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
+        found: dict[str, Any] = {name: ((*dims, "time"), states[..., k]) for k, name in enumerate(self.states)}
+        fixed = table.reshape(*shape, -1)
+        found |= {name: (dims, fixed[..., len(self.slopes) + j]) for j, name in enumerate(self.parameters)}
+        return xarray.Dataset(found, {"time": times})
 
     def hitting_times(
         self,
@@ -145,7 +198,13 @@ class Flow:
     def _table(self, values: Mapping[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
         """States and parameters as rows (flows, names), and the shape of the result."""
         if len(values) != len(self.names) or not all(name in values for name in self.names):
-            raise UsageError(f"the flow needs values of {', '.join(self.names)}, but got {', '.join(values) or 'none'}")
+            given = (
+                f"and of the parameters {', '.join(self.parameters)}" if self.parameters else "and has no parameters"
+            )
+            raise UsageError(
+                f"the flow needs values of {', '.join(self.states)} at time 0 {given}, "
+                f"but got {', '.join(values) or 'none'}"
+            )
         try:
             columns = [np.asarray(values[name], float) for name in self.names]
             shape = (

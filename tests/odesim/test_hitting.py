@@ -251,7 +251,9 @@ def test_mistakes_are_named():
         values = {"m": 0.1, "v": 0.1, "a": 1.0, "b": 1.0, **changed}
         return flow.hitting_times(values, entry, 0.5, until=until, backend=backend)
 
-    with pytest.raises(UsageError, match="needs values of m, v, a, b, but got m, v, a, b, c"):
+    with pytest.raises(
+        UsageError, match="needs values of m, v at time 0 and of the parameters a, b, but got m, v, a, b, c"
+    ):
         times(c=1.0)
     with pytest.raises(UsageError, match="no entry 'w'"):
         times(entry="w")
@@ -275,3 +277,33 @@ def test_mistakes_are_named():
         Flow({"m": sympy.I * m})
     with pytest.raises(UsageError, match="at least one entry"):
         Flow({})
+
+
+def test_trajectories_are_labelled_and_equal_a_closed_form_and_another_library():
+    import scipy.integrate
+
+    x, v, w = sympy.symbols("x v w")
+    flow = Flow({"x": v, "v": -(w**2) * x})
+    assert flow.states == ("x", "v") and flow.parameters == ("w",)
+    speed = np.array([[1.0], [2.0], [3.0]])
+    run = flow.integrate({"x": [1.0, 0.5], "v": 0.0, "w": speed}, until=10.0, save_points=41)
+    assert run["x"].dims == ("flow_0", "flow_1", "time") and run["w"].dims == ("flow_0", "flow_1")
+    exact = np.array([1.0, 0.5])[None, :, None] * np.cos(speed[..., None] * run["time"].values)
+    assert np.abs(run["x"].values - exact).max() < 1e-7
+    stiff = Flow({"x": -(10**4) * (x - sympy.cos(v)), "v": 1 + 0 * v})
+    found = stiff.integrate({"x": 1.0, "v": 0.0}, until=5.0, save_points=6)
+    other = scipy.integrate.solve_ivp(
+        lambda t, y: [-1e4 * (y[0] - np.cos(y[1])), 1.0], (0, 5), [1.0, 0.0], "Radau", found["time"].values,
+        rtol=1e-10, atol=1e-12,
+    )  # fmt: skip
+    assert np.abs(found["x"].values - other.y[0]).max() < 1e-8
+
+
+def test_a_trajectory_that_cannot_be_is_refused():
+    m = sympy.Symbol("m")
+    with pytest.raises(UsageError, match="values of m at time 0 and has no parameters"):
+        Flow({"m": m}).integrate({}, until=1.0)
+    with pytest.raises(UsageError, match="save_points must be at least 2"):
+        Flow({"m": m}).integrate({"m": 1.0}, until=1.0, save_points=1)
+    with pytest.raises(NumericalError):
+        Flow({"m": m**2}).integrate({"m": 1.0}, until=2.0)
