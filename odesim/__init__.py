@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
+    from odesim.case import Case
     from odesim.comparison import Comparison
     from odesim.hitting import Flow
+    from odesim.linearisation import Linearisation
     from odesim.store import Run
     from odesim.trajectory import Trajectory
     from odesim.verification import Verdict
@@ -29,6 +31,7 @@ __all__ = [
     "__version__",
     "compare",
     "integrate",
+    "linearise",
     "load",
     "simulate",
     "system",
@@ -143,6 +146,23 @@ def simulate(
         fresh_initial=fresh_initial,
     )  # fmt: skip
     return run(wanted)
+
+
+def linearise(
+    source: "Case | Trajectory | Run",
+    time: float | None = None,
+    *,
+    state: "Mapping[str, Any] | None" = None,
+    method: Any = None,
+) -> "Linearisation":
+    """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
+
+    At `time` of a run or case, or with components replaced by those of `state`; `odesim.linearisation.linearise` has
+    the details.  Raises `UsageError` where the equations are no smooth flow.
+    """
+    from odesim.linearisation import linearise as run
+
+    return run(source, time, state=state, method=method)
 
 
 def compare(first: "Trajectory", second: "Trajectory") -> "Comparison":
