@@ -73,10 +73,11 @@ def integrate(
     """Integrate the population dynamics of a system and return the trajectory; nothing is written.
 
     `parameters` are those of the system (`odesim systems NAME` lists them), the others the options of the
-    command; `initial` is an .npz file or a mapping of arrays.  Raises `UsageError` for a request that cannot
-    be met; a numerical failure is the trajectory's `outcome`.
+    command; `initial` is an .npz file or a mapping of arrays.  With `solver="euler"`, `step` is the step of gradient
+    descent on the order parameters (`odesim.recursion.euler`), and otherwise a parameter of the system.  Raises
+    `UsageError` for a request that cannot be met; a numerical failure is the trajectory's `outcome`.
     """
-    from odesim.case import Case
+    from odesim.case import EULER, Case
 
     case = Case.build(
         system,
@@ -92,6 +93,7 @@ def integrate(
         atol=atol,
         backend=backend,
         solver=solver,
+        step=parameters.pop("step", None) if solver == EULER else None,
     )
     if case.backend == "jax":
         from odesim import device

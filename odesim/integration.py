@@ -9,7 +9,7 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, load
 from odesim import blocks, march, recursion, steppers, streams
-from odesim.case import Case, plain
+from odesim.case import EULER, Case, plain
 from odesim.errors import UsageError
 from odesim.record import Recorder, save_times
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
@@ -104,6 +104,8 @@ def solve(
         return march.solve(problem, times, progress, checkpoint)
     if problem.equations.kind == "recursion":
         return recursion.solve(problem, times, progress, checkpoint)
+    if case.solver == EULER:
+        return recursion.euler(problem, times, progress, checkpoint)
     if problem.equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
         return blocks.solve(problem, times, progress, checkpoint)
     solver = steppers.choose_solver(case.backend, case.solver)
@@ -272,6 +274,8 @@ def assemble(
 def _origin(problem: Problem) -> Origin:
     case = problem.case
     options = {"until": case.until, "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    if case.step is not None:
+        options = {"until": case.until, "backend": case.backend, "solver": EULER, "step": case.step}
     device = "cpu"
     if case.backend == "jax":
         import jax

@@ -25,6 +25,7 @@ from odesim.cli.options import (
     Seed,
     Solver,
     StageName,
+    Step,
     SystemName,
     Threads,
     Until,
@@ -51,6 +52,7 @@ def integrate(
     atol: Atol = None,
     backend: Backend = None,
     solver: Solver = None,
+    step: Step = None,
     out: Out = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -82,6 +84,7 @@ def integrate(
         atol=atol,
         backend=backend,
         solver=solver,
+        step=step,
     )
     assignments = parse_assignments(parameter or [])
     request: Any = (
