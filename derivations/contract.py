@@ -229,8 +229,8 @@ class Model:
     `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches), and after them come the
     arrays of the initial condition that `constants` names (second-layer weights, biases);
     `place(initial)` is the Gram matrix of the raw vectors at the start, `weights(arrays)` their rows where a
-    file gives them (absent where a file gives overlaps); `observe(parameters, gram)` reads the components off raw
-    Gram matrices (..., n, n).
+    file gives them (absent, or None, where a file gives overlaps); `observe(parameters, gram)` reads the components off
+    raw Gram matrices (..., n, n).
     """
 
     module: str
@@ -240,7 +240,7 @@ class Model:
     sizes: Callable[[Any], tuple[int, int]]
     numbers: Callable[[Any, np.ndarray], tuple[Any, ...]]
     place: Callable[[Initial], np.ndarray]
-    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None
+    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray | None] | None
     observe: Callable[[Any, np.ndarray], Labelled]
     constants: tuple[str, ...] = ()
 

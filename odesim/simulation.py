@@ -213,11 +213,16 @@ def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained:
     """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices (isotropic inputs)."""
     from odesim.sgd.compressed import factor
 
-    if arrays is not None and model.weights is not None:
-        return np.broadcast_to(model.weights(arrays), (len(grams), grams.shape[1], d)).copy()
+    given = model.weights(arrays) if arrays is not None and model.weights is not None else None
+    if given is not None:
+        return np.broadcast_to(given, (len(grams), grams.shape[1], d)).copy()
     rows = np.zeros((len(grams), grams.shape[1], d))
     for k, gram in enumerate(grams):
-        rows[k, :, : grams.shape[1]] = factor(gram, trained)
+        if d < len(gram):  # dependent vectors, whose Gram matrix has rank d or less
+            values, vectors = np.linalg.eigh(gram)
+            rows[k] = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, -d:]
+        else:
+            rows[k, :, : len(gram)] = factor(gram, trained)
     return rows
 
 
