@@ -6,7 +6,7 @@ import math
 from derivations.contract import UsageError, parameter
 
 ACTIVATIONS = ("relu", "polynomial", "erf", "exp", "cos", "probit")
-TIERS = ("exact", "paper", "R1", "R2", "R3", "R4")
+TIERS = ("exact", "paper", "R1", "R2", "R3", "R4", "gated")
 MOST_DEGREE = 12
 MOST_NEURONS = 10**6
 

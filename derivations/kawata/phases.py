@@ -140,7 +140,12 @@ def shares(p: Parameters, constants: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def retraining_equations(p: Parameters, tier: str | None = None) -> Equations:
-    """The flow of Phase III: that of Phase I with the clusters' shares; to leading order in the gate's overlaps."""
+    """The flow of Phase III: `gated`, or that of Phase I with the clusters' shares, to leading order in the gate's
+    overlaps."""
+    if (tier or p.tier) == "gated" and p.routing == "gate":
+        from derivations.kawata import gated
+
+        return gated.equations(p)
     found = population.equations(p, tier)
     if p.routing == "perfect":
         return found

@@ -121,8 +121,8 @@ def read(
     """Check the weights or overlaps of an initial file and return the parameters with the sizes they imply.
 
     Overlaps are the blocks of a Gram matrix (`overlaps.read`).  `V`, `W` (m, d) are student rows of any positive norm,
-    `V_star`, `W_star` (m_star, d) teacher rows of unit norm.  Raises `UsageError` for a missing array, a shape or size that disagrees, or a row that is zero or not
-    finite.
+    `V_star`, `W_star` (m_star, d) teacher rows of unit norm.  Raises `UsageError` for a missing array, a shape or size
+    that disagrees, or a row that is zero or not finite.
     """
     if overlaps.given(arrays) and not any(name in arrays for name in ARRAYS):
         return overlaps.read(arrays, parameters, explicit)

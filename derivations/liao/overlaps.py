@@ -26,8 +26,8 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Parameters, explicit: fro
 
     `gamma1`, `gamma2`, `zeta1`, `zeta2` (m, m_star) and `I1`, `I2`, `I3` (m, m) are the blocks of the Gram matrix of
     the unit vectors; optional are the norms `norm_v`, `norm_w` (m,) (1 unless given) and `teacher_gram` (2 m_star,
-    2 m_star) of v*_1.., w*_1.. (the identity unless given).  Raises `UsageError` for blocks that are missing or do not fit, for
-    diagonals that are not 1, and where no vectors in dimension d have these overlaps.
+    2 m_star) of v*_1.., w*_1.. (the identity unless given).  Raises `UsageError` for blocks that are missing or do not
+    fit, for diagonals that are not 1, and where no vectors in dimension d have these overlaps.
     """
     missing = [name for name in BLOCKS if name not in arrays]
     if missing:
