@@ -1,6 +1,6 @@
 """Tier `gated`: Phase III behind a gate, exactly, with the correlation of its decision and the other fields.
 
-With th = theta/|theta| the direction of the neuron's gate, tau_c = rho th.v_c, om = th.w* (fixed) and q = w.th (moving),
+With th = theta/|theta| the direction of the neuron's gate, tau_c = rho th.v_c, om = th.w* (fixed) and q = w.th,
 
     U = (1/CJ) sum_c E[1(th.z >= -tau_c) (f_c(u_c) + s_c g(u_g)) a sigma(w.z + t_c)],   t_c = rho nu_c + b.
 

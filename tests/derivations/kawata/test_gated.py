@@ -51,7 +51,7 @@ def problem(arrays, tier="gated", **parameters):
 
 
 def potential(kappa, xi, nu, q, b, om, tau, s, rho, sigma):
-    """sum_c E[1(v >= -tau_c) y_c sigma(z + rho nu_c + b)]: Legendre in z and v from their kinks, Hermite in the rest."""
+    """sum_c E[1(v >= -tau_c) y_c sigma(z + rho nu_c + b)]: Legendre in z and v from the kinks, Hermite beyond."""
     x, wx = np.polynomial.legendre.leggauss(80)
     r, wr = np.polynomial.hermite_e.hermegauss(8)
     wr, total = wr / math.sqrt(2 * math.pi), 0.0
