@@ -146,7 +146,12 @@ def retraining_equations(p: Parameters, tier: str | None = None) -> Equations:
         from derivations.kawata import gated
 
         return gated.equations(p)
-    found = population.equations(p, tier)
+    if (tier or p.tier) == "effective":
+        from derivations.kawata import effective
+
+        found = effective.equations(p, 1.0)
+    else:
+        found = population.equations(p, tier)
     if p.routing == "perfect":
         return found
     return dataclasses.replace(

@@ -80,6 +80,10 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     tier = tier or parameters.tier
     if tier == "gated":  # no gate has been learned yet: this is the exact flow
         tier = "exact"
+    if tier == "effective":
+        from derivations.kawata import effective
+
+        return effective.equations(parameters, 1.0 / parameters.M)
     if tier in MODES:
         return neuronwise(parameters, tier)
     from derivations.kawata import hidden
