@@ -136,7 +136,8 @@ class March:
     block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
     `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
     went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
-    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.
+    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.  `record(initial, memory)` are
+    variables without a time axis made of the memory at the end of a run.
     """
 
     names: Mapping[str, tuple[str, str]]
@@ -144,6 +145,7 @@ class March:
     memory: Callable[[Initial], int]
     reasons: Mapping[int, str]
     step: float | None = None
+    record: Callable[[Initial, np.ndarray], Labelled] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ Their compiled `march` goes from one save time to the next; here is what remains
 the outcome.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import numpy as np
 from odesim.blocks import Record
 from odesim.errors import UsageError
 from odesim.record import save_times
-from odesim.trajectory import Outcome, Trajectory
+from odesim.trajectory import Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
     from odesim.integration import Problem
@@ -108,4 +109,8 @@ def solve(
     statistics: dict[str, Any] = {"solver": SOLVER, **dict(zip(COUNTS, map(int, counts), strict=True))}
     statistics["seconds"] = time.monotonic() - began
     record = Record(times[: done + 1], states[: done + 1], dict(zip(march.names, hits, strict=True)))
-    return integration.assemble(problem, record, outcome, statistics)
+    trajectory = integration.assemble(problem, record, outcome, statistics)
+    if march.record is None:
+        return trajectory
+    made = {name: Variable(*described) for name, described in march.record(problem.initial, memory).items()}
+    return dataclasses.replace(trajectory, extras={**trajectory.extras, **made})
