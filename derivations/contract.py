@@ -296,7 +296,9 @@ class System:
     the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
     the arrays of such a file and takes the sizes from them; `plot(dataset) -> {name: figure}` draws a run.
     `course(parameters)` names the stages of a complete run in order (all of them unless given), and `begin(parameters)`
-    the stage of a run that names none (the first with a clock unless given).
+    the stage of a run that names none (the first with a clock unless given).  `predict` names
+    predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
+    variables of a run at one time, and the dimension of the samples is called "sample".
     """
 
     name: str
@@ -311,6 +313,7 @@ class System:
     claims: str = ""
     course: Callable[[Any], tuple[str, ...]] | None = None
     begin: Callable[[Any], str] | None = None
+    predict: str = ""
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odesim.hitting import Flow
     from odesim.linearisation import Linearisation
     from odesim.store import Run
-    from odesim.trajectory import Trajectory
+    from odesim.trajectory import Trajectory, Variable
     from odesim.verification import Verdict
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "integrate",
     "linearise",
     "load",
+    "predict",
     "simulate",
     "system",
     "systems",
@@ -165,6 +166,19 @@ def linearise(
     from odesim.linearisation import linearise as run
 
     return run(source, time, state=state, method=method)
+
+
+def predict(
+    run: "Trajectory | Run", inputs: "Mapping[str, Any]", time: float | None = None
+) -> "Mapping[str, Variable]":
+    """What the network of a run answers on given samples at a saved time (the last unless given): outputs, margins.
+
+    `inputs` are the arrays that the system describes a sample by (`odesim.prediction.predict` lists them).  Raises
+    `UsageError` for systems without a prediction, unknown times, and samples that do not fit.
+    """
+    from odesim.prediction import predict as answer
+
+    return answer(run, inputs, time)
 
 
 def compare(first: "Trajectory", second: "Trajectory") -> "Comparison":
