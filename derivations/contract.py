@@ -176,7 +176,8 @@ class Equations:
     same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
     (integers are sizes), `start(initial)` is y at time 0 and `unpack` splits y, with any leading axes, into components.
     `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
-    time axis; `constants(initial)` what has none; `invariants(initial, state)` what the exact dynamics conserves or
+    time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
+    exact dynamics conserves or
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
     `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
     state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for

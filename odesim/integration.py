@@ -236,7 +236,7 @@ def assemble(
     """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
     case, equations, initial = problem.case, problem.equations, problem.initial
     times, states = recorder.result()
-    components = equations.unpack(states)
+    components = {**equations.unpack(states), "time": times}
     state = {
         c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
     }
