@@ -136,7 +136,8 @@ class March:
     block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
     `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
     went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
-    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.
+    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.  `record(initial, memory)` are
+    variables without a time axis made of the memory at the end of a run.
     """
 
     names: Mapping[str, tuple[str, str]]
@@ -144,6 +145,7 @@ class March:
     memory: Callable[[Initial], int]
     reasons: Mapping[int, str]
     step: float | None = None
+    record: Callable[[Initial, np.ndarray], Labelled] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +176,8 @@ class Equations:
     same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
     (integers are sizes), `start(initial)` is y at time 0 and `unpack` splits y, with any leading axes, into components.
     `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
-    time axis; `constants(initial)` what has none; `invariants(initial, state)` what the exact dynamics conserves or
+    time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
+    exact dynamics conserves or
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
     `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
     state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
@@ -229,8 +232,8 @@ class Model:
     `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches), and after them come the
     arrays of the initial condition that `constants` names (second-layer weights, biases);
     `place(initial)` is the Gram matrix of the raw vectors at the start, `weights(arrays)` their rows where a
-    file gives them (absent where a file gives overlaps); `observe(parameters, gram)` reads the components off raw
-    Gram matrices (..., n, n).
+    file gives them (absent, or None, where a file gives overlaps); `observe(parameters, gram)` reads the components off
+    raw Gram matrices (..., n, n).
     """
 
     module: str
@@ -240,7 +243,7 @@ class Model:
     sizes: Callable[[Any], tuple[int, int]]
     numbers: Callable[[Any, np.ndarray], tuple[Any, ...]]
     place: Callable[[Initial], np.ndarray]
-    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None
+    weights: Callable[[Mapping[str, np.ndarray]], np.ndarray | None] | None
     observe: Callable[[Any, np.ndarray], Labelled]
     constants: tuple[str, ...] = ()
 
@@ -300,7 +303,9 @@ class System:
     the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
     the arrays of such a file and takes the sizes from them; `plot(dataset) -> {name: figure}` draws a run.
     `course(parameters)` names the stages of a complete run in order (all of them unless given), and `begin(parameters)`
-    the stage of a run that names none (the first with a clock unless given).
+    the stage of a run that names none (the first with a clock unless given).  `predict` names
+    predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
+    variables of a run at one time, and the dimension of the samples is called "sample".
     """
 
     name: str
@@ -315,6 +320,7 @@ class System:
     claims: str = ""
     course: Callable[[Any], tuple[str, ...]] | None = None
     begin: Callable[[Any], str] | None = None
+    predict: str = ""
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

@@ -74,8 +74,9 @@ class PatternModel:
             -> filters (J, P, B), routers (M, B), margin (B,)   minus the gradient along each patch, for the filters of
             the example's expert, and along the sum of its patches, for every router; `expert` is one number (a
             block of examples of one expert) or an array (B,); `share` is the part of the batch at each expert
-        rates(weights (M,), bias (M,), *numbers) -> (M,), number   what multiplies step size times minus the gradient of
-            each expert and of the routers, given the squared norms of an expert's gradients
+        rates(weights (M,), bias (M,), *numbers) -> (M,), (M,), number   what multiplies step size times minus the
+            gradient of the filters and of the biases of each expert and of the routers, given the squared norms of an
+            expert's gradients
         losses(margin, *numbers) -> (B,), halt(loss, best, *numbers) -> bool: whether training stops before this step
         draw(uniform (U, B), *numbers) -> atoms (S, B), amplitudes (S, B), labels (B,), cluster (B,)
 

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
+    from odesim.case import Case
     from odesim.comparison import Comparison
     from odesim.hitting import Flow
-    from odesim.trajectory import Trajectory
+    from odesim.linearisation import Linearisation
+    from odesim.store import Run
+    from odesim.trajectory import Trajectory, Variable
     from odesim.verification import Verdict
 
 __version__ = "0.1.0"
@@ -28,7 +31,9 @@ __all__ = [
     "__version__",
     "compare",
     "integrate",
+    "linearise",
     "load",
+    "predict",
     "simulate",
     "system",
     "systems",
@@ -69,10 +74,11 @@ def integrate(
     """Integrate the population dynamics of a system and return the trajectory; nothing is written.
 
     `parameters` are those of the system (`odesim systems NAME` lists them), the others the options of the
-    command; `initial` is an .npz file or a mapping of arrays.  Raises `UsageError` for a request that cannot
-    be met; a numerical failure is the trajectory's `outcome`.
+    command; `initial` is an .npz file or a mapping of arrays.  With `solver="euler"`, `step` is the step of gradient
+    descent on the order parameters (`odesim.recursion.euler`), and otherwise a parameter of the system.  Raises
+    `UsageError` for a request that cannot be met; a numerical failure is the trajectory's `outcome`.
     """
-    from odesim.case import Case
+    from odesim.case import EULER, Case
 
     case = Case.build(
         system,
@@ -88,6 +94,7 @@ def integrate(
         atol=atol,
         backend=backend,
         solver=solver,
+        step=parameters.pop("step", None) if solver == EULER else None,
     )
     if case.backend == "jax":
         from odesim import device
@@ -143,6 +150,36 @@ def simulate(
         fresh_initial=fresh_initial,
     )  # fmt: skip
     return run(wanted)
+
+
+def linearise(
+    source: "Case | Trajectory | Run",
+    time: float | None = None,
+    *,
+    state: "Mapping[str, Any] | None" = None,
+    method: Any = None,
+) -> "Linearisation":
+    """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
+
+    At `time` of a run or case, or with components replaced by those of `state`; `odesim.linearisation.linearise` has
+    the details.  Raises `UsageError` where the equations are no smooth flow.
+    """
+    from odesim.linearisation import linearise as run
+
+    return run(source, time, state=state, method=method)
+
+
+def predict(
+    run: "Trajectory | Run", inputs: "Mapping[str, Any]", time: float | None = None
+) -> "Mapping[str, Variable]":
+    """What the network of a run answers on given samples at a saved time (the last unless given): outputs, margins.
+
+    `inputs` are the arrays that the system describes a sample by (`odesim.prediction.predict` lists them).  Raises
+    `UsageError` for systems without a prediction, unknown times, and samples that do not fit.
+    """
+    from odesim.prediction import predict as answer
+
+    return answer(run, inputs, time)
 
 
 def compare(first: "Trajectory", second: "Trajectory") -> "Comparison":

@@ -17,6 +17,8 @@ from derivations.contract import Stage, System, UsageError, load
 from odesim.parse import check_domain, choice, nearest, parse_parameters, real_number, seed_number, whole_number
 
 BACKENDS = ("numba", "jax")
+EULER = "euler"
+"""The name of gradient descent at a given step for `--solver`."""
 OPTIONS = ("stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver")
 
 
@@ -44,6 +46,7 @@ class Case:
     atol: float | None
     backend: str
     solver: str | None
+    step: float | None = None
 
     @classmethod
     def build(
@@ -55,21 +58,23 @@ class Case:
         config: str | os.PathLike[str] | None = None,
         initial: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         continued: bool = False,
+        step: Any = None,
         **options: Any,
     ) -> "Case":
         """Resolve a request: defaults, then the preset, then the TOML file, then what is given here.
 
         `parameters` may hold values or words (`"1e6"`, `"1,-1"`); `options` are `stage`, `seed` (0), `until`
-        (the stage's horizon), `save_points` (201), `rtol` (1e-8), `atol`, `backend` ("numba") and `solver`;
-        `None` means not given.  With `continued` the state comes from an earlier run, not from a draw.  Raises
-        `UsageError` for anything unknown, of the wrong type or out of domain.
+        (the stage's horizon), `save_points` (201), `rtol` (1e-8), `atol`, `backend` ("numba") and `solver`, with
+        `step` for the solver "euler"; `None` means not given.  With `continued` the state comes from an earlier run,
+        not from a draw.  Raises `UsageError` for anything unknown, of the wrong type or out of domain.
         """
         system = find_system(system) if isinstance(system, str) else system
         written = read_config(config, system) if config is not None else {}
         options = {**written, **{name: value for name, value in options.items() if value is not None}}
-        _check_names(options, (*OPTIONS, "preset", "initial", "parameters"), "option")
+        _check_names(options, (*OPTIONS, "step", "preset", "initial", "parameters"), "option")
         preset = preset or options.pop("preset", None)
         initial = initial if initial is not None else options.pop("initial", None)
+        step = step if step is not None else options.pop("step", None)
         given = {**options.pop("parameters", {}), **(parameters or {})}
         options = {name: value for name, value in options.items() if name in OPTIONS}
 
@@ -95,6 +100,7 @@ class Case:
             initial=arrays,
             initial_digest=digest,
             **_numbers(options, stage.horizon(values)),
+            step=_step(step, options.get("solver")),
         )
 
     def require_clock(self) -> None:
@@ -122,6 +128,7 @@ class Case:
             "atol": self.atol,
             "backend": self.backend,
             "solver": self.solver,
+            **({"step": self.step} if self.step is not None else {}),
         }
 
     @functools.cached_property
@@ -172,7 +179,7 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a valid TOML file: {error}.") from None
     written = {key.replace("-", "_"): value for key, value in written.items()}
-    _check_names(written, (*OPTIONS, "preset", "initial", "parameters", "system"), f"key of {path}:")
+    _check_names(written, (*OPTIONS, "step", "preset", "initial", "parameters", "system"), f"key of {path}:")
     named = written.pop("system", system.name)
     if named != system.name:
         raise UsageError(f"{path} is for system {named!r}, but {system.name!r} was asked for; use one of the two.")
@@ -274,6 +281,20 @@ def _numbers(options: Mapping[str, Any], horizon: float) -> dict[str, Any]:
         "backend": choice(str(options.get("backend", "numba")), BACKENDS, "--backend"),
         "solver": options.get("solver"),
     }
+
+
+def _step(step: Any, solver: Any) -> float | None:
+    """The step of the solver `EULER`, which needs one, and which alone has one."""
+    if solver != EULER:
+        if step is not None:
+            raise UsageError(f"--step is the step of --solver {EULER}; give both, or leave --step out")
+        return None
+    if step is None:
+        raise UsageError(f"--solver {EULER} takes steps of one size: give it with --step")
+    size = real_number(step, "--step")
+    if not 0 < size < float("inf"):
+        raise UsageError(f"--step must be above 0 and finite, but {size:g} was given.")
+    return size
 
 
 def _check_names(given: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:

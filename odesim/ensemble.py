@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim import integration, steppers
-from odesim.case import Case
+from odesim.case import EULER, Case
 from odesim.ensemble_steps import lane_functions
 from odesim.errors import UsageError
 from odesim.integration import Problem
@@ -81,7 +81,7 @@ def solve(cases: Sequence[Case], lanes: int | None = None) -> list[Trajectory]:
 def fits(problem: Problem) -> bool:
     """Whether a case can be a lane: a flow on JAX that a solver of diffrax integrates."""
     case, equations = problem.case, problem.equations
-    if case.backend != "jax" or equations.kind == "recursion" or equations.march is not None:
+    if case.backend != "jax" or equations.kind == "recursion" or case.solver == EULER or equations.march is not None:
         return False
     return steppers.choose_solver("jax", case.solver) in steppers.DIFFRAX_SOLVERS
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, load
 from odesim import blocks, march, recursion, steppers, streams
-from odesim.case import Case, plain
+from odesim.case import EULER, Case, plain
 from odesim.effort import require_memory
 from odesim.errors import UsageError, interruptible
 from odesim.record import Recorder, flat_entries, save_times
@@ -160,6 +160,8 @@ def solve(
         return march.solve(problem, times, progress, checkpoint)
     if problem.equations.kind == "recursion":
         return recursion.solve(problem, times, progress, checkpoint)
+    if case.solver == EULER:
+        return recursion.euler(problem, times, progress, checkpoint)
     if problem.equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
         return blocks.solve(problem, times, progress, checkpoint)
     solver = steppers.choose_solver(case.backend, case.solver)
@@ -301,7 +303,7 @@ def assemble(
     case, equations, initial = problem.case, problem.equations, problem.initial
     times, states = recorder.result()
     outcome = _confirmed(problem, outcome, times, states)
-    components = equations.unpack(states)
+    components = {**equations.unpack(states), "time": times}
     state = {
         c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
     }
@@ -349,7 +351,10 @@ def _confirmed(problem: Problem, outcome: Outcome, times: np.ndarray, states: np
 
 def _origin(problem: Problem) -> Origin:
     case = problem.case
-    options = {"until": problem.clock(case.until), "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    until = problem.clock(case.until)
+    options = {"until": until, "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    if case.step is not None:
+        options = {"until": until, "backend": case.backend, "solver": EULER, "step": case.step}
     device = "cpu"
     if case.backend == "jax":
         import jax

@@ -4,6 +4,7 @@ Their compiled `march` goes from one save time to the next; here is what remains
 the outcome.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import numpy as np
 from odesim.blocks import Record
 from odesim.errors import UsageError, interruptible
 from odesim.record import save_times
-from odesim.trajectory import Outcome, Trajectory
+from odesim.trajectory import Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
     from odesim.integration import Problem
@@ -94,9 +95,7 @@ def solve(
             keep()
             raise
         if status != 0 or not np.isfinite(y).all():
-            reason = march.reasons.get(int(status), "the state is no longer finite")
-            end = problem.clock(times[done])
-            outcome = Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")
+            outcome = _failed(problem, int(status), times[done])
             hits[hits > times[done]] = np.inf
             break
         done += 1
@@ -111,4 +110,21 @@ def solve(
     statistics: dict[str, Any] = {"solver": SOLVER, **dict(zip(COUNTS, map(int, counts), strict=True))}
     statistics["seconds"] = time.monotonic() - began
     record = Record(times[: done + 1], states[: done + 1], dict(zip(march.names, hits, strict=True)))
-    return integration.assemble(problem, record, outcome, statistics)
+    return _recorded(problem, integration.assemble(problem, record, outcome, statistics), memory)
+
+
+def _failed(problem: "Problem", status: int, time: float) -> Outcome:
+    """What a status other than 0 says, and the last good time."""
+    march, end = problem.equations.march, problem.clock(time)
+    assert march is not None
+    reason = march.reasons.get(status, "the state is no longer finite")
+    return Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")
+
+
+def _recorded(problem: "Problem", trajectory: Trajectory, memory: np.ndarray) -> Trajectory:
+    """The trajectory with what the steps wrote down in their memory."""
+    march = problem.equations.march
+    if march is None or march.record is None:
+        return trajectory
+    made = {name: Variable(*described) for name, described in march.record(problem.initial, memory).items()}
+    return dataclasses.replace(trajectory, extras={**trajectory.extras, **made})

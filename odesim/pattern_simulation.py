@@ -36,6 +36,27 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
         )
 
 
+def require_noise(simulation: "Simulation") -> None:
+    """Refuse routing noise of a file that is not one number for every step, expert and training example."""
+    arrays, p = simulation.case.initial, simulation.case.parameters
+    if arrays is None or "noise" not in arrays:
+        return
+    if simulation.case.backend == "jax":
+        raise UsageError("routing noise of an initial file is for --backend numba: JAX draws its own")
+    examples = len(arrays["y"]) if "y" in arrays else p.n or simulation.batch
+    steps, _, width = arrays["noise"].shape
+    if simulation.batch != examples or width != examples:
+        raise UsageError(
+            f"noise has numbers for {width} examples, the training set {examples} and --batch is {simulation.batch}: "
+            "the three must agree (full batches)"
+        )
+    if simulation.steps > steps:
+        raise UsageError(
+            f"noise has numbers for {steps} steps, but {simulation.steps} are asked for: give --until "
+            f"{steps * simulation.step_size:g} at most"
+        )
+
+
 def case_counts(simulation: "Simulation", model: PatternModel, parameters: Any) -> bool:
     """Whether the engine of a compressed simulation counts its batches."""
     from odesim.sgd.counted import examples_because
@@ -44,7 +65,8 @@ def case_counts(simulation: "Simulation", model: PatternModel, parameters: Any) 
 
 
 def require_memory(simulation: "Simulation", model: PatternModel, initial: Initial) -> None:
-    """Refuse examples and weights that cannot be held."""
+    """Refuse examples and weights that cannot be held, and noise that does not fit them."""
+    require_noise(simulation)
     p = initial.parameters
     patches, _ = model.noisy(p)
     width = 2 * p.K if simulation.method == "compressed" else p.d

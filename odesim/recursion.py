@@ -1,4 +1,7 @@
-"""Recursions: the population map y -> y + h F(t, y), applied a whole number of times, in place of an integrator."""
+"""Recursions: the map y -> y + h F(t, y), applied a whole number of times, in place of an integrator.
+
+Either the equations are one (a training step of the population), or a smooth flow is descended at a given step.
+"""
 
 import time
 from collections.abc import Callable
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.blocks import Record
+from odesim.case import EULER
 from odesim.errors import UsageError, interruptible
 from odesim.record import margin
 from odesim.trajectory import Outcome, Trajectory
@@ -32,13 +36,48 @@ def solve(
     A hitting time is the first step at or past the threshold: a map has nothing between two steps.
     Raises `UsageError` for the options of an integrator, and for `times` that are no whole numbers of steps.
     """
+    for name in REFUSED:
+        if name in problem.case.options:
+            tier = problem.equations.tier
+            raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
+    name = problem.case.system.stage(problem.case.stage).stride
+    h = float(getattr(problem.initial.parameters, name))
+    return iterate(problem, h, plan(problem, h, f"-p {name}", times), "recursion", progress, checkpoint)
+
+
+def euler(
+    problem: "Problem",
+    times: np.ndarray | None = None,
+    progress: Callable[[float, float], None] | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Gradient descent at a given step: y -> y + h F(t, y) for a smooth flow, with the step h of the case.
+
+    It is the recursion of the order parameters.  Where these are linear in the weights, and the weights move freely,
+    that is gradient descent on the population loss itself; where they are inner products of trained vectors, or the
+    weights stay on a sphere, it differs from descent of the weights by terms of order h^2 in every step.
+    Raises `UsageError` for tolerances, and as `solve` does.
+    """
+    for name in ("rtol", "atol"):
+        if name in problem.case.options:
+            raise UsageError(f"--{name} has no meaning for --solver {EULER}, whose steps are given; leave it out")
+    h = problem.case.step
+    assert h is not None
+    return iterate(problem, h, plan(problem, h, "--step", times), EULER, progress, checkpoint)
+
+
+def iterate(
+    problem: "Problem",
+    h: float,
+    schedule: np.ndarray,
+    name: str,
+    progress: Callable[[float, float], None] | None,
+    checkpoint: "Checkpoint | None",
+) -> Trajectory:
+    """The map, applied up to the last of the numbers of steps in `schedule`, saved at each; a terminal hit ends it."""
     from odesim import integration
 
     case, equations = problem.case, problem.equations
-    for name in REFUSED:
-        if name in case.options:
-            raise UsageError(f"--{name} has no meaning for tier {equations.tier}, which is a recursion; leave it out")
-    h, schedule = plan(problem, times)
     begin, advance = time.perf_counter(), stepper(problem, h)
     y, saved, at = problem.start, [problem.start], 0
     hits = {c.name: _first(problem, c, y, 0.0, None) for c in equations.crossings}
@@ -65,8 +104,13 @@ def solve(
                 break
             y, at = moved, at + count
             hits = {c.name: _first(problem, c, y, at * h, hits[c.name]) for c in equations.crossings}
-            if at == schedule[len(saved)]:
+            reason = next((c.reason for c in equations.crossings if c.terminal and (hits[c.name] == at * h).any()), "")
+            if reason or at == schedule[len(saved)]:
                 saved.append(y)
+            if reason:
+                schedule = np.append(schedule[: len(saved) - 1], at)
+                outcome = Outcome("stopped", at * h, reason)
+                break
             if progress is not None:
                 progress(at * h, case.until)
             if time.monotonic() - written > CHECKPOINT_SECONDS:
@@ -77,24 +121,22 @@ def solve(
         raise
     record = Record(schedule[: len(saved)] * h, np.array(saved), hits)
     seconds = time.perf_counter() - begin
-    statistics = {"solver": "recursion", "steps": at, "step": h, "seconds": seconds}
+    statistics = {"solver": name, "steps": at, "step": h, "seconds": seconds}
     return integration.assemble(problem, record, outcome, statistics)
 
 
-def plan(problem: "Problem", times: np.ndarray | None) -> tuple[float, np.ndarray]:
-    """The step of the clock and the numbers of steps at which states are saved."""
+def plan(problem: "Problem", h: float, name: str, times: np.ndarray | None) -> np.ndarray:
+    """The numbers of steps h, which the user calls `name`, at which states are saved."""
     case = problem.case
-    name = case.system.stage(case.stage).stride
-    h = float(getattr(problem.initial.parameters, name))
     if times is not None:
         steps = np.asarray(times, float) / h
         if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):
-            raise UsageError(f"times to save at must be whole numbers of steps of -p {name}={h:g}")
-        return h, np.round(steps).astype(int)
+            raise UsageError(f"times to save at must be whole numbers of steps of {name}={h:g}")
+        return np.round(steps).astype(int)
     last = round(case.until / h)
     if last < 1:
-        raise UsageError(f"--until {case.until:g} is less than one step of -p {name}={h:g}")
-    return h, np.unique(np.round(np.linspace(0, last, case.save_points)).astype(int))
+        raise UsageError(f"--until {case.until:g} is less than one step of {name}={h:g}")
+    return np.unique(np.round(np.linspace(0, last, case.save_points)).astype(int))
 
 
 def stepper(problem: "Problem", h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Model, load
+from derivations.contract import Initial, Model, load
 from odesim import effort, families, streams
 from odesim.case import Case, digest_of, plain
 from odesim.errors import UsageError, interruptible
+from odesim.observed import hitting_times, population_losses
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -231,11 +232,16 @@ def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained:
     """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices (isotropic inputs)."""
     from odesim.sgd.compressed import factor
 
-    if arrays is not None and model.weights is not None:
-        return np.broadcast_to(model.weights(arrays), (len(grams), grams.shape[1], d)).copy()
+    given = model.weights(arrays) if arrays is not None and model.weights is not None else None
+    if given is not None:
+        return np.broadcast_to(given, (len(grams), grams.shape[1], d)).copy()
     rows = np.zeros((len(grams), grams.shape[1], d))
     for k, gram in enumerate(grams):
-        rows[k, :, : grams.shape[1]] = factor(gram, trained)
+        if d < len(gram):  # dependent vectors, whose Gram matrix has rank d or less
+            values, vectors = np.linalg.eigh(gram)
+            rows[k] = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, -d:]
+        else:
+            rows[k, :, : len(gram)] = factor(gram, trained)
     return rows
 
 
@@ -361,40 +367,3 @@ def _assemble(
         summary=summary,
         invariants={},
     )
-
-
-def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.ndarray) -> dict[str, Variable]:
-    """The hitting times of the flow, for every replica, at the resolution of the saved points.
-
-    A noisy path has no crossing to locate by root-finding between its saved points: the first saved time counts.
-    """
-    from odesim.record import margin
-
-    dims = {component.name: component.dims for component in equations.state}
-    found = {}
-    for crossing in equations.crossings:
-        if crossing.component not in state:
-            continue
-        reached = margin(crossing, state[crossing.component]) >= 0
-        hits = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
-        meaning = f"{crossing.meaning}: the first saved time at or past it; inf: at none of them"
-        found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
-    return found
-
-
-def population_losses(equations: Equations, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
-    """The population loss along a simulation (seed, time), by the flow's first tier, where it has a loss."""
-    from odesim.integration import compile_functions
-
-    if not all(component.name in state for component in equations.state):
-        return None
-    functions = compile_functions(equations, "numba")
-    if "loss" not in functions:
-        return None
-    arguments = equations.arguments(initial)
-    shape = next(iter(state.values())).shape[:2]
-    losses = np.empty(shape)
-    for index in np.ndindex(shape):
-        here = {component.name: state[component.name][index] for component in equations.state}
-        losses[index] = functions["loss"](equations.start(dataclasses.replace(initial, state=here)), *arguments)
-    return losses

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim.case import EULER
 from odesim.errors import UsageError
 from odesim.parse import nearest
 
@@ -88,7 +89,7 @@ def choose_solver(backend: str, solver: str | None) -> str:
     if solver is None:
         return known[0]
     if solver not in known:
-        raise UsageError(f"backend {backend} has no solver {solver!r}; {nearest(solver, known)}")
+        raise UsageError(f"backend {backend} has no solver {solver!r}; {nearest(solver, (*known, EULER))}")
     return solver
 
 

@@ -52,5 +52,6 @@ SYSTEM = System(
     check=check,
     read_initial="derivations.chen.initial:read",
     plot="derivations.chen.picture:draw",
+    predict="derivations.chen.answers:predict",
     claims="derivations.chen.claims:CLAIMS",
 )

@@ -57,7 +57,7 @@ def build_p3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
         noisy, right = counts(True, y, M, J, K, power, xa, wa, xb, wb, xc, wc)
         sure, sure_right = counts(False, y, M, J, K, power, *fine)
         scalars = xp.stack([entropy(xp, sure), sure_right, entropy(xp, noisy), right])
-        return xp.concatenate([noisy.sum(axis=0), scalars])
+        return xp.concatenate([noisy.sum(axis=0), scalars, noisy.reshape(-1)])
 
     return {
         "flow": lambda t, y, *arguments: both(y, *arguments)[0],

@@ -92,7 +92,7 @@ def build_full(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
 
         noisy, right, sure, sure_right = mean(xp, point, strengths, patches)
         scalars = xp.stack([entropy(xp, sure), sure_right, entropy(xp, noisy), right])
-        return xp.concatenate([noisy.sum(axis=0), scalars])
+        return xp.concatenate([noisy.sum(axis=0), scalars, noisy.reshape(-1)])
 
     return {
         "flow": lambda t, y, *arguments: both(y, *arguments)[0],

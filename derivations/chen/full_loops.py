@@ -150,7 +150,7 @@ def assemble(dfilters, drouters, K, layer, coherent):
 
 
 def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, weight):
-    """load (M), entropy, accuracy (largest logit), then both under the routing noise, over the same points."""
+    """load (M), entropy, accuracy (largest logit), both under the routing noise, and its dispatch (K, M)."""
     N, D, L = patches.shape
     size = M * J * K
     filters, routers = np.empty((M, J, L)), np.empty((M, L))
@@ -160,7 +160,7 @@ def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, wei
     gfeat = y[2 * size + M * K : 2 * (size + M * K)].reshape((M, K))
     omega, slope, zeta, rest = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M), np.empty((3, M))
     one, chance = np.ones(1), np.full(1, 0.5 / N)
-    found, counts, sure = np.zeros(M + 4), np.zeros((K, M)), np.zeros((K, M))
+    found, counts, sure = np.zeros(M + 4 + K * M), np.zeros((K, M)), np.zeros((K, M))
     for n in range(N):
         xa, xb, xc = strengths[n, :1], strengths[n, 1:2], strengths[n, 2:]
         patch_fields(filters, routers, patches[n], omega, zeta)
@@ -176,4 +176,5 @@ def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, wei
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):
         found[m] = counts[:, m].sum()
+    found[M + 4 :] = counts.ravel()
     return found

@@ -10,6 +10,7 @@ from derivations.contract import Initial, UsageError
 
 ARRAYS = ("W", "Theta", "V", "C")
 DATA = ("X", "y")
+OWN = ("bias", "noise")
 ORTHONORMAL = 1e-8
 """How far the Gram matrix of the signals in a file may be from the identity."""
 RANK = 1e-13
@@ -142,19 +143,22 @@ def read(
     """Check the arrays of an initial file and return the parameters with the sizes they imply.
 
     `W` (M, J, d) filters, `Theta` (d, M) routers, `V`, `C` (K, d) orthonormal features and centres; optionally a
-    training set `X` (n, P, d) with labels `y` (n,) of +-1.  Raises `UsageError` for anything that does not fit.
+    training set `X` (n, P, d) with labels `y` (n,) of +-1; for training also the filters' `bias` (M, J) of
+    variant=released and the routing `noise` (steps, M, n), what is added to the logits of every training example in
+    every step.  Raises `UsageError` for anything that does not fit.
     """
     missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         raise UsageError(
             f"the initial file lacks {', '.join(missing)}; system chen needs the arrays {', '.join(ARRAYS)}"
         )
-    extra = sorted(set(arrays) - {*ARRAYS, *DATA})
+    extra = sorted(set(arrays) - {*ARRAYS, *DATA, *OWN})
     if extra:
         raise UsageError(
-            f"the initial file has unknown arrays {', '.join(extra)}; expected {', '.join(ARRAYS)} and optionally X, y"
+            f"the initial file has unknown arrays {', '.join(extra)}; expected {', '.join(ARRAYS)} and optionally X, "
+            "y, bias, noise"
         )
-    shapes = {"W": 3, "Theta": 2, "V": 2, "C": 2, "X": 3, "y": 1}
+    shapes = {"W": 3, "Theta": 2, "V": 2, "C": 2, "X": 3, "y": 1, "bias": 2, "noise": 3}
     for name, values in arrays.items():
         _check_array(name, np.asarray(values), shapes[name])
     sizes = _sizes({name: np.asarray(values) for name, values in arrays.items()})
@@ -166,6 +170,7 @@ def read(
             )
     resized = dataclasses.replace(parameters, **sizes)
     check(resized, drawn=False)
+    _check_own(arrays, resized)
     frame = np.vstack([np.asarray(arrays["V"], float), np.asarray(arrays["C"], float)])
     error = float(np.abs(frame @ frame.T - np.eye(len(frame))).max())
     if error > ORTHONORMAL:
@@ -174,6 +179,28 @@ def read(
             f"{error:.3g}"
         )
     return resized
+
+
+def _check_own(arrays: Mapping[str, np.ndarray], p: Parameters) -> None:
+    """Raise `UsageError` where biases or routing noise of the caller's own have no place."""
+    if "bias" in arrays:
+        if p.variant != "released":
+            raise UsageError(
+                "bias holds the filters' biases of the released protocol: give -p variant=released with it"
+            )
+        if arrays["bias"].shape != (p.M, p.J):
+            raise UsageError(f"bias must have shape (M, J) = {(p.M, p.J)}, but has {arrays['bias'].shape}")
+    if "noise" in arrays:
+        if not p.noise or p.data != "fixed":
+            raise UsageError(
+                "noise is the routing noise of every step and training example: it needs noise=true, data=fixed"
+            )
+        if arrays["noise"].shape[1] != p.M:
+            raise UsageError(f"noise must have shape (steps, M = {p.M}, n), but has {arrays['noise'].shape}")
+    if "X" in arrays and p.sets == "own":
+        raise UsageError(
+            "sets=own draws a training set for every replica, but the file brings one: leave one of them out"
+        )
 
 
 def _check_array(name: str, values: np.ndarray, dimensions: int) -> None:

@@ -113,11 +113,20 @@ def losses(margin, M, J, K, kind, power, released, *numbers):
 
 
 def rates(weights, bias, M, J, K, kind, power, released, balance, signs, rho, normalised, *numbers):
-    """1/|G_m| for the experts (the released code adds the norms of weights and biases), 0 for no gradient; and rho."""
-    norm = np.sqrt(weights) + np.sqrt(bias) if released == 1 else np.sqrt(weights)
+    """1/|G_m| for the filters and for the biases of the experts, 0 for no gradient; and rho.
+
+    The released code adds the norms of weights and biases; `normalised` is 0 for plain descent, 1 for one norm of an
+    expert, 2 for one of each tensor.
+    """
+    one = np.sqrt(weights)
     if normalised == 0:
-        return 1.0 + 0.0 * norm, rho
-    return np.where(norm > 0, 1.0, 0.0) / np.where(norm > 0, norm, 1.0), rho
+        return 1.0 + 0.0 * one, 1.0 + 0.0 * one, rho
+    other = np.sqrt(bias)
+    if normalised == 1:
+        one = one + other if released == 1 else one
+        other = one
+    first = np.where(one > 0, 1.0, 0.0) / np.where(one > 0, one, 1.0)
+    return first, np.where(other > 0, 1.0, 0.0) / np.where(other > 0, other, 1.0), rho
 
 
 def halt(loss, best, *numbers):
@@ -133,7 +142,8 @@ def numbers(parameters: Parameters) -> tuple[Any, ...]:
     laws = (np.array(p.alpha, float), np.array(p.beta, float), np.array(p.gamma, float))
     return (
         p.M, p.J, p.K, ACTIVATIONS.index(p.activation), float(p.power), released, float(p.balance), signs,
-        float(p.rho), int(p.normalise), int(p.laws == "points"), *laws, input_scale(p),
+        float(p.rho), int(p.normalise) * (1 + int(p.normaliser == "tensor")), int(p.laws == "points"), *laws,
+        input_scale(p),
     )  # fmt: skip
 
 
@@ -157,6 +167,8 @@ def place(
     bias = np.zeros((p.M, p.J))
     if arrays is None and p.variant == "released":
         bias = draw_entries(p, rng, (p.M, p.J))
+    elif arrays is not None and "bias" in arrays:
+        bias = np.array(arrays["bias"], float)
     if compressed:
         return Weights(inside, bias, routers, np.eye(2 * p.K))
     if arrays is not None:
@@ -203,13 +215,19 @@ SCALARS = {
     "accuracy_noisy": "test accuracy under routing noise",
     "train_loss": "loss on the training examples (the test examples for fresh data) without routing noise",
     "train_accuracy": "accuracy on the training examples without routing noise",
+    "train_entropy": "dispatch entropy on the training examples without routing noise",
 }
 
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """The overlaps, dispatch and scalars from what is saved (..., size)."""
+    """The overlaps, dispatch and scalars from what is saved (..., size), and residual norms where followed."""
     p, at = parameters, 0
     parts: dict[str, Any] = {}
+    rest = (
+        ("rest_filter", (p.M, p.J), ("expert", "filter"), "length of a filter outside the signals"),
+        ("rest_router", (p.M,), ("expert",), "length of a router outside the signals"),
+    )
+    followed = saved.shape[-1] > 2 * p.M * (p.J + 1) * p.K + p.K * p.M + len(SCALARS)
     for name, shape, dims, meaning in (
         ("feat", (p.M, p.J, p.K), ("expert", "filter", "feature"), "alignment of a filter with a feature signal"),
         ("cen", (p.M, p.J, p.K), ("expert", "filter", "feature"), "alignment of a filter with a cluster centre"),
@@ -217,6 +235,7 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
         ("gfeat", (p.M, p.K), ("expert", "feature"), "alignment of a router with a feature signal"),
         ("dispatch", (p.K, p.M), ("feature", "expert"), "share of test examples by cluster and expert, with noise"),
         *((name, (), (), meaning) for name, meaning in SCALARS.items()),
+        *(rest if followed else ()),
     ):
         count = math.prod(shape)
         parts[name] = (dims, saved[..., at : at + count].reshape(*saved.shape[:-1], *shape), meaning)

@@ -47,11 +47,20 @@ class Parameters:
     )
     noise: bool = parameter(True, "SGD: uniform noise in the routing")
     normalise: bool = parameter(True, "SGD: normalised gradients for the experts (false: plain descent)")
+    normaliser: str = parameter(
+        "expert",
+        "SGD: what is divided by its norm, an expert's gradient (released: norms of weights and biases added) or each "
+        "of its tensors, weights and biases, by its own",
+        choices=("expert", "tensor"),
+    )
     balance: float = parameter(0.0, "SGD: coefficient of the load-balancing term", minimum=0.0)
     early_stop: bool = parameter(False, "SGD: stop as the released code does")
     data: str = parameter("fixed", "SGD: one training set, or fresh examples every step", choices=("fixed", "online"))
     data_seed: int = parameter(0, "seed of the training and test examples, apart from --seed", minimum=0)
     n: int = parameter(0, "size of the fixed training set (0: as many as --batch, that is full batch)", minimum=0)
+    sets: str = parameter(
+        "shared", "SGD, data=fixed: one training set for all replicas, or one drawn for each", choices=("shared", "own")
+    )
     n_test: int = parameter(2000, "test examples for accuracy and entropy", minimum=1, maximum=10**7)
 
 
@@ -80,6 +89,15 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         raise UsageError(
             f"variant released has two logits of J/2 filters each, but J = {parameters.J} is odd: choose an even J"
         )
+    if parameters.normaliser == "tensor" and not parameters.normalise:
+        raise UsageError("normaliser=tensor says how gradients are normalised, but normalise=false: leave one out")
+    if parameters.normaliser == "tensor" and parameters.variant != "released":
+        raise UsageError(
+            "normaliser=tensor tells weights from biases, which filters have in the released protocol alone: give -p "
+            "variant=released with it"
+        )
+    if parameters.sets == "own" and parameters.data == "online":
+        raise UsageError("sets=own draws a training set for every replica, but data=online has none: leave one out")
     if parameters.early_stop and parameters.variant != "released":
         raise UsageError("early_stop is the rule of the released code: give -p variant=released with it")
 

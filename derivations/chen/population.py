@@ -44,6 +44,7 @@ WATCHED = (
     Component("accuracy", (), (0.0, 1.0), "", "accuracy without routing noise"),
     Component("entropy_noisy", (), (0.0, np.inf), "", "dispatch entropy under routing noise"),
     Component("accuracy_noisy", (), (0.0, 1.0), "", "accuracy under routing noise"),
+    Component("dispatch", ("feature", "expert"), (0.0, 1.0), "n_km / n", "share of cluster k at expert m, with noise"),
 )
 FINE = 12
 """Nodes of each law for accuracy and entropy without noise: indicators converge slowly, and cost little here."""

@@ -66,13 +66,13 @@ def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u,
 
 
 def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, fa, va, fb, vb, fc, vc):
-    """load (M), entropy, accuracy (largest logit, fine nodes), then both under the routing noise (the flow's nodes)."""
+    """load (M), entropy, accuracy (largest logit, fine nodes), both under the routing noise; its dispatch (K, M)."""
     size = M * J * K
     feat = y[:size].reshape((M, J, K))
     cen = y[size : 2 * size].reshape((M, J, K))
     gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
     gfeat = y[2 * size + M * K :].reshape((M, K))
-    found = np.empty(M + 4)
+    found = np.empty(M + 4 + K * M)
     counts = np.zeros((K, M))
     sure = np.zeros((K, M))
     none = np.zeros((3, M))
@@ -82,4 +82,5 @@ def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, f
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):
         found[m] = counts[:, m].sum()
+    found[M + 4 :] = counts.ravel()
     return found

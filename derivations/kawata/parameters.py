@@ -6,7 +6,7 @@ import math
 from derivations.contract import UsageError, parameter
 
 ACTIVATIONS = ("relu", "polynomial", "erf", "exp", "cos", "probit")
-TIERS = ("exact", "paper", "R1", "R2", "R3", "R4")
+TIERS = ("exact", "paper", "R1", "R2", "R3", "R4", "gated", "effective")
 MOST_DEGREE = 12
 MOST_NEURONS = 10**6
 
@@ -37,6 +37,7 @@ class Parameters:
         (), "C + 1 lists of orthonormal Hermite coefficients by degree: f_1, .., f_C, g; empty: all h_k_star"
     )
     tier: str = parameter("exact", "level of description", choices=TIERS)
+    eta: float = parameter(0.0, "tier effective: step size of the SGD whose contraction it has", minimum=0.0)
     neurons: int = parameter(0, "neurons followed (0: all M J); any subset is exact in law", minimum=0)
     orthogonal: bool = parameter(True, "teacher vectors and means orthonormal; no: independent random directions")
     threshold: float = parameter(0.5, "an overlap of this size counts as recovered", above=0.0, maximum=1.0)

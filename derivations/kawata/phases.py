@@ -140,8 +140,18 @@ def shares(p: Parameters, constants: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def retraining_equations(p: Parameters, tier: str | None = None) -> Equations:
-    """The flow of Phase III: that of Phase I with the clusters' shares; to leading order in the gate's overlaps."""
-    found = population.equations(p, tier)
+    """The flow of Phase III: `gated`, or that of Phase I with the clusters' shares, to leading order in the gate's
+    overlaps."""
+    if (tier or p.tier) == "gated" and p.routing == "gate":
+        from derivations.kawata import gated
+
+        return gated.equations(p)
+    if (tier or p.tier) == "effective":
+        from derivations.kawata import effective
+
+        found = effective.equations(p, 1.0)
+    else:
+        found = population.equations(p, tier)
     if p.routing == "perfect":
         return found
     return dataclasses.replace(

@@ -78,6 +78,12 @@ MODES = {
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier: `exact`, `paper` (the truncated drift) or a reduced form `R1` to `R4`."""
     tier = tier or parameters.tier
+    if tier == "gated":  # no gate has been learned yet: this is the exact flow
+        tier = "exact"
+    if tier == "effective":
+        from derivations.kawata import effective
+
+        return effective.equations(parameters, 1.0 / parameters.M)
     if tier in MODES:
         return neuronwise(parameters, tier)
     from derivations.kawata import hidden

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from derivations.contract import Initial, UsageError
+from derivations.liao import overlaps
 from derivations.liao.parameters import Parameters, check
 
 ARRAYS = ("V", "W", "V_star", "W_star")
@@ -20,7 +21,8 @@ UNIT = 1e-8
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
     """The initial condition of a run: drawn with `rng`, or from `previous`.
 
-    `previous` holds the weights of a file (V, W, V_star, W_star) or the components and constants of an earlier stage.
+    `previous` holds the weights of a file (V, W, V_star, W_star), its overlaps, or the components and constants of an
+    earlier stage.
     """
     if previous is not None:
         return from_state(parameters, previous) if "gamma1" in previous else from_weights(parameters, previous)
@@ -116,16 +118,19 @@ def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.n
 def read(
     arrays: Mapping[str, np.ndarray], parameters: Parameters, explicit: frozenset[str] = frozenset()
 ) -> Parameters:
-    """Check the weights of an initial file and return the parameters with the sizes they imply.
+    """Check the weights or overlaps of an initial file and return the parameters with the sizes they imply.
 
-    `V`, `W` (m, d) are student rows of any positive norm, `V_star`, `W_star` (m_star, d) teacher rows of unit
-    norm.  Raises `UsageError` for a missing array, a shape or size that disagrees, or a row that is zero or not
-    finite.
+    Overlaps are the blocks of a Gram matrix (`overlaps.read`).  `V`, `W` (m, d) are student rows of any positive norm,
+    `V_star`, `W_star` (m_star, d) teacher rows of unit norm.  Raises `UsageError` for a missing array, a shape or size
+    that disagrees, or a row that is zero or not finite.
     """
+    if overlaps.given(arrays) and not any(name in arrays for name in ARRAYS):
+        return overlaps.read(arrays, parameters, explicit)
     missing = [name for name in ARRAYS if name not in arrays]
     if missing:
         raise UsageError(
-            f"the initial file lacks {', '.join(missing)}; system liao needs the arrays {', '.join(ARRAYS)}"
+            f"the initial file lacks {', '.join(missing)}; system liao needs the arrays {', '.join(ARRAYS)}, "
+            f"or the overlaps {', '.join(overlaps.BLOCKS)}"
         )
     extra = sorted(set(arrays) - set(ARRAYS))
     if extra:
@@ -193,11 +198,12 @@ def from_weights(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> In
 
 
 def from_state(parameters: Parameters, previous: Mapping[str, np.ndarray]) -> Initial:
-    """The initial condition that continues an earlier stage, given its components and constants."""
-    names = ("gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3")
-    missing = [name for name in (*names, "norm_v", "norm_w", "teacher_gram") if name not in previous]
+    """The initial condition with given overlaps and constants: those of a file or of an earlier stage."""
+    names = overlaps.BLOCKS
+    missing = [name for name in names if name not in previous]
     if missing:
         raise UsageError(f"the earlier run lacks {', '.join(missing)}: a stage continues a run of tier exact")
+    previous = overlaps.completed({name: previous[name] for name in (*names, *overlaps.OPTIONAL) if name in previous})
     m, m_star = previous["gamma1"].shape
     resized = dataclasses.replace(parameters, m=m, m_star=m_star)
     constants = {name: previous[name] for name in ("norm_v", "norm_w", "teacher_gram")}

@@ -92,8 +92,10 @@ def place(initial: Initial) -> np.ndarray:
     return norms[:, None] * unit * norms
 
 
-def weights(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The raw rows [v, w, v*, w*] (n, d) of an initial file; teacher rows are taken as unit vectors."""
+def weights(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """The raw rows [v, w, v*, w*] (n, d) of an initial file, teacher rows as unit vectors; None for overlaps."""
+    if ARRAYS[0] not in arrays:
+        return None
     rows = [np.asarray(arrays[name], float) for name in ARRAYS]
     return np.vstack(rows[:2] + [row / np.linalg.norm(row, axis=1, keepdims=True) for row in rows[2:]])
 

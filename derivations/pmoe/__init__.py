@@ -80,6 +80,7 @@ SYSTEM = System(
     check=check,
     read_initial="derivations.pmoe.initial:read",
     plot="derivations.pmoe.picture:draw",
+    predict="derivations.pmoe.answers:predict",
     claims="derivations.pmoe.claims:CLAIMS",
     course=course,
     begin=begin,

@@ -147,7 +147,13 @@ def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
     gain = np.einsum("ta,asw,wz->tsz", push, share, kernel(initial.constants["gram"])) / (2 * p.k * p.l)
     pair = ("time", "expert", "pattern")
     v = 1 / (1 + np.exp(np.minimum(margin, OVERFLOW)))
+    speed = rate(start, coupling)
+    closed = {}
+    if not math.isnan(speed):
+        exact = lambert(start[0], speed, np.asarray(state["time"]))
+        closed["margin_closed"] = (("time",), exact, "the margin of both classes by Lambert's function, A - W(e^A)")
     return {
+        **closed,
         "margin": (("time", "class"), margin, "margin y f of the samples of class +1 and -1 (u)"),
         "response": (pair, initial.state["response"] + gain, "response of an expert to a pattern (phi_s(z))"),
         "route": (pair, np.broadcast_to(initial.state["route"], gain.shape).copy(), "route value (frozen)"),

@@ -227,9 +227,22 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
     return found
 
 
+ROUTER_LOSS = "the routers' linear loss -E[y <w_1 - w_2, sum_j x_j>], without bound below"
+
+
+def router_loss(route: np.ndarray) -> np.ndarray:
+    """-E[y <w_1 - w_2, sum_j x_j>] (...,) of route values (..., 2, P): irrelevant patches have one law in both classes.
+
+    Source: Chowdhury et al. 2023, equation (6) and Lemma E.1.
+    """
+    apart = route[..., 0, :] - route[..., 1, :]
+    return -(apart[..., 0] - apart[..., 1]) / 2
+
+
 def observe_routers(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """The route values alone: the experts are not there yet."""
-    return {"route": observe(parameters, saved)["route"]}
+    """The route values alone, with their loss: the experts are not there yet."""
+    found = observe(parameters, saved)["route"]
+    return {"route": found, "router_loss": ((), router_loss(found[1]), ROUTER_LOSS)}
 
 
 def _model(weigh: str, **different: Any) -> BagModel:

@@ -82,7 +82,7 @@ def routers(parameters: Parameters, tier: str | None = None) -> Equations:
         arguments=lambda initial: (2, p.p + 2, initial.constants["gram"], sample_mean(initial)),
         start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
         unpack=lambda y: {"route": y.reshape(*y.shape[:-1], 2, p.p + 2)},
-        observe=lambda initial, state: {},
+        observe=observe_routers,
         constants=constants,
         invariants=lambda initial, state: {"router_sum": _spread(state["route"].sum(axis=1))},
         crossings=(),
@@ -90,6 +90,17 @@ def routers(parameters: Parameters, tier: str | None = None) -> Equations:
         validity="exact for every batch size, step and number of samples N_r (0: the population)",
         neglects="nothing",
     )
+
+
+def observe_routers(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
+    """The routers' linear loss -E[y <w_1 - w_2, sum_j x_j>], of the population and on the samples that train them."""
+    route, mean = state["route"], sample_mean(initial)
+    apart = route[:, 0] - route[:, 1]
+    meaning = "the routers' linear loss -mean of y <w_1 - w_2, sum_j x_j> over the samples that train them"
+    return {
+        "router_loss": (("time",), (apart[:, 1] - apart[:, 0]) / 2, "the routers' linear loss over the population"),
+        "router_loss_samples": (("time",), -(apart * mean).sum(axis=-1), meaning),
+    }
 
 
 def sample_mean(initial: Initial) -> np.ndarray:

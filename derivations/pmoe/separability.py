@@ -25,6 +25,25 @@ def beta_star(o: np.ndarray, q: np.ndarray) -> float:
     return float(found.fun) if found.status == 0 else math.inf
 
 
+def of_gram(gram: np.ndarray) -> tuple[np.ndarray, float]:
+    """(distances |z - z'| (P, P), beta*) of patterns o1, o2, q_1.. with this Gram matrix.
+
+    >>> distance, bound = of_gram(np.eye(4))
+    >>> round(float(distance[0, 1]), 6), bound  # independent patterns are separable at every n
+    (1.414214, inf)
+    """
+    from derivations.pmoe.initial import root_of
+
+    norms = np.diag(gram)
+    distance = np.sqrt(np.maximum(norms[:, None] + norms - 2 * gram, 0.0))
+    np.fill_diagonal(distance, 0.0)
+    rows = root_of(gram)
+    # b has to do with linear relations alone: independent patterns have none
+    free = len(gram) == 2 or np.linalg.matrix_rank(gram) == len(gram)
+    bound = math.inf if free else beta_star(rows[:2], rows[2:])
+    return distance, bound
+
+
 def margin(o: np.ndarray, q: np.ndarray, n: int) -> float:
     """The largest margin between the classes over |u|_inf <= 1 with a bias, all compositions of n - 1 patches.
 

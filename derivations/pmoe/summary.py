@@ -12,8 +12,17 @@ ROWS = {"counts": ("row", "pattern"), "label": ("row",), "weight": ("row",)}
 
 def constants(initial: Initial) -> Labelled:
     """The Gram matrix and the output weights; and the training set, where a file brought one."""
+    from derivations.pmoe.separability import of_gram
+
     c = initial.constants
+    distance, bound = of_gram(np.asarray(c["gram"]))
     found: dict[str, Any] = {
+        "distance": (("pattern", "pattern_"), distance, "distances of the patterns"),
+        "beta_star": (
+            (),
+            np.array(bound),
+            "all compositions of n patches are linearly separable if and only if n - 1 is below it",
+        ),
         "gram": (("pattern", "pattern_"), np.asarray(c["gram"]), "inner products of the patterns"),
         "out": (("expert", "neuron"), np.asarray(c["out"]), "output weights a, never trained"),
     }

@@ -89,5 +89,6 @@ SYSTEM = System(
     check=check,
     read_initial="derivations.pruning.initial:read",
     plot="derivations.pruning.picture:draw",
+    predict="derivations.pruning.answers:predict",
     claims="derivations.pruning.claims:CLAIMS",
 )  # fmt: skip

@@ -84,8 +84,26 @@ def controlled_step(
     return error, size, True
 
 
+def note_changes(t, expert, before, modes, events):
+    """Append (t, expert, task, q, mode) for every mode that an event has changed; events[0] counts those that came."""
+    room = (events.size - 1) // 5
+    for task in range(2):
+        for q in range(modes.shape[1]):
+            if modes[task, q] == before[task, q]:
+                continue
+            at = int(events[0])
+            events[0] += 1.0
+            if at < room:
+                events[1 + 5 * at] = t
+                events[2 + 5 * at] = expert
+                events[3 + 5 * at] = task
+                events[4 + 5 * at] = q
+                events[5 + 5 * at] = modes[task, q]
+
+
 def march_expert(
-    h, D, low, t0, t1, hits, memory, tolerances, counts, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft
+    h, D, low, t0, t1, hits, memory, tolerances, counts, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, expert,
+    events,
 ):  # fmt: skip
     """Take one expert from t0 to t1; returns 0, or 2 where steps became too small and 3 where there were too many."""
     d = h.size
@@ -128,7 +146,9 @@ def march_expert(
         y[:] = new
         f[:] = K[6]
         if event:
+            before = modes.copy()
             settle(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, f)
+            note_changes(t, expert, before, modes, events)
     memory[0] = dt
     h[:] = y[:d]
     D[:] = y[d:]
@@ -146,7 +166,7 @@ def march(
     for s in range(k):
         status = march_expert(
             h[s], D[s], low[s], t0, t1, hits[:, s], memory[s : s + 1], tolerances, counts, a[s], eta_r, eta_e, l,
-            frozen, pi, top[s], cum[s], soft,
+            frozen, pi, top[s], cum[s], soft, s, memory[k:],
         )  # fmt: skip
         if status != 0:
             return status

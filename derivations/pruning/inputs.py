@@ -1,13 +1,17 @@
 """The inputs on which proficiency and error are measured: all of them where they are a short list, else a sample."""
 
+import itertools
+import math
 import zlib
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial
+from derivations.contract import Initial, UsageError
 from derivations.pruning.parameters import Parameters
 
+MOST_INPUTS = 200_000
+"""Inputs that are enumerated at most: a table of some hundred megabytes, gone through at every saved state."""
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Tokens (S, length) as pattern numbers with the task token first, labels (S,), chances (S,)."""
 
@@ -16,7 +20,7 @@ def table(initial: Initial) -> Table:
     """The test inputs of a run.
 
     For data=single the 2 (d - 2) inputs (y, q), with their chances, l copies of q standing for all n - 1 (n - 1 where
-    fewer); for data=empirical the rows of the table; otherwise `n_test` inputs drawn from `data_seed`.
+    fewer); for data=empirical the rows of the table; otherwise `n_test` inputs drawn from `data_seed`, or all of them.
     """
     p, c = initial.parameters, initial.constants
     if p.data == "single":
@@ -24,6 +28,8 @@ def table(initial: Initial) -> Table:
     if p.data == "empirical":
         rows = np.asarray(c["tokens"], np.int64)
         return rows, np.asarray(c["labels"], float), np.full(len(rows), 1 / len(rows))
+    if p.n_test == "all":
+        return every_input(p, c["pi"])
     rng = np.random.default_rng([zlib.crc32(b"test inputs"), p.data_seed])
     tokens, labels = draw(p, c["pi"], rng, p.n_test)
     return tokens, labels, np.full(len(labels), 1 / len(labels))
@@ -44,6 +50,34 @@ def enumerated(parameters: Parameters, pi: np.ndarray) -> Table:
     task = np.where(labels > 0, 0, 1)
     tokens = np.concatenate([task[:, None], np.repeat(q[:, None] + 2, length, axis=1)], axis=1)
     return tokens.astype(np.int64), labels, np.tile(pi, 2) / 2
+
+
+def every_input(parameters: Parameters, pi: np.ndarray) -> Table:
+    """All inputs of data=iid, distinct or multi_copy with their chances: irrelevant tokens as sets, orders counted.
+
+    Raises `UsageError` where there are more than `MOST_INPUTS`.
+    """
+    p = parameters
+    drawn = p.copies if p.data == "multi_copy" else p.n - 1
+    count = 2 * (math.comb(p.N, drawn) if p.data == "distinct" else math.comb(p.N + drawn - 1, drawn))
+    if count > MOST_INPUTS:
+        raise UsageError(
+            f"n_test=all would enumerate {count:.3g} inputs ({drawn} irrelevant tokens of {p.N} patterns), but at most "
+            f"{MOST_INPUTS} are: draw some, as n_test=4000, or take smaller n or d"
+        )
+    kinds = itertools.combinations if p.data == "distinct" else itertools.combinations_with_replacement
+    q = np.array(list(kinds(range(p.N), drawn)), dtype=np.int64).reshape(-1, drawn)
+    if p.data == "distinct":
+        chance = np.full(len(q), 1 / len(q))
+    else:  # the multinomial law of the counts of each pattern
+        copies = (q[:, :, None] == np.arange(p.N)).sum(axis=1)
+        orders = math.factorial(drawn) / np.vectorize(math.factorial, otypes=[float])(copies).prod(axis=1)
+        chance = orders * np.prod(np.where(copies > 0, pi, 1.0) ** copies, axis=1)
+    if p.data == "multi_copy":
+        q = np.repeat(q, min(p.l, p.n - 1), axis=1)
+    labels = np.repeat([1.0, -1.0], len(q))
+    task = np.where(labels > 0, 0, 1)
+    return np.concatenate([task[:, None], np.tile(q + 2, (2, 1))], axis=1), labels, np.tile(chance, 2) / 2
 
 
 def draw(parameters: Parameters, pi: np.ndarray, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -136,7 +136,7 @@ def compressible(parameters: Parameters) -> str:
 
 
 def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """h, u (where kept), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0) and the least margin."""
+    """h, u (where kept), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0), the least margin, selection and gates."""
     p, c = initial.parameters, initial.constants
     sigma = activate(u)[0].sum(axis=1)
     rows, labels, chance = test_inputs.table(initial)
@@ -149,7 +149,11 @@ def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
     change = h - c["h_start"]
     scalars = np.array([test_inputs.fraction(chance, signed <= 0), signed[chance > 0].min()])
     parts = [h, u] if p.keep_u else [h]
+    both = [(chance[labels == y], gate[:, labels == y]) for y in (1, -1)]
+    chosen = [test_inputs.fraction(weight, own > 0) for weight, own in both]
+    gates = [(weight * own).sum(-1) / weight.sum() for weight, own in both]
     parts += [sigma, growth(c["h_start"], h, c["router_rest"]), np.sqrt((change**2).sum(-1)), p1, p2, scalars]
+    parts += [*chosen, *gates]
     return np.concatenate([np.ravel(part) for part in parts])
 
 
@@ -179,6 +183,10 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
         ("p2", (p.k,), expert, "proficiency for o2"),
         ("f_error", (), (), "test error P(y f <= 0)"),
         ("margin", (), (), "least margin over the test inputs"),
+        ("selected1", (p.k,), expert, "chance that o1 is selected, whatever its gate, y = +1"),
+        ("selected2", (p.k,), expert, "chance that o2 is selected, whatever its gate, y = -1"),
+        ("gate1", (p.k,), expert, "mean gate of o1, 0 where not selected, y = +1"),
+        ("gate2", (p.k,), expert, "mean gate of o2, 0 where not selected, y = -1"),
     ):
         count = int(np.prod(shape))
         found[name] = (dims, saved[..., at : at + count].reshape(*saved.shape[:-1], *shape), meaning)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Literal
 
 from derivations.contract import UsageError, parameter
 
@@ -69,7 +70,9 @@ class Parameters:
     tier: str = parameter("recursion", "level of description", choices=TIERS)
     stride: float = parameter(1.0, "tier recursion: SGD steps taken at once (1: exact)", above=0.0)
     nodes: int = parameter(160, "data=iid: quadrature nodes", minimum=16, maximum=4096)
-    n_test: int = parameter(4000, "sampled inputs for p1, p2 and f_error where inputs are no short list", minimum=1)
+    n_test: int | Literal["all"] = parameter(
+        4000, "inputs drawn for p1, p2, f_error and the hinge where they are no short list; all: every input", minimum=1
+    )
     data_seed: int = parameter(0, "seed of those test inputs, apart from --seed", minimum=0)
     keep_u: bool = parameter(True, "save every neuron's alignment u")
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Equations, Initial, Kernel, March, UsageError
-from derivations.pruning import arrays
+from derivations.pruning import arrays, events
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.summary import constants, invariants, observe, summarise
@@ -41,6 +41,10 @@ WATCHED = (
     Component("p2", ("expert",), (0.0, 1.0), "p_2", "proficiency for o2: P(selected, gate at least 1/l | y = -1)"),
     Component("f_error", (), (0.0, 1.0), "P(y f <= 0)", "test error"),
     Component("margin", (), ANY, "min y f", "least margin over the test inputs"),
+    Component("selected1", ("expert",), (0.0, 1.0), "P_1", "chance that o1 is selected, whatever its gate, y = +1"),
+    Component("selected2", ("expert",), (0.0, 1.0), "P_2", "chance that o2 is selected, whatever its gate, y = -1"),
+    Component("gate1", ("expert",), (0.0, 1.0), "E[G_1]", "mean gate of o1, 0 where not selected, y = +1"),
+    Component("gate2", ("expert",), (0.0, 1.0), "E[G_2]", "mean gate of o2, 0 where not selected, y = -1"),
 )
 HITS = {
     "T_selected": ("expert", "first time the own task token is selected in every input"),
@@ -61,12 +65,21 @@ SLOPES = {
 }  # fmt: skip
 RECURSION = tuple(
     f"recursion_loops:{n}"
-    for n in ("activations", "move", "input_weights", "record_hits", "march", "recursion_flow_loss")
+    for n in (
+        "activations",
+        "move",
+        "masked",
+        "masked_pairs",
+        "input_weights",
+        "record_hits",
+        "march",
+        "recursion_flow_loss",
+    )
 )
-WATCH = ("watch_loops:answer", "watch_loops:inputs_watch")
+WATCH = ("watch_loops:inputs_watch",)
 STEP = ("displaced", "contribution", "eliminate", "hold_ties", "slope", "decide", "settle", "margin", "lead",
         "try_step", "step_error", "lower")  # fmt: skip
-STEPS = ("locate", "note_hits", "controlled_step", "march_expert", "march", "hybrid_flow")
+STEPS = ("locate", "note_hits", "controlled_step", "note_changes", "march_expert", "march", "hybrid_flow")
 FLOW = (*(f"flow_loops:{name}" for name in STEP), *(f"flow_march:{name}" for name in STEPS))
 REASONS = {2: "the step size fell to zero", 3: "an expert took more steps than allowed"}
 
@@ -76,17 +89,19 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     tier = tier or parameters.tier
     if parameters.routing != "expert_choice":
         raise UsageError("experts are coupled under routing=token_choice: it is for odesim simulate")
-    if parameters.loss == "hinge" and (tier != "recursion" or parameters.data != "single"):
+    if parameters.loss == "hinge" and tier != "recursion":
         raise UsageError(
-            "the hinge couples all experts on every input: loss=hinge is for tier recursion with data=single, and for "
-            "odesim simulate"
+            "the hinge couples all experts on every input, and its mask jumps: loss=hinge is for tier recursion and "
+            f"for odesim simulate, not for tier {tier}"
         )
     if tier == "recursion":
         return recursion(parameters)
     if parameters.data != "single":
         raise UsageError(
-            f"tier {tier} is for data=single, but data={parameters.data}; tier recursion takes every law of the tokens "
-            "(its Euler steps follow the flow as stride falls)"
+            f"tier {tier} is for data=single, but data={parameters.data}: with different irrelevant tokens in an input "
+            "these change order among themselves too, in slopes that jump at each of d^2 ties, for which no weights of "
+            "a held tie are known; tier recursion takes every law of the tokens, and its steps follow the flow as "
+            "eta_e and eta_r fall at a fixed eta_e T"
         )
     if tier == "homogeneous":
         from derivations.pruning import homogeneous
@@ -103,9 +118,10 @@ def recursion(parameters: Parameters) -> Equations:
     p = parameters
     loops = tuple(
         f"{HERE}.{name}"
-        for name in ("table_loops:select_top", *SLOPES[p.data], *RECURSION, *WATCH, "watch_loops:recursion_watch")
-    )
-    family = "single" if p.data == "multi_copy" else p.data
+        for name in ("table_loops:select_top", "watch_loops:answer", *SLOPES[law_of_slope(p)], *RECURSION, *WATCH,
+                     "watch_loops:recursion_watch")
+    )  # fmt: skip
+    family = "single" if law_of_slope(p) == "multi_copy" else law_of_slope(p)
     return Equations(
         tier="recursion",
         kind="recursion",
@@ -113,7 +129,7 @@ def recursion(parameters: Parameters) -> Equations:
         state=(H, U) if p.keep_u else (H,),
         kernels=_kernels,
         loops=loops,
-        arrays=functools.partial(arrays.build_recursion, p.data),
+        arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
         arguments=recursion_arguments,
         start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "u")]),
         unpack=functools.partial(unpack, {"h": (p.k, p.d), "u": (p.k, p.m, p.d)}),
@@ -122,11 +138,26 @@ def recursion(parameters: Parameters) -> Equations:
         invariants=invariants,
         crossings=(),
         summary=summarise,
-        validity="exact population descent: the mean over infinitely many fresh samples in every step"
-        + (f"; inputs by {p.nodes} quadrature nodes" if p.data == "iid" else ""),
+        validity=validity(p),
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
         watched=WATCHED,
         march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS, step=p.stride),
+    )
+
+
+def law_of_slope(p: Parameters) -> str:
+    """The law of the tokens in which the slope is taken: under the hinge a table of inputs, its rows masked."""
+    return "empirical" if p.loss == "hinge" and p.data != "single" else p.data
+
+
+def validity(p: Parameters) -> str:
+    """Over which inputs a step takes its mean."""
+    if law_of_slope(p) == p.data or p.n_test == "all":
+        nodes = f"; inputs by {p.nodes} quadrature nodes" if law_of_slope(p) == "iid" else ""
+        return f"exact population descent: the mean over infinitely many fresh samples in every step{nodes}"
+    return (
+        f"descent of the mean hinge over {p.n_test} inputs drawn from data_seed, the same in every step; exact with "
+        "n_test=all"
     )
 
 
@@ -134,7 +165,8 @@ def flow(parameters: Parameters, tier: str) -> Equations:
     """The flow of small rates for data=single, changes of order located; `frozen` keeps the irrelevant patterns."""
     p = parameters
     shape = (p.k, p.d)
-    loops = tuple(f"{HERE}.{name}" for name in ("table_loops:select_top", *FLOW, *WATCH, "watch_loops:hybrid_watch"))
+    own = ("table_loops:select_top", "watch_loops:answer", *FLOW, *WATCH, "watch_loops:hybrid_watch")
+    loops = tuple(f"{HERE}.{name}" for name in own)
     exact = tier == "flow"
     return Equations(
         tier=tier,
@@ -156,7 +188,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)"),
         neglects="nothing" if exact else "the motion of irrelevant alignments",
         watched=WATCHED,
-        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS),
+        march=March(HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record),
     )
 
 
@@ -170,12 +202,14 @@ def _kernels() -> Mapping[str, Kernel]:
 def recursion_arguments(initial: Initial) -> tuple[Any, ...]:
     """Run-time arguments of the recursion: sizes, rates, head signs, law of the tokens, test inputs."""
     p, c = initial.parameters, initial.constants
-    tokens = np.ascontiguousarray(c["tokens"], np.int64) if p.data == "empirical" else np.zeros((0, 1), np.int64)
-    labels = np.asarray(c["labels"], float) if p.data == "empirical" else np.zeros(0)
+    rows, answers, chance = table(initial)
+    listed = law_of_slope(p) == "empirical"
+    tokens = np.ascontiguousarray(rows, np.int64) if listed else np.zeros((0, 1), np.int64)
+    labels = np.asarray(answers, float) if listed else np.zeros(0)
     return (
         p.k, p.m, p.d, int(p.loss == "hinge"), float(p.stride), float(p.router_rate), float(p.eta_e),
         np.asarray(c["a"], float), p.l, p.n, p.copies, np.asarray(c["pi"], float), p.nodes, tokens, labels,
-        *table(initial),
+        rows, answers, chance,
     )  # fmt: skip
 
 

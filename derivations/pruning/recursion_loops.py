@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+answer: Callable[..., tuple[float, float]]
 expert_slope: Callable[..., None]
 
 
@@ -25,21 +26,22 @@ def move(h, u, dh, g, router_step, neuron_step):
             u[r, p] += neuron_step * g[p] if u[r, p] >= 0.0 else 0.0
 
 
-def input_weights(h, u, a, loss, l, n, pi, labels, plus, minus):
-    """Fill the chance of every input, with 0 where the hinge masks it: y f >= 1 of all experts together.
-
-    Without the mask pi/2 for (+1, q) and (-1, q), and 1/S for the rows of a table.
-    """
-    if labels.size > 0:
+def masked(h, u, a, l, tokens, labels, plus):
+    """Set to 0 the chance of every row of a table that the hinge masks: y f >= 1 of all experts together."""
+    output = np.zeros(labels.size)
+    sig, chosen, weight = np.empty(h.shape[1]), np.empty(l, dtype=np.int64), np.empty(l)
+    for s in range(a.size):
+        activations(u[s], sig)
         for i in range(labels.size):
-            plus[i] = 1.0 / labels.size
-        return
+            output[i] += a[s] * answer(h[s], sig, l, tokens[i], 0, chosen, weight)[0]
+    for i in range(labels.size):
+        if labels[i] * output[i] >= 1.0:
+            plus[i] = 0.0
+
+
+def masked_pairs(h, u, a, l, n, pi, plus, minus):
+    """Set to 0 the chance of every input (y, q) that the hinge masks."""
     N = pi.size
-    for q in range(N):
-        plus[q] = 0.5 * pi[q]
-        minus[q] = 0.5 * pi[q]
-    if loss == 0:
-        return
     output = np.zeros((2, N))
     sig = np.empty(h.shape[1])
     for s in range(a.size):
@@ -56,6 +58,26 @@ def input_weights(h, u, a, loss, l, n, pi, labels, plus, minus):
             plus[q] = 0.0
         if -output[1, q] >= 1.0:
             minus[q] = 0.0
+
+
+def input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus):
+    """Fill the chance of every input, with 0 where the hinge masks it: y f >= 1 of all experts together.
+
+    Without the mask pi/2 for (+1, q) and (-1, q), and `chance` for the rows of a table.
+    """
+    if labels.size > 0:
+        for i in range(labels.size):
+            plus[i] = chance[i]
+            minus[i] = 0.0
+        if loss != 0:
+            masked(h, u, a, l, tokens, labels, plus)
+        return
+    N = pi.size
+    for q in range(N):
+        plus[q] = 0.5 * pi[q]
+        minus[q] = 0.5 * pi[q]
+    if loss != 0:
+        masked_pairs(h, u, a, l, n, pi, plus, minus)
 
 
 def record_hits(h, a, l, time, hits):
@@ -87,10 +109,10 @@ def march(
     if t0 == 0.0:
         record_hits(h, a, l, 0.0, hits)
     first, last = int(np.rint(t0 / stride)), int(np.rint(t1 / stride))
-    input_weights(h, u, a, loss, l, n, pi, labels, plus, minus)
+    input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus)
     for step in range(first, last):
         if loss != 0:
-            input_weights(h, u, a, loss, l, n, pi, labels, plus, minus)
+            input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus)
         counts[0] += 1
         for s in range(k):
             if memory[s] > 0.0:
@@ -115,7 +137,7 @@ def recursion_flow_loss(
     u = y[k * d :].reshape((k, m, d))
     size = max(pi.size, labels.size)
     plus, minus = np.empty(size), np.empty(size)
-    input_weights(h, u, a, loss, l, n, pi, labels, plus, minus)
+    input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus)
     sig, dh, g, value = np.empty(d), np.empty(d), np.empty(d), np.empty(2)
     out = np.zeros(y.size)
     total = 1.0 if loss == 0 else plus.sum() + minus.sum()  # the chance of inputs the mask lets through

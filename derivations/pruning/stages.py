@@ -85,7 +85,7 @@ def evaluate(initial: Initial, rng: np.random.Generator) -> MapResult:
     p = initial.parameters
     found, margin = criteria.error(initial, np.arange(p.k))
     summary: dict[str, Any] = {"experts": int(p.k), "f_error": found, "margin": margin}
-    if p.data in ("single", "empirical"):
+    if p.data in ("single", "empirical") or isinstance(p.n_test, str):
         summary["inputs"] = "enumerated"
     else:
         from scipy.stats import beta

@@ -46,6 +46,7 @@ Solver = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The integrator, such as NDF, CVODE, DOP853 [default: the best for the case]."),
 ]
+Step = Annotated[str | None, typer.Option(metavar="H", help="The step of --solver euler: gradient descent at step H.")]
 Out = Annotated[str | None, typer.Option(metavar="DIR", help="The run folder [default: runs/<system>-<digest>].")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished run in --out.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same request, or return it if it is finished.")]

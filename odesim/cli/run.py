@@ -26,6 +26,7 @@ from odesim.cli.options import (
     Seed,
     Solver,
     StageName,
+    Step,
     SystemOrFrom,
     Threads,
     Until,
@@ -53,6 +54,7 @@ def integrate(
     atol: Atol = None,
     backend: Backend = None,
     solver: Solver = None,
+    step: Step = None,
     out: Out = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -84,6 +86,7 @@ def integrate(
         atol=atol,
         backend=backend,
         solver=solver,
+        step=step,
     )
     assignments = parse_assignments(parameter or [])
     several = start is not None or (stage is not None and ("," in stage or stage == "all"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial, load
 from derivations.patterns import Counting, Examples, PatternModel, Weights
-from odesim.sgd.patterns import PatternChains
+from odesim.sgd.patterns import PatternChains, dispatch_table, entropy
 
 
 def chains(
@@ -21,6 +21,8 @@ def chains(
 ) -> PatternChains:  # fmt: skip
     """The engine in numba: counted where compressed batches can be, and otherwise saying why not."""
     reason = examples_because(model, initials[0].parameters, batch) if compressed else ""
+    if compressed and not reason and arrays is not None and "noise" in arrays:
+        reason = "every training example has the routing noise of the initial file"
     kind = CountedChains if compressed and not reason else PatternChains
     engine = kind(model, initials, arrays, compressed=compressed, batch=batch, **options)
     if reason:
@@ -67,20 +69,30 @@ class CountedChains(PatternChains):
         self.counting: Counting = load(model.counting)
         self.chance: np.ndarray | None = None
         if self.training is None:
-            self.listed, self.chance = self.counting.configurations(self.parameters)
-            self.counts = np.zeros(len(self.listed), int)
+            listed, self.chance = self.counting.configurations(self.parameters)
+            self.lists = [(listed, np.zeros(len(listed), int))]
         else:
-            self.listed, self.counts = distinct(self.training)
-            self.training = self.total = None  # the counts hold all of it
-        self.batches = f"counts of {len(self.listed)} configurations"
+            self.lists = [distinct(training) for training in self.sets if training is not None]
+            self.sets, self.totals = [None], [None]  # the counts hold all of it
+        self.batches = f"counts of {len(self.lists[0][0])} configurations"
 
-    def composition(self, rng: np.random.Generator) -> np.ndarray:
-        """How many examples of every configuration a batch has (C,)."""
+    @property
+    def listed(self) -> Examples:
+        """The configurations of the first replica's data, which all share unless each has a training set."""
+        return self.lists[0][0]
+
+    def held(self, k: int) -> tuple[Examples, np.ndarray]:
+        """The configurations of a replica's data, and how often each occurs in its training set."""
+        return self.lists[k if len(self.lists) > 1 else 0]
+
+    def composition(self, k: int, rng: np.random.Generator) -> np.ndarray:
+        """How many examples of every configuration a batch of a replica has (C,)."""
+        counts = self.held(k)[1]
         if self.chance is not None:
             return rng.multinomial(self.batch, self.chance)
-        if self.batch == self.counts.sum():
-            return self.counts
-        return rng.multivariate_hypergeometric(self.counts, self.batch)
+        if self.batch == counts.sum():
+            return counts
+        return rng.multivariate_hypergeometric(counts, self.batch)
 
     def dispatched(self, logits: np.ndarray, counts: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
         """The counts (M, C) at every expert: drawn, or at the largest logit without noise (`rng` is None)."""
@@ -92,32 +104,32 @@ class CountedChains(PatternChains):
         found[expert, np.arange(counts.size)] = counts
         return found
 
-    def logits(self, w: Weights) -> np.ndarray:
-        """The routers' fields (M, C) of the configurations."""
+    def logits(self, w: Weights, e: Examples) -> np.ndarray:
+        """The routers' fields (M, C) of configurations."""
         table = w.routers @ w.frame.T
-        return (table[:, self.listed.atoms] * self.listed.amplitudes).sum(axis=1)
+        return (table[:, e.atoms] * e.amplitudes).sum(axis=1)
 
-    def counted(self, w: Weights, logits: np.ndarray, counts: np.ndarray) -> tuple[Any, ...]:
+    def counted(self, w: Weights, e: Examples, logits: np.ndarray, counts: np.ndarray) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss for counts (M, C)."""
-        e = self.listed
         return self.compiled.descend_counted(
             w.filters, w.bias, w.routers, w.frame, e.atoms, e.amplitudes, e.labels, logits,
             np.ascontiguousarray(counts), self.numbers,
         )  # fmt: skip
 
-    def descent(self, k: int) -> tuple[Any, ...]:
+    def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""
-        w, rng = self.weights[k], self.rngs[k]
-        logits, counts = self.logits(w), self.composition(rng)
-        return self.counted(w, logits, self.dispatched(logits, counts, rng if self.parameters.noise else None))
+        w, rng, listed = self.weights[k], self.rngs[k], self.held(k)[0]
+        logits, counts = self.logits(w, listed), self.composition(k, rng)
+        return self.counted(w, listed, logits, self.dispatched(logits, counts, rng if self.parameters.noise else None))
 
-    def on_training(self, w: Weights) -> tuple[float, float] | None:
-        """Loss and accuracy on the fixed training set without routing noise; None for fresh data."""
+    def on_training(self, replica: int, w: Weights) -> tuple[float, float, float] | None:
+        """Loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh data."""
         if self.chance is not None:
             return None
-        e = self.listed
+        e, counts = self.held(replica)
         silent = np.zeros((self.parameters.M, len(e)))
-        *_, margin = self.pass_over(w, e, e.dense.sum(axis=1), silent)
-        share = self.counts / self.counts.sum()
+        *_, expert, margin = self.pass_over(w, e, e.dense.sum(axis=1), silent)
+        share = counts / counts.sum()
         loss = self.functions.losses(margin, *self.numbers)
-        return float(share @ loss), float(share @ (margin > 0))
+        table = dispatch_table(e.cluster, expert, self.parameters, share)
+        return float(share @ loss), float(share @ (margin > 0)), entropy(table)

@@ -71,15 +71,16 @@ class PatternReplicas(PatternChains):
         self.run = jax.jit(self._advance)
 
     def _fixed(self) -> tuple[Any, ...]:
-        """The training set as arrays of the device, or nothing where data are fresh."""
+        """The training set as arrays of the device, replicas first where each has its own; nothing for fresh data."""
         import jax.numpy as jnp
 
-        e = self.training
-        if e is None:
+        sets = [e for e in self.sets if e is not None]
+        if not sets:
             return ()
         kinds = (None, self.dtype, self.dtype, self.dtype)
-        parts = (e.atoms, e.amplitudes, e.dense, e.labels)
-        return tuple(jnp.asarray(part, kind) for part, kind in zip(parts, kinds, strict=True))
+        parts = [[e.atoms, e.amplitudes, e.dense, e.labels] for e in sets]
+        made = [np.array(each) if len(sets) > 1 else each[0] for each in zip(*parts, strict=True)]
+        return tuple(jnp.asarray(part, kind) for part, kind in zip(made, kinds, strict=True))
 
     def _batch(self, key: Any, fixed: tuple[Any, ...]) -> tuple[Any, ...]:  # type: ignore[override]
         """The examples of one step."""
@@ -111,32 +112,34 @@ class PatternReplicas(PatternChains):
         f, p = self.functions_traced, self.parameters
         biased = p.variant == "released"
 
-        def step(k: Any, key: Any, state: Any) -> Any:
+        def step(k: Any, key: Any, state: Any, fixed: Any) -> Any:
             filters, bias, routers, best, stopped = state
             data_key, noise_key = jax.random.split(jax.random.fold_in(key, k))
             batch = self._batch(data_key, fixed)
             noise = jax.random.uniform(noise_key, (p.M, batch[3].shape[0]), self.dtype) * p.noise
             G, g, R, loss = descend(f, self.numbers, (filters, bias, routers, self.frame), batch, noise)
-            rate, router_rate = f["rates"]((G**2).sum((1, 2)), (g**2).sum(1), *self.numbers)
-            move = (self.step_size * rate).astype(filters.dtype)
+            rate, bias_rate, router_rate = f["rates"]((G**2).sum((1, 2)), (g**2).sum(1), *self.numbers)
+            move, bias_move = ((self.step_size * each).astype(filters.dtype) for each in (rate, bias_rate))
             stop = f["halt"](loss, best, *self.numbers) if p.early_stop else jnp.asarray(False)
             stopped = jnp.where((stopped < 0) & stop, k, stopped)
             going = stopped < 0
             return (
                 jnp.where(going, filters + move[:, None, None] * G, filters),
-                jnp.where(going & biased, bias + move[:, None] * g, bias),
+                jnp.where(going & biased, bias + bias_move[:, None] * g, bias),
                 jnp.where(going, routers + self.step_size * router_rate * R, routers).astype(routers.dtype),
                 jnp.where(going, jnp.minimum(best, loss), best),
                 stopped,
             )
 
         def one(replica: Any) -> Any:
-            state, key = replica
-            return jax.lax.fori_loop(0, steps, lambda k, inner: step(first + k, key, inner), state)
+            state, key, *own = replica
+            data = own[0] if own else fixed
+            return jax.lax.fori_loop(0, steps, lambda k, inner: step(first + k, key, inner, data), state)
 
+        replicas = (state, keys, fixed) if len(self.sets) > 1 else (state, keys)
         if jax.default_backend() == "cpu":
-            return jax.lax.map(one, (state, keys))
-        return jax.vmap(one)((state, keys))
+            return jax.lax.map(one, replicas)
+        return jax.vmap(one)(replicas)
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a weight stopped being finite."""

@@ -51,15 +51,18 @@ def frame_width(weights: Weights) -> int:
 
 
 def training_set(
-    model: PatternModel, parameters: Any, arrays: Mapping[str, np.ndarray] | None, batch: int, width: int
+    model: PatternModel, parameters: Any, arrays: Mapping[str, np.ndarray] | None, batch: int, width: int, own: int = 0
 ) -> Examples | None:
-    """The fixed training set: that of the file, or drawn from the data seed; None for fresh data every step."""
+    """The fixed training set: that of the file, or drawn from the data seed; None for fresh data every step.
+
+    `own` is the number of the replica whose set it is, 0 for the one that all share.
+    """
     if parameters.data == "online":
         return None
     examples = model.given(parameters, arrays)
     if examples is None:
-        count = parameters.n or batch
-        examples = sample(model, parameters, streams.generator(parameters.data_seed, "data"), count, width)
+        count, number = parameters.n or batch, (own,) if own else ()
+        examples = sample(model, parameters, streams.generator(parameters.data_seed, "data", *number), count, width)
     if batch > len(examples):
         raise UsageError(
             f"--batch {batch} is more than the {len(examples)} examples of the fixed training set: give --batch "
@@ -88,8 +91,11 @@ class PatternChains:
             for k, initial in enumerate(initials)
         ]
         width = frame_width(self.weights[0])
-        self.training = training_set(model, p, arrays, batch, width)
-        self.total = None if self.training is None else self.training.dense.sum(axis=1)
+        sets = len(initials) if p.sets == "own" else 1
+        self.sets = [training_set(model, p, arrays, batch, width, k) for k in range(sets)]
+        self.totals = [None if e is None else e.dense.sum(axis=1) for e in self.sets]
+        self.noise = None if arrays is None or "noise" not in arrays else np.array(arrays["noise"], float)
+        self.beyond = not compressed
         self.test = sample(model, p, streams.generator(p.data_seed, "test"), p.n_test, width)
         self.test_noise = streams.generator(p.data_seed, "test noise").random((p.M, p.n_test))
         self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
@@ -110,38 +116,57 @@ class PatternChains:
         self.steps += steps
         return all(np.isfinite(w.filters).all() and np.isfinite(w.routers).all() for w in self.weights)
 
+    @property
+    def training(self) -> Examples | None:
+        """The training set of the first replica, which all share unless each has its own."""
+        return self.sets[0]
+
+    @property
+    def total(self) -> np.ndarray | None:
+        """The sums of its dense patches."""
+        return self.totals[0]
+
+    def own(self, k: int) -> tuple[Examples | None, np.ndarray | None]:
+        """The training set of a replica and the sums of its dense patches; None where examples are fresh."""
+        which = k if len(self.sets) > 1 else 0
+        return self.sets[which], self.totals[which]
+
     def _batch(self, k: int) -> tuple[Examples, np.ndarray]:
         """The examples of a replica's next step, and the sums of their dense patches."""
-        rng = self.rngs[k]
-        if self.training is None or self.total is None:
+        rng, (training, total) = self.rngs[k], self.own(k)
+        if training is None or total is None:
             fresh = sample(self.model, self.parameters, rng, self.batch, frame_width(self.weights[k]))
             return fresh, fresh.dense.sum(axis=1)
-        if self.batch == len(self.training):
-            return self.training, self.total
-        index = rng.choice(len(self.training), self.batch, replace=False)
-        return self.training.take(index), self.total[index]
+        if self.batch == len(training):
+            return training, total
+        index = rng.choice(len(training), self.batch, replace=False)
+        return training.take(index), total[index]
 
-    def descent(self, k: int) -> tuple[Any, ...]:
+    def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a batch of its own."""
         examples, total = self._batch(k)
         shape = (self.parameters.M, len(examples))
-        noise = self.rngs[k].random(shape) if self.parameters.noise else np.zeros(shape)
+        if self.noise is not None:
+            noise = np.ascontiguousarray(self.noise[step])
+        else:
+            noise = self.rngs[k].random(shape) if self.parameters.noise else np.zeros(shape)
         return self.pass_over(self.weights[k], examples, total, noise)[:4]
 
     def _step(self, k: int, step: int) -> None:
         w = self.weights[k]
-        filters, bias, routers, loss = self.descent(k)
+        filters, bias, routers, loss = self.descent(k, step)
         if self.parameters.early_stop:
             if bool(self.functions.halt(loss, self.best[k], *self.numbers)):
                 self.stopped[k] = step
                 return
             self.best[k] = min(self.best[k], loss)
-        rate, router_rate = self.functions.rates((filters**2).sum((1, 2)), (bias**2).sum(1), *self.numbers)
-        move = self.step_size * rate
+        squares = (filters**2).sum((1, 2)), (bias**2).sum(1)
+        rate, bias_rate, router_rate = self.functions.rates(*squares, *self.numbers)
+        move, bias_move = self.step_size * rate, self.step_size * bias_rate
         biased = self.parameters.variant == "released"
         self.weights[k] = Weights(
             w.filters + move[:, None, None] * filters,
-            w.bias + move[:, None] * bias if biased else w.bias,
+            w.bias + bias_move[:, None] * bias if biased else w.bias,
             w.routers + self.step_size * router_rate * routers,
             w.frame,
         )
@@ -159,31 +184,35 @@ class PatternChains:
 
     def saved(self) -> np.ndarray:
         """What is kept of every replica (R, size): overlaps, dispatch and scalars, read by the model's `observe`."""
-        return np.array([self._measure(w) for w in self.weights])
+        return np.array([self._measure(k, w) for k, w in enumerate(self.weights)])
 
     grams = saved
 
-    def _measure(self, w: Weights) -> np.ndarray:
+    def _measure(self, replica: int, w: Weights) -> np.ndarray:
         total = self.test.dense.sum(axis=1)
         silent = np.zeros_like(self.test_noise)
         *_, loss, expert, margin = self.pass_over(w, self.test, total, silent)
         *_, noisy_expert, noisy_margin = self.pass_over(w, self.test, total, self.test_noise)
-        loss, right = self.on_training(w) or (loss, (margin > 0).mean())
         sure = dispatch_table(self.test.cluster, expert, self.parameters)
         noisy = dispatch_table(self.test.cluster, noisy_expert, self.parameters)
+        trained = self.on_training(replica, w) or (loss, (margin > 0).mean(), entropy(sure))
         inside, routers = w.filters @ w.frame.T, w.routers @ w.frame.T
         k = self.parameters.K
-        scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), loss, right]
-        parts = (inside[..., :k], inside[..., k:], routers[:, k:], routers[:, :k], noisy, np.array(scalars))
+        scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), *trained]
+        parts = [inside[..., :k], inside[..., k:], routers[:, k:], routers[:, :k], noisy, np.array(scalars)]
+        if self.beyond:  # in the coordinates of the signals nothing else is followed
+            pairs = ((w.filters, inside), (w.routers, routers))
+            parts += [np.linalg.norm(whole - along @ w.frame, axis=-1) for whole, along in pairs]
         return np.concatenate([np.ravel(part) for part in parts])
 
-    def on_training(self, w: Weights) -> tuple[float, float] | None:
-        """Loss and accuracy on the fixed training set without routing noise; None for fresh data."""
-        if self.training is None or self.total is None:
+    def on_training(self, replica: int, w: Weights) -> tuple[float, float, float] | None:
+        """Loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh data."""
+        training, total = self.own(replica)
+        if training is None or total is None:
             return None
-        silent = np.zeros((self.parameters.M, len(self.training)))
-        *_, loss, _, margin = self.pass_over(w, self.training, self.total, silent)
-        return loss, float((margin > 0).mean())
+        silent = np.zeros((self.parameters.M, len(training)))
+        *_, loss, expert, margin = self.pass_over(w, training, total, silent)
+        return loss, float((margin > 0).mean()), entropy(dispatch_table(training.cluster, expert, self.parameters))
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights, generators and step count."""
@@ -206,10 +235,10 @@ class PatternChains:
         self.steps = int(arrays["steps"])
 
 
-def dispatch_table(cluster: np.ndarray, expert: np.ndarray, parameters: Any) -> np.ndarray:
-    """The share of examples by cluster and expert (K, M)."""
+def dispatch_table(cluster: np.ndarray, expert: np.ndarray, parameters: Any, share: Any = None) -> np.ndarray:
+    """The share of examples by cluster and expert (K, M); each counts for `share` (equally unless given)."""
     table = np.zeros((parameters.K, parameters.M))
-    np.add.at(table, (cluster, expert), 1 / cluster.size)
+    np.add.at(table, (cluster, expert), 1 / cluster.size if share is None else share)
     return table
 
 

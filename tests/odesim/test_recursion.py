@@ -86,3 +86,78 @@ def test_steps_that_blow_up_are_an_outcome():
     run = recursion.solve(broken)
     assert run.outcome.kind == "failed"
     assert run.outcome.time == 0.0
+
+
+def test_euler_is_the_race_written_by_hand():
+    # Tier explore of chen: x' = x^2 / sqrt(sum x^4) in each expert (moments of the strengths cancel in the quotient).
+    options = {"tier": "explore", "M": 2, "J": 3, "K": 2, "seed": 1, "until": 0.1, "save_points": 11}
+    run = odesim.integrate("chen", solver="euler", step=0.005, **options)
+    x = run["feat"][0].copy()
+    for _ in range(20):
+        x += 0.005 * x**2 / np.sqrt(np.einsum("mjk->m", x**4))[:, None, None]
+    assert run.time.tolist() == pytest.approx(np.linspace(0, 0.1, 11).tolist())
+    assert (run.statistics["solver"], run.statistics["steps"], run.statistics["step"]) == ("euler", 20, 0.005)
+    assert np.abs(run["feat"][-1] - x).max() < 1e-14
+
+
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_euler_differs_from_the_flow_by_its_step(backend):
+    options = {"M": 2, "J": 2, "K": 2, "tier": "explore", "seed": 3, "until": 0.04, "save_points": 3}
+    flow = odesim.integrate("chen", rtol=1e-11, **options)["feat"]
+    errors = []
+    for step in (2e-4, 1e-4, 5e-5):
+        run = odesim.integrate("chen", solver="euler", step=step, backend=backend, **options)
+        errors.append(np.abs(run["feat"] - flow).max())
+    ratios = [errors[0] / errors[1], errors[1] / errors[2]]
+    assert errors[0] > 1e-6
+    assert all(abs(ratio - 2) < 0.25 for ratio in ratios)  # of first order
+
+
+def test_euler_at_liaos_optimum_is_stable_up_to_two_over_the_largest_rate_of_the_overlaps():
+    # The Gram matrix has the rate 2 * 5.28 (spectrum of the optimum), so that 2/10.57 = .189 is the limit; descent of
+    # the weights would bear 2/6.47 = .309: it is the recursion of the order parameters.
+    rows = np.eye(6)
+    students = rows[:4] + 1e-3 * np.random.default_rng(0).normal(size=(4, 6))
+    students /= np.linalg.norm(students, axis=1, keepdims=True)
+    weights = {"V": students[:2], "W": students[2:], "V_star": rows[:2], "W_star": rows[2:4]}
+    ends = {}
+    for step in (0.18, 0.2):
+        run = odesim.integrate("liao", initial=weights, solver="euler", step=step, until=300 * step, save_points=2)
+        ends[step] = np.abs(run["gamma2"][-1] - np.eye(2)).max()
+    assert ends[0.18] < 1e-9
+    assert ends[0.2] > 1e-3
+
+
+def test_a_terminal_hit_ends_descent():
+    options = {"tier": "riccati", "m": 3, "m_star": 2, "d": 100, "until": 100.0, "save_points": 11, "seed": 2}
+    run = odesim.integrate("liao", solver="euler", step=0.001, **options)
+    flow = odesim.integrate("liao", **options)
+    assert run.outcome.kind == flow.outcome.kind == "stopped"
+    assert run.outcome.time == pytest.approx(flow.outcome.time, abs=0.05)
+    assert run.time[-1] == run.outcome.time and np.isfinite(run["gamma2"]).all()
+
+
+@pytest.mark.parametrize(
+    ("system", "request_", "sentence"),
+    [
+        ("pmoe", {**SIZES, "solver": "euler", "step": 0.1, "until": 1.0}, "a recursion; leave it out"),
+        ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0}, "an exact recursion"),
+        ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0, "tier": "flow"}, "which jumps"),
+        ("chen", {"solver": "euler"}, "give it with --step"),
+        ("chen", {"solver": "euler", "step": -1}, "above 0"),
+        ("chen", {"solver": "euler", "step": 0.1, "rtol": 1e-5, "M": 2, "J": 2}, "--rtol has no meaning"),
+        ("chen", {"solver": "euler", "step": 3.0, "until": 1.0, "M": 2, "J": 2}, "less than one step"),
+    ],
+)
+def test_euler_is_refused_where_it_has_no_meaning(system, request_, sentence):
+    with pytest.raises(odesim.UsageError, match=sentence):
+        odesim.integrate(system, **request_)
+
+
+def test_a_step_belongs_to_euler():
+    with pytest.raises(odesim.UsageError, match="--step is the step of --solver euler"):
+        Case.build("liao", {}, step=0.1)
+    without = Case.build("liao", {})
+    assert "step" not in without.request()
+    first, second = (Case.build("liao", {}, solver="euler", step=h) for h in (0.1, 0.2))
+    assert first.digest != second.digest != without.digest

@@ -1,0 +1,42 @@
+"""What the predictions of several systems share: which arrays describe samples, their checks, and margins."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Labelled, UsageError
+
+SAMPLE = ("sample",)
+
+
+def check_names(inputs: Mapping[str, np.ndarray], wanted: Sequence[str], optional: Sequence[str] = ("y",)) -> str:
+    """The one name of `wanted` that the samples are given by.  Raises `UsageError` for none, several, or others."""
+    found = [name for name in wanted if name in inputs]
+    others = sorted(set(inputs) - {*wanted, *optional})
+    if len(found) != 1 or others:
+        raise UsageError(
+            f"samples are given by {' or '.join(wanted)} and optionally {', '.join(optional)}, but the arrays are "
+            f"{', '.join(inputs) or 'none'}"
+        )
+    return found[0]
+
+
+def whole_numbers(values: np.ndarray, name: str, below: int) -> np.ndarray:
+    """A table (N, n) of whole numbers from 0 to `below` - 1.  Raises `UsageError`."""
+    if values.ndim != 2 or values.size == 0 or values.dtype.kind not in "iuf":
+        raise UsageError(f"{name} must be a table (samples, patches) of numbers, but has shape {values.shape}")
+    if (values != np.round(values)).any() or values.min() < 0 or values.max() >= below:
+        raise UsageError(f"{name} must hold whole numbers from 0 to {below - 1}")
+    return values.astype(np.int64)
+
+
+def answers(output: np.ndarray, inputs: Mapping[str, np.ndarray], **more: tuple[tuple[str, ...], Any, str]) -> Labelled:
+    """The outputs f (N,) and, where there are labels, the margins y f."""
+    found: dict[str, Any] = {"output": (SAMPLE, output, "output f of the network"), **more}
+    if "y" in inputs:
+        y = np.asarray(inputs["y"], float)
+        if y.shape != output.shape or not (np.abs(y) == 1).all():
+            raise UsageError(f"y must hold +1 or -1 for each of {output.size} samples, but has shape {y.shape}")
+        found["margin"] = (SAMPLE, y * output, "margin y f")
+    return found

@@ -1,0 +1,40 @@
+"""The network of a run on given samples: outputs, margins, and which patches every expert takes."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from derivations.answers import answers, check_names, whole_numbers
+from derivations.contract import Labelled, UsageError
+from derivations.pmoe import model
+from derivations.pmoe.parameters import Parameters, settle
+
+
+def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]) -> Labelled:
+    """f(x) = (1/l) sum_s sum_z n_s(z) G_s(z) phi_s(z) of samples `index` (N, n) or `counts` (N, P) of patterns.
+
+    Raises `UsageError` for runs without experts (stage router), and for samples with fewer than l patches.
+    Source: Chowdhury et al. 2023, equations (1) and (4).
+    """
+    name = check_names(inputs, ("index", "counts"))
+    if "response" not in arrays:
+        raise UsageError(
+            "this run trains the routers alone, and its experts answer nothing yet: take one of the experts"
+        )
+    response, route = np.asarray(arrays["response"], float), np.asarray(arrays["route"], float)
+    P = response.shape[1]
+    if name == "index":
+        index = whole_numbers(inputs["index"], "index", P)
+        counts = (index[:, :, None] == np.arange(P)).sum(axis=1)
+    else:
+        counts = whole_numbers(inputs["counts"], "counts", 10**9)
+        if counts.shape[1] != P:
+            raise UsageError(f"counts must have a column for each of {P} patterns, but has shape {counts.shape}")
+    p = settle(parameters) if parameters.k == 0 else parameters
+    if counts.sum(axis=1).min() < p.l:
+        raise UsageError(f"a sample has {int(counts.sum(axis=1).min())} patches, but every expert takes l = {p.l}")
+    routed = model.top_l(route[:, :, None], counts.T.astype(float), p.l)
+    share = model.gates(route[:, :, None], routed, p.l, model.GATES.get(p.gate, 0))
+    output = (share * response[:, :, None]).sum(axis=(0, 1)) / p.l
+    taken = (("expert", "pattern", "sample"), routed, "copies of a pattern among the l patches that an expert takes")
+    return answers(output, inputs, routed=taken)
