@@ -1,0 +1,192 @@
+"""How symbols, fractions, sums and words look: here in plain Unicode, and in LaTeX where `latex` overrides it."""
+
+import re
+from typing import Any
+
+import sympy as sp
+
+from derivations.statement import Statement
+
+MARK, INNER = "\x01", "\x02"
+"""Where a line may break: before a sign outside brackets, and inside them if it must."""
+GREEK = (
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "nu", "xi", "pi", "rho",
+    "sigma", "tau", "phi", "psi",
+)  # fmt: skip
+SUPERSCRIPTS = str.maketrans("0123456789+-−n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿ")
+SUBSCRIPTS = dict(zip("0123456789ijklmnprstauehox", "₀₁₂₃₄₅₆₇₈₉ᵢⱼₖₗₘₙₚᵣₛₜₐᵤₑₕₒₓ", strict=True))
+
+
+def unmarked(text: str) -> str:
+    """Without the places where a line may break."""
+    return text.replace(MARK, "").replace(INNER, "")
+
+
+class Style:
+    """Plain Unicode mathematics."""
+
+    minus, plus, times, thin = "− ", "+ ", " ", " "
+    side = 1
+    """Which of a name's two forms is used: 0 LaTeX, 1 text."""
+    words: dict[str, str] = {"asin": "arcsin", "oo": "∞", "L": "L", "log": "ln"}
+    dot_sign = "·"
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        letters = {self.letter(i) for group, _ in statement.indices for i in group}
+        self.bracketed = not letters <= set(SUBSCRIPTS)
+        """Whether one index letter of the page has no subscript: then all stand in brackets."""
+
+    # -- names
+    def letter(self, index: Any) -> str:
+        """The letter of an index."""
+        return self.name(index.name) if index.name in self.statement.notation else index.name
+
+    def name(self, name: str) -> str:
+        """The symbol of a name: the statement's, or SymPy's."""
+        notation = self.statement.notation.get(name)
+        return notation[self.side] if notation else self.words.get(name) or self.usual(name)
+
+    def usual(self, name: str) -> str:
+        """SymPy's symbol of a name."""
+        return sp.pretty(sp.Symbol(name), use_unicode=True)
+
+    def word(self, name: str) -> str:
+        """A function's name."""
+        return self.words.get(name, name)
+
+    def sign(self, sign: str) -> str:
+        """The sign of a relation."""
+        return sign
+
+    def upright(self, word: str) -> str:
+        """A word in a formula."""
+        return word
+
+    def number(self, e: Any) -> str:
+        """A whole or rational number."""
+        return str(e).replace("-", "−")
+
+    # -- scripts and brackets
+    def crowded(self, base: str) -> bool:
+        """Whether the base of a power carries a superscript already."""
+        return any(x in base for x in "¹²³⁴⁵⁶⁷⁸⁹⁺")
+
+    def paren(self, text: str) -> str:
+        """The brackets of a sum."""
+        return f"({text.replace(MARK, INNER)})"
+
+    def round(self, text: str) -> str:
+        """The brackets of arguments."""
+        return f"({text.replace(MARK, INNER)})"
+
+    def power(self, base: str, exponent: str) -> str:
+        """base^exponent."""
+        exponent = unmarked(exponent)
+        if all(ord(x) in SUPERSCRIPTS for x in exponent):
+            return base + exponent.translate(SUPERSCRIPTS)
+        return base + (f"^{exponent}" if exponent.isalnum() else f"^({exponent})")
+
+    def subscript(self, base: str, indices: list[str]) -> str:
+        """base with subscripts."""
+        if all(x in SUBSCRIPTS for x in indices):
+            return base + "".join(SUBSCRIPTS[x] for x in indices)
+        return f"{base}[{','.join(unmarked(x).replace(' ', '') for x in indices)}]"
+
+    def entry(self, base: str, indices: list[str]) -> str:
+        """An entry of an array."""
+        if not self.bracketed:
+            return self.subscript(base, indices)
+        return f"{base}[{','.join(unmarked(x).replace(' ', '') for x in indices)}]"
+
+    # -- operations
+    def sum_sign(self, limit: Any) -> str:
+        """The sign of a sum over an index."""
+        return self.below("Σ", self.letter(limit[0]))
+
+    def product_sign(self, limit: Any) -> str:
+        """The sign of a product over an index."""
+        return self.below("Π", self.letter(limit[0]))
+
+    def below(self, sign: str, index: str) -> str:
+        """A sign over an index."""
+        return f"{sign}{SUBSCRIPTS.get(index, '_' + index)} "
+
+    def extreme(self, word: str, index: str, text: str) -> str:
+        """The largest over an index."""
+        return f"{word}_{index} {text}"
+
+    def fraction(self, top: str, below: str, many: bool) -> str:
+        """top/below; `many` where the denominator is a product."""
+        return f"{top}/({below})" if many else f"{top}/{below}"
+
+    def beside(self, fraction: str) -> str:
+        """A fraction in front of a bracket."""
+        return f"({fraction})"
+
+    def root(self, base: str) -> str:
+        """A square root."""
+        return f"√{base}"
+
+    def integral(self, body: str, variable: str, low: str, high: str) -> str:
+        """An integral."""
+        return f"∫[{low}, {high}] {body} d{variable}"
+
+    def cases(self, rows: list[tuple[str, str]]) -> str:
+        """A definition by cases."""
+        return (" " + MARK).join(f"{value}  {condition};" for value, condition in rows)[:-1]
+
+    def indicator(self, condition: str) -> str:
+        """1 where a condition holds, else 0."""
+        return f"1[{condition}]"
+
+    def floor(self, text: str) -> str:
+        """The largest whole number below."""
+        return f"⌊{text}⌋"
+
+    def bars(self, text: str) -> str:
+        """An absolute value."""
+        return f"|{text}|"
+
+    def choose(self, n: str, k: str) -> str:
+        """A binomial coefficient."""
+        return f"C({n}, {k})"
+
+    def dashed(self, base: str, order: Any) -> str:
+        """A derivative by its order."""
+        return base + ("′" * int(order) if order.is_Integer else f"^({order})")
+
+    def mean(self, text: str, over: str = "") -> str:
+        """An expectation."""
+        return f"𝔼{'_' + over if over else ''}[{text}]"
+
+    def derivative(self, text: str, by: str, sign: str) -> str:
+        """d text/d by."""
+        return f"{sign}{text}/{sign}{by}"
+
+    # -- prose
+    def inline(self, text: str) -> str:
+        """Mathematics in a sentence."""
+        return text
+
+    def plain(self, words: str) -> str:
+        """Words that are not mathematics."""
+        return words
+
+    def squared(self, words: str) -> str:
+        """Powers of single letters in a sentence."""
+        return re.sub(r"(?<=\w)\^(\d)", lambda f: f[1].translate(SUPERSCRIPTS), words)
+
+    def prose(self, words: str) -> str:
+        """A sentence: Greek letters and tokens like v*_k become symbols, a dot between two of them the inner product."""
+
+        def atom(token: str) -> str:
+            base, _, index = token.partition("_")
+            base = self.upright("He") if base == "He" else self.name(base.replace("*", "_star"))
+            return self.subscript(base, list(index)) if index else base
+
+        def one(found: re.Match[str]) -> str:
+            return self.inline(self.dot_sign.join(map(atom, found[0].split("."))))
+
+        pattern = r"(?<![\w.])(?:[A-Za-z]|He)\w?\*?_\w{1,3}(?:\.[A-Za-z]\w?\*?_\w{1,3})?(?!\w)|\b(?:" + "|".join(GREEK) + r")\b"
+        return re.sub(pattern, one, self.squared(self.plain(words)))
