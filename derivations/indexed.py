@@ -22,16 +22,18 @@ def contract(expression: Any) -> Any:
 def _contract_sum(total: Any) -> Any:
     kept: dict[Any, list[Any]] = {}
     for term in sp.Add.make_args(sp.expand(total.function, deep=False)):
-        limits = list(total.limits)
+        limits, outside = list(total.limits), sp.Integer(1)
         for delta in [x for x in sp.Mul.make_args(term) if isinstance(x, sp.KroneckerDelta)]:
             index = next((x for x in delta.args if any(x == limit[0] for limit in limits)), None)
             if index is not None:
                 (other,) = [x for x in delta.args if x != index]
                 term = (term / delta).xreplace({index: other})
                 limits = [limit for limit in limits if limit[0] != index]
-        kept.setdefault(tuple(limits), []).append(term)
-    bodies = {limits: sp.Add(*terms) for limits, terms in kept.items()}
-    return sp.Add(*(sp.Sum(x, *limits) if limits else x for limits, x in bodies.items() if x != 0))
+            else:  # it belongs to a sum further out
+                term, outside = term / delta, outside * delta
+        kept.setdefault((outside, *limits), []).append(term)
+    bodies = ((outside, limits, sp.Add(*terms)) for (outside, *limits), terms in kept.items())
+    return sp.Add(*(outside * (sp.Sum(x, *limits) if limits else x) for outside, limits, x in bodies if x != 0))
 
 
 def gradient(potential: Any, by: Any) -> Any:

@@ -80,7 +80,7 @@ class Code:
         if e.is_number and not e.args:
             return self.number(e) if not tight or e.is_Integer and e >= 0 else f"({self.number(e)})"
         if isinstance(e, sp.Idx):
-            return self.laid(e.name, [e], axes)
+            return e.name if self.in_kernel else self.laid(e.name, [e], axes)
         if isinstance(e, sp.Indexed):
             return self.laid(*self.entry(e), axes)
         if isinstance(e, sp.Symbol):
@@ -123,9 +123,10 @@ class Code:
             self.expr(f, axes, True) for f in above
         ]
         code = " * ".join(tops)
-        for f in ([sp.Integer(number.q)] if number.q != 1 else []) + below:
-            code += " / " + self.expr(f, axes, True)
-        return code
+        bottoms = [self.expr(f, axes, True) for f in ([sp.Integer(number.q)] if number.q != 1 else []) + below]
+        if len(bottoms) > 1:
+            return f"{code} / ({' * '.join(bottoms)})"
+        return f"{code} / {bottoms[0]}" if bottoms else code
 
     def power(self, e: Any, axes: Axes) -> str:
         """A power or a root."""

@@ -158,10 +158,6 @@ class Latex(Text):
         """Words that are not mathematics."""
         return words.replace("&", r"\&").replace("%", r"\%")
 
-    def squared(self, words: str) -> str:
-        """Powers of single letters in a sentence."""
-        return re.sub(r"(?<![\w$])(\w)\^(\d)", r"$\1^\2$", words)
-
     def several(self, names: list[str]) -> str:
         """Several names that are defined together."""
         return rf"({names[0]},\dots,{names[-1]})"

@@ -19,6 +19,10 @@ def wrapped(line: str, indent: str = "    ") -> str:
         return indent + line
     if line.startswith('"""'):
         return "\n".join(textwrap.wrap(line, WIDTH, initial_indent=indent, subsequent_indent=indent))
+    if line.startswith("def "):
+        head, _, tail = line.partition("(")
+        parts = textwrap.wrap(tail.removesuffix("):"), WIDTH - len(indent) - 4, break_long_words=False)
+        return "\n".join([f"{indent}{head}(", *(f"{indent}    {p}" for p in parts), f"{indent}):"])
     head, sign, tail = ("return", " ", line[7:]) if line.startswith("return ") else line.partition(" = ")
     parts = textwrap.wrap(tail, WIDTH - len(indent) - 4, break_long_words=False, break_on_hyphens=False)
     return "\n".join([f"{indent}{head}{sign}(", *(f"{indent}    {p}" for p in parts), f"{indent})"])
@@ -127,7 +131,7 @@ class Python:
         """The shapes of the state's arrays."""
         shapes = [(key_of(v.target), [self.size(i) for i in indices_of(v.target)]) for v in self.statement.state]
         body = "".join(f'        "{n}": ({"".join(f"{x}, " for x in shape).rstrip(" ")}),\n' for n, shape in shapes)
-        return templates.SHAPES.format(names=self.taken(), body=body)
+        return templates.SHAPES.format(names=wrapped(self.taken()), body=body)
 
     def taken(self) -> str:
         """The constants as local names."""

@@ -173,20 +173,20 @@ class Style:
         """Words that are not mathematics."""
         return words
 
-    def squared(self, words: str) -> str:
-        """Powers of single letters in a sentence."""
-        return re.sub(r"(?<=\w)\^(\d)", lambda f: f[1].translate(SUPERSCRIPTS), words)
-
     def prose(self, words: str) -> str:
-        """A sentence: Greek letters and tokens like v*_k become symbols, a dot between two of them the inner product."""
+        """A sentence: Greek letters, powers and tokens like v*_k become symbols, a dot between two the inner product."""
 
         def atom(token: str) -> str:
             base, _, index = token.partition("_")
-            base = self.upright("He") if base == "He" else self.name(base.replace("*", "_star"))
+            known = base in GREEK or "*" in base or bool(index)
+            base = self.upright("He") if base == "He" else self.name(base.replace("*", "_star")) if known else base
             return self.subscript(base, list(index)) if index else base
 
         def one(found: re.Match[str]) -> str:
-            return self.inline(self.dot_sign.join(map(atom, found[0].split("."))))
+            whole, _, exponent = found[0].partition("^")
+            text = self.dot_sign.join(map(atom, whole.split(".")))
+            return self.inline(self.power(text, exponent) if exponent else text)
 
-        pattern = r"(?<![\w.])(?:[A-Za-z]|He)\w?\*?_\w{1,3}(?:\.[A-Za-z]\w?\*?_\w{1,3})?(?!\w)|\b(?:" + "|".join(GREEK) + r")\b"
-        return re.sub(pattern, one, self.squared(self.plain(words)))
+        token, greek = r"(?:[A-Za-z]|He|" + "|".join(GREEK) + r")\w?\*?_\w{1,3}", "|".join(GREEK)
+        pattern = rf"(?<![\w.])(?:{token}(?:\.{token})?(?:\^\w)?|(?:{greek})(?:\^\w)?|[A-Za-z]\^\w)(?!\w)"
+        return re.sub(pattern, one, self.plain(words))

@@ -27,7 +27,7 @@ def mean(f, low, high, nodes):
 SHAPES = '''
 def shapes(p):
     """The shapes of the arrays of the state."""
-    {names}
+{names}
     return {{
 {body}    }}
 '''

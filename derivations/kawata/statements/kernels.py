@@ -9,12 +9,12 @@ from derivations.kawata.parameters import Parameters
 from derivations.statement import HALF, Base, E, He, Kernel, function
 
 T = sp.Symbol("t", real=True)
-ORDER = sp.Symbol("order", integer=True, positive=True)
+ORDER = sp.Symbol("order", integer=True, nonnegative=True)
 WIDTH = sp.Symbol("width", integer=True)
 SIGMA, TERM = Base("sigma"), sp.Idx("l", WIDTH)
 alpha = function("alpha", lambda x, at: sp.sqrt(x[0] + 1) * alpha(x[0] + 1, x[1]) if at == 2 else None)
 """alpha_i(t), with Stein's rule d alpha_i/dt = sqrt(i + 1) alpha_(i+1)."""
-DENSITY = Kernel("phi", (T,), {"phi": sp.exp(-(T**2) / 2) / sp.sqrt(2 * sp.pi)}, note="normal density")
+DENSITY = Kernel("phi", (T,), {"phi": sp.exp(-(T**2) / 2) * sp.Pow(2 * sp.pi, -HALF, evaluate=False)}, note="normal density")
 DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, note="normal distribution function")
 
 
