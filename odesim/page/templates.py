@@ -8,6 +8,7 @@ HEAD = '''"""{title}
 """
 
 from types import SimpleNamespace
+from typing import Any  # noqa: F401
 
 import numpy as np
 from scipy.integrate import solve_ivp
