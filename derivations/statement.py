@@ -147,6 +147,18 @@ class Statement:
     step: Any = None
     rules: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        letters = {i.name for group, _ in self.indices for i in group}
+        targets = [n.target for n in (*self.state, *self.constants)] + [t for d in self.arrays for t in d.targets]
+        taken = {key_of(t) for t in targets} | {name for kernel in self.kernels for name in kernel.values}
+        if letters & taken:
+            raise ValueError(f"{self.name}: {', '.join(sorted(letters & taken))} is both an index and a name")
+
+    def numbers(self, initial: Initial) -> dict[str, Any]:
+        """The constants of the page, by name, as they are where the program would start."""
+        known = self.bind(initial)
+        return {key_of(c.target): known[key_of(c.target)] for c in self.constants}
+
     @property
     def kernels(self) -> list[Kernel]:
         """The kernels among the definitions."""

@@ -168,7 +168,7 @@ class Latex(Text):
 
     def ranges(self) -> list[str]:
         """The index sets."""
-        return [f"${', '.join(map(self.show, i))}={self.range_of(i[0])}$ ({w})" for i, w in self.statement.indices]
+        return [f"${', '.join(map(self.show, i))}={self.range_of(i[0])}$ ({self.prose(w)})" for i, w in self.statement.indices]
 
     def measure(self, text: str) -> float:
         """The width in half ems: letters one, signs two more, a fraction its wider part, the longer of two scripts 0.7."""

@@ -130,7 +130,7 @@ class Text(Walk):
 
     def ranges(self) -> list[str]:
         """The index sets."""
-        return [f"{', '.join(map(self.show, i))} = {self.range_of(i[0])} ({w})" for i, w in self.statement.indices]
+        return [f"{', '.join(map(self.show, i))} = {self.range_of(i[0])} ({self.prose(w)})" for i, w in self.statement.indices]
 
     def range_of(self, index: Any) -> str:
         """The values of an index, counted from 1 where the array is."""

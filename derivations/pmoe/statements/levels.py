@@ -6,7 +6,6 @@ ranked above it, n = min(N(z), max(0, l - copies ranked above)).
 
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from derivations.contract import Initial
@@ -19,7 +18,7 @@ from derivations.pmoe.statements.parts import (
 from derivations.pmoe.statements.soft import soft_top
 from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Rule, Statement
 
-LAM, STEP, SOFT, COPIES = *sp.symbols("lambda_r tau w", real=True), sp.Symbol("n_j", integer=True)
+LAM, STEP, SOFT, COPIES = *sp.symbols("lambda_r tau width", real=True), sp.Symbol("n_j", integer=True)
 R, X, J = sp.Idx("r", WIDTH), sp.Idx("x", SAMPLES), sp.Idx("j", COPIES)
 PRE, PHI, ROUTE, OUT, ACT = map(Base, ("pre", "response", "route", "out", "act"))
 COUNT, LABEL, WEIGHT, JITTER, SHIFTED = map(Base, ("count", "label", "weight", "jitter", "g_j"))
@@ -163,7 +162,7 @@ def recursion(p: Parameters, tier: str) -> bool:
     return tier == "L0" or (p.mode == "joint" and p.lam > 0 and p.tie_rule != "fractional")
 
 
-def bind_to(p: Parameters, tier: str) -> Any:
+def bind_to(p: Parameters) -> Any:
     """The numbers of the constants in a run."""
 
     def bind(initial: Initial) -> dict[str, Any]:
@@ -173,9 +172,8 @@ def bind_to(p: Parameters, tier: str) -> Any:
         found = {"k": p.k, "M": p.m // p.k, "P": p.p + 2, "l": p.l, "n_x": len(c["label"]), "gram": c["gram"]}
         found |= {"out": c["out"], "act": c["act"], "count": c["counts"], "label": c["label"], "weight": c["weight"]}
         shifts = jitter(p)
-        found |= {"lambda_r": p.lam, "w": p.softness, "n_j": len(shifts), "jitter": shifts, "tau": p.step}
-        names = {n.target.base.name if hasattr(n.target, "base") else n.target.name for n in constants(p, tier)}
-        return {name: np.asarray(value) for name, value in found.items() if name in names}
+        found |= {"lambda_r": p.lam, "width": p.softness, "n_j": len(shifts), "jitter": shifts, "tau": p.step}
+        return found
 
     return bind
 
@@ -204,7 +202,7 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
         indices=indices,
         state=(moving, Named(ROUTE[S, Z], "route value of a pattern")),
         constants=constants(p, tier),
-        bind=bind_to(p, tier),
+        bind=bind_to(p),
         definitions=(SLOPE, LOSS, *first, *routing(p), *drives(p)),
         equations=tuple(equations),
         loss=cost,
@@ -212,5 +210,5 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
         step=STEP if step else None,
         notation={**NOTATION, "lambda_r": ("\\lambda", "λ"), "raised": ("e", "e")},
         rules=() if step else (("The right-hand side jumps where two route values change their order.",) if p.lam > 0 else ()),
-        example=Example(f'start = {{{start}, "route": {route}}}', "response" if tier != "L0" else "pre", 1.0, 200.0),
+        example=Example(f'start = {{{start}, "route": {route}}}', "response" if tier != "L0" else "pre", 0.4, 200.0),
     )  # fmt: skip
