@@ -94,7 +94,8 @@ class Python:
         short = {c: sp.Symbol(type(c).__name__ + "".join(str(a) for a in c.args if a.is_Integer)) for c in calls}
         self.code.in_kernel = self.code.text.by_power = True
         lines = [f"{symbol} = {self.code.expr(c)}" for c, symbol in short.items()]
-        bodies = [self.code.expr(v.xreplace(short)) for v in values]
+        still = f" + 0 * {kernel.arguments[-1].name}"  # a constant has the shape of its arguments
+        bodies = [self.code.expr(v.xreplace(short)) + still * (not v.free_symbols) for v in values]
         self.code.in_kernel = self.code.text.by_power = False
         if len(values) > 1:
             lines += [f"{n} = {body}" for n, body in zip(names, bodies, strict=True)]
