@@ -92,7 +92,7 @@ class Latex(Text):
         letter = self.letter(index)
         if index.upper == sp.oo:
             return rf"{sign}_{{{letter}\ge {low}}}"
-        if low == 0 or index.name not in self.degrees():
+        if low == 0 or index.name not in self.degrees:
             return rf"{sign}_{{{letter}}}"
         return rf"{sign}_{{{letter}={self.show(low)}}}^{{{self.show(high)}}}"
 

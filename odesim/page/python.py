@@ -69,7 +69,8 @@ class Python:
         """An array that depends on nothing: the coefficients of a series."""
         (index,) = indices_of(d.targets[0])
         lines = [f"{index.name} = np.arange({self.statement.terms[index.name]})"]
-        return "\n".join([*lines, wrapped(f"{key_of(d.targets[0])} = {self.code.expr(d.value, (index,))}", "")])
+        lines.append('with np.errstate(divide="ignore", invalid="ignore"):  # in branches that are not taken')
+        return "\n".join([*lines, wrapped(f"{key_of(d.targets[0])} = {self.code.expr(d.value, (index,))}")])
 
     def rule(self, d: Definition) -> str:
         """The source of an array operation."""
@@ -143,7 +144,7 @@ class Python:
         """The right-hand side."""
         s = self.statement
         what = "the change of every array in a step, over the step" if s.kind == "recursion" else "d/dt of every array"
-        out = ["def rates(state, p):", f'    """The right-hand side: {what} of the state."""', wrapped(self.taken())]
+        out = [templates.QUIET, "def rates(state, p):", f'    """The right-hand side: {what} of the state."""', wrapped(self.taken())]
         states = [key_of(v.target) for v in s.state]
         out += [wrapped(f"{', '.join(states)}, = (np.asarray(state[name], float) for name in shapes(p))")]
         pinned = (key_of(v.target) for v in s.state if v.unit)

@@ -137,34 +137,9 @@ class Text(Walk):
         low, high = sp.sympify(index.lower), sp.sympify(index.upper)
         if high == sp.oo:
             return f"{low}, {low + 1}, …"
-        if index.name in self.degrees():
+        if index.name in self.degrees:
             return f"{self.show(low)}, …, {self.show(high)}"
         return f"{self.show(low + 1)}, …, {self.show(high + 1)}"
-
-    def degrees(self) -> set[str]:
-        """Indices that are numbers themselves: they stand in a formula outside a subscript."""
-        found: set[str] = set()
-
-        def visit(x: Any) -> None:
-            if isinstance(x, sp.Idx):
-                found.add(x.name)
-            elif isinstance(x, (sp.Sum, sp.Product)):
-                visit(x.function)
-            elif not isinstance(x, (sp.Indexed, sp.KroneckerDelta, sp.logic.boolalg.Boolean)):
-                for a in x.args:
-                    visit(a)
-
-        s = self.statement
-        for d in s.arrays:
-            for value in d.value if isinstance(d.value, tuple) else (d.value,):
-                if d.rule is None:
-                    visit(sp.sympify(value))
-        for e in s.equations:
-            visit(e.rate)
-        for kernel in s.kernels:
-            for value in kernel.values.values():
-                visit(value)
-        return found
 
     def unit(self, variable: Any) -> str:
         """What is known of the diagonal."""

@@ -4,11 +4,12 @@ SymPy's own printers are not used: they sort terms by their internal order, put 
 subscript, and cannot break a line.  Here terms follow the order of declaration, and a line breaks where a mark allows.
 """
 
+import functools
 from typing import Any
 
 import sympy as sp
 
-from derivations.statement import Indicator, Statement, key_of
+from derivations.statement import Indicator, Statement, indices_of, key_of
 from odesim.page.style import MARK, Style
 
 LAST = 999
@@ -26,6 +27,8 @@ class Walk(Style):
         names = [n.target for n in s.constants] + [a for k in s.kernels for a in k.arguments]
         names += [name for k in s.kernels for name in k.values]
         names += [t for d in s.arrays for t in d.targets] + [n.target for n in s.state]
+        targets = [n.target for n in (*s.state, *s.constants)] + [t for d in s.arrays for t in d.targets]
+        self.declared = {key_of(t): indices_of(t) for t in targets if isinstance(t, sp.Indexed)}
         self.place = {key_of(n): position for position, n in reversed(list(enumerate(names)))}
 
     # -- order: that of declaration
@@ -85,7 +88,7 @@ class Walk(Style):
         if isinstance(e, sp.Idx):
             return self.index_name(e)
         if isinstance(e, sp.Indexed):
-            return self.entry(self.name(key_of(e)), [self.show(self.counted(i)) for i in e.indices])
+            return self.entry(self.name(key_of(e)), self.counted(e))
         if isinstance(e, (sp.Sum, sp.Product)):
             sign = self.sum_sign if isinstance(e, sp.Sum) else self.product_sign
             text = "".join(map(sign, reversed(e.limits))) + self.show(e.function, 1)
@@ -189,9 +192,36 @@ class Walk(Style):
             return f"for odd {self.inline(self.show(c.lhs.args[0]))}"
         return f"for {self.inline(self.condition(c))}"
 
-    def counted(self, index: Any) -> Any:
-        """A whole number that is an index: the page counts from 1."""
-        return index + 1 if getattr(index, "is_Integer", False) else index
+    def counted(self, e: Any) -> list[str]:
+        """The indices of an entry; a whole number counts from 1 where the page does."""
+        own = self.declared.get(key_of(e), e.indices)
+        pairs = zip(e.indices, own, strict=True)
+        return [self.show(i + 1 if i.is_Integer and self.from_one(o) else i) for i, o in pairs]
+
+    def from_one(self, index: Any) -> bool:
+        """Whether the page counts an index from 1: not where its values are numbers of their own."""
+        return isinstance(index, sp.Idx) and index.upper != sp.oo and index.name not in self.degrees
+
+    @functools.cached_property
+    def degrees(self) -> set[str]:
+        """Indices that are numbers themselves: they stand in a formula outside a subscript."""
+        found: set[str] = set()
+
+        def visit(x: Any) -> None:
+            if isinstance(x, sp.Idx):
+                found.add(x.name)
+            elif isinstance(x, (sp.Sum, sp.Product)):
+                visit(x.function)
+            elif not isinstance(x, (sp.Indexed, sp.KroneckerDelta, sp.logic.boolalg.Boolean)):
+                for a in x.args:
+                    visit(a)
+
+        s = self.statement
+        values = [v for d in s.arrays if d.rule is None for v in (d.value if isinstance(d.value, tuple) else (d.value,))]
+        values += [e.rate for e in s.equations] + [v for kernel in s.kernels for v in kernel.values.values()]
+        for value in values:
+            visit(sp.sympify(value))
+        return found
 
     def index_name(self, index: Any) -> str:
         """The letter of an index."""
