@@ -133,9 +133,7 @@ class Evaluator:
         return self.memory[key]
 
     def _value(self, e: Any, scope: tuple[Any, ...], frame: Any) -> Any:
-        def of(x: Any) -> Any:
-            return self.value(x, scope, frame)
-
+        of = functools.partial(self.value, scope=scope, frame=frame)
         if e.is_number and not e.args:
             return float(e)
         if e in scope:  # an index, or an integration variable

@@ -174,7 +174,7 @@ class Style:
         return words
 
     def prose(self, words: str) -> str:
-        """A sentence: Greek letters, powers and tokens like v*_k become symbols, a dot between two the inner product."""
+        """A sentence: `names`, Greek letters, powers and tokens like v*_k become symbols, a dot between two a product."""
 
         def atom(token: str) -> str:
             base, _, index = token.partition("_")
@@ -183,10 +183,12 @@ class Style:
             return self.subscript(base, list(index)) if index else base
 
         def one(found: re.Match[str]) -> str:
+            if found[0].startswith("`"):
+                return self.inline(self.name(found[0].strip("`")))
             whole, _, exponent = found[0].partition("^")
             text = self.dot_sign.join(map(atom, whole.split(".")))
             return self.inline(self.power(text, exponent) if exponent else text)
 
         token, greek = r"(?:[A-Za-z]|He|" + "|".join(GREEK) + r")\w?\*?_\w{1,3}", "|".join(GREEK)
-        pattern = rf"(?<![\w.])(?:{token}(?:\.{token})?(?:\^\w)?|(?:{greek})(?:\^\w)?|[A-Za-z]\^\w)(?!\w)"
+        pattern = rf"`\w+`|(?<![\w.])(?:{token}(?:\.{token})?(?:\^\w)?|(?:{greek})(?:\^\w)?|[A-Za-z]\^\w)(?!\w)"
         return re.sub(pattern, one, self.plain(words))

@@ -51,16 +51,17 @@ class Walk(Style):
     def terms(self, e: Any) -> list[Any]:
         """The terms of a sum: sums first, short before long (but a kernel's by powers), then by declaration."""
         degrees = all(t.is_number or (t.atoms(sp.Idx) and not t.atoms(sp.Indexed)) or self.is_order(t) for t in e.args)
+        return sorted(sp.Add.make_args(e), key=functools.partial(self.term_key, degrees=degrees))
 
-        def key(term: Any) -> Any:
-            factors = [f for f in sp.Mul.make_args(term) if not f.is_number]
-            powers = [(self.first(f), -f.as_base_exp()[1] if f.as_base_exp()[1].is_number else 0) for f in factors]
-            size = 0 if self.by_power else len(factors)
-            late = not factors and bool(term.is_negative or degrees)
-            turned = bool(term.as_coeff_Mul()[0].is_negative)
-            return (late, not term.has(sp.Sum), size, sorted(powers, key=lambda p: (p[0], float(p[1]))), turned)
-
-        return sorted(sp.Add.make_args(e), key=key)
+    def term_key(self, term: Any, degrees: bool) -> Any:
+        """Where a term stands in a sum; numbers come last in one of `degrees`."""
+        number, _ = term.as_coeff_Mul()
+        factors = [f for f in sp.Mul.make_args(term) if not f.is_number]
+        powers = [(self.first(f), -f.as_base_exp()[1] if f.as_base_exp()[1].is_number else 0) for f in factors]
+        size = 0 if self.by_power else len(factors)
+        late = not factors and bool(term.is_negative or degrees)
+        order = sorted((place, float(power)) for place, power in powers)
+        return (late, not term.has(sp.Sum), size, order, bool(number.is_negative))
 
     def is_order(self, e: Any) -> bool:
         """Whether a symbol is a kernel's whole number."""

@@ -32,7 +32,7 @@ def statement(p: Parameters) -> Statement:
     constants = [
         Named(N, "neurons followed", 20), Named(C, "clusters", 2), Named(J_SIZE, "neurons of an expert", p.J),
         Named(RHO, "distance of the means from the origin", p.rho),
-        Named(A[J], "second layer", "np.ones(N)"),
+        Named(A[J], "second layer", "np.full(N, -1.0)"),
         Named(B[J], "bias", "np.full(N, -0.5)"),
         Named(SHARE[J], "weight of a cluster's samples in the neuron's update, times C: 1/M^2 under uniform routing",
               f"np.full(N, {1.0 / p.M**2})"),
@@ -62,5 +62,5 @@ def statement(p: Parameters) -> Statement:
         equations=(Equation(XI[J], k * RATE[J] * DN[J] * XI[J] ** (k - 1), at), Equation(DN[J], 2 * RATE[J] * XI[J] ** k, at)),
         conserved=(Step(Base("Q")[J], energy, "along every solution"),),
         notation={**kernels.NOTATION, "gamma_k": (rf"\gamma_{k}", f"γ{'₀₁₂₃₄₅₆₇₈₉'[k] if k < 10 else k}")},
-        example=Example('start = {"xi": np.full(N, 0.05), "dn": np.full(N, 0.05) * np.linspace(0, 1, N)}', "xi", 0.5, 4e4),
+        example=Example('start = {"xi": np.full(N, 0.5), "dn": np.linspace(0.1, 0.5, N)}', "xi", 0.58, 10.0),
     )

@@ -53,8 +53,8 @@ STATE = (
 CONSTANTS = (
     Named(M, "student experts", 6),
     Named(M_STAR, "teacher experts", 2),
-    Named(NORMS["v"][I], "norm of router i, conserved", "np.ones(m)"),
-    Named(NORMS["w"][I], "norm of expert i, conserved", "np.ones(m)"),
+    Named(NORMS["v"][I], "norm of router `i`, conserved", "np.ones(m)"),
+    Named(NORMS["w"][I], "norm of expert `i`, conserved", "np.ones(m)"),
 )
 
 
@@ -126,8 +126,8 @@ def statement(parameters: Parameters) -> Statement:
         name="liao, exact",
         title="gradient flow of a soft-routed mixture of experts on its overlaps",
         source="Liao & Kyrillidis 2026, Section 3 and Appendix A.3",
-        clock="one step of SGD of size eta advances t by eta; the loss has the factor 1/2 of its definition below",
-        validity=f"exact for Gaussian inputs at every d, gate pi the {gate}{beta}, experts He_{p}, orthonormal teachers",
+        clock="one step of SGD of size eta advances `t` by eta; the loss has the factor 1/2 of its definition below",
+        validity=f"exact for Gaussian inputs at every `d`, gate pi the {gate}{beta}, experts He_{p}, orthonormal teachers",
         neglects="nothing",
         indices=[((I, J, R), "students"), ((TEACHER_K, L), "teachers"), ((N, S_INDEX), "degrees")],
         state=STATE,

@@ -100,7 +100,7 @@ def pair_kernels(p: Parameters) -> PairKernels:
     orders |= {"Lam4": (1, 0, degree, low), "Lam5": (0, 0, low, low)}
     by = {"Lam1": Partial(K, RHO), "Lam5": Partial(K, G) / degree**2}
     by |= {f"Lam{n}": Partial(K, z) / degree for n, z in ((2, Z11), (3, Z21), (4, Z12))}
-    note = "of two experts with rho = v_1.v_2, g = w_1.w_2, z_11 = v_1.w_1, z_12 = v_1.w_2, z_21 = v_2.w_1, z_22 = v_2.w_2"
+    note = "of two experts with rho = v_1.v_2, `g` = w_1.w_2, z_11 = v_1.w_1, z_12 = v_1.w_2, z_21 = v_2.w_1, z_22 = v_2.w_2"
     arguments = (RHO, G, *OVERLAPS)
     energy = Kernel("pair_energy", arguments, {"K": grouped(pair_energy(degree))},
                     {"K": (mean(0, 0, degree, degree),)}, note=note)  # fmt: skip

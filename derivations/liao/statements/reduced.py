@@ -35,7 +35,7 @@ def cascade(p: Parameters) -> Statement:
     """Each greedily matched pair alone."""
     zero = dict.fromkeys(OVERLAPS, 0)
     energy, K = pair_energy(p.degree).subs(zero), sp.Symbol("K")
-    note = "of two experts with rho = v_1.v_2 and g = w_1.w_2, all other overlaps zero"
+    note = "of two experts with rho = v_1.v_2 and `g` = w_1.w_2, all other overlaps zero"
     pair = Kernel("pair_energy", (RHO, G), {"K": energy}, note=note)
     slopes = Kernel("Lam", (RHO, G), {"K_rho": energy.diff(RHO), "K_g": energy.diff(G)},
                     {"K_rho": (Partial(K, RHO),), "K_g": (Partial(K, G),)})  # fmt: skip
@@ -89,8 +89,8 @@ def riccati(p: Parameters, tier: str) -> Statement:
     expert = pull * C[0] ** 2 / B[I] ** 2 * GAMMA2[I, TEACHER_K] ** (degree - 1)
     stated = tiers.riccati(p, tier)
     start = """rng = np.random.default_rng(3)
-start = {"gamma1": 0.03 * rng.standard_normal((m, m_star)), "gamma2": 0.03 * rng.standard_normal((m, m_star))}
-z = 0.03 * rng.standard_normal((m, m))
+start = {"gamma1": np.zeros((m, m_star)), "gamma2": np.linspace(0.02, 0.1, m * m_star).reshape(m, m_star)}
+z = 0.01 * rng.standard_normal((m, m))
 start |= {"I2": np.triu(z, 1) + np.triu(z, 1).T + np.eye(m), "I3_self": 0.03 * rng.standard_normal(m)}"""
     return Statement(
         name=f"liao, {tier}",
@@ -113,7 +113,7 @@ start |= {"I2": np.triu(z, 1) + np.triu(z, 1).T + np.eye(m), "I3_self": 0.03 * r
         notation=notation(),
         terms=terms(p),
         rules=("The run stops when an overlap reaches 0.999, where the leading order no longer holds.",),
-        example=Example(start, "gamma2", 0.9, 2.0),
+        example=Example(start, "gamma2", 0.9, 2.1),
     )
 
 
