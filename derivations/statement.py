@@ -206,6 +206,11 @@ def key_of(e: Any) -> str:
     return e.base.name if isinstance(e, sp.Indexed) else getattr(e, "name", str(e))
 
 
+def sign(index: Any) -> Any:
+    """+1 and -1 for the two values of an index."""
+    return sp.Piecewise((1, sp.Eq(index, 0)), (-1, True))
+
+
 def indices_of(target: Any) -> tuple[Any, ...]:
     """The indices of a target; none for a number."""
     return target.indices if isinstance(target, sp.Indexed) else ()

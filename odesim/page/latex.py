@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 
 from derivations.statement import Statement
-from odesim.page.style import INNER, MARK, unmarked
+from odesim.page.style import INNER, MARK, WEAK, unmarked
 from odesim.page.text import Row, Text
 
 HEAD = r"""\documentclass[10pt,a4paper]{article}
@@ -26,17 +26,29 @@ def flat(text: str) -> str:
     return re.sub(r"\\t?frac\{([^{}]*(?:\^\{[^{}]*\})?[^{}]*)\}\{([^{}]*)\}", r"\1/\2", unmarked(text))
 
 
+def runs(numbers: list[int]) -> str:
+    """Numbers of equations, those that follow each other as a range."""
+    found: list[list[int]] = []
+    for n in numbers:
+        if found and found[-1][-1] == n - 1:
+            found[-1].append(n)
+        else:
+            found.append([n])
+    return ", ".join(f"({x[0]})" + (f"--({x[-1]})" if len(x) > 1 else "") for x in found)
+
+
 class Latex(Text):
     """amsmath."""
 
     width, indent, side = 85, 3, 0
-    minus, plus, times, thin = "-", "+", " ", r"\,"
+    minus, plus, times, thin = "-", "+", " " + WEAK, r"\,"
     words: dict[str, str] = {"asin": r"\arcsin", "oo": r"\infty", "L": r"\mathcal{L}", **{x: rf"\{x}" for x in WORDS}}
     dot_sign = r"{\cdot}"
 
     def usual(self, name: str) -> str:
         """SymPy's symbol of a name."""
-        return sp.latex(sp.Symbol(name))
+        shown = sp.latex(sp.Symbol(name))
+        return re.sub(r"^[A-Za-z]{2,}", lambda word: rf"\mathrm{{{word[0]}}}", shown)
 
     def sign(self, sign: str) -> str:
         """The sign of a relation."""
@@ -123,7 +135,7 @@ class Latex(Text):
 
     def indicator(self, condition: str) -> str:
         """1 where a condition holds, else 0."""
-        return unmarked(rf"\mathbb{{1}}[{condition}]")
+        return unmarked(rf"\mathbf{{1}}[{condition}]")
 
     def floor(self, text: str) -> str:
         """The largest whole number below."""
@@ -156,7 +168,9 @@ class Latex(Text):
 
     def plain(self, words: str) -> str:
         """Words that are not mathematics."""
-        return words.replace("&", r"\&").replace("%", r"\%")
+        words = re.sub(r"[<>|]", lambda found: f"${found[0]}$", words)
+        words = re.sub(r"([&%#])", r"\\\1", words)
+        return re.sub(r"\^(\([^()]*\))", r"$^{\1}$", words)
 
     def several(self, names: list[str]) -> str:
         """Several names that are defined together."""
@@ -173,7 +187,7 @@ class Latex(Text):
     def measure(self, text: str) -> float:
         """The width in half ems: letters one, signs two more, a fraction its wider part, the longer of two scripts 0.7."""
         text = re.sub(r"\\begin\{cases\}|\\end\{cases\}|&|\\\\\[2pt\]", "", text)
-        text = re.sub(r"\\(bigl|bigr|Bigl|Bigr|mathrm|mathbb|mathcal|displaystyle|text|hat|[,!])|[\x01\x02 ]", "", text)
+        text = re.sub(r"\\(bigl|bigr|Bigl|Bigr|mathrm|mathbb|mathcal|displaystyle|text|hat|[,!])|[\x01-\x03 ]", "", text)
         inner = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"
         for _ in range(2):
             text = re.sub(r"\\t?frac" + inner * 2, lambda f: max(f[1], f[2], key=len), text)
@@ -197,7 +211,7 @@ class Latex(Text):
             out += self.displayed(heading, rows, number)
             number += len(rows)
         out += [self.prose(sentence) + "\n" for sentence in s.rules]
-        return "\n".join([*out, r"\end{document}"]) + "\n"
+        return unmarked("\n".join([*out, r"\end{document}"]) + "\n")
 
     def displayed(self, heading: str, rows: list[Row], number: int) -> list[str]:
         """One `align` of numbered equations, with what is said of them after the heading."""
@@ -213,7 +227,7 @@ class Latex(Text):
                 text = rf"{left} &= {first}" + "".join(rf"\notag\\ &\quad {line}" for line in rest)
                 body.append(text + (r"\notag" if n + 1 < len(rights) else ""))
                 left = ""
-        about = [f"({x[0]}){f'--({x[-1]})' if len(x) > 1 else ''} {self.prose(words)}" for words, x in said.items()]
+        about = [f"{runs(numbers)} {self.prose(words)}" for words, numbers in said.items()]
         title = heading[0].upper() + heading[1:]
         return [rf"\textbf{{{title}.}} {{\small {'; '.join(about)}}}", r"\begin{align}", "\\\\\n".join(body), r"\end{align}"]
 

@@ -7,8 +7,8 @@ import sympy as sp
 
 from derivations.statement import Statement
 
-MARK, INNER = "\x01", "\x02"
-"""Where a line may break: before a sign outside brackets, and inside them if it must."""
+MARK, INNER, WEAK = "\x01", "\x02", "\x03"
+"""Where a line may break: before a sign outside brackets, inside them if it must, between factors if nothing else."""
 GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "nu", "xi", "pi", "rho",
     "sigma", "tau", "phi", "psi",
@@ -19,13 +19,13 @@ SUBSCRIPTS = dict(zip("0123456789ijklmnprstauehox", "₀₁₂₃₄₅₆₇₈
 
 def unmarked(text: str) -> str:
     """Without the places where a line may break."""
-    return text.replace(MARK, "").replace(INNER, "")
+    return text.replace(MARK, "").replace(INNER, "").replace(WEAK, "")
 
 
 class Style:
     """Plain Unicode mathematics."""
 
-    minus, plus, times, thin = "− ", "+ ", " ", " "
+    minus, plus, times, thin = "− ", "+ ", " " + WEAK, " "
     side = 1
     """Which of a name's two forms is used: 0 LaTeX, 1 text."""
     words: dict[str, str] = {"asin": "arcsin", "oo": "∞", "L": "L", "log": "ln"}

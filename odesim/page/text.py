@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import sympy as sp
 
 from derivations.statement import Definition, Kernel, Statement, function, indices_of
-from odesim.page.style import INNER, MARK
+from odesim.page.style import INNER, MARK, WEAK, unmarked
 from odesim.page.walk import Walk
 
 
@@ -105,7 +105,7 @@ class Text(Walk):
     # -- lines
     def measure(self, text: str) -> float:
         """The width of a piece of a line."""
-        return len(text)
+        return len(unmarked(text))
 
     def broken(self, text: str, room: float) -> list[str]:
         """The lines of a right-hand side: as full as they can be, broken outside brackets where that is possible."""
@@ -114,12 +114,12 @@ class Text(Walk):
         for piece in text.split(MARK):
             free = room - self.measure(current) - (self.indent if lines else 0)
             parts = [piece] if self.measure(piece) <= max(free, 0.8 * room) else piece.split(INNER)
-            for part in parts:
+            for part in (x for p in parts for x in ([p] if self.measure(p) <= room - self.indent else p.split(WEAK))):
                 if current and self.measure(current + part) > room - (self.indent if lines else 0):
                     lines.append(current.rstrip())
                     current = ""
                 current += part
-        return [x.replace(INNER, "") for x in (*lines, current.rstrip())]
+        return [unmarked(x) for x in (*lines, current.rstrip())]
 
     # -- the page
     def facts(self) -> list[tuple[str, str]]:
@@ -163,7 +163,7 @@ class Text(Walk):
             out += ["", heading, *self.laid(rows)]
         for sentence in s.rules:
             out += ["", *textwrap.wrap(self.prose(sentence), self.width)]
-        return "\n".join(out) + "\n"
+        return unmarked("\n".join(out) + "\n")
 
     def laid(self, rows: list[Row]) -> list[str]:
         """Rows one below the other, equal remarks said once."""

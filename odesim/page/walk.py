@@ -51,7 +51,9 @@ class Walk(Style):
     def terms(self, e: Any) -> list[Any]:
         """The terms of a sum: sums first, short before long (but a kernel's by powers), then by declaration."""
         degrees = all(t.is_number or (t.atoms(sp.Idx) and not t.atoms(sp.Indexed)) or self.is_order(t) for t in e.args)
-        return sorted(sp.Add.make_args(e), key=functools.partial(self.term_key, degrees=degrees))
+        found = sorted(sp.Add.make_args(e), key=functools.partial(self.term_key, degrees=degrees))
+        plus = next((k for k, t in enumerate(found) if not t.as_coeff_Mul()[0].is_negative), 0)
+        return [found[plus], *found[:plus], *found[plus + 1 :]]
 
     def term_key(self, term: Any, degrees: bool) -> Any:
         """Where a term stands in a sum; numbers come last in one of `degrees`."""
@@ -134,7 +136,7 @@ class Walk(Style):
             number, factors = -number, [sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in factors]
         above, below = [sp.Integer(x) for x in [number.p] if x != 1], [sp.Integer(x) for x in [number.q] if x != 1]
         for f in sorted((f for f in factors if f != 1), key=self.factor_key):
-            (below if _inverse(f) else above).append(f.base**-f.exp if _inverse(f) else f)
+            (below if _inverse(f) else above).append(_turned(f) if _inverse(f) else f)
         wide = [f for f in above if below and _tall(f)]
         top = self.times.join(self.factor(f) for f in above if f not in wide)
         bottom = self.add(below[0]) if self.alone(below) else self.times.join(self.factor(f) for f in below)
@@ -175,15 +177,32 @@ class Walk(Style):
             "Top": lambda: self.extreme(self.upright("max"), shown[1], shown[0]),
             "Abs": lambda: self.bars(shown[0]),
         }
-        return forms[name]() if name in forms else self.upright(self.word(name)) + self.round(", ".join(shown))
+        if name in forms:
+            return forms[name]()
+        word = self.name(name) if name in self.statement.notation else self.upright(self.word(name))
+        return word + self.round(", ".join(shown))
 
     def condition(self, c: Any) -> str:
         """A relation between expressions, or several."""
         for kind, sign in RELATIONS:
             if isinstance(c, kind):
-                return f"{self.show(c.lhs)} {self.sign(sign)} {self.show(c.rhs)}"
+                both = isinstance(c.lhs, sp.Idx) and isinstance(c.rhs, sp.Idx)
+                left, right = (c.lhs, c.rhs) if both else self.zero_based(c.lhs, c.rhs)
+                return f"{self.show(left)} {self.sign(sign)} {self.show(right)}"
         word = self.sign("and" if isinstance(c, sp.And) else "or")
         return f" {word} ".join(map(self.condition, sorted(c.args, key=lambda x: isinstance(x, sp.And))))
+
+    def zero_based(self, left: Any, right: Any) -> tuple[Any, Any]:
+        """Both sides of a relation whose indices count from 0, for a page that counts them from 1."""
+        if isinstance(left, sp.Idx) and getattr(right, "is_Integer", False):
+            return left, right + 1 if self.from_one(left) else right
+        return self.lowered(left), self.lowered(right)
+
+    def lowered(self, e: Any) -> Any:
+        """An expression with i - 1 for every index i that the page counts from 1 and that is no subscript."""
+        if isinstance(e, sp.Idx):
+            return e - 1 if self.from_one(e) else e
+        return e if isinstance(e, sp.Indexed) or not e.args else e.func(*map(self.lowered, e.args))
 
     def case(self, c: Any) -> str:
         """When a branch of a definition by cases holds."""
@@ -233,6 +252,11 @@ class Walk(Style):
 def _inverse(f: Any) -> bool:
     """Whether a factor belongs into a denominator."""
     return isinstance(f, sp.Pow) and bool(f.exp.is_number and f.exp.is_negative)
+
+
+def _turned(f: Any) -> Any:
+    """A factor of a denominator; SymPy would take the square root of a product apart."""
+    return sp.Pow(f.base, sp.S.Half, evaluate=False) if f.exp == -sp.S.Half else f.base**-f.exp
 
 
 def _tall(f: Any) -> bool:

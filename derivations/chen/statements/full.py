@@ -20,7 +20,7 @@ from derivations.chen.statements.parts import (
 )  # fmt: skip
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Named, Rule, Statement
+from derivations.statement import Base, Definition, Equation, Example, Named, Rule, Statement, sign
 
 POINTS, PATCHES, RANK = sp.symbols("n_p n_d n_r", integer=True, positive=True)
 LENGTH = sp.Symbol("xi_2", real=True)
@@ -33,7 +33,8 @@ OMEGA, ZETA, OUTPUT, NORM, WEIGH, DRIFT = map(Base, ("omega", "zeta", "f", "norm
 COHERENT, SPEED, ALONG, SUM_R = map(Base, ("coherent", "V", "G_n", "R_n"))
 G_FEAT, G_CEN, G_REST, D_REST = map(Base, ("g_feat", "g_cen", "g_rest", "d_rest"))
 TYPE = (K, E, Y, R, B, N)
-SIGN = {i: 1 - 2 * i for i in (Y, R, B)}
+SIGN = {i: Base(f"sign_{i.name}")[i] for i in (Y, R, B)}
+SIGNS = ("label", "sign of the feature noise", "sign of the patches")
 SA, SB, SC = SIGN[Y] * STRENGTHS[N, 0], STRENGTHS[N, 1], SIGN[R] * STRENGTHS[N, 2]
 
 
@@ -169,7 +170,7 @@ def statement(p: Parameters) -> Statement:
     stated = full_tier(p)
     pair = sp.Piecewise((0, sp.Eq(K, E)), (1 / (8 * POINTS * K_SIZE * (K_SIZE - 1)), True))
     loss = pair * CHANCE_WINS[at] * COST["cost"](SIGN[Y] * PI[at] * OUTPUT[at])
-    signs = (((Y,), "label +1, -1"), ((R,), "sign of the feature noise"), ((B,), "sign of the patches"))
+    signs = tuple(((i,), about) for i, about in zip(SIGN, SIGNS, strict=True))
     start = START + '\nstart |= {"rest": np.concatenate([0.1 * rng.standard_normal((M * J, n_r)), np.zeros((M, n_r))])}'
     return Statement(
         name="chen, full",
@@ -189,13 +190,14 @@ def statement(p: Parameters) -> Statement:
         ),
         constants=constants(p),
         bind=bind,
-        definitions=(*act(p), Q, COST, UNITARY, *fields(), *of_types(), *collected(WEIGH, "G"), *collected(DRIFT, "R"),
+        definitions=(*act(p), Q, COST, UNITARY, *(Definition((s,), sign(i), about) for (i, s), about in zip(SIGN.items(), SIGNS, strict=True)),
+                     *fields(), *of_types(), *collected(WEIGH, "G"), *collected(DRIFT, "R"),
                      *gradients(), *moved),
         steps=examples(),
         equations=rates,
         loss=nested(loss, M, *TYPE),
         notation={**NOTATION, **banked(), "g_feat": ("g^{x}", "gx"), "g_cen": ("g^{c}", "gc"), "g_rest": ("g^{r}", "gr"),
-                  "rest": ("r", "r"), "rest_w": ("r^{w}", "rw"), "rest_t": ("r^{\\theta}", "rθ"), "strengths": ("S", "S"),
+                  "sign_y": ("y", "y"), "sign_r": ("\\epsilon", "ε"), "sign_b": ("\\varsigma", "ς"), "rest": ("r", "r"), "rest_w": ("r^{w}", "rw"), "rest_t": ("r^{\\theta}", "rθ"), "strengths": ("S", "S"),
                   "patch_v": ("\\xi^{x}", "ξx"), "patch_c": ("\\xi^{c}", "ξc"), "patch_r": ("\\xi^{r}", "ξr"),
                   "d_w": ("\\dot r^{w}", "ṙw"), "d_t": ("\\dot r^{\\theta}", "ṙθ"), "d_rest": ("\\dot r", "ṙ"),
                   "G_n": ("G^{\\xi}", "Gξ"), "R_n": ("R^{\\xi}", "Rξ"), "xi_2": ("\\ell_\\xi^2", "ℓ²")},

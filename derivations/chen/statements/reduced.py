@@ -123,7 +123,7 @@ def manifold(p: Parameters, tier: str) -> Statement:
         Named(M_SIZE, "experts", p.K), Named(K_SIZE, "clusters", p.K), Named(RHO, "router step over expert step", p.rho),
         Named(LAYER, "coherence below which an expert slows down", p.layer), *given,
         *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS), *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
-        Named(KSTAR[M], "feature of an expert's specialised filter, counted from 0", "np.arange(M) % K", whole=True),
+        Named(KSTAR[M], "feature of an expert's specialised filter (in code from 0)", "np.arange(M) % K", whole=True),
     ]  # fmt: skip
     if noisy:
         default = "np.sqrt(0.02) * np.random.default_rng(6).standard_normal((n_z, K))"

@@ -14,7 +14,7 @@ WIDTH = sp.Symbol("width", integer=True)
 SIGMA, TERM = Base("sigma"), sp.Idx("l", WIDTH)
 alpha = function("alpha", lambda x, at: sp.sqrt(x[0] + 1) * alpha(x[0] + 1, x[1]) if at == 2 else None)
 """alpha_i(t), with Stein's rule d alpha_i/dt = sqrt(i + 1) alpha_(i+1)."""
-DENSITY = Kernel("phi", (T,), {"phi": sp.exp(-(T**2) / 2) * sp.Pow(2 * sp.pi, -HALF, evaluate=False)}, note="normal density")
+DENSITY = Kernel("phi", (T,), {"phi": sp.Mul(sp.exp(-(T**2) / 2), sp.Pow(2 * sp.pi, -HALF, evaluate=False), evaluate=False)}, note="normal density")
 DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, note="normal distribution function")
 
 
@@ -45,7 +45,7 @@ def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
         value = own / root
     Z = sp.Symbol("Z")
     mean = E(function("activation")(Z + T), He(ORDER, Z)) / root
-    note = "coefficients of the shifted activation; their derivative is sqrt(n + 1) times the next one (Stein)"
+    note = "coefficients of the shifted activation; their derivative raises the order (Stein)"
     return (*needed, Kernel("alpha", (ORDER, T), {"alpha": value}, {"alpha": (mean,)}, orders=1, note=note))
 
 

@@ -15,7 +15,7 @@ from derivations.liao.statements.exact import bind as bind_exact
 from derivations.liao.statements.kernels import (
     OVERLAPS, RHO, S_INDEX, C, G, N, S, coefficients, correlation, notation, pair_energy, terms,
 )  # fmt: skip
-from derivations.statement import Base, Definition, Equation, Example, Kernel, Named, Partial, Statement
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Kernel, Named, Partial, Statement
 
 A, B = NORMS["v"], NORMS["w"]
 SELF, MATCH = Base("I3_self"), Base("match")
@@ -82,7 +82,7 @@ def riccati(p: Parameters, tier: str) -> Statement:
     """The leading order in small overlaps."""
     degree, pull = p.degree, p.degree * sp.factorial(p.degree)
     inverse = 1 / B[I] ** 2 + 1 / B[J] ** 2
-    repel = -pull * C[0] ** 2 * inverse * (1 - sp.KroneckerDelta(I, J)) * I2[I, J] ** (degree - 1)
+    repel = -pull * C[0] ** 2 * inverse * Indicator(sp.Ne(I, J)) * I2[I, J] ** (degree - 1)
     r = sp.Symbol("r")
     lemma = "Lemma 7, corrected (errata-1)" if tier == "riccati" else "Lemma 7 as its proof has it: the term is dropped"
     router = sp.factorial(degree) * C[1] ** 2 / A[I] ** 2 * GAMMA2[I, TEACHER_K] ** degree
@@ -135,7 +135,8 @@ def at_optimum(degree: int) -> dict[str, Any]:
 
 def linear(p: Parameters) -> Statement:
     """The exact Gram flow linearised at the recovered optimum, written out overlap by overlap."""
-    numbers = {name: sp.Symbol(name) for name in at_optimum(p.degree)}
+    values = at_optimum(p.degree)
+    numbers = {name: sp.Symbol(name) if value != 0 else sp.Integer(0) for name, value in values.items()}
     v, w, kappa = numbers["L_1"], numbers["L_5"], numbers["kappa"]
     k, same = TEACHER_K, sp.KroneckerDelta(I, J)
     own = I3[I, I]
@@ -146,21 +147,21 @@ def linear(p: Parameters) -> Statement:
 
     turn = {x: Base(f"T_{x}") for x in "vw"}
     e, y1, y2 = MATCH[I, k], GAMMA1[I, k] - MATCH[I, k], GAMMA2[I, k] - MATCH[I, k]
-    between = sp.Sum((1 - sp.KroneckerDelta(I, R)) * I2[I, R] * MATCH[R, k], R) - (1 - e) * y2
+    between = sp.Sum(Indicator(sp.Ne(I, R)) * I2[I, R] * MATCH[R, k], R) - (1 - e) * y2
 
     def apart(i: Any, j: Any, gamma: Any, overlap: Any) -> Any:
         return overlap[I, J] - sp.Sum(MATCH[i, L] * gamma[j, L], L)
 
     def third(i: Any, j: Any, factor: Any) -> Any:
-        return factor * apart(i, j, GAMMA2, I2) + (kappa * apart(j, i, GAMMA2, I2) if p.degree == 2 else 0)
+        return factor * apart(i, j, GAMMA2, I2) + kappa * apart(j, i, GAMMA2, I2)
 
     rates = {
         GAMMA1[I, k]: -v / A[I] ** 2 * (1 + e) * y1,
-        GAMMA2[I, k]: -(w * (1 + e) * y2 + (kappa * between if p.degree == 2 else 0)) / B[I] ** 2,
+        GAMMA2[I, k]: -(w * (1 + e) * y2 + kappa * between) / B[I] ** 2,
         ZETA1[I, k]: -(v * ZETA1[I, k] + e * turn["v"][I]) / A[I] ** 2,
         ZETA2[I, k]: -(w * ZETA2[I, k] + e * turn["w"][I]) / B[I] ** 2,
-        I1[I, J]: -(1 - same) * v * (apart(I, J, GAMMA1, I1) / A[I] ** 2 + apart(J, I, GAMMA1, I1) / A[J] ** 2),
-        I2[I, J]: -(1 - same) * (third(I, J, w) / B[I] ** 2 + third(J, I, w) / B[J] ** 2),
+        I1[I, J]: -Indicator(sp.Ne(I, J)) * v * (apart(I, J, GAMMA1, I1) / A[I] ** 2 + apart(J, I, GAMMA1, I1) / A[J] ** 2),
+        I2[I, J]: -Indicator(sp.Ne(I, J)) * (third(I, J, w) / B[I] ** 2 + third(J, I, w) / B[J] ** 2),
         I3[I, J]: -(v * apart(I, J, ZETA2, I3) + same * turn["v"][I]) / A[I] ** 2
         - (w * apart(J, I, ZETA1, I3) + same * turn["w"][I]) / B[J] ** 2,
     }
@@ -168,8 +169,8 @@ def linear(p: Parameters) -> Statement:
     def bind(initial: Initial) -> dict[str, Any]:
         return {**bind_exact(initial), "match": np.eye(initial.parameters.m)[:, tiers.matched(initial)]}
 
-    scalars = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in at_optimum(p.degree).items()
-               if p.degree == 2 or n != "kappa"]  # fmt: skip
+    scalars = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in values.items()
+               if x != 0]  # fmt: skip
     pushed = "push of an expert's own overlaps"
     stated = tiers.linear(p)
     start = """rng = np.random.default_rng(3)

@@ -99,7 +99,7 @@ def drives(p: Parameters) -> list[Any]:
     found = [
         Definition((OUTPUT[(*look, X)],), output, "output of the network"),
         Definition((V[(*look, X)],), slope, "push of a sample"),
-        Definition((DRIVE[S, Z],), scale * nested(push * share, *over), "drive of the experts: E y v n G/l"),
+        Definition((DRIVE[S, Z],), scale * nested(push * share, *over), "drive of the experts, the mean of y v n G/l"),
     ]
     if p.lam > 0:
         mean = sp.Sum(SHARE[(*i, W)] * PHI[S, W], W)

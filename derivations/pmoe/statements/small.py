@@ -11,7 +11,7 @@ from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.statements.parts import (
     GRAM, LOSS, METRIC, NOTATION, SLOPE, TOKENS, K, P, S, W, Z, infinite_width,
 )  # fmt: skip
-from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Statement
+from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Statement, sign
 
 A, B = (sp.Idx(n, 2) for n in "ab")
 PUSH, LABEL, SHARE, PHI, U0, COUPLING, MARGIN = map(Base, ("push", "y", "share", "phi", "u0", "C", "u"))
@@ -43,7 +43,7 @@ def routers(p: Parameters, tier: str) -> Statement:
             Named(MEAN_COUNT[Z], "mean over the samples of label times number of copies", "np.array([0.5, -0.5, 0, 0])"),
         ),
         bind=bind,
-        definitions=(Definition((LABEL[A],), 1 - 2 * A, "class of the router"),),
+        definitions=(Definition((LABEL[A],), sign(A), "class of the router"),),
         equations=(Equation(ROUTE[A, Z], rate, "equation (6)"),),
         notation=NOTATION,
         example=Example('start = {"route": np.zeros((2, P))}', "route", 0.4, 1.0),

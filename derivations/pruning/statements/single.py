@@ -12,7 +12,7 @@ from derivations.pruning.statements.parts import (
     CLOCK, D_SIZE, ETA_E, ETA_R, GATE, LABEL, NOTATION, PAPER, PI, SIGMA, SIGN, STRIDE, TASKS, TOKENS, H, K, M, O, P, Q,
     R, S, U, W, bind, rates,
 )  # fmt: skip
-from derivations.statement import HALF, Base, Definition, Equation, Example, Indicator, Named, Statement
+from derivations.statement import HALF, Base, Definition, Equation, Example, Indicator, Named, Statement, sign
 
 MASS, CHANCE, PUSH, PULL = map(Base, ("mass", "chance", "g", "A"))
 BELOW, TIED, OUTPUT = map(Base, ("below", "tied", "f"))
@@ -32,7 +32,7 @@ def selection(p: Parameters) -> list[Any]:
     chosen = 1 if p.n == p.l else Indicator(sp.Ge(H[S, O], H[S, Q]))
     said = "gate of the task token beside l - 1 copies of q; 0 where it is not among the top l"
     found = [
-        Definition((LABEL[O],), 1 - 2 * O, "label of a task token"),
+        Definition((LABEL[O],), sign(O), "label of a task token"),
         Definition((MASS[S, O, Q],), chosen * GATE["G"](x, TOKENS), said),
     ]
     if p.data == "multi_copy":
