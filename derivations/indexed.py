@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import sympy as sp
+from derivations.statement import sp
 
 
 def contract(expression: Any) -> Any:

@@ -11,10 +11,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-import sympy as sp
+import sympy
 
 from derivations.contract import Initial
 
+sp: Any = sympy
+"""SymPy, whose annotations are too loose to say anything useful where it is used as here."""
 Base = sp.IndexedBase
 HALF = sp.Rational(1, 2)
 
@@ -43,7 +45,7 @@ class Kernel:
     """
 
     name: str
-    arguments: tuple[sp.Symbol, ...]
+    arguments: tuple[Any, ...]
     values: Mapping[str, Any]
     means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     orders: int = 0
@@ -130,7 +132,7 @@ class Statement:
     clock: str
     validity: str
     neglects: str
-    indices: Sequence[tuple[tuple[sp.Idx, ...], str]]
+    indices: Sequence[tuple[tuple[Any, ...], str]]
     state: tuple[Named, ...]
     constants: tuple[Named, ...]
     equations: tuple[Equation, ...]
@@ -192,7 +194,7 @@ He, Mean = (function(name) for name in ("He", "Mean"))
 """Evaluated too: Hermite's He_n(z); and Mean(f, x), an expectation over a number x whose law the statement gives."""
 
 
-class Indicator(sp.Function):
+class Indicator(sympy.Function):
     """Indicator(condition), 1 where it holds and 0 elsewhere; its derivative is that away from where it jumps, 0."""
 
     def _eval_derivative(self, s: Any) -> Any:

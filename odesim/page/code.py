@@ -4,9 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import sympy as sp
-
-from derivations.statement import Indicator, Statement, indices_of, key_of
+from derivations.statement import Indicator, Statement, indices_of, key_of, sp
 from odesim.page.text import Text
 
 SPECIAL = ("factorial", "binomial", "eval_hermitenorm", "erf")
@@ -23,7 +21,9 @@ class Code:
         self.statement, self.text = statement, Text(statement)
         given = [n.target for n in (*statement.state, *statement.constants)]
         made = [t for d in statement.arrays for t in d.targets]
-        self.declared = {key_of(t): (indices_of(t), own) for own, group in ((False, given), (True, made)) for t in group}
+        self.declared = {
+            key_of(t): (indices_of(t), own) for own, group in ((False, given), (True, made)) for t in group
+        }
         self.in_kernel = False
 
     # -- arrays
@@ -78,7 +78,7 @@ class Code:
         """Code whose value broadcasts over `axes`; in brackets where it is `tight` and needs them."""
         e = sp.sympify(e)
         if e.is_number and not e.args:
-            return self.number(e) if not tight or e.is_Integer and e >= 0 else f"({self.number(e)})"
+            return self.number(e) if not tight or (e.is_Integer and e >= 0) else f"({self.number(e)})"
         if isinstance(e, sp.Idx):
             return e.name if self.in_kernel else self.laid(e.name, [e], axes)
         if isinstance(e, sp.Indexed):
@@ -133,7 +133,7 @@ class Code:
         if e.exp == sp.S.Half:
             return f"np.sqrt({self.expr(e.base, axes)})"
         if e.exp.is_number and e.exp.is_negative:
-            return f"1 / {self.expr(e.base ** -e.exp, axes, True)}"
+            return f"1 / {self.expr(e.base**-e.exp, axes, True)}"
         base = self.expr(e.base, axes, True)
         if isinstance(e.base, (sp.Mul, sp.Pow)) or base.startswith("-"):
             base = f"({base})"

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import sympy as sp
 from scipy import special
 
-from derivations.statement import Definition, Statement, function, indices_of, key_of
+from derivations.statement import Definition, Statement, function, indices_of, key_of, sp
 
 NUMPY = {
     "asin": np.arcsin,

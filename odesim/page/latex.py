@@ -1,11 +1,9 @@
 """A statement as a LaTeX document (amsmath): every equation broken to the width of the page, constants exact."""
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
-import sympy as sp
-
-from derivations.statement import Statement
+from derivations.statement import Statement, sp
 from odesim.page.style import INNER, MARK, WEAK, unmarked
 from odesim.page.text import Row, Text
 
@@ -17,7 +15,16 @@ HEAD = r"""\documentclass[10pt,a4paper]{article}
 \allowdisplaybreaks
 \begin{document}
 """
-SIGNS = {"≥": r"\ge", ">": ">", "≤": r"\le", "<": "<", "=": "=", "≠": r"\ne", "and": r"\text{ and }", "or": r"\text{ or }"}
+SIGNS = {
+    "≥": r"\ge",
+    ">": ">",
+    "≤": r"\le",
+    "<": "<",
+    "=": "=",
+    "≠": r"\ne",
+    "and": r"\text{ and }",
+    "or": r"\text{ or }",
+}
 WORDS = ("max", "min", "exp", "tanh", "sinh", "cosh", "log", "cos", "sin")
 
 
@@ -42,7 +49,12 @@ class Latex(Text):
 
     width, indent, side = 85, 3, 0
     minus, plus, times, thin = "-", "+", " " + WEAK, r"\,"
-    words: dict[str, str] = {"asin": r"\arcsin", "oo": r"\infty", "L": r"\mathcal{L}", **{x: rf"\{x}" for x in WORDS}}
+    words: ClassVar[dict[str, str]] = {
+        "asin": r"\arcsin",
+        "oo": r"\infty",
+        "L": r"\mathcal{L}",
+        **{x: rf"\{x}" for x in WORDS},
+    }
     dot_sign = r"{\cdot}"
 
     def usual(self, name: str) -> str:
@@ -182,12 +194,17 @@ class Latex(Text):
 
     def ranges(self) -> list[str]:
         """The index sets."""
-        return [f"${', '.join(map(self.show, i))}={self.range_of(i[0])}$ ({self.prose(w)})" for i, w in self.statement.indices]
+        return [
+            f"${', '.join(map(self.show, i))}={self.range_of(i[0])}$ ({self.prose(w)})"
+            for i, w in self.statement.indices
+        ]
 
     def measure(self, text: str) -> float:
-        """The width in half ems: letters one, signs two more, a fraction its wider part, the longer of two scripts 0.7."""
+        """The width in half ems: letters one, signs two more, a fraction its wider part, scripts 0.7."""
         text = re.sub(r"\\begin\{cases\}|\\end\{cases\}|&|\\\\\[2pt\]", "", text)
-        text = re.sub(r"\\(bigl|bigr|Bigl|Bigr|mathrm|mathbb|mathcal|displaystyle|text|hat|[,!])|[\x01-\x03 ]", "", text)
+        text = re.sub(
+            r"\\(bigl|bigr|Bigl|Bigr|mathrm|mathbb|mathcal|displaystyle|text|hat|[,!])|[\x01-\x03 ]", "", text
+        )
         inner = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"
         for _ in range(2):
             text = re.sub(r"\\t?frac" + inner * 2, lambda f: max(f[1], f[2], key=len), text)
@@ -229,7 +246,12 @@ class Latex(Text):
                 left = ""
         about = [f"{runs(numbers)} {self.prose(words)}" for words, numbers in said.items()]
         title = heading[0].upper() + heading[1:]
-        return [rf"\textbf{{{title}.}} {{\small {'; '.join(about)}}}", r"\begin{align}", "\\\\\n".join(body), r"\end{align}"]
+        return [
+            rf"\textbf{{{title}.}} {{\small {'; '.join(about)}}}",
+            r"\begin{align}",
+            "\\\\\n".join(body),
+            r"\end{align}",
+        ]
 
 
 def page(statement: Statement) -> str:

@@ -4,9 +4,7 @@ import inspect
 import textwrap
 from typing import Any
 
-import sympy as sp
-
-from derivations.statement import Definition, Kernel, Statement, indices_of, key_of
+from derivations.statement import Definition, Kernel, Statement, indices_of, key_of, sp
 from odesim.page import templates
 from odesim.page.code import Code
 
@@ -144,7 +142,12 @@ class Python:
         """The right-hand side."""
         s = self.statement
         what = "the change of every array in a step, over the step" if s.kind == "recursion" else "d/dt of every array"
-        out = [templates.QUIET, "def rates(state, p):", f'    """The right-hand side: {what} of the state."""', wrapped(self.taken())]
+        out = [
+            templates.QUIET,
+            "def rates(state, p):",
+            f'    """The right-hand side: {what} of the state."""',
+            wrapped(self.taken()),
+        ]
         states = [key_of(v.target) for v in s.state]
         out += [wrapped(f"{', '.join(states)}, = (np.asarray(state[name], float) for name in shapes(p))")]
         pinned = (key_of(v.target) for v in s.state if v.unit)

@@ -1,11 +1,9 @@
 """How symbols, fractions, sums and words look: here in plain Unicode, and in LaTeX where `latex` overrides it."""
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
-import sympy as sp
-
-from derivations.statement import Statement
+from derivations.statement import Statement, sp
 
 MARK, INNER, WEAK = "\x01", "\x02", "\x03"
 """Where a line may break: before a sign outside brackets, inside them if it must, between factors if nothing else."""
@@ -28,7 +26,7 @@ class Style:
     minus, plus, times, thin = "− ", "+ ", " " + WEAK, " "
     side = 1
     """Which of a name's two forms is used: 0 LaTeX, 1 text."""
-    words: dict[str, str] = {"asin": "arcsin", "oo": "∞", "L": "L", "log": "ln"}
+    words: ClassVar[dict[str, str]] = {"asin": "arcsin", "oo": "∞", "L": "L", "log": "ln"}
     dot_sign = "·"
 
     def __init__(self, statement: Statement) -> None:
@@ -174,7 +172,7 @@ class Style:
         return words
 
     def prose(self, words: str) -> str:
-        """A sentence: `names`, Greek letters, powers and tokens like v*_k become symbols, a dot between two a product."""
+        """A sentence: `names`, Greek letters, powers and tokens like v*_k become symbols."""
 
         def atom(token: str) -> str:
             base, _, index = token.partition("_")

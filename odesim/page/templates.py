@@ -17,7 +17,7 @@ from scipy.special import binom, erf, eval_hermitenorm, factorial  # noqa: F401
 QUIET = '@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # in branches that are not taken'
 INTEGRAL = f'''
 def integral(f):
-    """The integral over (0, oo) of an even analytic function that decays: midpoints up to {REACH:g} in steps of {STEP:g}."""
+    """Over (0, oo), of an even analytic function that decays: midpoints up to {REACH:g} in steps of {STEP:g}."""
     return sum(f(w) for w in np.arange({STEP / 2!r}, {REACH!r}, {STEP!r})) * {STEP!r}
 '''
 MEAN = '''

@@ -3,9 +3,7 @@
 import textwrap
 from typing import Any, NamedTuple
 
-import sympy as sp
-
-from derivations.statement import Definition, Kernel, Statement, function, indices_of
+from derivations.statement import Definition, Kernel, Statement, function, indices_of, sp
 from odesim.page.style import INNER, MARK, WEAK, unmarked
 from odesim.page.walk import Walk
 
@@ -51,8 +49,11 @@ class Text(Walk):
         shown, rate = self.show(e.target), self.show(e.rate)
         if self.statement.kind != "recursion":
             return Row(self.derivative(shown, "t", "d"), [rate], e.source)
-        change = self.show(self.statement.step * e.rate) if self.statement.step != 1 else rate
-        sign = "" if self.negative(e.rate) else self.plus
+        if e.rate == 0:
+            return Row(self.later(shown), [shown], e.source)
+        change = self.statement.step * e.rate
+        sign = self.minus if self.negative(change) else self.plus
+        change = self.show(-change if self.negative(change) else change)
         return Row(self.later(shown), [f"{shown} {MARK}{sign}{change}"], e.source)
 
     def later(self, shown: str) -> str:
@@ -87,16 +88,17 @@ class Text(Walk):
     def array_row(self, d: Definition) -> Row:
         """A named array; several that share a kernel in one line."""
         means = [self.show(d.means)] if d.means is not None else []
+        first = next(iter(d.targets))
         if d.kernel is not None and len(d.targets) > 1:
             names = [self.name(t.base.name) for t in d.targets]
-            left = self.entry(self.several(names), [self.show(i) for i in d.targets[0].indices])
+            left = self.entry(self.several(names), [self.show(i) for i in indices_of(first)])
             return Row(left, [self.name(d.kernel.name) + self.round(", ".join(map(self.show, d.value)))], d.meaning)
         if d.rule is not None:
             left = ", ".join(self.show(t) for t in d.targets)
             said = self.upright(d.rule.name.replace("_", " ")) + self.round(", ".join(map(self.show, d.value)))
             return Row(left, means or [said], d.meaning)
         value = function(next(iter(d.kernel.values)))(*d.value) if d.kernel is not None else d.value
-        return Row(self.show(d.targets[0]), [*means, self.show(value)], d.meaning)
+        return Row(self.show(first), [*means, self.show(value)], d.meaning)
 
     def several(self, names: list[str]) -> str:
         """Several names that are defined together."""
@@ -130,7 +132,10 @@ class Text(Walk):
 
     def ranges(self) -> list[str]:
         """The index sets."""
-        return [f"{', '.join(map(self.show, i))} = {self.range_of(i[0])} ({self.prose(w)})" for i, w in self.statement.indices]
+        return [
+            f"{', '.join(map(self.show, i))} = {self.range_of(i[0])} ({self.prose(w)})"
+            for i, w in self.statement.indices
+        ]
 
     def range_of(self, index: Any) -> str:
         """The values of an index, counted from 1 where the array is."""
@@ -151,7 +156,7 @@ class Text(Walk):
     def page(self) -> str:
         """The whole page."""
         s = self.statement
-        out = [f"{s.name}: {self.prose(s.title)}", ""]
+        out = [*textwrap.wrap(f"{s.name}: {self.prose(s.title)}", self.width), ""]
         for label, words in (*self.facts(), ("indices", "; ".join(self.ranges()))):
             out += textwrap.wrap(f"{label:<9} {words}", self.width, subsequent_indent=" " * 10)
         for heading, rows in (("state", s.state), ("constants", s.constants)):

@@ -7,9 +7,7 @@ subscript, and cannot break a line.  Here terms follow the order of declaration,
 import functools
 from typing import Any
 
-import sympy as sp
-
-from derivations.statement import Indicator, Statement, indices_of, key_of
+from derivations.statement import Indicator, Statement, indices_of, key_of, sp
 from odesim.page.style import MARK, Style
 
 LAST = 999
@@ -51,9 +49,7 @@ class Walk(Style):
     def terms(self, e: Any) -> list[Any]:
         """The terms of a sum: sums first, short before long (but a kernel's by powers), then by declaration."""
         degrees = all(t.is_number or (t.atoms(sp.Idx) and not t.atoms(sp.Indexed)) or self.is_order(t) for t in e.args)
-        found = sorted(sp.Add.make_args(e), key=functools.partial(self.term_key, degrees=degrees))
-        plus = next((k for k, t in enumerate(found) if not t.as_coeff_Mul()[0].is_negative), 0)
-        return [found[plus], *found[:plus], *found[plus + 1 :]]
+        return sorted(sp.Add.make_args(e), key=functools.partial(self.term_key, degrees=degrees))
 
     def term_key(self, term: Any, degrees: bool) -> Any:
         """Where a term stands in a sum; numbers come last in one of `degrees`."""
@@ -112,9 +108,10 @@ class Walk(Style):
         return self.name(getattr(e, "name", str(e)))
 
     def add(self, e: Any) -> str:
-        """A sum, with a mark before each sign but the first."""
-        text = ""
-        for term in self.terms(e):
+        """A sum, with a mark before each sign but the first; it opens with a plus where it can."""
+        text, terms = "", self.terms(e)
+        plus = next((k for k, term in enumerate(terms) if not self.negative(term)), 0)
+        for term in [terms[plus], *terms[:plus], *terms[plus + 1 :]]:
             negative = self.negative(term)
             sign = (self.minus if text else self.minus.strip()) if negative else self.plus if text else ""
             text += (" " + MARK if text else "") + sign + self.show(-term if negative else term)
@@ -150,7 +147,11 @@ class Walk(Style):
 
     def factor(self, f: Any) -> str:
         """A factor, roots as roots."""
-        return self.root(self.show(f.base, 0 if self.side == 0 else 2)) if isinstance(f, sp.Pow) and f.exp == sp.S.Half else self.show(f, 1)
+        return (
+            self.root(self.show(f.base, 0 if self.side == 0 else 2))
+            if isinstance(f, sp.Pow) and f.exp == sp.S.Half
+            else self.show(f, 1)
+        )
 
     def call(self, name: str, arguments: Any) -> str:
         """A function of its arguments; one of a kernel's own arguments is shown without them."""
@@ -168,7 +169,7 @@ class Walk(Style):
             "E": lambda: self.mean(self.thin.join(shown)),
             "Mean": lambda: self.mean(*shown),
             "Rate": lambda: self.derivative(shown[0], "t", "d"),
-            "Partial": lambda: self.derivative(*shown, "∂"),
+            "Partial": lambda: self.derivative(shown[0], shown[1], "∂"),
             "Gate": lambda: self.dashed(self.name("Gate"), arguments[0]) + f"({shown[1]})",
             "He": lambda: f"{self.subscript(self.upright('He'), shown[:1])}({shown[1]})",
             "factorial": lambda: (shown[0] if shown[0].isalnum() else f"({shown[0]})") + "!",
@@ -214,7 +215,7 @@ class Walk(Style):
 
     def counted(self, e: Any) -> list[str]:
         """The indices of an entry; a whole number counts from 1 where the page does."""
-        own = self.declared.get(key_of(e), e.indices)
+        own: Any = self.declared.get(key_of(e), e.indices)
         pairs = zip(e.indices, own, strict=True)
         return [self.show(i + 1 if i.is_Integer and self.from_one(o) else i) for i, o in pairs]
 
@@ -237,7 +238,9 @@ class Walk(Style):
                     visit(a)
 
         s = self.statement
-        values = [v for d in s.arrays if d.rule is None for v in (d.value if isinstance(d.value, tuple) else (d.value,))]
+        values = [
+            v for d in s.arrays if d.rule is None for v in (d.value if isinstance(d.value, tuple) else (d.value,))
+        ]
         values += [e.rate for e in s.equations] + [v for kernel in s.kernels for v in kernel.values.values()]
         for value in values:
             visit(sp.sympify(value))
@@ -246,7 +249,6 @@ class Walk(Style):
     def index_name(self, index: Any) -> str:
         """The letter of an index."""
         return self.name(index.name) if index.name in self.statement.notation else str(index.label)
-
 
 
 def _inverse(f: Any) -> bool:

@@ -6,17 +6,42 @@ The sums over laws are those over their nodes, which are constants of the page.
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import exact as exact_tier
 from derivations.chen.statements.parts import (
-    CEN, CHANCE_WINS, CLOCK, COST, FEAT, GCEN, GFEAT, J_SIZE, K_SIZE, LAYER, M_SIZE, NOTATION, PAPER, PI, RHO, UNITARY,
-    E, H, J, K, L, M, Q, act, law, nodes_of, power_constant, routing,
-)  # fmt: skip
+    CEN,
+    CHANCE_WINS,
+    CLOCK,
+    COST,
+    FEAT,
+    GCEN,
+    GFEAT,
+    J_SIZE,
+    K_SIZE,
+    LAYER,
+    M_SIZE,
+    NOTATION,
+    PAPER,
+    PI,
+    RHO,
+    UNITARY,
+    E,
+    H,
+    J,
+    K,
+    L,
+    M,
+    Q,
+    act,
+    law,
+    nodes_of,
+    power_constant,
+    routing,
+)
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Named, Statement, Step, function
+from derivations.statement import Base, Definition, Equation, Example, Named, Statement, Step, function, sp
 
 NA, NB, NC = sp.symbols("n_a n_b n_c", integer=True, positive=True)
 I, N, R = sp.Idx("i", NA), sp.Idx("n", NB), sp.Idx("r", NC)
@@ -47,8 +72,13 @@ def banks() -> list[Definition]:
         cluster = E if name == "c" else K
         z = x[node] * rows[M, J, cluster]
         found.append(Definition((Base(f"F_{name}")[M, cluster, node],), sp.Sum(sigma(z), J), "output along one signal"))
-        found.append(Definition((Base(f"S_{name}")[M, cluster, node],), sp.Sum((x[node] * slope(z)) ** 2, J),
-                                "squared gradient along it"))  # fmt: skip
+        found.append(
+            Definition(
+                (Base(f"S_{name}")[M, cluster, node],),
+                sp.Sum((x[node] * slope(z)) ** 2, J),
+                "squared gradient along it",
+            )
+        )
     return found
 
 
@@ -68,7 +98,9 @@ def of_types() -> list[Definition]:
         Definition((NORM[at],), S[0][M, K, I] + S[1][M, K, N] + S[2][M, E, R], "squared size of a gradient over G"),
         *routing(TYPE),
         Definition((CHANCE[TYPE],), pair * WA[I] * WB[N] * WC[R], "chance of an example type"),
-        Definition((WEIGH[at],), size * LABEL[I], "weight of a type in the gradient of expert m (Lemma E.2, corrected)"),
+        Definition(
+            (WEIGH[at],), size * LABEL[I], "weight of a type in the gradient of expert m (Lemma E.2, corrected)"
+        ),
         Definition((DRIFT[at],), WEIGH[at] * OUTPUT[at] - PI[at] * gathered, "weight in the router's drift"),
         Definition((COHERENT[M],), nested(sp.Abs(WEIGH[at]) * sp.sqrt(NORM[at]), *TYPE), "mean size E|g|"),
     ]
@@ -97,9 +129,12 @@ def gradients() -> list[Definition]:
     return [
         Definition((G_FEAT[M, J, K],), own + noise, "mean gradient along a feature"),
         Definition((G_CEN[M, J, K],), centre, "mean gradient along a centre"),
-        Definition((SPEED[M],), UNITARY["per"](sp.Max(size, LAYER * COHERENT[M])),
-                   "one over the Frobenius norm; slower where the gradient is incoherent"),
-    ]  # fmt: skip
+        Definition(
+            (SPEED[M],),
+            UNITARY["per"](sp.Max(size, LAYER * COHERENT[M])),
+            "one over the Frobenius norm; slower where the gradient is incoherent",
+        ),
+    ]
 
 
 def equations() -> tuple[Equation, ...]:
@@ -155,8 +190,14 @@ def statement(p: Parameters, tier: str) -> Statement:
         clock=CLOCK,
         validity=stated.validity,
         neglects=stated.neglects,
-        indices=[((M, L), "experts"), ((J,), "filters"), ((K, E), "clusters"), ((I,), "strengths of the feature, with the label"),
-                 ((N,), "strengths of the centre"), ((R,), "strengths of the feature noise, with its sign")],
+        indices=[
+            ((M, L), "experts"),
+            ((J,), "filters"),
+            ((K, E), "clusters"),
+            ((I,), "strengths of the feature, with the label"),
+            ((N,), "strengths of the centre"),
+            ((R,), "strengths of the feature noise, with its sign"),
+        ],
         state=(
             Named(FEAT[M, J, K], "alignment of a filter with a feature"),
             Named(CEN[M, J, K], "alignment of a filter with a cluster centre"),
@@ -171,13 +212,15 @@ def statement(p: Parameters, tier: str) -> Statement:
         loss=nested(loss, M, *TYPE),
         notation={**NOTATION, "g_feat": ("g^{x}", "gx"), "g_cen": ("g^{c}", "gc"), **banked()},
         example=Example(START, "feat", 0.5, 1.0),
-    )  # fmt: skip
+    )
 
 
 def examples() -> tuple[Step, ...]:
     """What an example is."""
     y, a, b, eps, c, v, w, z = sp.symbols("y alpha beta epsilon gamma v_k c_k v_e")
-    about = "an example of cluster k: its feature with the label's sign, its centre, and another cluster's feature as noise"
+    about = (
+        "an example of cluster k: its feature with the label's sign, its centre, and another cluster's feature as noise"
+    )
     return (Step(sp.Symbol("patches"), function("of")(y * a * v, b * w, eps * c * z), about),)
 
 

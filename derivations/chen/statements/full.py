@@ -7,7 +7,6 @@ patches; the points are quasi-random and stay the same at all times.
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.chen.full import arguments, residual
 from derivations.chen.full import full as full_tier
@@ -15,12 +14,36 @@ from derivations.chen.parameters import Parameters
 from derivations.chen.statements import rules
 from derivations.chen.statements.exact import START, banked, examples, sigma, slope
 from derivations.chen.statements.parts import (
-    CEN, CHANCE_WINS, CLOCK, COST, FEAT, GCEN, GFEAT, J_SIZE, K_SIZE, LAYER, M_SIZE, NOTATION, PAPER, PI, RHO, UNITARY,
-    E, H, J, K, L, M, Q, act, power_constant, routing,
-)  # fmt: skip
+    CEN,
+    CHANCE_WINS,
+    CLOCK,
+    COST,
+    FEAT,
+    GCEN,
+    GFEAT,
+    J_SIZE,
+    K_SIZE,
+    LAYER,
+    M_SIZE,
+    NOTATION,
+    PAPER,
+    PI,
+    RHO,
+    UNITARY,
+    E,
+    H,
+    J,
+    K,
+    L,
+    M,
+    Q,
+    act,
+    power_constant,
+    routing,
+)
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Named, Rule, Statement, sign
+from derivations.statement import Base, Definition, Equation, Example, Named, Rule, Statement, sign, sp
 
 POINTS, PATCHES, RANK = sp.symbols("n_p n_d n_r", integer=True, positive=True)
 LENGTH = sp.Symbol("xi_2", real=True)
@@ -46,7 +69,9 @@ def fields() -> list[Definition]:
     routers += sp.Sum(REST_T[M, X] * PATCH_R[N, D, X], X)
     split = Rule("split rest", rules.split_rest)
     return [
-        Definition((REST_W[M, J, X], REST_T[M, X]), (REST, FEAT), "residual coordinates of filters and of routers", rule=split),
+        Definition(
+            (REST_W[M, J, X], REST_T[M, X]), (REST, FEAT), "residual coordinates of filters and of routers", rule=split
+        ),
         Definition((OMEGA[M, J, D, N],), filters, "product of a filter with a noise patch"),
         Definition((ZETA[M, N],), sp.Sum(routers, D), "of a router with their sum"),
     ]
@@ -102,9 +127,12 @@ def gradients() -> list[Definition]:
         Definition((G_FEAT[M, J, K],), own + noise + patches(PATCH_V[N, D, K]), "mean gradient along a feature"),
         Definition((G_CEN[M, J, K],), centre + patches(PATCH_C[N, D, K]), "mean gradient along a centre"),
         Definition((G_REST[M, J, X],), patches(PATCH_R[N, D, X]), "mean gradient outside the signals"),
-        Definition((SPEED[M],), UNITARY["per"](sp.Max(sp.sqrt(squares), LAYER * COHERENT[M])),
-                   "one over the Frobenius norm; slower where the gradient is incoherent"),
-    ]  # fmt: skip
+        Definition(
+            (SPEED[M],),
+            UNITARY["per"](sp.Max(sp.sqrt(squares), LAYER * COHERENT[M])),
+            "one over the Frobenius norm; slower where the gradient is incoherent",
+        ),
+    ]
 
 
 def equations() -> tuple[list[Definition], tuple[Equation, ...]]:
@@ -140,18 +168,25 @@ def constants(p: Parameters) -> tuple[Named, ...]:
     draw = f"{p.sigma_p / np.sqrt(p.d)!r} * np.random.default_rng({{}}).standard_normal({size})"
     low, high = ([float(law[k]) for law in (p.alpha, p.beta, p.gamma)] for k in (0, -1))
     return (
-        Named(M_SIZE, "experts", 2), Named(J_SIZE, "filters of an expert", 2), Named(K_SIZE, "clusters", 2),
+        Named(M_SIZE, "experts", 2),
+        Named(J_SIZE, "filters of an expert", 2),
+        Named(K_SIZE, "clusters", 2),
         Named(RHO, "router step over expert step", p.rho),
         Named(LAYER, "coherence E g over E|g| below which an expert slows down", p.layer),
-        Named(LENGTH, "mean squared length of a noise patch", p.sigma_p**2), *power_constant(p),
-        Named(POINTS, "quasi-random points", 64), Named(PATCHES, "noise patches", p.P - 3),
+        Named(LENGTH, "mean squared length of a noise patch", p.sigma_p**2),
+        *power_constant(p),
+        Named(POINTS, "quasi-random points", 64),
+        Named(PATCHES, "noise patches", p.P - 3),
         Named(RANK, "dimension of the span of the weights outside the signals", "M * J", whole=True),
-        Named(STRENGTHS[N, sp.Idx("i", 3)], "strengths alpha, beta, gamma of a point",
-              f"np.random.default_rng(1).uniform({low}, {high}, (n_p, 3))"),
+        Named(
+            STRENGTHS[N, sp.Idx("i", 3)],
+            "strengths alpha, beta, gamma of a point",
+            f"np.random.default_rng(1).uniform({low}, {high}, (n_p, 3))",
+        ),
         Named(PATCH_V[N, D, K], "coordinates of its patches along the features", draw.format(2, "K")),
         Named(PATCH_C[N, D, K], "along the centres", draw.format(3, "K")),
         Named(PATCH_R[N, D, X], "outside the signals", draw.format(4, "n_r")),
-    )  # fmt: skip
+    )
 
 
 def bind(initial: Initial) -> dict[str, Any]:
@@ -160,7 +195,12 @@ def bind(initial: Initial) -> dict[str, Any]:
     _, _, k, rho, layer, power, length, strengths, patches, *_ = arguments(initial)
     found = {"M": p.M, "J": p.J, "K": k, "rho": rho, "delta_c": layer, "power": power, "xi_2": length}
     found |= {"n_p": len(strengths), "n_d": p.P - 3, "n_r": residual(initial).shape[1], "strengths": strengths}
-    return {**found, "patch_v": patches[:, :, :k], "patch_c": patches[:, :, k : 2 * k], "patch_r": patches[:, :, 2 * k :]}
+    return {
+        **found,
+        "patch_v": patches[:, :, :k],
+        "patch_c": patches[:, :, k : 2 * k],
+        "patch_r": patches[:, :, 2 * k :],
+    }
 
 
 def statement(p: Parameters) -> Statement:
@@ -179,8 +219,16 @@ def statement(p: Parameters) -> Statement:
         clock=CLOCK,
         validity=stated.validity,
         neglects=stated.neglects,
-        indices=[((M, L), "experts"), ((J,), "filters"), ((K, E), "clusters"), *signs, ((N,), "points"), ((D,), "noise patches"),
-                 ((X,), "directions outside the signals"), ((WEIGHTS,), "weights, filters first")],
+        indices=[
+            ((M, L), "experts"),
+            ((J,), "filters"),
+            ((K, E), "clusters"),
+            *signs,
+            ((N,), "points"),
+            ((D,), "noise patches"),
+            ((X,), "directions outside the signals"),
+            ((WEIGHTS,), "weights, filters first"),
+        ],
         state=(
             Named(FEAT[M, J, K], "alignment of a filter with a feature"),
             Named(CEN[M, J, K], "alignment of a filter with a cluster centre"),
@@ -190,16 +238,44 @@ def statement(p: Parameters) -> Statement:
         ),
         constants=constants(p),
         bind=bind,
-        definitions=(*act(p), Q, COST, UNITARY, *(Definition((s,), sign(i), about) for (i, s), about in zip(SIGN.items(), SIGNS, strict=True)),
-                     *fields(), *of_types(), *collected(WEIGH, "G"), *collected(DRIFT, "R"),
-                     *gradients(), *moved),
+        definitions=(
+            *act(p),
+            Q,
+            COST,
+            UNITARY,
+            *(Definition((s,), sign(i), about) for (i, s), about in zip(SIGN.items(), SIGNS, strict=True)),
+            *fields(),
+            *of_types(),
+            *collected(WEIGH, "G"),
+            *collected(DRIFT, "R"),
+            *gradients(),
+            *moved,
+        ),
         steps=examples(),
         equations=rates,
         loss=nested(loss, M, *TYPE),
-        notation={**NOTATION, **banked(), "g_feat": ("g^{x}", "gx"), "g_cen": ("g^{c}", "gc"), "g_rest": ("g^{r}", "gr"),
-                  "sign_y": ("y", "y"), "sign_r": ("\\epsilon", "ε"), "sign_b": ("\\varsigma", "ς"), "rest": ("r", "r"), "rest_w": ("r^{w}", "rw"), "rest_t": ("r^{\\theta}", "rθ"), "strengths": ("S", "S"),
-                  "patch_v": ("\\xi^{x}", "ξx"), "patch_c": ("\\xi^{c}", "ξc"), "patch_r": ("\\xi^{r}", "ξr"),
-                  "d_w": ("\\dot r^{w}", "ṙw"), "d_t": ("\\dot r^{\\theta}", "ṙθ"), "d_rest": ("\\dot r", "ṙ"),
-                  "G_n": ("G^{\\xi}", "Gξ"), "R_n": ("R^{\\xi}", "Rξ"), "xi_2": ("\\ell_\\xi^2", "ℓ²")},
+        notation={
+            **NOTATION,
+            **banked(),
+            "g_feat": ("g^{x}", "gx"),
+            "g_cen": ("g^{c}", "gc"),
+            "g_rest": ("g^{r}", "gr"),
+            "sign_y": ("y", "y"),
+            "sign_r": ("\\epsilon", "ε"),
+            "sign_b": ("\\varsigma", "ς"),
+            "rest": ("r", "r"),
+            "rest_w": ("r^{w}", "rw"),
+            "rest_t": ("r^{\\theta}", "rθ"),
+            "strengths": ("S", "S"),
+            "patch_v": ("\\xi^{x}", "ξx"),
+            "patch_c": ("\\xi^{c}", "ξc"),
+            "patch_r": ("\\xi^{r}", "ξr"),
+            "d_w": ("\\dot r^{w}", "ṙw"),
+            "d_t": ("\\dot r^{\\theta}", "ṙθ"),
+            "d_rest": ("\\dot r", "ṙ"),
+            "G_n": ("G^{\\xi}", "Gξ"),
+            "R_n": ("R^{\\xi}", "Rξ"),
+            "xi_2": ("\\ell_\\xi^2", "ℓ²"),
+        },
         example=Example(start, "feat", 0.3, 0.5),
-    )  # fmt: skip
+    )

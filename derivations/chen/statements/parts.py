@@ -3,14 +3,13 @@
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.chen.kernels import POWER, activation, slope
 from derivations.chen.kernels import Z as ARGUMENT
 from derivations.chen.nodes import rule
 from derivations.chen.parameters import Parameters
 from derivations.chen.statements import rules
-from derivations.statement import Base, Definition, Kernel, Named, Rule, function
+from derivations.statement import Base, Definition, Kernel, Named, Rule, function, sp
 
 M_SIZE, J_SIZE, K_SIZE = sp.symbols("M J K", integer=True, positive=True)
 RHO, LAYER, UNIT = sp.symbols("rho delta_c u", real=True)
@@ -25,7 +24,9 @@ UNITARY = Kernel("per", (UNIT,), {"per": sp.Piecewise((0, sp.Eq(UNIT, 0)), (1 / 
                  note="one over a norm; an expert without a gradient rests")  # fmt: skip
 WINNING = Rule("winning", rules.winning)
 PAPER = "Chen et al. 2022"
-CLOCK = "t is the expert step times the number of steps: every expert moves at unit speed; the router's step is rho times that"
+CLOCK = (
+    "`t` is the expert step times the number of steps: experts move at unit speed, the router's step is rho times that"
+)
 NOTATION = {
     "feat": ("x", "x"),
     "cen": ("c", "c"),
@@ -89,7 +90,9 @@ def literal(values: Any) -> str:
     return f"np.array({np.asarray(values).tolist()})"
 
 
-def nodes_of(p: Parameters, name: str, short: str, size: Any, index: Any, nodes: int, *, signed: bool = False) -> list[Named]:
+def nodes_of(
+    p: Parameters, name: str, short: str, size: Any, index: Any, nodes: int, *, signed: bool = False
+) -> list[Named]:
     """The constants that hold the nodes and weights of a law."""
     x, w = law(p, name, nodes, signed=signed)
     about = said(p, name, nodes) + (", with both signs" if signed else "")
@@ -105,7 +108,9 @@ def routing(rest: tuple[Any, ...]) -> tuple[Definition, Definition]:
     others, own = H[(L, *rest)], H[(M, *rest)]
     top = function("Top")(others, L)
     means = sp.Integral(sp.Product(sp.Min(1, UNIT - others), L) / sp.Min(1, UNIT - own), (UNIT, top, own + 1))
-    where = "chance that expert m has the largest logit under uniform noise on [0, 1]; 0 where h_m + 1 is below the largest"
+    where = (
+        "chance that expert m has the largest logit under uniform noise on [0, 1]; 0 where h_m + 1 is below the largest"
+    )
     return (
         Definition((CHANCE_WINS[(M, *rest)],), (H,), where, rule=WINNING, means=means),
         Definition((PI[(M, *rest)],), sp.exp(own) / sp.Sum(sp.exp(others), L), "softmax of the logits"),

@@ -3,19 +3,40 @@
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.chen import reduced as tiers
 from derivations.chen.parameters import Parameters
 from derivations.chen.statements import rules
 from derivations.chen.statements.parts import (
-    CHANCE_WINS, CLOCK, FEAT, GCEN, J_SIZE, K_SIZE, LAYER, M_SIZE, NOTATION, PAPER, PI, RHO, UNITARY,
-    E, H, J, K, L, M, Q,
-    act, law, nodes_of, power_constant, routing,
-)  # fmt: skip
+    CHANCE_WINS,
+    CLOCK,
+    FEAT,
+    GCEN,
+    J_SIZE,
+    K_SIZE,
+    LAYER,
+    M_SIZE,
+    NOTATION,
+    PAPER,
+    PI,
+    RHO,
+    UNITARY,
+    E,
+    H,
+    J,
+    K,
+    L,
+    M,
+    Q,
+    act,
+    law,
+    nodes_of,
+    power_constant,
+    routing,
+)
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Rule, Statement, function
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Rule, Statement, function, sp
 
 NA, NB, NC, NZ, KINKS = sp.symbols("n_a n_b n_c n_z n_k", integer=True, positive=True)
 LOW, HIGH = sp.symbols("beta_1 beta_2", real=True)
@@ -26,8 +47,13 @@ STRENGTH, KSTAR, MEMBER, ZETA = map(Base, ("strength", "kstar", "member", "zeta"
 OWN, OTHER, WEIGH, NET, SIZE, PUSH = map(Base, ("own", "other", "G", "net", "size", "T"))
 S, CONTRAST, PSI = sp.Symbol("s", real=True), sp.Symbol("D", real=True), Base("psi")
 SPEED = Base("V")
-Q_SYMBOLS = {"own": ("\\omega", "ω"), "other": ("\\bar\\omega", "ω̄"), "net": ("N", "N"), "size": ("C", "C"),
-             "kstar": ("k^*", "k*")}  # fmt: skip
+Q_SYMBOLS = {
+    "own": ("\\omega", "ω"),
+    "other": ("\\bar\\omega", "ω̄"),
+    "net": ("N", "N"),
+    "size": ("C", "C"),
+    "kstar": ("k^*", "k*"),
+}
 
 
 def explore(p: Parameters, tier: str) -> Statement:
@@ -51,15 +77,26 @@ def explore(p: Parameters, tier: str) -> Statement:
         neglects=stated.neglects,
         indices=[((M,), "experts"), ((J,), "filters"), ((K,), "features"), ((I,), "strengths of the feature")],
         state=(Named(FEAT[M, J, K], "alignment of a filter with a feature"),),
-        constants=(Named(M_SIZE, "experts", 2), Named(J_SIZE, "filters of an expert", 3), Named(K_SIZE, "features", 2),
-                   *power_constant(p), *nodes_of(p, "alpha", "a", NA, I, nodes)),
+        constants=(
+            Named(M_SIZE, "experts", 2),
+            Named(J_SIZE, "filters of an expert", 3),
+            Named(K_SIZE, "features", 2),
+            *power_constant(p),
+            *nodes_of(p, "alpha", "a", NA, I, nodes),
+        ),
         bind=bind,
-        definitions=(*act(p)[1:], UNITARY, Definition((PSI[M, J, K],), drive, "mean drift, up to a factor common to all"),
-                     Definition((SPEED[M],), UNITARY["per"](sp.sqrt(nested(PSI[M, J, K] ** 2, J, K))), "of unit speed")),
+        definitions=(
+            *act(p)[1:],
+            UNITARY,
+            Definition((PSI[M, J, K],), drive, "mean drift, up to a factor common to all"),
+            Definition((SPEED[M],), UNITARY["per"](sp.sqrt(nested(PSI[M, J, K] ** 2, J, K))), "of unit speed"),
+        ),
         equations=(Equation(FEAT[M, J, K], PSI[M, J, K] * SPEED[M], "Lemmas E.5 to E.8"),),
         notation=NOTATION,
-        example=Example('start = {"feat": 0.01 * np.random.default_rng(0).standard_normal((M, J, K))}', "feat", 0.9, 4.0),
-    )  # fmt: skip
+        example=Example(
+            'start = {"feat": 0.01 * np.random.default_rng(0).standard_normal((M, J, K))}', "feat", 0.9, 4.0
+        ),
+    )
 
 
 def centres(p: Parameters, noisy: bool) -> tuple[tuple[Named, ...], tuple[Definition, ...], Any, Any, Any]:
@@ -71,8 +108,11 @@ def centres(p: Parameters, noisy: bool) -> tuple[tuple[Named, ...], tuple[Defini
     n = sp.Idx("n", KINKS)
     pieces = Rule("pieces", rules.pieces)
     note = "12 Gauss-Legendre nodes on every piece between the points where beta |g_m - g_l| = 1, and their weights"
-    shared = (Named(LOW, "least strength of a centre", p.beta[0]), Named(HIGH, "largest", p.beta[1]),
-              Named(KINKS, "nodes of beta", "12 * (M * (M - 1) // 2 + 1)", whole=True))  # fmt: skip
+    shared = (
+        Named(LOW, "least strength of a centre", p.beta[0]),
+        Named(HIGH, "largest", p.beta[1]),
+        Named(KINKS, "nodes of beta", "12 * (M * (M - 1) // 2 + 1)", whole=True),
+    )
     means = function("pieces")(GCEN[L, K], LOW, HIGH)
     found = Definition((BETA[K, n], W_BETA[K, n]), (GCEN, LOW, HIGH), note, rule=pieces, means=means)
     return shared, (found,), n, BETA[K, n], W_BETA[K, n]
@@ -120,18 +160,26 @@ def manifold(p: Parameters, tier: str) -> Statement:
         drift += RHO / K_SIZE * nested(PUSH[(M, E, n, Z)] * ZETA[Z, K], E, n, Z)
     stated = tiers.spec(p, tier)
     constants = [
-        Named(M_SIZE, "experts", p.K), Named(K_SIZE, "clusters", p.K), Named(RHO, "router step over expert step", p.rho),
-        Named(LAYER, "coherence below which an expert slows down", p.layer), *given,
-        *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS), *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
+        Named(M_SIZE, "experts", p.K),
+        Named(K_SIZE, "clusters", p.K),
+        Named(RHO, "router step over expert step", p.rho),
+        Named(LAYER, "coherence below which an expert slows down", p.layer),
+        *given,
+        *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS),
+        *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
         Named(KSTAR[M], "feature of an expert's specialised filter (in code from 0)", "np.arange(M) % K", whole=True),
-    ]  # fmt: skip
+    ]
     if noisy:
         default = "np.sqrt(0.02) * np.random.default_rng(6).standard_normal((n_z, K))"
-        constants += [Named(NZ, "samples of the noise patches", 8),
-                      Named(ZETA[Z, K], "products of the noise patches with the centres", default)]  # fmt: skip
+        constants += [
+            Named(NZ, "samples of the noise patches", 8),
+            Named(ZETA[Z, K], "products of the noise patches with the centres", default),
+        ]
     own, other = mean_weights(STRENGTH[M], PI[here], OWN[here], OTHER[here])
-    rates = (Equation(STRENGTH[M], NET[M] * UNITARY["per"](sp.Max(sp.Abs(NET[M]), LAYER * SIZE[M])), "Algorithm 1"),
-             Equation(GCEN[M, K], drift, "equation (3.4)"))  # fmt: skip
+    rates = (
+        Equation(STRENGTH[M], NET[M] * UNITARY["per"](sp.Max(sp.Abs(NET[M]), LAYER * SIZE[M])), "Algorithm 1"),
+        Equation(GCEN[M, K], drift, "equation (3.4)"),
+    )
     return Statement(
         name=f"chen, {tier}",
         title="the specialised manifold" + (" with the noise patches' effect on the router" if noisy else ""),
@@ -139,18 +187,32 @@ def manifold(p: Parameters, tier: str) -> Statement:
         clock=CLOCK,
         validity=stated.validity,
         neglects=stated.neglects,
-        indices=[((M, L), "experts"), ((K, E), "clusters"), ((I,), "strengths of the feature"), ((R,), "of its noise"),
-                 ((n,), "of the centre"), *([((Z,), "samples of noise patches")] if noisy else [])],
-        state=(Named(STRENGTH[M], "alignment of the specialised filter with its feature"),
-               Named(GCEN[M, K], "alignment of a router with a cluster centre")),
+        indices=[
+            ((M, L), "experts"),
+            ((K, E), "clusters"),
+            ((I,), "strengths of the feature"),
+            ((R,), "of its noise"),
+            ((n,), "of the centre"),
+            *([((Z,), "samples of noise patches")] if noisy else []),
+        ],
+        state=(
+            Named(STRENGTH[M], "alignment of the specialised filter with its feature"),
+            Named(GCEN[M, K], "alignment of a router with a cluster centre"),
+        ),
         constants=tuple(constants),
         bind=bind_manifold(noisy),
         definitions=(
-            Q, UNITARY, *cuts,
+            Q,
+            UNITARY,
+            *cuts,
             Definition((MEMBER[M, K],), sp.KroneckerDelta(KSTAR[M], K), "whether cluster k is the expert's own"),
             Definition((H[here],), beta * GCEN[M, K] + noise, "logits"),
-            *routing(at), own, other,
-            Definition((WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of a cluster in an expert's gradient"),
+            *routing(at),
+            own,
+            other,
+            Definition(
+                (WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of a cluster in an expert's gradient"
+            ),
             Definition((NET[M],), nested(share * WEIGH[here], *at), "mean gradient"),
             Definition((SIZE[M],), nested(share * sp.Abs(WEIGH[here]), *at), "mean size of the gradient"),
             Definition((PUSH[here],), share * (WEIGH[here] * cube - PI[here] * gathered), "drift of the logits"),
@@ -158,7 +220,7 @@ def manifold(p: Parameters, tier: str) -> Statement:
         equations=rates,
         notation={**NOTATION, **Q_SYMBOLS},
         example=Example('start = {"strength": np.full(M, 0.02), "gcen": 0.1 * np.eye(M, K)}', "gcen", 0.5, 2.0),
-    )  # fmt: skip
+    )
 
 
 def group2(p: Parameters, tier: str) -> Statement:
@@ -168,7 +230,9 @@ def group2(p: Parameters, tier: str) -> Statement:
         n = sp.Idx("n", KINKS)
         beta, weight = BETA[n], W_BETA[n]
         (cut,) = cuts
-        cuts = (Definition((beta, weight), (H_GROUP, LOW, HIGH), cut.meaning, rule=cut.rule, means=cut.means.subs(K, 0)),)
+        cuts = (
+            Definition((beta, weight), (H_GROUP, LOW, HIGH), cut.meaning, rule=cut.rule, means=cut.means.subs(K, 0)),
+        )
     here, inside = (M, n), MEMBER[M]
     group = M_SIZE / K_SIZE
     mix = inside * OWN[here] - (1 - inside) * OTHER[here] / (K_SIZE - 1)
@@ -177,11 +241,14 @@ def group2(p: Parameters, tier: str) -> Statement:
     contrast = PUSH[here] * (inside / group - (1 - inside) / (M_SIZE - group))
     net, size = sp.Symbol("net", real=True), sp.Symbol("size", real=True)
     constants = (
-        Named(M_SIZE, "experts", 2 * p.K), Named(K_SIZE, "groups, one for every cluster", p.K),
+        Named(M_SIZE, "experts", 2 * p.K),
+        Named(K_SIZE, "groups, one for every cluster", p.K),
         Named(RHO, "router step over expert step", p.rho),
-        Named(LAYER, "coherence below which an expert slows down", p.layer), *given,
-        *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS), *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
-    )  # fmt: skip
+        Named(LAYER, "coherence below which an expert slows down", p.layer),
+        *given,
+        *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS),
+        *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
+    )
     stated = tiers.group2(p)
     return Statement(
         name="chen, group2",
@@ -190,29 +257,42 @@ def group2(p: Parameters, tier: str) -> Statement:
         clock=CLOCK,
         validity=stated.validity,
         neglects=stated.neglects,
-        indices=[((M, L), "experts, those of group 1 first"), ((I,), "strengths of the feature"), ((R,), "of its noise"),
-                 ((n,), "of the centre")],
-        state=(Named(S, "alignment of every specialist with its feature"),
-               Named(CONTRAST, "router contrast: gcen of the own group minus that of the others")),
+        indices=[
+            ((M, L), "experts, those of group 1 first"),
+            ((I,), "strengths of the feature"),
+            ((R,), "of its noise"),
+            ((n,), "of the centre"),
+        ],
+        state=(
+            Named(S, "alignment of every specialist with its feature"),
+            Named(CONTRAST, "router contrast: gcen of the own group minus that of the others"),
+        ),
         constants=constants,
         bind=bind_manifold(False),
         definitions=(
-            Q, UNITARY,
+            Q,
+            UNITARY,
             Definition((inside,), Indicator(sp.Lt(M * K_SIZE, M_SIZE)), "whether an expert is of group 1"),
             Definition((H_GROUP[M],), CONTRAST * inside, "logit over beta"),
             *cuts,
             Definition((H[here],), beta * H_GROUP[M], "logits on cluster 1"),
-            *routing((n,)), own, other,
-            Definition((WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of cluster 1 in an expert's gradient"),
+            *routing((n,)),
+            own,
+            other,
+            Definition(
+                (WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of cluster 1 in an expert's gradient"
+            ),
             Definition((net,), nested(weight * WEIGH[here], M, n), "mean gradient"),
             Definition((size,), nested(weight * sp.Abs(WEIGH[here]), M, n), "mean size of the gradient"),
             Definition((PUSH[here],), WEIGH[here] * S**3 - PI[here] * gathered, "drift of the logits"),
         ),
-        equations=(Equation(S, net * UNITARY["per"](sp.Max(sp.Abs(net), LAYER * size)), "Algorithm 1"),
-                   Equation(CONTRAST, RHO / K_SIZE * nested(weight * beta * contrast, M, n), "equation (3.4)")),
+        equations=(
+            Equation(S, net * UNITARY["per"](sp.Max(sp.Abs(net), LAYER * size)), "Algorithm 1"),
+            Equation(CONTRAST, RHO / K_SIZE * nested(weight * beta * contrast, M, n), "equation (3.4)"),
+        ),
         notation={**NOTATION, **Q_SYMBOLS, "h_g": ("\\eta", "η")},
         example=Example('start = {"s": np.array(0.02), "D": np.array(0.1)}', "D", 0.5, 2.0),
-    )  # fmt: skip
+    )
 
 
 H_GROUP = Base("h_g")

@@ -10,7 +10,8 @@ def winning(h: Any) -> Any:
     x, w = np.polynomial.legendre.leggauss(len(h) // 2 + 1)
     top, p = h.max(axis=0), np.zeros_like(h)
     ends = np.concatenate([top[None], np.sort(np.maximum(h + 1, top), axis=0)])
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for k in range(len(h)):
+        low, high = ends[k], ends[k + 1]
         for node, weight in zip((x + 1) / 2, w / 2, strict=True):
             factors = np.minimum(1.0, low + (high - low) * node - h)
             for m in range(len(h)):
@@ -20,7 +21,7 @@ def winning(h: Any) -> Any:
 
 
 def pieces(g: Any, low: Any, high: Any) -> Any:
-    """Nodes (.., n) and weights of a uniform law on [low, high], cut where beta |g_m - g_l| = 1: kinks of the routing."""
+    """Nodes (.., n) and weights of a uniform law on [low, high], cut where beta |g_m - g_l| = 1 (kinks of p)."""
     x, w = np.polynomial.legendre.leggauss(12)
     gap = np.abs(g[:, None] - g[None])[np.triu_indices(len(g), 1)]
     cuts = np.sort(np.clip(1 / np.maximum(gap, 1e-300), low, high), axis=0)

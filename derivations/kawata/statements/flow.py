@@ -6,7 +6,6 @@ The potential is typed; its gradient follows by the calculus of indices and Stei
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.contract import Initial
 from derivations.indexed import gradient
@@ -14,7 +13,7 @@ from derivations.kawata.parameters import Parameters, degree, information_expone
 from derivations.kawata.population import MODES, teacher_series
 from derivations.kawata.statements import kernels
 from derivations.kawata.statements.kernels import SIGMA, TERM, WIDTH, alpha
-from derivations.statement import Base, Definition, Equation, Example, Named, Statement, Step
+from derivations.statement import Base, Definition, Equation, Example, Named, Statement, Step, sp
 
 N, C, J_SIZE, DEGREE = sp.symbols("N C J degree", integer=True, positive=True)
 RHO = sp.Symbol("rho", real=True)
@@ -61,13 +60,19 @@ def potential(p: Parameters, c: Any, tier: str) -> Any:
 def constants(p: Parameters) -> tuple[Named, ...]:
     """Sizes, second layer and biases, links, and where the frame is not orthonormal its Gram matrix."""
     found = [
-        Named(N, "neurons followed", 40), Named(C, "clusters", p.C), Named(J_SIZE, "neurons of an expert", p.J),
-        Named(DEGREE, "degree of the links", degree(p)), Named(RHO, "distance of the means from the origin", p.rho),
+        Named(N, "neurons followed", 40),
+        Named(C, "clusters", p.C),
+        Named(J_SIZE, "neurons of an expert", p.J),
+        Named(DEGREE, "degree of the links", degree(p)),
+        Named(RHO, "distance of the means from the origin", p.rho),
         Named(A[J], "second layer", "np.random.default_rng(1).choice([-1.0, 1.0], N)"),
         Named(B[J], "bias", "np.random.default_rng(2).uniform(-1.5, 1.5, N)"),
-        Named(SHARE[J, C1], "weight of a cluster's samples in the neuron's update, times C: 1/M^2 under uniform routing",
-              f"np.full((N, C), {1.0 / p.M**2})"),
-    ]  # fmt: skip
+        Named(
+            SHARE[J, C1],
+            "weight of a cluster's samples in the neuron's update, times C: 1/M^2 under uniform routing",
+            f"np.full((N, C), {1.0 / p.M**2})",
+        ),
+    ]
     i = sp.Idx("i", DEGREE + 1)
     if p.orthogonal:
         row = np.zeros((p.C + 1, degree(p) + 1))
@@ -90,8 +95,10 @@ def constants(p: Parameters) -> tuple[Named, ...]:
         ]
     if p.activation == "polynomial":
         values = kernels.activation_constants(p)
-        found += [Named(WIDTH, "coefficients of the activation", values["width"]),
-                  Named(SIGMA[TERM], "its orthonormal coefficients by degree", f"np.array({list(values['sigma'])})")]  # fmt: skip
+        found += [
+            Named(WIDTH, "coefficients of the activation", values["width"]),
+            Named(SIGMA[TERM], "its orthonormal coefficients by degree", f"np.array({list(values['sigma'])})"),
+        ]
     return tuple(found)
 
 
@@ -181,7 +188,9 @@ def statement(p: Parameters, tier: str) -> Statement:
         constants=constants(p),
         bind=bind,
         definitions=(*definitions, *([part] if part else [])),
-        steps=(Step(U[J], potential(p, C1, tier), "mean of y times the neuron's output, by the Hermite series of both"),),
+        steps=(
+            Step(U[J], potential(p, C1, tier), "mean of y times the neuron's output, by the Hermite series of both"),
+        ),
         equations=equations(p, tier),
         notation=kernels.NOTATION,
         loss=-sp.Sum(total, J),

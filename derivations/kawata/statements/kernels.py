@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import sympy as sp
-
 from derivations.contract import UsageError
 from derivations.kawata.parameters import Parameters
-from derivations.statement import HALF, Base, E, He, Kernel, function
+from derivations.statement import HALF, Base, E, He, Kernel, function, sp
 
 T = sp.Symbol("t", real=True)
 ORDER = sp.Symbol("order", integer=True, nonnegative=True)
@@ -14,14 +12,21 @@ WIDTH = sp.Symbol("width", integer=True)
 SIGMA, TERM = Base("sigma"), sp.Idx("l", WIDTH)
 alpha = function("alpha", lambda x, at: sp.sqrt(x[0] + 1) * alpha(x[0] + 1, x[1]) if at == 2 else None)
 """alpha_i(t), with Stein's rule d alpha_i/dt = sqrt(i + 1) alpha_(i+1)."""
-DENSITY = Kernel("phi", (T,), {"phi": sp.Mul(sp.exp(-(T**2) / 2), sp.Pow(2 * sp.pi, -HALF, evaluate=False), evaluate=False)}, note="normal density")
+DENSITY = Kernel(
+    "phi",
+    (T,),
+    {"phi": sp.Mul(sp.exp(-(T**2) / 2), sp.Pow(2 * sp.pi, -HALF, evaluate=False), evaluate=False)},
+    note="normal density",
+)
 DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, note="normal distribution function")
 
 
 def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
     """The kernel alpha and those that it needs, for orders from `low` on."""
     if p.activation == "polynomial" and p.signs:
-        raise UsageError("the page is for neurons of one activation: leave out signs=true, whose neurons have their own")
+        raise UsageError(
+            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
+        )
     phi, below, root = DENSITY["phi"](T), DISTRIBUTION["Phi"](T), sp.sqrt(sp.factorial(ORDER))
     needed: tuple[Kernel, ...] = ()
     if p.activation == "relu":

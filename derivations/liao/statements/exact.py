@@ -6,13 +6,11 @@ Two gradient vectors and the table are typed; the seven equations follow (`deriv
 from collections.abc import Mapping
 from typing import Any
 
-import sympy as sp
-
 from derivations.contract import Initial
 from derivations.indexed import dot
 from derivations.liao.parameters import Parameters
 from derivations.liao.statements.kernels import S_INDEX, N, notation, pair_kernels, terms
-from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Rate, Statement, Step
+from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Rate, Statement, Step, sp
 
 M, M_STAR = sp.symbols("m m_star", integer=True)
 I, J, R = (sp.Idx(n, M) for n in "ijr")
@@ -92,7 +90,10 @@ def equations_of_motion(grad: Mapping[str, Any]) -> tuple[Equation, ...]:
     """The seven equations of Appendix A.3, from the projections of the gradients."""
     at = "App. A.3, eq. (10)"
     fixed = ((GAMMA1, "v", V_STAR), (GAMMA2, "w", W_STAR), (ZETA1, "v", W_STAR), (ZETA2, "w", V_STAR))
-    found = [Equation(x[I, TEACHER_K], own(y, dot(grad[y], t[TEACHER_K], PRODUCTS), x[I, TEACHER_K]), at) for x, y, t in fixed]
+    found = [
+        Equation(x[I, TEACHER_K], own(y, dot(grad[y], t[TEACHER_K], PRODUCTS), x[I, TEACHER_K]), at)
+        for x, y, t in fixed
+    ]
     found += [Equation(I1[I, J], moved("v", "v", I1[I, J]), at), Equation(I2[I, J], moved("w", "w", I2[I, J]), at)]
     return (*found, Equation(I3[I, J], moved("v", "w", I3[I, J]), at + ", corrected (errata-3)"))
 
@@ -127,7 +128,8 @@ def statement(parameters: Parameters) -> Statement:
         title="gradient flow of a soft-routed mixture of experts on its overlaps",
         source="Liao & Kyrillidis 2026, Section 3 and Appendix A.3",
         clock="one step of SGD of size eta advances `t` by eta; the loss has the factor 1/2 of its definition below",
-        validity=f"exact for Gaussian inputs at every `d`, gate pi the {gate}{beta}, experts He_{p}, orthonormal teachers",
+        validity=f"exact for Gaussian inputs at every `d`, gate pi the {gate}{beta}, experts He_{p}, "
+        "orthonormal teachers",
         neglects="nothing",
         indices=[((I, J, R), "students"), ((TEACHER_K, L), "teachers"), ((N, S_INDEX), "degrees")],
         state=STATE,

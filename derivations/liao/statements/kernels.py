@@ -2,12 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import sympy as sp
-
 from derivations.contract import UsageError
 from derivations.liao.gate import gate_table
 from derivations.liao.parameters import Parameters
-from derivations.statement import HALF, Base, Definition, E, Gate, He, Kernel, Partial, function
+from derivations.statement import HALF, Base, Definition, E, Gate, He, Kernel, Partial, function, sp
 from hermite.gaussian import pair_kernel
 
 RHO, G = sp.symbols("rho g")
@@ -35,7 +33,7 @@ def terms(p: Parameters) -> dict[str, int]:
     if count > MOST_TERMS:
         raise UsageError(
             f"at temperature = {p.temperature:g} the series of the gate has {count} terms, and a page is evaluated with "
-            f"{MOST_TERMS} at most: derive at a lower temperature (its formulas are the same, with beta as a factor)"
+            f"at most {MOST_TERMS}: derive at a lower temperature (its formulas are the same, with beta as a factor)"
         )
     return {"s": count, "n": count + 2 * p.degree + 3}
 
@@ -64,9 +62,9 @@ def correlation() -> Kernel:
     return Kernel("S", (p, q, RHO), {"S": series}, {"S": (E(Gate(p, Z1), Gate(q, Z2)),)}, orders=2, note=note)
 
 
-def pair_energy(degree: int, *, overlaps: tuple[Any, ...] = OVERLAPS) -> Any:
+def pair_energy(degree: int) -> Any:
     """K of two experts as a polynomial in g and the overlaps of routers with experts, by the lemma."""
-    return pair_kernel(0, 0, degree, degree, G, *overlaps, lambda a, b: S(*sorted((a, b)), RHO))
+    return pair_kernel(0, 0, degree, degree, G, Z11, Z12, Z21, Z22, lambda a, b: S(*sorted((a, b)), RHO))
 
 
 def derivatives(degree: int) -> dict[str, Any]:
@@ -100,10 +98,13 @@ def pair_kernels(p: Parameters) -> PairKernels:
     orders |= {"Lam4": (1, 0, degree, low), "Lam5": (0, 0, low, low)}
     by = {"Lam1": Partial(K, RHO), "Lam5": Partial(K, G) / degree**2}
     by |= {f"Lam{n}": Partial(K, z) / degree for n, z in ((2, Z11), (3, Z21), (4, Z12))}
-    note = "of two experts with rho = v_1.v_2, `g` = w_1.w_2, z_11 = v_1.w_1, z_12 = v_1.w_2, z_21 = v_2.w_1, z_22 = v_2.w_2"
+    note = "of two experts with rho = v_1.v_2, `g` = w_1.w_2, " + ", ".join(
+        f"z_{a}{b} = v_{a}.w_{b}" for a in (1, 2) for b in (1, 2)
+    )
     arguments = (RHO, G, *OVERLAPS)
-    energy = Kernel("pair_energy", arguments, {"K": grouped(pair_energy(degree))},
-                    {"K": (mean(0, 0, degree, degree),)}, note=note)  # fmt: skip
+    energy = Kernel(
+        "pair_energy", arguments, {"K": grouped(pair_energy(degree))}, {"K": (mean(0, 0, degree, degree),)}, note=note
+    )
     values = {name: grouped(x) for name, x in derivatives(degree).items()}
     means = {name: (by[name], mean(*x)) for name, x in orders.items()}
     return PairKernels(coefficients(p), correlation(), energy, Kernel("Lam", arguments, values, means))

@@ -1,21 +1,46 @@
-"""The reduced tiers of system `liao` as statements: the cascade of matched pairs, the leading order, the linearisation."""
+"""The reduced tiers of system `liao` as statements: the cascade of pairs, the leading order, the linearisation."""
 
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.contract import Initial
 from derivations.liao import reduced as tiers
 from derivations.liao.parameters import Parameters
 from derivations.liao.statements.exact import (
-    CONSTANTS, GAMMA1, GAMMA2, I1, I2, I3, M, M_STAR, NORMS, STATE, TEACHER_K, ZETA1, ZETA2, I, J, L, R,
-)  # fmt: skip
+    CONSTANTS,
+    GAMMA1,
+    GAMMA2,
+    I1,
+    I2,
+    I3,
+    M_STAR,
+    NORMS,
+    STATE,
+    TEACHER_K,
+    ZETA1,
+    ZETA2,
+    I,
+    J,
+    L,
+    M,
+    R,
+)
 from derivations.liao.statements.exact import bind as bind_exact
 from derivations.liao.statements.kernels import (
-    OVERLAPS, RHO, S_INDEX, C, G, N, S, coefficients, correlation, notation, pair_energy, terms,
-)  # fmt: skip
-from derivations.statement import Base, Definition, Equation, Example, Indicator, Kernel, Named, Partial, Statement
+    OVERLAPS,
+    RHO,
+    S_INDEX,
+    C,
+    G,
+    N,
+    coefficients,
+    correlation,
+    notation,
+    pair_energy,
+    terms,
+)
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Kernel, Named, Partial, Statement, sp
 
 A, B = NORMS["v"], NORMS["w"]
 SELF, MATCH = Base("I3_self"), Base("match")
@@ -37,13 +62,22 @@ def cascade(p: Parameters) -> Statement:
     energy, K = pair_energy(p.degree).subs(zero), sp.Symbol("K")
     note = "of two experts with rho = v_1.v_2 and `g` = w_1.w_2, all other overlaps zero"
     pair = Kernel("pair_energy", (RHO, G), {"K": energy}, note=note)
-    slopes = Kernel("Lam", (RHO, G), {"K_rho": energy.diff(RHO), "K_g": energy.diff(G)},
-                    {"K_rho": (Partial(K, RHO),), "K_g": (Partial(K, G),)})  # fmt: skip
+    slopes = Kernel(
+        "Lam",
+        (RHO, G),
+        {"K_rho": energy.diff(RHO), "K_g": energy.diff(G)},
+        {"K_rho": (Partial(K, RHO),), "K_g": (Partial(K, G),)},
+    )
     router, expert, lam1, lam5 = GAMMA1[L], GAMMA2[L], Base("lam1")[L], Base("lam5")[L]
 
     def bind(initial: Initial) -> dict[str, Any]:
         c, expert = initial.constants, tiers.matched(initial)
-        return {"m": initial.parameters.m, "m_star": initial.parameters.m_star, "a": c["norm_v"][expert], "b": c["norm_w"][expert]}
+        return {
+            "m": initial.parameters.m,
+            "m_star": initial.parameters.m_star,
+            "a": c["norm_v"][expert],
+            "b": c["norm_w"][expert],
+        }
 
     at = "equation (5), with the saturating factors of the exact reduction m = m* = 1"
     rates = ((router, A, lam1), (expert, B, lam5))
@@ -56,19 +90,32 @@ def cascade(p: Parameters) -> Statement:
         validity=stated.validity,
         neglects=stated.neglects,
         indices=[((L,), "teachers, each with its matched student"), ((N, S_INDEX), "degrees")],
-        state=(Named(router, "router alignment of the matched pair"), Named(expert, "expert alignment of the matched pair")),
-        constants=(Named(M, "student experts", 6), Named(M_STAR, "teacher experts", 2),
-                   Named(A[L], "norm of the matched router", "np.ones(m_star)"),
-                   Named(B[L], "norm of the matched expert", "np.ones(m_star)")),
+        state=(
+            Named(router, "router alignment of the matched pair"),
+            Named(expert, "expert alignment of the matched pair"),
+        ),
+        constants=(
+            Named(M, "student experts", 6),
+            Named(M_STAR, "teacher experts", 2),
+            Named(A[L], "norm of the matched router", "np.ones(m_star)"),
+            Named(B[L], "norm of the matched expert", "np.ones(m_star)"),
+        ),
         bind=bind,
-        definitions=(coefficients(p), correlation(), pair, slopes,
-                     Definition((lam1, lam5), (router, expert), "derivatives of K of a pair", slopes)),
+        definitions=(
+            coefficients(p),
+            correlation(),
+            pair,
+            slopes,
+            Definition((lam1, lam5), (router, expert), "derivatives of K of a pair", slopes),
+        ),
         equations=tuple(Equation(x, slope / norm[L] ** 2 * (1 - x**2), at) for x, norm, slope in rates),
         loss=(M + M_STAR) * pair["K"](1, 1) / 2 - sp.Sum(pair["K"](router, expert), L),
         notation={**notation(), "K_rho": ("K_\\rho", "Kρ"), "K_g": ("K_g", "Kg")},
         terms=terms(p),
-        example=Example('start = {"gamma1": np.zeros(m_star), "gamma2": np.linspace(0.1, 0.05, m_star)}', "gamma2", 0.9, 60.0),
-    )  # fmt: skip
+        example=Example(
+            'start = {"gamma1": np.zeros(m_star), "gamma2": np.linspace(0.1, 0.05, m_star)}', "gamma2", 0.9, 60.0
+        ),
+    )
 
 
 def repulsion(degree: int) -> Any:
@@ -103,7 +150,11 @@ start |= {"I2": np.triu(z, 1) + np.triu(z, 1).T + np.eye(m), "I3_self": 0.03 * r
         state=(*STATE[:2], STATE[5], Named(SELF[I], "self overlap v_i.w_i")),
         constants=CONSTANTS,
         bind=bind_exact,
-        definitions=(coefficients(p), correlation(), Definition((r,), repulsion(degree), "repulsion of an expert and its router")),
+        definitions=(
+            coefficients(p),
+            correlation(),
+            Definition((r,), repulsion(degree), "repulsion of an expert and its router"),
+        ),
         equations=(
             Equation(GAMMA1[I, TEACHER_K], router, "equation (4)"),
             Equation(GAMMA2[I, TEACHER_K], expert, "equation (5)"),
@@ -160,7 +211,9 @@ def linear(p: Parameters) -> Statement:
         GAMMA2[I, k]: -(w * (1 + e) * y2 + kappa * between) / B[I] ** 2,
         ZETA1[I, k]: -(v * ZETA1[I, k] + e * turn["v"][I]) / A[I] ** 2,
         ZETA2[I, k]: -(w * ZETA2[I, k] + e * turn["w"][I]) / B[I] ** 2,
-        I1[I, J]: -Indicator(sp.Ne(I, J)) * v * (apart(I, J, GAMMA1, I1) / A[I] ** 2 + apart(J, I, GAMMA1, I1) / A[J] ** 2),
+        I1[I, J]: -Indicator(sp.Ne(I, J))
+        * v
+        * (apart(I, J, GAMMA1, I1) / A[I] ** 2 + apart(J, I, GAMMA1, I1) / A[J] ** 2),
         I2[I, J]: -Indicator(sp.Ne(I, J)) * (third(I, J, w) / B[I] ** 2 + third(J, I, w) / B[J] ** 2),
         I3[I, J]: -(v * apart(I, J, ZETA2, I3) + same * turn["v"][I]) / A[I] ** 2
         - (w * apart(J, I, ZETA1, I3) + same * turn["w"][I]) / B[J] ** 2,
@@ -169,8 +222,7 @@ def linear(p: Parameters) -> Statement:
     def bind(initial: Initial) -> dict[str, Any]:
         return {**bind_exact(initial), "match": np.eye(initial.parameters.m)[:, tiers.matched(initial)]}
 
-    scalars = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in values.items()
-               if x != 0]  # fmt: skip
+    scalars = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in values.items() if x != 0]
     pushed = "push of an expert's own overlaps"
     stated = tiers.linear(p)
     start = """rng = np.random.default_rng(3)
@@ -185,17 +237,22 @@ start["gamma1"], start["gamma2"] = 0.9 * np.eye(m), 0.8 * np.eye(m)"""
         neglects=stated.neglects,
         indices=[((I, J, R), "students"), ((k, L), "teachers"), ((N, S_INDEX), "degrees")],
         state=STATE,
-        constants=(Named(M, "student experts", 3), Named(M_STAR, "teacher experts, as many", 3), *CONSTANTS[2:],
-                   Named(MATCH[I, k], "1 for a student and its teacher, else 0", "np.eye(m)")),
+        constants=(
+            Named(M, "student experts", 3),
+            Named(M_STAR, "teacher experts, as many", 3),
+            *CONSTANTS[2:],
+            Named(MATCH[I, k], "1 for a student and its teacher, else 0", "np.eye(m)"),
+        ),
         bind=bind,
         definitions=(
-            coefficients(p), correlation(), *scalars,
-            Definition((turn["v"][I],), misaligned("alpha"), pushed), Definition((turn["w"][I],), misaligned("beta"), pushed),
+            coefficients(p),
+            correlation(),
+            *scalars,
+            Definition((turn["v"][I],), misaligned("alpha"), pushed),
+            Definition((turn["w"][I],), misaligned("beta"), pushed),
         ),
         equations=tuple(Equation(x, rate, "equation (10) to first order in the overlaps") for x, rate in rates.items()),
         notation={**notation(), "T_v": ("T^v", "Tv"), "T_w": ("T^w", "Tw"), "match": ("e", "e")},
         terms=terms(p),
         example=Example(start, "gamma2", 0.99, 20.0),
-    )  # fmt: skip
-
-
+    )

@@ -6,17 +6,28 @@ ranked above it, n = min(N(z), max(0, l - copies ranked above)).
 
 from typing import Any
 
-import sympy as sp
-
 from derivations.contract import Initial
 from derivations.indexed import nested
 from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.population import NEGLECTS, validity
 from derivations.pmoe.statements.parts import (
-    GRAM, LOSS, METRIC, NOTATION, SAMPLES, SLOPE, TOKENS, WIDTH, K, P, S, W, Z, infinite_width,
-)  # fmt: skip
+    GRAM,
+    LOSS,
+    METRIC,
+    NOTATION,
+    SAMPLES,
+    SLOPE,
+    TOKENS,
+    WIDTH,
+    K,
+    P,
+    S,
+    W,
+    Z,
+    infinite_width,
+)
 from derivations.pmoe.statements.soft import soft_top
-from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Rule, Statement
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Rule, Statement, sp
 
 LAM, STEP, SOFT, COPIES = *sp.symbols("lambda_r tau width", real=True), sp.Symbol("n_j", integer=True)
 R, X, J = sp.Idx("r", WIDTH), sp.Idx("x", SAMPLES), sp.Idx("j", COPIES)
@@ -63,7 +74,9 @@ def routing(p: Parameters) -> list[Any]:
         rule = Rule("soft top l", soft_top)
         threshold = sp.Symbol("theta")
         means = COUNT[X, Z] / (1 + sp.exp((threshold - ROUTE[S, Z]) / SOFT))
-        found.append(Definition((ROUTED[(*i, Z)],), arguments, "with theta such that they sum to l", rule=rule, means=means))
+        found.append(
+            Definition((ROUTED[(*i, Z)],), arguments, "with theta such that they sum to l", rule=rule, means=means)
+        )
         above_any = sp.Sum(ROUTED[(*i, W)] * Indicator(sp.Gt(values(p, W), values(p, Z))), W)
     else:
         found.append(Definition((ABOVE[(*i, Z)],), above, "copies ranked above, ties in the order of the patterns"))
@@ -104,8 +117,10 @@ def drives(p: Parameters) -> list[Any]:
     if p.lam > 0:
         mean = sp.Sum(SHARE[(*i, W)] * PHI[S, W], W)
         pull = scale * nested(push * share * (PHI[S, Z] - MEAN[i]), *over)
-        found += [Definition((MEAN[i],), mean, "mean response behind the gate"),
-                  Definition((PULL[S, Z],), pull, "drive of the routers")]  # fmt: skip
+        found += [
+            Definition((MEAN[i],), mean, "mean response behind the gate"),
+            Definition((PULL[S, Z],), pull, "drive of the routers"),
+        ]
     return found
 
 
@@ -127,12 +142,19 @@ def motion(p: Parameters, tier: str) -> tuple[list[Any], list[Equation]]:
         rate = sp.Sum(METRIC[Z, W] * DRIVE[S, W], W) / K
         equations = [Equation(PHI[S, Z], rate, "infinite width; the reduction is ours")]
     pull = LAM * sp.Sum(GRAM[Z, W] * PULL[S, W], W) if p.lam > 0 else sp.Integer(0)
-    return first, [*equations, Equation(ROUTE[S, Z], pull, "routers: softmax gate" if p.lam > 0 else "routers are frozen")]
+    return first, [
+        *equations,
+        Equation(ROUTE[S, Z], pull, "routers: softmax gate" if p.lam > 0 else "routers are frozen"),
+    ]
 
 
 def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
     """Sizes, rates, patterns and the law of a sample as its compositions with their chances."""
-    sizes = [Named(K, "experts", p.k), Named(P, "patterns", 5), Named(TOKENS, "patches routed to an expert", 1 if p.k > 1 else 2)]
+    sizes = [
+        Named(K, "experts", p.k),
+        Named(P, "patterns", 5),
+        Named(TOKENS, "patches routed to an expert", 1 if p.k > 1 else 2),
+    ]
     if tier != "L2":
         sizes.insert(1, Named(WIDTH, "neurons of an expert", 20))
     sizes.append(Named(SAMPLES, "compositions of a sample that there are", 6))
@@ -142,16 +164,20 @@ def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
     if tier == "L1":
         default = "0.5 * M * np.ones((k, P, P))"
         found.append(Named(ACT[S, Z, W], "sum over neurons of a_r^2 where both patterns are active", default))
-    found += [Named(COUNT[X, Z], "copies of a pattern in a composition", SAMPLE),
-              Named(LABEL[X], "label of a composition", "np.repeat([1.0, -1.0], n_x // 2)"),
-              Named(WEIGHT[X], "chance of a composition", "np.full(n_x, 1.0 / n_x)")]  # fmt: skip
+    found += [
+        Named(COUNT[X, Z], "copies of a pattern in a composition", SAMPLE),
+        Named(LABEL[X], "label of a composition", "np.repeat([1.0, -1.0], n_x // 2)"),
+        Named(WEIGHT[X], "chance of a composition", "np.full(n_x, 1.0 / n_x)"),
+    ]
     if p.lam > 0:
         found.append(Named(LAM, "speed of the routers", p.lam))
     if p.tie_rule == "fractional" and p.mode == "joint":
         found.append(Named(SOFT, "width of the soft top l", p.softness))
     if jittered(p):
-        found += [Named(COPIES, "shifts of the route values", 4),
-                  Named(JITTER[J, S, Z], "shifts", "1e-3 * np.random.default_rng(4).standard_normal((n_j, k, P))")]  # fmt: skip
+        found += [
+            Named(COPIES, "shifts of the route values", 4),
+            Named(JITTER[J, S, Z], "shifts", "1e-3 * np.random.default_rng(4).standard_normal((n_j, k, P))"),
+        ]
     if recursion(p, tier):
         found.append(Named(STEP, "flow per step, eta times the number of neurons", p.step))
     return tuple(found)
@@ -182,19 +208,28 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
     """The statement of level L0, L1 or L2."""
     first, equations = motion(p, tier)
     step = recursion(p, tier)
-    moving = Named(PRE[S, R, Z], "pre-activation of a neuron on a pattern") if tier == "L0" else \
-        Named(PHI[S, Z], "response of an expert to a pattern")  # fmt: skip
+    moving = (
+        Named(PRE[S, R, Z], "pre-activation of a neuron on a pattern")
+        if tier == "L0"
+        else Named(PHI[S, Z], "response of an expert to a pattern")
+    )
     look = (J,) if jittered(p) else ()
     scale = 1 / COPIES if jittered(p) else 1
     cost = scale * nested(WEIGHT[X] * LOSS["cost"](LABEL[X] * OUTPUT[(*look, X)]), *look, X)
     indices = [((S,), "experts"), ((Z, W), "patterns o_1, o_2, q_1, ..."), ((X,), "compositions of a sample")]
     indices += [((R,), "neurons of an expert")] * (tier == "L0") + [((J,), "shifts")] * jittered(p)
-    start = '"pre": 0.1 * np.random.default_rng(1).standard_normal((k, M, P))' if tier == "L0" else '"response": np.zeros((k, P))'
+    start = (
+        '"pre": 0.1 * np.random.default_rng(1).standard_normal((k, M, P))'
+        if tier == "L0"
+        else '"response": np.zeros((k, P))'
+    )
     route = "np.zeros((k, P)) + [[1.0, -1.0] + [0.0] * (P - 2)] * np.where(np.arange(k) % 2, -1.0, 1.0)[:, None]"
     return Statement(
         name=f"pmoe, {stage}, {tier}",
-        title="mixture of two-layer CNNs on patterns: " + {
-            "L0": "every neuron", "L1": "responses, activation pattern frozen", "L2": "responses at infinite width"}[tier],
+        title="mixture of two-layer CNNs on patterns: "
+        + {"L0": "every neuron", "L1": "responses, activation pattern frozen", "L2": "responses at infinite width"}[
+            tier
+        ],
         source="Chowdhury et al. 2023, Section 4 and Appendices E to H; the reduction to pattern space is ours",
         clock="one step of size eta advances t by eta times the number of neurons; logistic loss",
         validity=validity(p, tier, step),
@@ -209,6 +244,8 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
         kind="recursion" if step else "flow",
         step=STEP if step else None,
         notation={**NOTATION, "lambda_r": ("\\lambda", "λ"), "raised": ("e", "e")},
-        rules=() if step else (("The right-hand side jumps where two route values change their order.",) if p.lam > 0 else ()),
+        rules=()
+        if step
+        else (("The right-hand side jumps where two route values change their order.",) if p.lam > 0 else ()),
         example=Example(f'start = {{{start}, "route": {route}}}', "response" if tier != "L0" else "pre", 0.4, 200.0),
-    )  # fmt: skip
+    )

@@ -1,9 +1,7 @@
 """What the pages of system `pmoe` share: indices, the logistic slope, the kernel of infinite width, and symbols."""
 
-import sympy as sp
-
 from derivations.pmoe.kernels import RHO, U, kappa0
-from derivations.statement import Base, Definition, Kernel
+from derivations.statement import Base, Definition, Kernel, sp
 
 K, P, TOKENS, WIDTH, SAMPLES = sp.symbols("k P l M n_x", integer=True, positive=True)
 S, (Z, W) = sp.Idx("s", K), (sp.Idx(n, P) for n in "zw")

@@ -3,15 +3,25 @@
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.contract import Initial
 from derivations.indexed import nested
 from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.statements.parts import (
-    GRAM, LOSS, METRIC, NOTATION, SLOPE, TOKENS, K, P, S, W, Z, infinite_width,
-)  # fmt: skip
-from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Statement, sign
+    GRAM,
+    LOSS,
+    METRIC,
+    NOTATION,
+    SLOPE,
+    TOKENS,
+    K,
+    P,
+    S,
+    W,
+    Z,
+    infinite_width,
+)
+from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Statement, sign, sp
 
 A, B = (sp.Idx(n, 2) for n in "ab")
 PUSH, LABEL, SHARE, PHI, U0, COUPLING, MARGIN = map(Base, ("push", "y", "share", "phi", "u0", "C", "u"))
@@ -33,14 +43,16 @@ def routers(p: Parameters, tier: str) -> Statement:
         title="separate training of the two routers by the linear loss",
         source=f"{PAPER}, equation (6), Algorithm 1 and Lemma E.1",
         clock="one step of size eta advances t by eta",
-        validity="exact for every batch size, step and number of samples: the loss is linear, so that slopes are constant",
+        validity="exact for every batch size, step and number of samples: the loss is linear, slopes are constant",
         neglects="nothing",
         indices=[((A,), "routers, of class +1 and -1"), ((Z, W), "patterns o_1, o_2, q_1, ...")],
         state=(Named(ROUTE[A, Z], "route value of a pattern"),),
         constants=(
             Named(P, "patterns", 4),
             Named(GRAM[Z, W], "Gram matrix of the patterns", "np.eye(P)"),
-            Named(MEAN_COUNT[Z], "mean over the samples of label times number of copies", "np.array([0.5, -0.5, 0, 0])"),
+            Named(
+                MEAN_COUNT[Z], "mean over the samples of label times number of copies", "np.array([0.5, -0.5, 0, 0])"
+            ),
         ),
         bind=bind,
         definitions=(Definition((LABEL[A],), sign(A), "class of the router"),),
@@ -57,8 +69,15 @@ def two_samples(p: Parameters, stage: str) -> Statement:
         from derivations.pmoe.closed import shares, two_samples
 
         two_samples(initial)  # refuses what the level does not describe
-        return {"k": p.k, "P": p.p + 2, "l": p.l, "y": np.array([1.0, -1.0]), "gram": initial.constants["gram"],
-                "share": shares(initial), "phi": initial.state["response"]}  # fmt: skip
+        return {
+            "k": p.k,
+            "P": p.p + 2,
+            "l": p.l,
+            "y": np.array([1.0, -1.0]),
+            "gram": initial.constants["gram"],
+            "share": shares(initial),
+            "phi": initial.state["response"],
+        }
 
     margin = LABEL[A] / TOKENS * nested(SHARE[A, S, Z] * PHI[S, Z], S, Z)
     metric = nested(SHARE[A, S, Z] * METRIC[Z, W] * SHARE[B, S, W], S, Z, W)
@@ -86,7 +105,9 @@ def two_samples(p: Parameters, stage: str) -> Statement:
             LOSS,
             *infinite_width(),
             Definition((U0[A],), margin, "margins at the start"),
-            Definition((COUPLING[A, B],), LABEL[A] * LABEL[B] / (2 * K * TOKENS**2) * metric, "what a push adds to a margin"),
+            Definition(
+                (COUPLING[A, B],), LABEL[A] * LABEL[B] / (2 * K * TOKENS**2) * metric, "what a push adds to a margin"
+            ),
             Definition((MARGIN[A],), U0[A] + sp.Sum(COUPLING[A, B] * PUSH[B], B), "margins y f"),
         ),
         loss=HALF * sp.Sum(LOSS["cost"](MARGIN[A]), A),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 
-def soft_top(route: Any, count: Any, l: Any, width: Any) -> Any:  # noqa: E741
+def soft_top(route: Any, count: Any, l: Any, width: Any) -> Any:
     """count sigmoid((route - theta)/width) (s, x, z), theta such that every expert takes l patches of a sample."""
     g, copies = route[:, None, :], count[None]
     low = np.min(route) - width * (np.log(count.sum(1).max()) + 40.0) + np.zeros((len(route), len(count), 1))

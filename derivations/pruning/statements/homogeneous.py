@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import sympy as sp
-
 from derivations.contract import Initial
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.statements.parts import CLOCK, ETA_E, ETA_R, GATE, NOTATION, PAPER, TOKENS, K, S
-from derivations.statement import Base, Equation, Example, Named, Statement, Step
+from derivations.statement import Base, Equation, Example, Named, Statement, Step, sp
 
 N = sp.Symbol("N", integer=True, positive=True)
 X, D, DELTA, ACTIVE = map(Base, ("x", "D_own", "delta_0", "m_eff"))
@@ -34,8 +32,8 @@ def statement(p: Parameters, stage: str) -> Statement:
         title="all irrelevant patterns alike, two numbers per expert",
         source=f"{PAPER}, equations (14) to (19); the reduction is ours",
         clock=CLOCK + "; linear loss 1 - y f",
-        validity="exact where all irrelevant patterns have the same logits and activations, the other task token is never "
-        "selected, no neuron is switched off, and until the gap falls below 0",
+        validity="exact where all irrelevant patterns have the same logits and activations, the other task token is "
+        "never selected, no neuron is switched off, and until the gap falls below 0",
         neglects="differences between irrelevant patterns, and neurons that are switched off",
         indices=[((S,), "experts")],
         state=(

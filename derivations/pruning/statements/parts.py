@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.contract import Initial
 from derivations.pruning.parameters import Parameters
-from derivations.statement import Base, Kernel, Named
+from derivations.statement import Base, Kernel, Named, sp
 
 K, M, D_SIZE, TOKENS = sp.symbols("k m d l", integer=True, positive=True)
 ETA_R, ETA_E, STRIDE, GAP = sp.symbols("eta_r eta_e tau u", real=True)

@@ -3,16 +3,39 @@
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.contract import Initial, UsageError
 from derivations.indexed import nested
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.statements.parts import (
-    CLOCK, D_SIZE, ETA_E, ETA_R, GATE, LABEL, NOTATION, PAPER, PI, SIGMA, SIGN, STRIDE, TASKS, TOKENS, H, K, M, O, P, Q,
-    R, S, U, W, bind, rates,
-)  # fmt: skip
-from derivations.statement import HALF, Base, Definition, Equation, Example, Indicator, Named, Statement, sign
+    CLOCK,
+    D_SIZE,
+    ETA_E,
+    ETA_R,
+    GATE,
+    LABEL,
+    NOTATION,
+    PAPER,
+    PI,
+    SIGMA,
+    SIGN,
+    STRIDE,
+    TASKS,
+    TOKENS,
+    H,
+    K,
+    M,
+    O,
+    P,
+    Q,
+    R,
+    S,
+    U,
+    W,
+    bind,
+    rates,
+)
+from derivations.statement import HALF, Base, Definition, Equation, Example, Indicator, Named, Statement, sign, sp
 
 MASS, CHANCE, PUSH, PULL = map(Base, ("mass", "chance", "g", "A"))
 BELOW, TIED, OUTPUT = map(Base, ("below", "tied", "f"))
@@ -39,15 +62,19 @@ def selection(p: Parameters) -> list[Any]:
         both = BELOW[S, Q] + TIED[S, Q]
         law = (both**COPIES - BELOW[S, Q] ** COPIES) * PI[Q] / TIED[S, Q]
         found += [
-            Definition((BELOW[S, Q],), sp.Sum(PI[W] * Indicator(sp.Lt(H[S, W], H[S, Q])), W), "chance of a lower logit"),
+            Definition(
+                (BELOW[S, Q],), sp.Sum(PI[W] * Indicator(sp.Lt(H[S, W], H[S, Q])), W), "chance of a lower logit"
+            ),
             Definition((TIED[S, Q],), sp.Sum(PI[W] * Indicator(sp.Eq(H[S, W], H[S, Q])), W), "of the same"),
             Definition((CHANCE[S, Q],), law / 2, "half the chance that q has the largest logit of c draws"),
         ]
     if p.loss == "hinge":
         output = sp.Sum(SIGN[S] * pooled(), S)
         alive = HALF * PI[Q] * Indicator(sp.Lt(LABEL[O] * OUTPUT[O, Q], 1))
-        found += [Definition((OUTPUT[O, Q],), output, "output of the network"),
-                  Definition((CHANCE[O, Q],), alive, "chance of an input that the hinge lets through")]  # fmt: skip
+        found += [
+            Definition((OUTPUT[O, Q],), output, "output of the network"),
+            Definition((CHANCE[O, Q],), alive, "chance of an input that the hinge lets through"),
+        ]
     return found
 
 
@@ -69,7 +96,9 @@ def slopes(p: Parameters, frozen: bool) -> list[Any]:
     pull = LABEL[O] * chance(p) * MASS[S, O, Q] * (1 - MASS[S, O, Q]) * difference
     found = [
         Definition((PULL[S, O, Q],), pull, "pull of an input on a router"),
-        Definition((PUSH[S, O],), LABEL[O] * sp.Sum(chance(p) * MASS[S, O, Q], Q), "push on the neurons at a task token"),
+        Definition(
+            (PUSH[S, O],), LABEL[O] * sp.Sum(chance(p) * MASS[S, O, Q], Q), "push on the neurons at a task token"
+        ),
     ]
     if not frozen:
         push = sp.Sum(LABEL[O] * chance(p) * (1 - MASS[S, O, Q]), O)
@@ -86,9 +115,16 @@ def routers(frozen: bool) -> list[Equation]:
 
 def law_constants(p: Parameters) -> list[Named]:
     """Sizes and the law of the irrelevant pattern."""
-    found = [Named(K, "experts", 2), Named(M, "neurons of an expert", 10), Named(D_SIZE, "token patterns", 12),
-             Named(TOKENS, "tokens kept", p.l), *rates(p),
-             Named(PI[P], "chance of an irrelevant pattern (0 for the task tokens)", "np.r_[0, 0, np.ones(d - 2)] / (d - 2)")]  # fmt: skip
+    found = [
+        Named(K, "experts", 2),
+        Named(M, "neurons of an expert", 10),
+        Named(D_SIZE, "token patterns", 12),
+        Named(TOKENS, "tokens kept", p.l),
+        *rates(p),
+        Named(
+            PI[P], "chance of an irrelevant pattern (0 for the task tokens)", "np.r_[0, 0, np.ones(d - 2)] / (d - 2)"
+        ),
+    ]
     if p.data == "multi_copy":
         found.append(Named(COPIES, "patterns drawn, each repeated", p.copies))
     return found
@@ -122,13 +158,22 @@ start["h"][0, 0] = start["h"][1, 1] = 0.5"""
         name=f"pruning, {stage}, recursion",
         title=f"population descent step by step, inputs of a task token and {words[p.data]}",
         source=f"{PAPER}, Algorithm 1 and equations (14) to (19), in the mean over samples",
-        clock=CLOCK + (f"; steps of {p.stride:g} at once" if p.stride != 1 else "")
+        clock=CLOCK
+        + (f"; steps of {p.stride:g} at once" if p.stride != 1 else "")
         + ("; hinge loss" if p.loss == "hinge" else "; linear loss 1 - y f"),
         validity="exact population descent: the mean over infinitely many fresh samples in every step",
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
-        indices=[((S,), "experts"), ((R,), "neurons"), ((P,), "patterns"), ((O,), TASKS), ((Q, W), "irrelevant patterns")],
-        state=(Named(H[S, P], "alignment of a router with a pattern"),
-               Named(U[S, R, P], "alignment of a neuron with a pattern")),
+        indices=[
+            ((S,), "experts"),
+            ((R,), "neurons"),
+            ((P,), "patterns"),
+            ((O,), TASKS),
+            ((Q, W), "irrelevant patterns"),
+        ],
+        state=(
+            Named(H[S, P], "alignment of a router with a pattern"),
+            Named(U[S, R, P], "alignment of a neuron with a pattern"),
+        ),
         constants=(*law_constants(p), *([] if p.stride == 1 else [Named(STRIDE, "SGD steps taken at once", p.stride)])),
         bind=lambda initial: {**bind(initial), "c": initial.parameters.copies},
         definitions=(GATE, active, *selection(p), *slopes(p, False)),
@@ -138,7 +183,7 @@ start["h"][0, 0] = start["h"][1, 1] = 0.5"""
         step=sp.Integer(1) if p.stride == 1 else STRIDE,
         notation={**NOTATION, "g_q": ("g", "g"), "chance": ("\\rho", "ρ"), "c": ("c", "c")},
         example=Example(start, "h", 1.0, 3000.0),
-    )  # fmt: skip
+    )
 
 
 def flow(p: Parameters, tier: str, stage: str) -> Statement:
@@ -146,7 +191,9 @@ def flow(p: Parameters, tier: str, stage: str) -> Statement:
     frozen = tier == "frozen"
     bound = sp.Max(0, -sp.Min(D[S, P], D_MIN[S, P]))
     value = sp.Sum(Indicator(sp.Ge(START_U[S, R, P], bound)) * (START_U[S, R, P] + D[S, P]), R)
-    active = Definition((SIGMA[S, P],), value, "activation: the neurons that are on move alike, those switched off rest")
+    active = Definition(
+        (SIGMA[S, P],), value, "activation: the neurons that are on move alike, those switched off rest"
+    )
     pushes = Base("g_q")
     own = ETA_E * SIGN[S] * PUSH[S, O]
     other = sp.Integer(0) if frozen else ETA_E * SIGN[S] * pushes[S, Q]
@@ -170,10 +217,18 @@ start["h"][0, 0] = start["h"][1, 1] = 0.5"""
         clock=CLOCK + "; linear loss 1 - y f",
         validity="exact for data=single in the limit of small rates" + ("; relative error of order 1/(d - 2)" * frozen),
         neglects="the motion of irrelevant alignments" if frozen else "nothing",
-        indices=[((S,), "experts"), ((R,), "neurons"), ((P,), "patterns"), ((O,), TASKS), ((Q,), "irrelevant patterns")],
-        state=(Named(H[S, P], "alignment of a router with a pattern"),
-               Named(D[S, P], "displacement of the active neurons at a pattern"),
-               Named(D_MIN[S, P], "least displacement so far: neurons that it brought below 0 are switched off")),
+        indices=[
+            ((S,), "experts"),
+            ((R,), "neurons"),
+            ((P,), "patterns"),
+            ((O,), TASKS),
+            ((Q,), "irrelevant patterns"),
+        ],
+        state=(
+            Named(H[S, P], "alignment of a router with a pattern"),
+            Named(D[S, P], "displacement of the active neurons at a pattern"),
+            Named(D_MIN[S, P], "least displacement so far: neurons that it brought below 0 are switched off"),
+        ),
         constants=(*law_constants(p), Named(START_U[S, R, P], "alignments of the neurons at the start", default)),
         bind=bound_numbers,
         definitions=(GATE, active, *selection(p), *slopes(p, frozen)),
@@ -181,4 +236,4 @@ start["h"][0, 0] = start["h"][1, 1] = 0.5"""
         notation={**NOTATION, "g_q": ("g", "g")},
         rules=(JUMPS,),
         example=Example(start, "h", 1.0, 3000.0),
-    )  # fmt: skip
+    )

@@ -3,15 +3,33 @@
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derivations.contract import Initial
 from derivations.indexed import nested
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.statements.parts import (
-    CLOCK, D_SIZE, ETA_E, ETA_R, LABEL, NOTATION, PAPER, SIGMA, SIGN, STRIDE, TOKENS, H, K, M, P, R, S, U, bind, rates,
-)  # fmt: skip
-from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Statement
+    CLOCK,
+    D_SIZE,
+    ETA_E,
+    ETA_R,
+    LABEL,
+    NOTATION,
+    PAPER,
+    SIGMA,
+    SIGN,
+    STRIDE,
+    TOKENS,
+    H,
+    K,
+    M,
+    P,
+    R,
+    S,
+    U,
+    bind,
+    rates,
+)
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Statement, sp
 
 INPUTS, LENGTH = sp.symbols("n_s n", integer=True, positive=True)
 I, J, V = sp.Idx("i", INPUTS), sp.Idx("j", LENGTH), sp.Idx("v", LENGTH)
@@ -50,7 +68,9 @@ def statement(p: Parameters, stage: str) -> Statement:
 
     start = """rng = np.random.default_rng(0)
 start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m, d)) / np.sqrt(d)}"""
-    default = "np.concatenate([np.arange(n_s)[:, None] % 2, 2 + np.arange(n_s * (n - 1)).reshape(n_s, n - 1) % (d - 2)], 1)"
+    default = (
+        "np.concatenate([np.arange(n_s)[:, None] % 2, 2 + np.arange(n_s * (n - 1)).reshape(n_s, n - 1) % (d - 2)], 1)"
+    )
     return Statement(
         name=f"pruning, {stage}, recursion",
         title="population descent step by step, inputs from a table of tokens",
@@ -58,21 +78,38 @@ start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m,
         clock=CLOCK + "; linear loss 1 - y f",
         validity="exact full-batch descent over the rows of the table",
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
-        indices=[((S,), "experts"), ((R,), "neurons"), ((P,), "patterns"), ((I,), "inputs"), ((J, V), "tokens of an input")],
-        state=(Named(H[S, P], "alignment of a router with a pattern"),
-               Named(U[S, R, P], "alignment of a neuron with a pattern")),
-        constants=(Named(K, "experts", 2), Named(M, "neurons of an expert", 10), Named(D_SIZE, "token patterns", 12),
-                   Named(TOKENS, "tokens kept", 3), Named(INPUTS, "inputs", 20), Named(LENGTH, "tokens of an input", 6),
-                   *rates(p), Named(TOKEN[I, J], "pattern of a token (in code from 0)", default, whole=True),
-                   Named(LABEL[I], "label of an input", "1.0 - 2.0 * (np.arange(n_s) % 2)"),
-                   *([] if p.stride == 1 else [Named(STRIDE, "SGD steps taken at once", p.stride)])),
+        indices=[
+            ((S,), "experts"),
+            ((R,), "neurons"),
+            ((P,), "patterns"),
+            ((I,), "inputs"),
+            ((J, V), "tokens of an input"),
+        ],
+        state=(
+            Named(H[S, P], "alignment of a router with a pattern"),
+            Named(U[S, R, P], "alignment of a neuron with a pattern"),
+        ),
+        constants=(
+            Named(K, "experts", 2),
+            Named(M, "neurons of an expert", 10),
+            Named(D_SIZE, "token patterns", 12),
+            Named(TOKENS, "tokens kept", 3),
+            Named(INPUTS, "inputs", 20),
+            Named(LENGTH, "tokens of an input", 6),
+            *rates(p),
+            Named(TOKEN[I, J], "pattern of a token (in code from 0)", default, whole=True),
+            Named(LABEL[I], "label of an input", "1.0 - 2.0 * (np.arange(n_s) % 2)"),
+            *([] if p.stride == 1 else [Named(STRIDE, "SGD steps taken at once", p.stride)]),
+        ),
         bind=bound_numbers,
         definitions=(*selection(), Definition((PUSH[S, P],), push, "push on the neurons")),
-        equations=(Equation(H[S, P], ETA_R * SIGN[S] * pull, AT),
-                   Equation(U[S, R, P], ETA_E * SIGN[S] * PUSH[S, P] * alive, AT)),
+        equations=(
+            Equation(H[S, P], ETA_R * SIGN[S] * pull, AT),
+            Equation(U[S, R, P], ETA_E * SIGN[S] * PUSH[S, P] * alive, AT),
+        ),
         loss=1 - nested(SIGN[S] * LABEL[I] / INPUTS * POOLED[S, I], S, I),
         kind="recursion",
         step=sp.Integer(1) if p.stride == 1 else STRIDE,
         notation=NOTATION,
         example=Example(start, "h", 0.3, 2000.0),
-    )  # fmt: skip
+    )

@@ -102,7 +102,9 @@ def test_pages_define_what_they_use_and_keep_their_width(system, stage, tier):
 def test_constants_of_pages_are_exact(system, stage, tier):
     found = statement(system, stage, tier)
     values = [e.rate for e in found.equations] + [v for k in found.kernels for v in k.values.values()]
-    values += [v for d in found.arrays if d.rule is None for v in (d.value if isinstance(d.value, tuple) else (d.value,))]
+    values += [
+        v for d in found.arrays if d.rule is None for v in (d.value if isinstance(d.value, tuple) else (d.value,))
+    ]
     assert not any(sp.sympify(v).atoms(sp.Float) for v in values)
 
 

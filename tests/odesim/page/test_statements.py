@@ -56,6 +56,8 @@ def test_every_system_has_tiers_here():
     assert len(TIERS) > 40
 
 
+JOINT = {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12}
+TOKENS = {"d": 7, "n": 6, "l": 3, "k": 6, "m": 4, "important": 1}
 VARIANTS = [
     ("liao", "train", "exact", {"m": 3, "m_star": 2, "d": 30, "degree": 2}),
     ("liao", "train", "exact", {"m": 3, "m_star": 2, "d": 30, "degree": 4, "gate": "probit", "temperature": 0.7}),
@@ -66,13 +68,13 @@ VARIANTS = [
                                      "activation": name, "orthogonal": frame})
       for name in ("relu", "erf", "exp", "cos", "probit", "polynomial") for frame in (True, False)),
     ("kawata", "phase1", "paper", {"C": 3, "J": 5, "d": 50, "orthogonal": False}),
-    *(("pmoe", "joint", "L1", {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12, "gate": name})
+    *(("pmoe", "joint", "L1", {**JOINT, "gate": name})
       for name in ("one", "softmax", "uniform", "sharp", "frozen")),
-    ("pmoe", "joint", "L2", {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12, "tie_rule": "jitter", "jitters": 3, "softness": 0.3}),
-    ("pmoe", "joint", "L0", {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12, "tie_rule": "fractional", "softness": 0.1}),
+    ("pmoe", "joint", "L2", {**JOINT, "tie_rule": "jitter", "jitters": 3, "softness": 0.3}),
+    ("pmoe", "joint", "L0", {**JOINT, "tie_rule": "fractional", "softness": 0.1}),
     ("pmoe", "experts", "L1", {"mode": "cnn", "n": 5, "p": 3, "m": 12}),
-    ("pruning", "tune", "recursion", {"d": 7, "n": 6, "l": 3, "k": 6, "m": 4, "important": 1, "loss": "hinge"}),
-    ("pruning", "tune", "recursion", {"d": 7, "n": 6, "l": 3, "k": 6, "m": 4, "important": 1, "data": "multi_copy", "copies": 3}),
+    ("pruning", "tune", "recursion", {**TOKENS, "loss": "hinge"}),
+    ("pruning", "tune", "recursion", {**TOKENS, "data": "multi_copy", "copies": 3}),
     ("pruning", "tune", "flow", {"d": 7, "n": 6, "l": 6, "k": 6, "m": 4, "important": 1}),
     *(("chen", "train", "p3", {"M": 2, "J": 2, "K": 2, "nodes": 2, "d": 10, "activation": name})
       for name in ("linear", "relu", "celu", "gelu", "silu", "tanh", "power")),
