@@ -6,6 +6,7 @@ from typing import Any
 
 from derivations.statement import Indicator, Statement, indices_of, key_of, sp
 from odesim.page.text import Text
+from odesim.page.walk import turned
 
 SPECIAL = ("factorial", "binomial", "eval_hermitenorm", "erf")
 """Functions that the printed file takes from `scipy.special`."""
@@ -112,13 +113,13 @@ class Code:
         """A product."""
         number, rest = e.as_coeff_Mul()
         if self.text.negative(e) and not number.is_negative:  # a bracket that opens with a minus
-            turned = (sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in sp.Mul.make_args(e))
-            return "-" + self.mul(sp.Mul(*turned, evaluate=False), axes)
+            opposite = (sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in sp.Mul.make_args(e))
+            return "-" + self.mul(sp.Mul(*opposite, evaluate=False), axes)
         if number.is_negative:
             return "-" + self.expr(-e, axes, True)
         factors = sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key)
         above = [f for f in factors if not (isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative)]
-        below = [f.base**-f.exp for f in factors if f not in above]
+        below = [turned(f) for f in factors if f not in above]
         tops = ([self.number(sp.Integer(number.p))] if number.p != 1 or not above else []) + [
             self.expr(f, axes, True) for f in above
         ]

@@ -133,7 +133,7 @@ class Walk(Style):
             number, factors = -number, [sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in factors]
         above, below = [sp.Integer(x) for x in [number.p] if x != 1], [sp.Integer(x) for x in [number.q] if x != 1]
         for f in sorted((f for f in factors if f != 1), key=self.factor_key):
-            (below if _inverse(f) else above).append(_turned(f) if _inverse(f) else f)
+            (below if _inverse(f) else above).append(turned(f) if _inverse(f) else f)
         wide = [f for f in above if below and _tall(f)]
         top = self.times.join(self.factor(f) for f in above if f not in wide)
         bottom = self.add(below[0]) if self.alone(below) else self.times.join(self.factor(f) for f in below)
@@ -203,7 +203,7 @@ class Walk(Style):
         """An expression with i - 1 for every index i that the page counts from 1 and that is no subscript."""
         if isinstance(e, sp.Idx):
             return e - 1 if self.from_one(e) else e
-        return e if isinstance(e, sp.Indexed) or not e.args else e.func(*map(self.lowered, e.args))
+        return e.func(*map(self.lowered, e.args)) if isinstance(e, (sp.Add, sp.Mul)) else e
 
     def case(self, c: Any) -> str:
         """When a branch of a definition by cases holds."""
@@ -256,7 +256,7 @@ def _inverse(f: Any) -> bool:
     return isinstance(f, sp.Pow) and bool(f.exp.is_number and f.exp.is_negative)
 
 
-def _turned(f: Any) -> Any:
+def turned(f: Any) -> Any:
     """A factor of a denominator; SymPy would take the square root of a product apart."""
     return sp.Pow(f.base, sp.S.Half, evaluate=False) if f.exp == -sp.S.Half else f.base**-f.exp
 

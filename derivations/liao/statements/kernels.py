@@ -32,8 +32,8 @@ def terms(p: Parameters) -> dict[str, int]:
     count = 2 * gate_table(p.gate, p.temperature, p.degree).series.shape[1]
     if count > MOST_TERMS:
         raise UsageError(
-            f"at temperature = {p.temperature:g} the series of the gate has {count} terms, and a page is evaluated with "
-            f"at most {MOST_TERMS}: derive at a lower temperature (its formulas are the same, with beta as a factor)"
+            f"at temperature = {p.temperature:g} the series of the gate has {count} terms, and a page is evaluated "
+            f"with at most {MOST_TERMS}: derive at a lower temperature (formulas stay, with beta as a factor)"
         )
     return {"s": count, "n": count + 2 * p.degree + 3}
 
