@@ -66,8 +66,10 @@ def derive(
     module that is compiled); `parameters` are those of the system, `tier` among them.  Raises `UsageError` for a
     request that cannot be met.
 
-    >>> print(odesim.derive("pruning", tier="homogeneous")[:73])
-    pruning, tune, homogeneous: all irrelevant patterns alike, two numbers pe
+    >>> import odesim
+    >>> page = odesim.derive("pruning", tier="homogeneous")
+    >>> page.splitlines()[0]
+    'pruning, tune, homogeneous: all irrelevant patterns alike, two numbers per expert'
     """
     from odesim.case import Case
     from odesim.page.render import render
