@@ -184,6 +184,12 @@ class Latex(Text):
         words = re.sub(r"([&%#])", r"\\\1", words)
         return re.sub(r"\^(\([^()]*\))", r"$^{\1}$", words)
 
+    def prose(self, words: str) -> str:
+        """A sentence; what is left of underscores and hats outside formulas is text."""
+        parts = super().prose(words).split("$")
+        parts[::2] = [re.sub(r"([_^])", r"\\\1{}", x).replace(r"\_{}", r"\_") for x in parts[::2]]
+        return "$".join(parts)
+
     def several(self, names: list[str]) -> str:
         """Several names that are defined together."""
         return rf"({names[0]},\dots,{names[-1]})"
@@ -217,7 +223,7 @@ class Latex(Text):
     def page(self) -> str:
         """The whole document."""
         s = self.statement
-        out = [HEAD + rf"\subsection*{{{self.plain(s.name)}: {self.prose(s.title)}}}"]
+        out = [HEAD + rf"\subsection*{{{self.prose(s.name)}: {self.prose(s.title)}}}"]
         out += [rf"\textbf{{{label.capitalize()}.}} {words}.\\" for label, words in self.facts()]
         out += [rf"\textbf{{Indices.}} {'; '.join(self.ranges())}.", ""]
         for heading, rows in (("State", s.state), ("Constants", s.constants)):

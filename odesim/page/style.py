@@ -178,7 +178,8 @@ class Style:
             base, _, index = token.partition("_")
             known = base in GREEK or "*" in base or bool(index)
             base = self.upright("He") if base == "He" else self.name(base.replace("*", "_star")) if known else base
-            return self.subscript(base, list(index)) if index else base
+            letters = [self.name(index)] if index in GREEK else list(index)
+            return self.subscript(base, letters) if index else base
 
         def one(found: re.Match[str]) -> str:
             if found[0].startswith("`"):
@@ -187,6 +188,9 @@ class Style:
             text = self.dot_sign.join(map(atom, whole.split(".")))
             return self.inline(self.power(text, exponent) if exponent else text)
 
-        token, greek = r"(?:[A-Za-z]|He|" + "|".join(GREEK) + r")\w?\*?_\w{1,3}", "|".join(GREEK)
+        token, greek = (
+            r"(?:[A-Za-z]|He|" + "|".join(GREEK) + r")\w?\*?_(?:" + "|".join(GREEK) + r"|\w{1,3})",
+            "|".join(GREEK),
+        )
         pattern = rf"`\w+`|(?<![\w.])(?:{token}(?:\.{token})?(?:\^\w)?|(?:{greek})(?:\^\w)?|[A-Za-z]\^\w)(?!\w)"
         return re.sub(pattern, one, self.plain(words))
