@@ -50,6 +50,12 @@ TYPE = (K, E, I, N, R)
 CHANCE, OUTPUT, NORM, WEIGH, DRIFT = map(Base, ("chance", "f", "norm", "G", "R"))
 COHERENT, SPEED, G_FEAT, G_CEN = map(Base, ("coherent", "V", "g_feat", "g_cen"))
 BANKS = {"a": (FEAT, XA, I), "b": (CEN, XB, N), "c": (FEAT, XC, R)}
+STATE = (
+    Named(FEAT[M, J, K], "alignment of a filter with a feature"),
+    Named(CEN[M, J, K], "alignment of a filter with a cluster centre"),
+    Named(GCEN[M, K], "alignment of a router with a cluster centre"),
+    Named(GFEAT[M, K], "alignment of a router with a feature"),
+)
 START = """rng = np.random.default_rng(0)
 start = {"feat": 0.1 * rng.standard_normal((M, J, K)), "cen": 0.1 * rng.standard_normal((M, J, K))}
 start |= {"gcen": np.zeros((M, K)), "gfeat": np.zeros((M, K))}"""
@@ -198,12 +204,7 @@ def statement(p: Parameters, tier: str) -> Statement:
             ((N,), "strengths of the centre"),
             ((R,), "strengths of the feature noise, with its sign"),
         ],
-        state=(
-            Named(FEAT[M, J, K], "alignment of a filter with a feature"),
-            Named(CEN[M, J, K], "alignment of a filter with a cluster centre"),
-            Named(GCEN[M, K], "alignment of a router with a cluster centre"),
-            Named(GFEAT[M, K], "alignment of a router with a feature"),
-        ),
+        state=STATE,
         constants=constants(p),
         bind=bind,
         definitions=(*act(p), Q, COST, UNITARY, *banks(), *of_types(), *collected(), *gradients()),

@@ -12,7 +12,7 @@ from derivations.chen.full import arguments, residual
 from derivations.chen.full import full as full_tier
 from derivations.chen.parameters import Parameters
 from derivations.chen.statements import rules
-from derivations.chen.statements.exact import START, banked, examples, sigma, slope
+from derivations.chen.statements.exact import START, STATE, banked, examples, sigma, slope
 from derivations.chen.statements.parts import (
     CEN,
     CHANCE_WINS,
@@ -203,6 +203,29 @@ def bind(initial: Initial) -> dict[str, Any]:
     }
 
 
+SYMBOLS = {
+    "g_feat": ("g^{x}", "gx"),
+    "g_cen": ("g^{c}", "gc"),
+    "g_rest": ("g^{r}", "gr"),
+    "sign_y": ("y", "y"),
+    "sign_r": ("\\epsilon", "ε"),
+    "sign_b": ("\\varsigma", "ς"),
+    "rest": ("r", "r"),
+    "rest_w": ("r^{w}", "rw"),
+    "rest_t": ("r^{\\theta}", "rθ"),
+    "strengths": ("S", "S"),
+    "patch_v": ("\\xi^{x}", "ξx"),
+    "patch_c": ("\\xi^{c}", "ξc"),
+    "patch_r": ("\\xi^{r}", "ξr"),
+    "d_w": ("\\dot r^{w}", "ṙw"),
+    "d_t": ("\\dot r^{\\theta}", "ṙθ"),
+    "d_rest": ("\\dot r", "ṙ"),
+    "G_n": ("G^{\\xi}", "Gξ"),
+    "R_n": ("R^{\\xi}", "Rξ"),
+    "xi_2": ("\\ell_\\xi^2", "ℓ²"),
+}
+
+
 def statement(p: Parameters) -> Statement:
     """The exact population flow with P - 3 noise patches."""
     at = (M, *TYPE)
@@ -229,13 +252,7 @@ def statement(p: Parameters) -> Statement:
             ((X,), "directions outside the signals"),
             ((WEIGHTS,), "weights, filters first"),
         ],
-        state=(
-            Named(FEAT[M, J, K], "alignment of a filter with a feature"),
-            Named(CEN[M, J, K], "alignment of a filter with a cluster centre"),
-            Named(GCEN[M, K], "alignment of a router with a cluster centre"),
-            Named(GFEAT[M, K], "alignment of a router with a feature"),
-            Named(REST[WEIGHTS, X], "coordinates of a weight outside the signals"),
-        ),
+        state=(*STATE, Named(REST[WEIGHTS, X], "coordinates of a weight outside the signals")),
         constants=constants(p),
         bind=bind,
         definitions=(
@@ -254,28 +271,6 @@ def statement(p: Parameters) -> Statement:
         steps=examples(),
         equations=rates,
         loss=nested(loss, M, *TYPE),
-        notation={
-            **NOTATION,
-            **banked(),
-            "g_feat": ("g^{x}", "gx"),
-            "g_cen": ("g^{c}", "gc"),
-            "g_rest": ("g^{r}", "gr"),
-            "sign_y": ("y", "y"),
-            "sign_r": ("\\epsilon", "ε"),
-            "sign_b": ("\\varsigma", "ς"),
-            "rest": ("r", "r"),
-            "rest_w": ("r^{w}", "rw"),
-            "rest_t": ("r^{\\theta}", "rθ"),
-            "strengths": ("S", "S"),
-            "patch_v": ("\\xi^{x}", "ξx"),
-            "patch_c": ("\\xi^{c}", "ξc"),
-            "patch_r": ("\\xi^{r}", "ξr"),
-            "d_w": ("\\dot r^{w}", "ṙw"),
-            "d_t": ("\\dot r^{\\theta}", "ṙθ"),
-            "d_rest": ("\\dot r", "ṙ"),
-            "G_n": ("G^{\\xi}", "Gξ"),
-            "R_n": ("R^{\\xi}", "Rξ"),
-            "xi_2": ("\\ell_\\xi^2", "ℓ²"),
-        },
+        notation={**NOTATION, **banked(), **SYMBOLS},
         example=Example(start, "feat", 0.3, 0.5),
     )

@@ -46,7 +46,9 @@ BETA, W_BETA = Base("beta"), Base("w_beta")
 STRENGTH, KSTAR, MEMBER, ZETA = map(Base, ("strength", "kstar", "member", "zeta"))
 OWN, OTHER, WEIGH, NET, SIZE, PUSH = map(Base, ("own", "other", "G", "net", "size", "T"))
 S, CONTRAST, PSI = sp.Symbol("s", real=True), sp.Symbol("D", real=True), Base("psi")
-SPEED = Base("V")
+SPEED, H_GROUP = Base("V"), Base("h_g")
+NET_ALL, SIZE_ALL = sp.Symbol("net", real=True), sp.Symbol("size", real=True)
+SOURCE = f"{PAPER}, Algorithm 1 with equations (3.1) and (3.4); the reduction is ours"
 Q_SYMBOLS = {
     "own": ("\\omega", "ω"),
     "other": ("\\bar\\omega", "ω̄"),
@@ -144,82 +146,110 @@ def mean_weights(strength: Any, gate: Any, own: Any, other: Any) -> tuple[Defini
     )
 
 
-def manifold(p: Parameters, tier: str) -> Statement:
-    """Tiers spec and specnoise: one specialised filter for every expert."""
-    noisy = tier == "specnoise"
-    given, cuts, n, beta, weight = centres(p, noisy)
-    at = (K, n, Z) if noisy else (K, n)
-    here = (M, *at)
-    noise = sp.Sum(ZETA[Z, E] * GCEN[M, E], E) if noisy else 0
-    share = weight / NZ if noisy else weight
-    mix = MEMBER[M, K] * OWN[here] - (1 - MEMBER[M, K]) * OTHER[here] / (K_SIZE - 1)
-    cube = STRENGTH[M] ** 3
-    gathered = sp.Sum(WEIGH[(L, *at)] * STRENGTH[L] ** 3, L)
-    drift = RHO / K_SIZE * nested(PUSH[here] * beta, *at[1:])
-    if noisy:
-        drift += RHO / K_SIZE * nested(PUSH[(M, E, n, Z)] * ZETA[Z, K], E, n, Z)
-    stated = tiers.spec(p, tier)
-    constants = [
-        Named(M_SIZE, "experts", p.K),
-        Named(K_SIZE, "clusters", p.K),
+def sizes_and_laws(p: Parameters, given: tuple[Named, ...], experts: int, groups: str) -> list[Named]:
+    """The constants that both forms of the manifold have."""
+    return [
+        Named(M_SIZE, "experts", experts),
+        Named(K_SIZE, groups, p.K),
         Named(RHO, "router step over expert step", p.rho),
         Named(LAYER, "coherence below which an expert slows down", p.layer),
         *given,
         *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS),
         *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
-        Named(KSTAR[M], "feature of an expert's specialised filter (in code from 0)", "np.arange(M) % K", whole=True),
     ]
-    if noisy:
-        default = "np.sqrt(0.02) * np.random.default_rng(6).standard_normal((n_z, K))"
-        constants += [
-            Named(NZ, "samples of the noise patches", 8),
-            Named(ZETA[Z, K], "products of the noise patches with the centres", default),
-        ]
-    own, other = mean_weights(STRENGTH[M], PI[here], OWN[here], OTHER[here])
-    rates = (
-        Equation(STRENGTH[M], NET[M] * UNITARY["per"](sp.Max(sp.Abs(NET[M]), LAYER * SIZE[M])), "Algorithm 1"),
-        Equation(GCEN[M, K], drift, "equation (3.4)"),
+
+
+def weigh(at: tuple[Any, ...], member: Any, strength: Any, share: Any, targets: tuple[Any, Any]) -> list[Definition]:
+    """Routing, the weight of a cluster in an expert's gradient, its mean and its mean size (`targets`)."""
+    here, whole = (M, *at), at if isinstance(strength, sp.Indexed) else (M, *at)
+    own, other = mean_weights(strength, PI[here], OWN[here], OTHER[here])
+    mix = member * OWN[here] - (1 - member) * OTHER[here] / (K_SIZE - 1)
+    net, size = targets
+    return [
+        *routing(at),
+        own,
+        other,
+        Definition((WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of a cluster in an expert's gradient"),
+        Definition((net,), nested(share * WEIGH[here], *whole), "mean gradient"),
+        Definition((size,), nested(share * sp.Abs(WEIGH[here]), *whole), "mean size of the gradient"),
+    ]
+
+
+def unit_speed(net: Any, size: Any) -> Any:
+    """The speed of a strength: the sign of its gradient, slower where that is incoherent."""
+    return net * UNITARY["per"](sp.Max(sp.Abs(net), LAYER * size))
+
+
+def manifold_definitions(
+    cuts: tuple[Definition, ...], at: tuple[Any, ...], beta: Any, weight: Any
+) -> tuple[Definition, ...]:
+    """The definitions of tiers spec and specnoise, whose `at` has samples of noise patches."""
+    noisy, here = len(at) == 3, (M, *at)
+    noise = sp.Sum(ZETA[Z, E] * GCEN[M, E], E) if noisy else 0
+    share = weight / NZ if noisy else weight
+    gathered = sp.Sum(WEIGH[(L, *at)] * STRENGTH[L] ** 3, L)
+    drift = share * (WEIGH[here] * STRENGTH[M] ** 3 - PI[here] * gathered)
+    return (
+        *cuts,
+        Definition((MEMBER[M, K],), sp.KroneckerDelta(KSTAR[M], K), "whether cluster k is the expert's own"),
+        Definition((H[here],), beta * GCEN[M, K] + noise, "logits"),
+        *weigh(at, MEMBER[M, K], STRENGTH[M], share, (NET[M], SIZE[M])),
+        Definition((PUSH[here],), drift, "drift of the logits"),
     )
+
+
+def manifold(p: Parameters, tier: str) -> Statement:
+    """Tiers spec and specnoise: one specialised filter for every expert."""
+    noisy = tier == "specnoise"
+    given, cuts, n, beta, weight = centres(p, noisy)
+    at = (K, n, Z) if noisy else (K, n)
+    drift = RHO / K_SIZE * nested(PUSH[(M, *at)] * beta, *at[1:])
+    about = "feature of an expert's specialised filter (in code from 0)"
+    constants = [*sizes_and_laws(p, given, p.K, "clusters"), Named(KSTAR[M], about, "np.arange(M) % K", whole=True)]
+    indices = [((M, L), "experts"), ((K, E), "clusters"), ((I,), "strengths of the feature"), ((R,), "of its noise")]
+    indices.append(((n,), "of the centre"))
+    if noisy:
+        drift += RHO / K_SIZE * nested(PUSH[(M, E, n, Z)] * ZETA[Z, K], E, n, Z)
+        default = "np.sqrt(0.02) * np.random.default_rng(6).standard_normal((n_z, K))"
+        constants.append(Named(NZ, "samples of the noise patches", 8))
+        constants.append(Named(ZETA[Z, K], "products of the noise patches with the centres", default))
+        indices.append(((Z,), "samples of noise patches"))
+    stated = tiers.spec(p, tier)
     return Statement(
         name=f"chen, {tier}",
         title="the specialised manifold" + (" with the noise patches' effect on the router" if noisy else ""),
-        source=f"{PAPER}, Algorithm 1 with equations (3.1) and (3.4); the reduction is ours",
+        source=SOURCE,
         clock=CLOCK,
         validity=stated.validity,
         neglects=stated.neglects,
-        indices=[
-            ((M, L), "experts"),
-            ((K, E), "clusters"),
-            ((I,), "strengths of the feature"),
-            ((R,), "of its noise"),
-            ((n,), "of the centre"),
-            *([((Z,), "samples of noise patches")] if noisy else []),
-        ],
+        indices=indices,
         state=(
             Named(STRENGTH[M], "alignment of the specialised filter with its feature"),
             Named(GCEN[M, K], "alignment of a router with a cluster centre"),
         ),
         constants=tuple(constants),
         bind=bind_manifold(noisy),
-        definitions=(
-            Q,
-            UNITARY,
-            *cuts,
-            Definition((MEMBER[M, K],), sp.KroneckerDelta(KSTAR[M], K), "whether cluster k is the expert's own"),
-            Definition((H[here],), beta * GCEN[M, K] + noise, "logits"),
-            *routing(at),
-            own,
-            other,
-            Definition(
-                (WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of a cluster in an expert's gradient"
-            ),
-            Definition((NET[M],), nested(share * WEIGH[here], *at), "mean gradient"),
-            Definition((SIZE[M],), nested(share * sp.Abs(WEIGH[here]), *at), "mean size of the gradient"),
-            Definition((PUSH[here],), share * (WEIGH[here] * cube - PI[here] * gathered), "drift of the logits"),
+        definitions=(Q, UNITARY, *manifold_definitions(cuts, at, beta, weight)),
+        equations=(
+            Equation(STRENGTH[M], unit_speed(NET[M], SIZE[M]), "Algorithm 1"),
+            Equation(GCEN[M, K], drift, "equation (3.4)"),
         ),
-        equations=rates,
         notation={**NOTATION, **Q_SYMBOLS},
         example=Example('start = {"strength": np.full(M, 0.02), "gcen": 0.1 * np.eye(M, K)}', "gcen", 0.5, 2.0),
+    )
+
+
+def group_definitions(cuts: tuple[Definition, ...], n: Any, beta: Any, weight: Any) -> tuple[Definition, ...]:
+    """The definitions of tier group2, seen from cluster 1."""
+    inside, here = MEMBER[M], (M, n)
+    gathered = sp.Sum(WEIGH[(L, n)] * S**3, L)
+    return (
+        Definition((inside,), Indicator(sp.Lt(M * K_SIZE, M_SIZE)), "whether an expert is of group 1"),
+        Definition((H_GROUP[M],), CONTRAST * inside, "logit over beta"),
+        *cuts,
+        Definition((H[here],), beta * H_GROUP[M], "logits on cluster 1"),
+        *weigh((n,), inside, S, weight, (NET_ALL, SIZE_ALL)),
+        Definition((PUSH[here],), WEIGH[here] * S**3 - PI[here] * gathered, "drift of the logits"),
     )
 
 
@@ -230,35 +260,20 @@ def group2(p: Parameters, tier: str) -> Statement:
         n = sp.Idx("n", KINKS)
         beta, weight = BETA[n], W_BETA[n]
         (cut,) = cuts
-        cuts = (
-            Definition((beta, weight), (H_GROUP, LOW, HIGH), cut.meaning, rule=cut.rule, means=cut.means.subs(K, 0)),
-        )
-    here, inside = (M, n), MEMBER[M]
-    group = M_SIZE / K_SIZE
-    mix = inside * OWN[here] - (1 - inside) * OTHER[here] / (K_SIZE - 1)
-    own, other = mean_weights(S, PI[here], OWN[here], OTHER[here])
-    gathered = sp.Sum(WEIGH[(L, n)] * S**3, L)
-    contrast = PUSH[here] * (inside / group - (1 - inside) / (M_SIZE - group))
-    net, size = sp.Symbol("net", real=True), sp.Symbol("size", real=True)
-    constants = (
-        Named(M_SIZE, "experts", 2 * p.K),
-        Named(K_SIZE, "groups, one for every cluster", p.K),
-        Named(RHO, "router step over expert step", p.rho),
-        Named(LAYER, "coherence below which an expert slows down", p.layer),
-        *given,
-        *nodes_of(p, "alpha", "a", NA, I, tiers.STRENGTHS),
-        *nodes_of(p, "gamma", "c", NC, R, tiers.STRENGTHS),
-    )
-    stated = tiers.group2(p)
+        means = cut.means.subs(GCEN[L, K], H_GROUP[L])
+        cuts = (Definition((beta, weight), (H_GROUP, LOW, HIGH), cut.meaning, rule=cut.rule, means=means),)
+    group, inside = M_SIZE / K_SIZE, MEMBER[M]
+    contrast = PUSH[M, n] * (inside / group - (1 - inside) / (M_SIZE - group))
+    experts, stated = "experts, those of group 1 first", tiers.group2(p)
     return Statement(
         name="chen, group2",
         title="K equal groups of specialists, two variables, seen from cluster 1",
-        source=f"{PAPER}, Algorithm 1 with equations (3.1) and (3.4); the reduction is ours",
+        source=SOURCE,
         clock=CLOCK,
         validity=stated.validity,
         neglects=stated.neglects,
         indices=[
-            ((M, L), "experts, those of group 1 first"),
+            ((M, L), experts),
             ((I,), "strengths of the feature"),
             ((R,), "of its noise"),
             ((n,), "of the centre"),
@@ -267,32 +282,13 @@ def group2(p: Parameters, tier: str) -> Statement:
             Named(S, "alignment of every specialist with its feature"),
             Named(CONTRAST, "router contrast: gcen of the own group minus that of the others"),
         ),
-        constants=constants,
+        constants=tuple(sizes_and_laws(p, given, 2 * p.K, "groups, one for every cluster")),
         bind=bind_manifold(False),
-        definitions=(
-            Q,
-            UNITARY,
-            Definition((inside,), Indicator(sp.Lt(M * K_SIZE, M_SIZE)), "whether an expert is of group 1"),
-            Definition((H_GROUP[M],), CONTRAST * inside, "logit over beta"),
-            *cuts,
-            Definition((H[here],), beta * H_GROUP[M], "logits on cluster 1"),
-            *routing((n,)),
-            own,
-            other,
-            Definition(
-                (WEIGH[here],), CHANCE_WINS[here] * PI[here] * mix, "weight of cluster 1 in an expert's gradient"
-            ),
-            Definition((net,), nested(weight * WEIGH[here], M, n), "mean gradient"),
-            Definition((size,), nested(weight * sp.Abs(WEIGH[here]), M, n), "mean size of the gradient"),
-            Definition((PUSH[here],), WEIGH[here] * S**3 - PI[here] * gathered, "drift of the logits"),
-        ),
+        definitions=(Q, UNITARY, *group_definitions(cuts, n, beta, weight)),
         equations=(
-            Equation(S, net * UNITARY["per"](sp.Max(sp.Abs(net), LAYER * size)), "Algorithm 1"),
+            Equation(S, unit_speed(NET_ALL, SIZE_ALL), "Algorithm 1"),
             Equation(CONTRAST, RHO / K_SIZE * nested(weight * beta * contrast, M, n), "equation (3.4)"),
         ),
         notation={**NOTATION, **Q_SYMBOLS, "h_g": ("\\eta", "η")},
         example=Example('start = {"s": np.array(0.02), "D": np.array(0.1)}', "D", 0.5, 2.0),
     )
-
-
-H_GROUP = Base("h_g")

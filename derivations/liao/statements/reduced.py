@@ -44,6 +44,7 @@ from derivations.statement import Base, Definition, Equation, Example, Indicator
 
 A, B = NORMS["v"], NORMS["w"]
 SELF, MATCH = Base("I3_self"), Base("match")
+TURN = {x: Base(f"T_{x}") for x in "vw"}
 CLOCK = "one step of SGD of size eta advances t by eta"
 PAPER = "Liao & Kyrillidis 2026"
 Z11, Z12, Z21, Z22 = OVERLAPS
@@ -56,8 +57,8 @@ def statement(parameters: Parameters, tier: str) -> Statement:
     return linear(parameters) if tier == "linear" else riccati(parameters, tier)
 
 
-def cascade(p: Parameters) -> Statement:
-    """Each greedily matched pair alone."""
+def aligned(p: Parameters) -> tuple[Kernel, Kernel]:
+    """K and its slopes for two experts whose mis-alignments vanish."""
     zero = dict.fromkeys(OVERLAPS, 0)
     energy, K = pair_energy(p.degree).subs(zero), sp.Symbol("K")
     note = "of two experts with rho = v_1.v_2 and `g` = w_1.w_2, all other overlaps zero"
@@ -68,16 +69,17 @@ def cascade(p: Parameters) -> Statement:
         {"K_rho": energy.diff(RHO), "K_g": energy.diff(G)},
         {"K_rho": (Partial(K, RHO),), "K_g": (Partial(K, G),)},
     )
+    return pair, slopes
+
+
+def cascade(p: Parameters) -> Statement:
+    """Each greedily matched pair alone."""
+    pair, slopes = aligned(p)
     router, expert, lam1, lam5 = GAMMA1[L], GAMMA2[L], Base("lam1")[L], Base("lam5")[L]
 
     def bind(initial: Initial) -> dict[str, Any]:
         c, expert = initial.constants, tiers.matched(initial)
-        return {
-            "m": initial.parameters.m,
-            "m_star": initial.parameters.m_star,
-            "a": c["norm_v"][expert],
-            "b": c["norm_w"][expert],
-        }
+        return {**bind_exact(initial), "a": c["norm_v"][expert], "b": c["norm_w"][expert]}
 
     at = "equation (5), with the saturating factors of the exact reduction m = m* = 1"
     rates = ((router, A, lam1), (expert, B, lam5))
@@ -184,46 +186,53 @@ def at_optimum(degree: int) -> dict[str, Any]:
     return found | {"kappa": away}
 
 
-def linear(p: Parameters) -> Statement:
-    """The exact Gram flow linearised at the recovered optimum, written out overlap by overlap."""
-    values = at_optimum(p.degree)
-    numbers = {name: sp.Symbol(name) if value != 0 else sp.Integer(0) for name, value in values.items()}
-    v, w, kappa = numbers["L_1"], numbers["L_5"], numbers["kappa"]
-    k, same = TEACHER_K, sp.KroneckerDelta(I, J)
-    own = I3[I, I]
+def apart(i: Any, j: Any, gamma: Any, overlap: Any) -> Any:
+    """How far an overlap of two students is from that of the teachers they have found."""
+    return overlap[I, J] - sp.Sum(MATCH[i, L] * gamma[j, L], L)
 
-    def misaligned(name: str) -> Any:
-        x, y, z = (numbers[f"{name}_{n}"] for n in (1, 2, 3))
-        return (x + y + z) * own - sp.Sum(MATCH[I, L] * (x * ZETA1[I, L] + y * ZETA2[I, L]), L)
 
-    turn = {x: Base(f"T_{x}") for x in "vw"}
+def linear_rates(v: Any, w: Any, kappa: Any) -> dict[Any, Any]:
+    """Equation (10) to first order in the overlaps, with the derivatives of K at the optimum."""
+    k, same, different = TEACHER_K, sp.KroneckerDelta(I, J), Indicator(sp.Ne(I, J))
     e, y1, y2 = MATCH[I, k], GAMMA1[I, k] - MATCH[I, k], GAMMA2[I, k] - MATCH[I, k]
     between = sp.Sum(Indicator(sp.Ne(I, R)) * I2[I, R] * MATCH[R, k], R) - (1 - e) * y2
-
-    def apart(i: Any, j: Any, gamma: Any, overlap: Any) -> Any:
-        return overlap[I, J] - sp.Sum(MATCH[i, L] * gamma[j, L], L)
-
-    def third(i: Any, j: Any, factor: Any) -> Any:
-        return factor * apart(i, j, GAMMA2, I2) + kappa * apart(j, i, GAMMA2, I2)
-
-    rates = {
+    first, second = (TURN[x][I] for x in "vw")
+    router = apart(I, J, GAMMA1, I1) / A[I] ** 2 + apart(J, I, GAMMA1, I1) / A[J] ** 2
+    mine, other = apart(I, J, GAMMA2, I2), apart(J, I, GAMMA2, I2)
+    expert = (w * mine + kappa * other) / B[I] ** 2 + (w * other + kappa * mine) / B[J] ** 2
+    mixed = (v * apart(I, J, ZETA2, I3) + same * first) / A[I] ** 2
+    mixed += (w * apart(J, I, ZETA1, I3) + same * second) / B[J] ** 2
+    return {
         GAMMA1[I, k]: -v / A[I] ** 2 * (1 + e) * y1,
         GAMMA2[I, k]: -(w * (1 + e) * y2 + kappa * between) / B[I] ** 2,
-        ZETA1[I, k]: -(v * ZETA1[I, k] + e * turn["v"][I]) / A[I] ** 2,
-        ZETA2[I, k]: -(w * ZETA2[I, k] + e * turn["w"][I]) / B[I] ** 2,
-        I1[I, J]: -Indicator(sp.Ne(I, J))
-        * v
-        * (apart(I, J, GAMMA1, I1) / A[I] ** 2 + apart(J, I, GAMMA1, I1) / A[J] ** 2),
-        I2[I, J]: -Indicator(sp.Ne(I, J)) * (third(I, J, w) / B[I] ** 2 + third(J, I, w) / B[J] ** 2),
-        I3[I, J]: -(v * apart(I, J, ZETA2, I3) + same * turn["v"][I]) / A[I] ** 2
-        - (w * apart(J, I, ZETA1, I3) + same * turn["w"][I]) / B[J] ** 2,
+        ZETA1[I, k]: -(v * ZETA1[I, k] + e * first) / A[I] ** 2,
+        ZETA2[I, k]: -(w * ZETA2[I, k] + e * second) / B[I] ** 2,
+        I1[I, J]: -different * v * router,
+        I2[I, J]: -different * expert,
+        I3[I, J]: sp.Add(*(-term for term in sp.Add.make_args(mixed))),
     }
+
+
+def linear_definitions(values: dict[str, Any], numbers: dict[str, Any]) -> list[Definition]:
+    """The derivatives of K at the optimum, and what an expert's own overlaps do to each other."""
+    found = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in values.items() if x != 0]
+    for name, x in (("alpha", "v"), ("beta", "w")):
+        first, second, third = (numbers[f"{name}_{n}"] for n in (1, 2, 3))
+        push = sp.Sum(MATCH[I, L] * (first * ZETA1[I, L] + second * ZETA2[I, L]), L)
+        push = (first + second + third) * I3[I, I] - push
+        found.append(Definition((TURN[x][I],), push, "push of an expert's own overlaps"))
+    return found
+
+
+def linear(p: Parameters) -> Statement:
+    """The exact Gram flow linearised at the recovered optimum, written out overlap by overlap."""
+    values, k = at_optimum(p.degree), TEACHER_K
+    numbers = {name: sp.Symbol(name) if value != 0 else sp.Integer(0) for name, value in values.items()}
+    rates = linear_rates(numbers["L_1"], numbers["L_5"], numbers["kappa"])
 
     def bind(initial: Initial) -> dict[str, Any]:
         return {**bind_exact(initial), "match": np.eye(initial.parameters.m)[:, tiers.matched(initial)]}
 
-    scalars = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in values.items() if x != 0]
-    pushed = "push of an expert's own overlaps"
     stated = tiers.linear(p)
     start = """rng = np.random.default_rng(3)
 start = {name: 0.01 * rng.standard_normal((m, m)) for name in ("gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3")}
@@ -244,13 +253,7 @@ start["gamma1"], start["gamma2"] = 0.9 * np.eye(m), 0.8 * np.eye(m)"""
             Named(MATCH[I, k], "1 for a student and its teacher, else 0", "np.eye(m)"),
         ),
         bind=bind,
-        definitions=(
-            coefficients(p),
-            correlation(),
-            *scalars,
-            Definition((turn["v"][I],), misaligned("alpha"), pushed),
-            Definition((turn["w"][I],), misaligned("beta"), pushed),
-        ),
+        definitions=(coefficients(p), correlation(), *linear_definitions(values, numbers)),
         equations=tuple(Equation(x, rate, "equation (10) to first order in the overlaps") for x, rate in rates.items()),
         notation={**notation(), "T_v": ("T^v", "Tv"), "T_w": ("T^w", "Tw"), "match": ("e", "e")},
         terms=terms(p),
