@@ -62,6 +62,18 @@ def routers(p: Parameters, tier: str) -> Statement:
     )
 
 
+def margins() -> tuple[Definition, ...]:
+    """The margins of both classes, linear in the pushes."""
+    margin = LABEL[A] / TOKENS * nested(SHARE[A, S, Z] * PHI[S, Z], S, Z)
+    metric = nested(SHARE[A, S, Z] * METRIC[Z, W] * SHARE[B, S, W], S, Z, W)
+    coupling = LABEL[A] * LABEL[B] / (2 * K * TOKENS**2) * metric
+    return (
+        Definition((U0[A],), margin, "margins at the start"),
+        Definition((COUPLING[A, B],), coupling, "what a push adds to a margin"),
+        Definition((MARGIN[A],), U0[A] + sp.Sum(COUPLING[A, B] * PUSH[B], B), "margins y f"),
+    )
+
+
 def two_samples(p: Parameters, stage: str) -> Statement:
     """The pushes X of both classes."""
 
@@ -79,8 +91,6 @@ def two_samples(p: Parameters, stage: str) -> Statement:
             "phi": initial.state["response"],
         }
 
-    margin = LABEL[A] / TOKENS * nested(SHARE[A, S, Z] * PHI[S, Z], S, Z)
-    metric = nested(SHARE[A, S, Z] * METRIC[Z, W] * SHARE[B, S, W], S, Z, W)
     return Statement(
         name=f"pmoe, {stage}, L3",
         title="two samples, frozen routers, infinite width",
@@ -100,16 +110,7 @@ def two_samples(p: Parameters, stage: str) -> Statement:
             Named(PHI[S, Z], "responses at the start", "np.zeros((k, P))"),
         ),
         bind=bind,
-        definitions=(
-            SLOPE,
-            LOSS,
-            *infinite_width(),
-            Definition((U0[A],), margin, "margins at the start"),
-            Definition(
-                (COUPLING[A, B],), LABEL[A] * LABEL[B] / (2 * K * TOKENS**2) * metric, "what a push adds to a margin"
-            ),
-            Definition((MARGIN[A],), U0[A] + sp.Sum(COUPLING[A, B] * PUSH[B], B), "margins y f"),
-        ),
+        definitions=(SLOPE, LOSS, *infinite_width(), *margins()),
         loss=HALF * sp.Sum(LOSS["cost"](MARGIN[A]), A),
         equations=(Equation(PUSH[A], SLOPE["v"](MARGIN[A]), "level L3 of the reduction to patterns"),),
         notation=NOTATION,

@@ -42,6 +42,9 @@ BELOW, TIED, OUTPUT = map(Base, ("below", "tied", "f"))
 D, D_MIN, START_U = map(Base, ("D", "D_min", "u_0"))
 COPIES = sp.Symbol("c", integer=True, positive=True)
 AT = "equations (14) to (19)"
+STILL = """start = {"h": 0.1 * np.random.default_rng(0).standard_normal((k, d)), "D": np.zeros((k, d))}
+start |= {"D_min": np.zeros((k, d))}
+start["h"][0, 0] = start["h"][1, 1] = 0.5"""
 JUMPS = (
     "The right-hand side jumps where the logits of a task token and of an irrelevant pattern are equal. A tie that the "
     "slopes on both sides push into is held: the selection takes the weight between 0 and 1 for which it stays "
@@ -206,9 +209,6 @@ def flow(p: Parameters, tier: str, stage: str) -> Statement:
     def bound_numbers(initial: Initial) -> dict[str, Any]:
         return {**bind(initial), "u_0": np.asarray(initial.state["u"], float)}
 
-    start = """start = {"h": 0.1 * np.random.default_rng(0).standard_normal((k, d)), "D": np.zeros((k, d))}
-start |= {"D_min": np.zeros((k, d))}
-start["h"][0, 0] = start["h"][1, 1] = 0.5"""
     default = "np.random.default_rng(1).standard_normal((k, m, d)) / np.sqrt(d)"
     return Statement(
         name=f"pruning, {stage}, {tier}",
@@ -235,5 +235,5 @@ start["h"][0, 0] = start["h"][1, 1] = 0.5"""
         equations=(*routers(frozen), Equation(D[S, O], own, AT), Equation(D[S, Q], other, AT), *lowest),
         notation={**NOTATION, "g_q": ("g", "g")},
         rules=(JUMPS,),
-        example=Example(start, "h", 1.0, 3000.0),
+        example=Example(STILL, "h", 1.0, 3000.0),
     )

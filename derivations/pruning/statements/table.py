@@ -36,6 +36,9 @@ I, J, V = sp.Idx("i", INPUTS), sp.Idx("j", LENGTH), sp.Idx("v", LENGTH)
 TOKEN, LOGIT, ACTIVE = map(Base, ("tokens", "h_tok", "s_tok"))
 CHOSEN, WEIGHT, POOLED, PUSH = map(Base, ("chosen", "G", "pooled", "g"))
 AT = "equations (14) to (19)"
+START = """rng = np.random.default_rng(0)
+start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m, d)) / np.sqrt(d)}"""
+TABLE = "np.concatenate([np.arange(n_s)[:, None] % 2, 2 + np.arange(n_s * (n - 1)).reshape(n_s, n - 1) % (d - 2)], 1)"
 
 
 def selection() -> tuple[Definition, ...]:
@@ -54,6 +57,29 @@ def selection() -> tuple[Definition, ...]:
     )
 
 
+def bound_numbers(initial: Initial) -> dict[str, Any]:
+    """The numbers of the constants in a run."""
+    tokens = np.asarray(initial.constants["tokens"], np.int64)
+    found = {"n_s": len(tokens), "n": tokens.shape[1], "tokens": tokens, "y": initial.constants["labels"]}
+    return bind(initial) | found
+
+
+def constants(p: Parameters) -> tuple[Named, ...]:
+    """Sizes, rates and the table."""
+    return (
+        Named(K, "experts", 2),
+        Named(M, "neurons of an expert", 10),
+        Named(D_SIZE, "token patterns", 12),
+        Named(TOKENS, "tokens kept", 3),
+        Named(INPUTS, "inputs", 20),
+        Named(LENGTH, "tokens of an input", 6),
+        *rates(p),
+        Named(TOKEN[I, J], "pattern of a token (in code from 0)", TABLE, whole=True),
+        Named(LABEL[I], "label of an input", "1.0 - 2.0 * (np.arange(n_s) % 2)"),
+        *([] if p.stride == 1 else [Named(STRIDE, "SGD steps taken at once", p.stride)]),
+    )
+
+
 def statement(p: Parameters, stage: str) -> Statement:
     """Population descent over the rows of a table."""
     here = sp.KroneckerDelta(TOKEN[I, J], P)
@@ -61,16 +87,6 @@ def statement(p: Parameters, stage: str) -> Statement:
     pull = nested(LABEL[I] / INPUTS * WEIGHT[S, I, J] * (ACTIVE[S, I, J] - POOLED[S, I]) * here, I, J)
     alive = Indicator(sp.Ge(U[S, R, P], 0))
 
-    def bound_numbers(initial: Initial) -> dict[str, Any]:
-        tokens = np.asarray(initial.constants["tokens"], np.int64)
-        found = {"n_s": len(tokens), "n": tokens.shape[1], "tokens": tokens, "y": initial.constants["labels"]}
-        return bind(initial) | found
-
-    start = """rng = np.random.default_rng(0)
-start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m, d)) / np.sqrt(d)}"""
-    default = (
-        "np.concatenate([np.arange(n_s)[:, None] % 2, 2 + np.arange(n_s * (n - 1)).reshape(n_s, n - 1) % (d - 2)], 1)"
-    )
     return Statement(
         name=f"pruning, {stage}, recursion",
         title="population descent step by step, inputs from a table of tokens",
@@ -89,18 +105,7 @@ start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m,
             Named(H[S, P], "alignment of a router with a pattern"),
             Named(U[S, R, P], "alignment of a neuron with a pattern"),
         ),
-        constants=(
-            Named(K, "experts", 2),
-            Named(M, "neurons of an expert", 10),
-            Named(D_SIZE, "token patterns", 12),
-            Named(TOKENS, "tokens kept", 3),
-            Named(INPUTS, "inputs", 20),
-            Named(LENGTH, "tokens of an input", 6),
-            *rates(p),
-            Named(TOKEN[I, J], "pattern of a token (in code from 0)", default, whole=True),
-            Named(LABEL[I], "label of an input", "1.0 - 2.0 * (np.arange(n_s) % 2)"),
-            *([] if p.stride == 1 else [Named(STRIDE, "SGD steps taken at once", p.stride)]),
-        ),
+        constants=constants(p),
         bind=bound_numbers,
         definitions=(*selection(), Definition((PUSH[S, P],), push, "push on the neurons")),
         equations=(
@@ -111,5 +116,5 @@ start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m,
         kind="recursion",
         step=sp.Integer(1) if p.stride == 1 else STRIDE,
         notation=NOTATION,
-        example=Example(start, "h", 0.3, 2000.0),
+        example=Example(START, "h", 0.3, 2000.0),
     )
