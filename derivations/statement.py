@@ -61,11 +61,12 @@ class Rule:
     """A named array operation that no formula of sums says: a law by quadrature, an ordering, the root of an equation.
 
     `code` is a Python function of whole arrays that needs `np` alone; it is what is evaluated, and is printed with the
-    Python page.  The definition that uses it shows in `means` what it computes.
+    Python page, after the `helpers` that it calls.  The definition that uses it shows in `means` what it computes.
     """
 
     name: str
     code: Callable[..., Any]
+    helpers: tuple[Callable[..., Any], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Latex(Text):
     def upright(self, word: str) -> str:
         """A word in a formula."""
         word = self.words.get(word, word)
-        return word if word.startswith("\\") else rf"\mathrm{{{word}}}"
+        return word if word.startswith("\\") else rf"\mathrm{{{word}}}".replace(" ", r"\ ")
 
     def number(self, e: Any) -> str:
         """A whole or rational number."""

@@ -73,7 +73,8 @@ class Python:
     def rule(self, d: Definition) -> str:
         """The source of an array operation."""
         assert d.rule is not None
-        return textwrap.dedent(inspect.getsource(inspect.unwrap(d.rule.code)))
+        parts = (*d.rule.helpers, d.rule.code)
+        return "\n\n".join(textwrap.dedent(inspect.getsource(inspect.unwrap(part))) for part in parts)
 
     # -- kernels
     def local(self, kernel: Kernel) -> bool:

@@ -41,7 +41,7 @@ from derivations.chen.statements.parts import (
 )
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Named, Statement, Step, function, sp
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Statement, Step, function, sp
 
 NA, NB, NC = sp.symbols("n_a n_b n_c", integer=True, positive=True)
 I, N, R = sp.Idx("i", NA), sp.Idx("n", NB), sp.Idx("r", NC)
@@ -94,7 +94,7 @@ def of_types() -> list[Definition]:
     parts = [Base(f"{{}}_{name}") for name in BANKS]
     F, S = ([Base(b.name.format(x)) for b in parts] for x in ("F", "S"))
     logits = XA[I] * GFEAT[M, K] + XB[N] * GCEN[M, K] + XC[R] * GFEAT[M, E]
-    pair = sp.Piecewise((0, sp.Eq(K, E)), (1 / (K_SIZE * (K_SIZE - 1)), True))
+    pair = Indicator(sp.Ne(K, E)) / (K_SIZE * (K_SIZE - 1))
     margin = LABEL[I] * PI[at] * OUTPUT[at]
     size = CHANCE[TYPE] * CHANCE_WINS[at] * Q["q"](margin) * PI[at]
     gathered = sp.Sum(WEIGH[(L, *TYPE)] * OUTPUT[(L, *TYPE)], L)

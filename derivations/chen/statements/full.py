@@ -43,12 +43,12 @@ from derivations.chen.statements.parts import (
 )
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Named, Rule, Statement, sign, sp
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Rule, Statement, sign, sp
 
 POINTS, PATCHES, RANK = sp.symbols("n_p n_d n_r", integer=True, positive=True)
 LENGTH = sp.Symbol("xi_2", real=True)
 N, D, X = sp.Idx("n", POINTS), sp.Idx("d", PATCHES), sp.Idx("x", RANK)
-Y, R, B = (sp.Idx(name, 2) for name in "yrb")
+Y, R, B = (sp.Idx(name, 2) for name in "irb")
 WEIGHTS = sp.Idx("a", M_SIZE * J_SIZE + M_SIZE)
 REST, REST_W, REST_T = Base("rest"), Base("rest_w"), Base("rest_t")
 STRENGTHS, PATCH_V, PATCH_C, PATCH_R = map(Base, ("strengths", "patch_v", "patch_c", "patch_r"))
@@ -86,7 +86,7 @@ def of_types() -> list[Definition]:
     output = sp.Sum(sigma(z[0]) + sigma(z[1]) + sigma(z[2]) + sp.Sum(sigma(noise), D), J)
     squared = [(strength * slope(x)) ** 2 for (strength, _, _), x in zip(terms, z, strict=True)]
     norm = sp.Sum(sp.Add(*squared) + LENGTH * sp.Sum(slope(noise) ** 2, D), J)
-    pair = sp.Piecewise((0, sp.Eq(K, E)), (1 / (8 * POINTS * K_SIZE * (K_SIZE - 1)), True))
+    pair = Indicator(sp.Ne(K, E)) / (8 * POINTS * K_SIZE * (K_SIZE - 1))
     size = pair * CHANCE_WINS[at] * Q["q"](SIGN[Y] * PI[at] * OUTPUT[at]) * PI[at]
     logits = SA * GFEAT[M, K] + SB * GCEN[M, K] + SC * GFEAT[M, E] + SIGN[B] * ZETA[M, N]
     gathered = sp.Sum(WEIGH[(L, *TYPE)] * OUTPUT[(L, *TYPE)], L)
@@ -179,7 +179,7 @@ def constants(p: Parameters) -> tuple[Named, ...]:
         Named(PATCHES, "noise patches", p.P - 3),
         Named(RANK, "dimension of the span of the weights outside the signals", "M * J", whole=True),
         Named(
-            STRENGTHS[N, sp.Idx("i", 3)],
+            STRENGTHS[N, sp.Idx("o", 3)],
             "strengths alpha, beta, gamma of a point",
             f"np.random.default_rng(1).uniform({low}, {high}, (n_p, 3))",
         ),
@@ -207,7 +207,7 @@ SYMBOLS = {
     "g_feat": ("g^{x}", "gx"),
     "g_cen": ("g^{c}", "gc"),
     "g_rest": ("g^{r}", "gr"),
-    "sign_y": ("y", "y"),
+    "sign_i": ("y", "y"),
     "sign_r": ("\\epsilon", "ε"),
     "sign_b": ("\\varsigma", "ς"),
     "rest": ("r", "r"),
@@ -231,7 +231,7 @@ def statement(p: Parameters) -> Statement:
     at = (M, *TYPE)
     moved, rates = equations()
     stated = full_tier(p)
-    pair = sp.Piecewise((0, sp.Eq(K, E)), (1 / (8 * POINTS * K_SIZE * (K_SIZE - 1)), True))
+    pair = Indicator(sp.Ne(K, E)) / (8 * POINTS * K_SIZE * (K_SIZE - 1))
     loss = pair * CHANCE_WINS[at] * COST["cost"](SIGN[Y] * PI[at] * OUTPUT[at])
     signs = tuple(((i,), about) for i, about in zip(SIGN, SIGNS, strict=True))
     start = START + '\nstart |= {"rest": np.concatenate([0.1 * rng.standard_normal((M * J, n_r)), np.zeros((M, n_r))])}'

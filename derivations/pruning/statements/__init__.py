@@ -26,6 +26,10 @@ def _statement(p: Parameters, tier: str, stage: str) -> Statement:
         from derivations.pruning.statements import table
 
         return table.statement(p, stage)
+    if tier == "recursion" and p.data in ("iid", "distinct"):
+        from derivations.pruning.statements import laws
+
+        return laws.statement(p, stage)
     from derivations.pruning.statements import single
 
     return single.statement(p, tier, stage)

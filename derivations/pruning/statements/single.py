@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, UsageError
+from derivations.contract import Initial
 from derivations.indexed import nested
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.statements.parts import (
@@ -135,11 +135,6 @@ def law_constants(p: Parameters) -> list[Named]:
 
 def statement(p: Parameters, tier: str, stage: str) -> Statement:
     """Tier recursion, flow or frozen."""
-    if p.data in ("iid", "distinct"):
-        raise UsageError(
-            f"the page of tier recursion is for data=single, multi_copy or empirical: the means over data={p.data} are "
-            "sums over ranks under an integral, which odesim derive --format kernels shows as the code that is compiled"
-        )
     return recursion(p, stage) if tier == "recursion" else flow(p, tier, stage)
 
 

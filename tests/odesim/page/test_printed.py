@@ -148,8 +148,7 @@ def test_derive_in_python_and_its_mistakes():
         odesim.derive("liao", "word")
     with pytest.raises(odesim.UsageError, match=r"stage prune of liao has no equations of motion.*train, tune"):
         odesim.derive("liao", stage="prune")
-    with pytest.raises(odesim.UsageError, match="data=iid"):
-        odesim.derive("pruning", data="iid")
+    assert "independent draws" in odesim.derive("pruning", preset="paper-synthetic")
     with pytest.raises(odesim.UsageError, match="beta as a factor"):
         odesim.derive("liao", temperature=3.0)
     with pytest.raises(odesim.UsageError, match="neurons have their own"):

@@ -100,6 +100,19 @@ def test_the_page_follows_the_parameters(system, stage, tier, given):
         assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
 
 
+@pytest.mark.parametrize("law", ["iid", "distinct"])
+def test_means_over_the_tokens_of_a_sample(law):
+    given = {"d": 7, "n": 5, "l": 3, "k": 4, "m": 3, "important": 1, "missigned": 0, "weak": 0, "data": law}
+    run = Compiled("pruning", "tune", "recursion", given)
+    space = {"__name__": "page"}
+    exec(compile(python.page(run.statement), "page.py", "exec"), space)
+    y, state = run.state(np.random.default_rng(5))
+    evaluator = Evaluator(run.statement, {**run.constants, **state})
+    assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
+    assert distance(space["rates"](state, space["parameters"](**run.constants)), run.flow(y), run.statement) < CLOSE
+    assert evaluator.loss() == pytest.approx(run.loss(y), abs=1e-13)
+
+
 def test_inputs_from_a_table():
     rng = np.random.default_rng(0)
     arrays = {"w": rng.standard_normal((4, 7)), "W": rng.standard_normal((4, 3, 7)), "a": np.array([1.0, -1, 1, -1])}
