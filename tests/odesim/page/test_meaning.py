@@ -220,9 +220,9 @@ def test_nodes_cut_at_kinks_integrate_what_has_them():
         assert found == pytest.approx(law[0], abs=1e-11)
 
 
-def pooled(h, sigma, tokens, l):
-    """The softmax-weighted activation of the l tokens of largest logit."""
-    chosen = sorted(tokens, key=lambda p: -h[p])[:l]
+def pooled(h, sigma, tokens, kept):
+    """The softmax-weighted activation of the tokens of largest logit."""
+    chosen = sorted(tokens, key=lambda p: -h[p])[:kept]
     weight = np.exp(h[chosen])
     return weight @ sigma[chosen] / weight.sum()
 
@@ -230,12 +230,12 @@ def pooled(h, sigma, tokens, l):
 @pytest.mark.parametrize("task", [0, 1])
 def test_means_over_tokens_by_listing_all_samples(task):
     rng = np.random.default_rng(task)
-    h, sigma, n, l = rng.standard_normal(6), rng.random(6), 5, 3
+    h, sigma, n, kept = rng.standard_normal(6), rng.random(6), 5, 3
     pi = np.array([0, 0, 0.4, 0.3, 0.2, 0.1])
     total = 0.0
     for tokens in itertools.product(range(2, 6), repeat=n - 1):
-        total += np.prod(pi[list(tokens)]) * pooled(h, sigma, [task, *tokens], l)
-    assert tokens_of_pruning.iid(h + 0j, sigma, task, pi, n, l, 200).real == pytest.approx(total, abs=1e-12)
+        total += np.prod(pi[list(tokens)]) * pooled(h, sigma, [task, *tokens], kept)
+    assert tokens_of_pruning.iid(h + 0j, sigma, task, pi, n, kept, 200).real == pytest.approx(total, abs=1e-12)
     samples = list(itertools.combinations(range(2, 6), 3))
     wanted = np.mean([pooled(h, sigma, [task, *tokens], 2) for tokens in samples])
     assert tokens_of_pruning.distinct(h + 0j, sigma, task, pi, 4, 2, 200).real == pytest.approx(wanted, abs=1e-12)
