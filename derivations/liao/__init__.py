@@ -48,6 +48,7 @@ SYSTEM = System(
             kind="map",
             tiers=("exact",),
             equations="derivations.liao.population:equations",
+            statement="derivations.liao.statements.pruning:statement",
             enter="derivations.liao.initial:enter",
             apply="derivations.liao.pruning:apply",
             clock="none: one step",

@@ -21,9 +21,11 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
     tier = getattr(parameters, "tier", None) or chosen.tiers[0]
     if not chosen.statement:
         raise UsageError(_without_equations(system, chosen))
+    if chosen.kind == "map" and format not in ("text", "latex"):
+        raise UsageError(
+            f"stage {chosen.name} of {system.name} is one step, without a right-hand side: give --format text or latex"
+        )
     if format == "kernels":
-        if chosen.kind == "map":
-            raise UsageError(f"stage {chosen.name} of {system.name} compiles no kernels of its own; leave out --format")
         from odesim.compile import module_text
 
         return module_text(load(chosen.equations)(parameters, tier))

@@ -247,3 +247,27 @@ def test_the_soft_top_takes_as_many_patches_as_there_are_places():
     soft = soft_top(rng.standard_normal((3, 5)), count, 2, 0.1)
     taken = np.minimum(2, count.sum(axis=1))
     np.testing.assert_allclose(soft.sum(axis=2), np.broadcast_to(taken, (3, 6)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("system", "tier", "given"),
+    [
+        ("pruning", "homogeneous", {"k": 4, "important": 1, "missigned": 0, "weak": 0}),
+        ("kawata", "R3", {"C": 2, "neurons": 3, "d": 30}),
+    ],
+)
+def test_what_a_page_calls_conserved_does_not_move(system, tier, given):
+    stage = derivations.system(system).stages[0].name
+    run = Compiled(system, stage, tier, given, backend="numpy")
+    _, state = run.state(np.random.default_rng(2))
+    rates = Evaluator(run.statement, {**run.constants, **state}).rates()
+    for kept in run.statement.conserved:
+        ends, scale = [], 0.0
+        for side in (1e-3, -1e-3):
+            moved = {name: value + side * rates[name] for name, value in state.items()}
+            ends.append(Evaluator(run.statement, {**run.constants, **moved}).at(kept.left, kept.right))
+        for name in state:  # as much would move if one variable stood still
+            moved = {**state, name: state[name] + 1e-3 * rates[name]}
+            alone = Evaluator(run.statement, {**run.constants, **moved}).at(kept.left, kept.right)
+            scale = max(scale, np.abs(alone - ends[0]).max())
+        assert np.abs(ends[0] - ends[1]).max() < 1e-5 * scale

@@ -146,8 +146,10 @@ def test_derive_in_python_and_its_mistakes():
     assert "def gate(" in odesim.derive("pruning", "kernels")
     with pytest.raises(odesim.UsageError, match="--format must be one of text, latex, python, kernels"):
         odesim.derive("liao", "word")
-    with pytest.raises(odesim.UsageError, match=r"stage prune of liao has no equations of motion.*train, tune"):
-        odesim.derive("liao", stage="prune")
+    with pytest.raises(odesim.UsageError, match=r"stage score of pruning has no equations of motion.*tune, post-tune"):
+        odesim.derive("pruning", stage="score")
+    with pytest.raises(odesim.UsageError, match="give --format text or latex"):
+        odesim.derive("liao", "python", stage="prune")
     assert "independent draws" in odesim.derive("pruning", preset="paper-synthetic")
     with pytest.raises(odesim.UsageError, match="beta as a factor"):
         odesim.derive("liao", temperature=3.0)

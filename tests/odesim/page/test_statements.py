@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
+import odesim
+from odesim.lab import Laboratory
 from odesim.page import python
 from odesim.page.evaluate import Evaluator, evaluate
 
@@ -131,6 +133,25 @@ def test_inputs_from_a_table():
     exec(compile(python.page(run.statement), "page.py", "exec"), space)
     printed = space["rates"](state, space["parameters"](**run.constants))
     assert distance(printed, run.flow(y), run.statement) < CLOSE
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_the_page_of_pruning_has_the_losses_of_the_stage(degree):
+    from derivations.liao import pruning
+    from derivations.liao.statements.pruning import statement
+
+    initial = Laboratory(odesim.system("liao")).initial(m=5, m_star=2, d=30, degree=degree, seed=3)
+    stated, matrix = statement(initial.parameters, "exact"), pruning.kernel_matrix(initial)
+    found = pruning.greedy_prune(matrix, 5)
+    kept = np.ones(5)
+    for removed, before, after in zip(found.removed, found.losses, found.losses[1:], strict=False):
+        run = Evaluator(stated, {**stated.numbers(initial), **initial.state, "kept": kept})
+        assert run.loss() == pytest.approx(before, abs=1e-12)
+        changes = np.where(kept > 0, run.values["Delta"], np.inf)
+        assert changes.argmin() == removed
+        assert changes.min() == pytest.approx(after - before, abs=1e-12)
+        kept[removed] = 0
+    assert found.removed.size > 1
 
 
 def test_a_wrong_factor_or_a_transposed_index_is_seen():
