@@ -31,16 +31,15 @@ def statement(parameters: Parameters, tier: str) -> Statement:
     own = KEPT[I] * KEPT[R] * K_STUDENTS[I, R]
     squared = nested(own, I, R) - 2 * nested(KEPT[I] * K_TEACHERS[I, L], I, L)
     residual = sp.Sum(KEPT[R] * K_STUDENTS[I, R], R) - sp.Sum(K_TEACHERS[I, L], L)
-    estimated = f"; here from {parameters.prune_samples} samples instead of these means" * bool(
-        parameters.prune_samples
-    )
-
+    samples = parameters.prune_samples
+    estimated = f"; here from {samples} samples instead of these means" if samples else ""
     return Statement(
         name="liao, prune",
         title="greedy removal of experts while the squared error falls",
         source="Liao & Kyrillidis 2026, Theorem 2 and equation (8)",
         clock="none: a stage without a clock; the squared error has no factor 1/2 here",
-        validity=f"exact for Gaussian inputs at every `d`, experts He_{parameters.degree}, teachers orthonormal{estimated}",
+        validity=f"exact for Gaussian inputs at every `d`, experts He_{parameters.degree}, orthonormal teachers"
+        + estimated,
         neglects="nothing",
         indices=[((I, J, R), "students"), ((TEACHER_K, L), "teachers"), ((N, S_INDEX), "degrees")],
         state=(*STATE, Named(KEPT[I], "1 for an expert that is kept, else 0")),

@@ -19,6 +19,12 @@ from .tiers import MORE, scan
 
 TIERS = list(scan())
 NAMES = ["-".join(one) for one in TIERS]
+MAPS = [
+    (name, stage.name, stage.tiers[0])
+    for name in derivations.names()
+    for stage in derivations.system(name).stages
+    if stage.kind == "map" and stage.statement
+]
 BARE = """
 import runpy, sys
 for name in ("sympy", "odesim", "derivations", "hermite", "numba", "jax", "xarray", "matplotlib"):
@@ -70,7 +76,7 @@ def engine():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("system", "stage", "tier"), TIERS, ids=NAMES)
+@pytest.mark.parametrize(("system", "stage", "tier"), [*TIERS, *MAPS], ids=["-".join(one) for one in [*TIERS, *MAPS]])
 def test_every_page_is_set_by_tex_within_its_width(system, stage, tier, tmp_path):
     (tmp_path / "page.tex").write_text(latex.page(statement(system, stage, tier)), encoding="utf-8")
     command = [engine(), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
