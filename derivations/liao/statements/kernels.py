@@ -1,5 +1,6 @@
 """The kernels of the pages of system `liao`: Hermite coefficients of the gate, S_pq, and those of a pair of experts."""
 
+import functools
 from typing import Any, NamedTuple
 
 from derivations.contract import UsageError
@@ -85,6 +86,12 @@ def grouped(expression: Any) -> Any:
     return sp.Add(*total)
 
 
+@functools.cache
+def polynomials(degree: int) -> dict[str, Any]:
+    """K and lambda_1 .. lambda_5, grouped for a reader; made once for a degree."""
+    return {"K": grouped(pair_energy(degree)), **{name: grouped(x) for name, x in derivatives(degree).items()}}
+
+
 def pair_kernels(p: Parameters) -> PairKernels:
     """The kernels of a pair of experts of degree p."""
     degree = p.degree
@@ -93,6 +100,7 @@ def pair_kernels(p: Parameters) -> PairKernels:
     def mean(a: int, b: int, s: int, t: int) -> Any:
         return E(Gate(a, v1), Gate(b, v2), He(s, w1), He(t, w2))
 
+    values = dict(polynomials(degree))
     low, K = degree - 1, sp.Symbol("K")
     orders = {"Lam1": (1, 1, degree, degree), "Lam2": (1, 0, low, degree), "Lam3": (0, 1, low, degree)}
     orders |= {"Lam4": (1, 0, degree, low), "Lam5": (0, 0, low, low)}
@@ -102,10 +110,7 @@ def pair_kernels(p: Parameters) -> PairKernels:
         f"z_{a}{b} = v_{a}.w_{b}" for a in (1, 2) for b in (1, 2)
     )
     arguments = (RHO, G, *OVERLAPS)
-    energy = Kernel(
-        "pair_energy", arguments, {"K": grouped(pair_energy(degree))}, {"K": (mean(0, 0, degree, degree),)}, note=note
-    )
-    values = {name: grouped(x) for name, x in derivatives(degree).items()}
+    energy = Kernel("pair_energy", arguments, {"K": values.pop("K")}, {"K": (mean(0, 0, degree, degree),)}, note=note)
     means = {name: (by[name], mean(*x)) for name, x in orders.items()}
     return PairKernels(coefficients(p), correlation(), energy, Kernel("Lam", arguments, values, means))
 
