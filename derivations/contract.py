@@ -278,6 +278,8 @@ class Stage:
     map has `apply(initial, rng) -> MapResult` instead of a clock.  One step of training moves the clock by
     `tick(parameters, step_size)`, and `stepped(parameters, step_size, explicit)` are the parameters that a step size
     implies.  Where the equations are a recursion, `stride` names the parameter with the time between two of its steps.
+    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier, or what a map does, for
+    `odesim derive`.
     """
 
     name: str
@@ -291,6 +293,7 @@ class Stage:
     apply: str = ""
     meaning: str = ""
     stride: str = ""
+    statement: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
 

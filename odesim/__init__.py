@@ -30,6 +30,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "compare",
+    "derive",
     "integrate",
     "linearise",
     "load",
@@ -53,6 +54,32 @@ def system(name: str) -> "System":
     from odesim.case import find_system
 
     return find_system(name)
+
+
+def derive(
+    system: "str | System",
+    format: str = "text",
+    *,
+    preset: str | None = None,
+    stage: str | None = None,
+    **parameters: Any,
+) -> str:
+    """The equations of motion of a tier, with every definition that they need, as the program evaluates them.
+
+    `format` is "text", "latex" (a document), "python" (a file that runs alone with NumPy and SciPy) or "kernels" (the
+    module that is compiled); `parameters` are those of the system, `tier` among them.  Raises `UsageError` for a
+    request that cannot be met.
+
+    >>> import odesim
+    >>> page = odesim.derive("pruning", tier="homogeneous")
+    >>> page.splitlines()[0]
+    'pruning, tune, homogeneous: all irrelevant patterns alike, two numbers per expert'
+    """
+    from odesim.case import Case
+    from odesim.page.render import render
+
+    case = Case.build(system, parameters, preset=preset, stage=stage)
+    return render(case.system, case.parameters, format, case.stage)
 
 
 def integrate(

@@ -42,6 +42,7 @@ SYSTEM = System(
             kind="dynamics",
             tiers=TIERS,
             equations="derivations.chen.population:equations",
+            statement="derivations.chen.statements:statement",
             enter="derivations.chen.initial:enter",
             model="derivations.chen.model:MODEL",
             clock="tau = expert step times number of steps; one step of training advances it by the step size",

@@ -63,19 +63,19 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
     )
 
 
-def _matched(initial: Initial) -> np.ndarray:
+def matched(initial: Initial) -> np.ndarray:
     """The matched expert of each teacher: the race key is gamma2/b^2, the inverse of the escape time."""
     return greedy_matching(initial.state["gamma2"] / initial.constants["norm_w"][:, None] ** 2)
 
 
 def _cascade_arguments(initial: Initial) -> tuple[Any, ...]:
-    p, expert, rates = initial.parameters, _matched(initial), population.rates(initial)
+    p, expert, rates = initial.parameters, matched(initial), population.rates(initial)
     table = gate_table(p.gate, p.temperature, p.degree)
     return (p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *table, correlations_at(p, 1.0))
 
 
 def _cascade_start(initial: Initial) -> np.ndarray:
-    expert, teacher = _matched(initial), np.arange(initial.parameters.m_star)
+    expert, teacher = matched(initial), np.arange(initial.parameters.m_star)
     return np.concatenate([initial.state["gamma1"][expert, teacher], initial.state["gamma2"][expert, teacher]])
 
 
@@ -188,7 +188,7 @@ def linear(parameters: Parameters, tier: str = "linear") -> Equations:
 def optimum(initial: Initial) -> np.ndarray:
     """The flat state at which student i equals its matched teacher."""
     m, teachers = initial.parameters.m, initial.constants["teacher_gram"]
-    teacher = np.argsort(_matched(initial))
+    teacher = np.argsort(matched(initial))
     order = np.concatenate([teacher, m + teacher])
     full = teachers[np.ix_(order, order)]
     cross = teachers[order]

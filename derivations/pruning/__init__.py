@@ -33,6 +33,7 @@ def train(name: str, tiers: tuple[str, ...], horizon: Callable[[Parameters], flo
         kind="dynamics",
         tiers=tiers,
         equations=POPULATION,
+        statement=f"derivations.pruning.statements:{name.replace('-', '_')}",
         enter=ENTER,
         model="derivations.pruning.model:MODEL",
         clock="number of SGD steps; rates per step are in the right-hand side",

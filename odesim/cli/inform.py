@@ -115,25 +115,31 @@ def derive(
     parameter: Parameters = None,
     preset: Preset = None,
     stage: StageName = None,
-    format: Annotated[str, typer.Option(metavar="text|latex|python", help="How to write them.")] = "text",
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="text|latex|python|kernels",
+            help="As text, as a LaTeX document, as Python that runs alone, or as the kernels that are compiled.",
+        ),
+    ] = "text",
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Print the expressions that the derivation of a system arrives at."""
+    """Print the equations of motion of a tier, with everything they name, as the program evaluates them."""
     from odesim.case import Case
     from odesim.cli.output import print_json
+    from odesim.page.render import FORMATS, render
     from odesim.parse import choice, parse_assignments
 
-    choice(format, ("text", "latex", "python"), "--format")
+    choice(format, FORMATS, "--format")
     case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
-    from odesim.derive import render
-
-    text = render(case.system, case.parameters, format)
+    text = render(case.system, case.parameters, format, case.stage)
     if json:
-        print_json({"system": case.system.name, "tier": case.tier, "format": format, "text": text})
+        found = {"system": case.system.name, "stage": case.stage, "tier": case.tier}
+        print_json({**found, "format": format, "text": text})
     else:
-        print(text)
+        print(text.removesuffix("\n"))
     return 0
 
 

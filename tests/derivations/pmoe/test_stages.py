@@ -4,8 +4,9 @@ import pytest
 
 import odesim
 from derivations.pmoe.parameters import Parameters, begin, course
-from odesim import derive, pipeline
+from odesim import pipeline
 from odesim.case import Case, find_system
+from odesim.page.render import render
 
 
 def test_the_stages_follow_from_the_mode():
@@ -32,10 +33,10 @@ def test_a_stage_that_the_mode_does_not_have_is_refused(stage, mode):
 @pytest.mark.parametrize("tier", ["L0", "L1", "L2", "L3"])
 def test_every_tier_shows_what_it_is_derived_from(tier):
     system = find_system("pmoe")
-    text = derive.render(system, system.parameters(tier=tier))
-    assert f"tier {tier}" in text
-    assert "logistic(u)" in text
-    assert ("asin" in text) == (tier == "L2")
+    text = render(system, system.parameters(tier=tier))
+    assert f"pmoe, experts, {tier}" in text
+    assert "v(u)" in text and "1/(1 + e^u)" in text
+    assert ("arcsin" in text) == (tier in ("L2", "L3"))
 
 
 def test_a_run_of_one_level_can_be_held_against_another():

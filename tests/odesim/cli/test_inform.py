@@ -148,10 +148,24 @@ def test_quiet_progress_stays_quiet():
     assert stream.getvalue() == ""
 
 
-@pytest.mark.parametrize(("format", "mark"), [("text", "z11 ="), ("latex", "z_{12}"), ("python", "def ")])
-def test_derive_prints_the_expressions_in_each_format(odesim_command, format, mark):
+MARKS = [("text", "dγ¹ᵢₖ/dt ="), ("latex", "z_{12}"), ("python", "def rates("), ("kernels", "def pair_gradient(")]
+
+
+@pytest.mark.parametrize(("format", "mark"), MARKS)
+def test_derive_prints_the_equations_in_each_format(odesim_command, format, mark):
     answer = odesim_command("derive", "--system", "liao", "--format", format, "--json")
     assert answer.code == 0
     assert answer.json["format"] == format
     assert mark in answer.json["text"]
     assert json.loads(answer.out)["system"] == "liao"
+    assert answer.json["stage"] == "train"
+
+
+def test_derive_prints_the_stage_that_is_asked_for(odesim_command):
+    answer = odesim_command("derive", "--system", "liao", "--stage", "tune", "-p", "tier=exact", "--quiet")
+    assert answer.code == 0
+    assert "Equations of motion" in answer.out
+    answer = odesim_command("derive", "--system", "liao", "--stage", "prune")
+    assert answer.code == 0
+    assert "change of the squared error by removing expert i" in answer.out
+    assert "Equations of motion" not in answer.out

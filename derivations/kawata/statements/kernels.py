@@ -1,0 +1,77 @@
+"""The shifted Hermite coefficients alpha_i(t) = E[sigma(Z + t) h_i(Z)] of every activation, for the pages."""
+
+from typing import Any
+
+from derivations.contract import UsageError
+from derivations.kawata.parameters import Parameters
+from derivations.statement import HALF, Base, E, He, Kernel, function, sp
+
+T = sp.Symbol("t", real=True)
+ORDER = sp.Symbol("order", integer=True, nonnegative=True)
+WIDTH = sp.Symbol("width", integer=True)
+SIGMA, TERM = Base("sigma"), sp.Idx("l", WIDTH)
+alpha = function("alpha", lambda x, at: sp.sqrt(x[0] + 1) * alpha(x[0] + 1, x[1]) if at == 2 else None)
+"""alpha_i(t), with Stein's rule d alpha_i/dt = sqrt(i + 1) alpha_(i+1)."""
+DENSITY = Kernel(
+    "phi",
+    (T,),
+    {"phi": sp.Mul(sp.exp(-(T**2) / 2), sp.Pow(2 * sp.pi, -HALF, evaluate=False), evaluate=False)},
+    note="normal density",
+)
+DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, note="normal distribution function")
+
+
+def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
+    """The kernel alpha and those that it needs, for orders from `low` on."""
+    if p.activation == "polynomial" and p.signs:
+        raise UsageError(
+            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
+        )
+    phi, below, root = DENSITY["phi"](T), DISTRIBUTION["Phi"](T), sp.sqrt(sp.factorial(ORDER))
+    needed: tuple[Kernel, ...] = ()
+    if p.activation == "relu":
+        needed = (DENSITY,) if low > 1 else (DENSITY, DISTRIBUTION)
+        value: Any = (-1) ** ORDER * He(ORDER - 2, T) * phi / root
+        if low < 2:
+            value = sp.Piecewise((T * below + phi, sp.Eq(ORDER, 0)), (below, sp.Eq(ORDER, 1)), (value, True))
+    elif p.activation == "polynomial":
+        ratio = sp.sqrt(sp.factorial(ORDER + TERM) / sp.factorial(ORDER)) / sp.factorial(TERM)
+        value = sp.Sum(SIGMA[ORDER + TERM] * ratio * T**TERM, TERM)
+    elif p.activation in ("erf", "probit"):
+        needed = (DENSITY,)
+        scale = 1 if p.activation == "probit" else 2
+        value = scale * (-1) ** (ORDER - 1) * He(ORDER - 1, T / sp.sqrt(2)) * DENSITY["phi"](T / sp.sqrt(2))
+        value = value / (sp.sqrt(2) ** ORDER * root)
+        if low < 1:
+            first = sp.erf(T / 2) if p.activation == "erf" else (1 + sp.erf(T / 2)) / 2
+            value = sp.Piecewise((first, sp.Eq(ORDER, 0)), (value, True))
+    else:
+        own = sp.exp(T + HALF) if p.activation == "exp" else sp.exp(-HALF) * sp.cos(T + sp.pi * ORDER / 2)
+        value = own / root
+    Z = sp.Symbol("Z")
+    mean = E(function("activation")(Z + T), He(ORDER, Z)) / root
+    note = "coefficients of the shifted activation; their derivative raises the order (Stein)"
+    return (*needed, Kernel("alpha", (ORDER, T), {"alpha": value}, {"alpha": (mean,)}, orders=1, note=note))
+
+
+def activation_constants(p: Parameters) -> dict[str, Any]:
+    """The arrays that the kernel of a polynomial activation reads."""
+    if p.activation != "polynomial":
+        return {}
+    from derivations.kawata.parameters import MOST_DEGREE, activation_series
+
+    row = activation_series(p)
+    return {"sigma": (*row, *(0.0,) * (2 * MOST_DEGREE + 4)), "width": len(row)}
+
+
+NOTATION = {
+    "order": ("n", "n"),
+    "activation": (r"\sigma", "σ"),
+    "U_kappa": (r"U^{\kappa}", "Uκ"),
+    "U_xi": (r"U^{\xi}", "Uξ"),
+    "U_nu": (r"U^{\nu}", "Uν"),
+    "degree": ("p", "p"),
+    "Phi": (r"\Phi", "Φ"),
+    "dn": (r"\Delta\nu", "Δν"),
+    "s_1": ("s_1", "s₁"),
+}

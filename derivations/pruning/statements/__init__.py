@@ -1,0 +1,35 @@
+"""The equations of motion of system `pruning`, tier by tier, stated in index notation."""
+
+from derivations.pruning.parameters import Parameters
+from derivations.statement import Statement
+
+
+def tune(parameters: Parameters, tier: str) -> Statement:
+    """The statement of a tier of stage tune."""
+    return _statement(parameters, tier, "tune")
+
+
+def post_tune(parameters: Parameters, tier: str) -> Statement:
+    """The statement of a tier of stage post-tune: that of tune, for the experts kept."""
+    return _statement(parameters, tier, "post-tune")
+
+
+def _statement(p: Parameters, tier: str, stage: str) -> Statement:
+    from derivations.pruning.population import equations
+
+    equations(p, tier)  # refuses what no tier describes
+    if tier == "homogeneous":
+        from derivations.pruning.statements import homogeneous
+
+        return homogeneous.statement(p, stage)
+    if tier == "recursion" and p.data == "empirical":
+        from derivations.pruning.statements import table
+
+        return table.statement(p, stage)
+    if tier == "recursion" and p.data in ("iid", "distinct"):
+        from derivations.pruning.statements import laws
+
+        return laws.statement(p, stage)
+    from derivations.pruning.statements import single
+
+    return single.statement(p, tier, stage)

@@ -1,0 +1,219 @@
+"""The vocabulary in which a system states the equations of a tier, so that they can be read, printed and evaluated.
+
+A `Statement` is SymPy in index notation: `Idx` for index sets, `Indexed` for arrays, `Sum` over an `Idx`, functions for
+named kernels.  Readers are `odesim.page.evaluate`, which turns it into numbers at given sizes without rearranging a
+term, and the printers beside it; a test holds the numbers against the compiled right-hand side of the tier.
+
+Names of state variables are the names of the components of the tier's `Equations`, so that a state evaluates directly.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import sympy
+
+from derivations.contract import Initial
+
+sp: Any = sympy
+"""SymPy, whose annotations are too loose to say anything useful where it is used as here."""
+Base = sp.IndexedBase
+HALF = sp.Rational(1, 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """A state variable or a constant: `target` (an `Indexed`, or a symbol), what it is, and a constant's default.
+
+    The default is a number, or NumPy code in the names declared before it.  With `unit` the diagonal is 1 by
+    definition: it is never integrated, as a deviation could grow.  `whole` marks an array of whole numbers.
+    """
+
+    target: Any
+    meaning: str
+    default: Any = None
+    unit: bool = False
+    whole: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """Named scalar functions of the same arguments, which are evaluated together.
+
+    The first `orders` arguments are whole numbers, written as subscripts.  `means` says what each function is
+    (expectations, derivatives: shown), `values` is the closed form or series by which it is evaluated.
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    values: Mapping[str, Any]
+    means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    orders: int = 0
+    note: str = ""
+
+    def __getitem__(self, name: str) -> Any:
+        """The SymPy function called `name`."""
+        return function(name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A named array operation that no formula of sums says: a law by quadrature, an ordering, the root of an equation.
+
+    `code` is a Python function of whole arrays that needs `np` alone; it is what is evaluated, and is printed with the
+    Python page, after the `helpers` that it calls.  The definition that uses it shows in `means` what it computes.
+    """
+
+    name: str
+    code: Callable[..., Any]
+    helpers: tuple[Callable[..., Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """An array named for short: target = value.
+
+    Several targets share one call of a `kernel`, whose arguments are `value`, or of a `rule`, whose arguments are the
+    arrays named in `value`.  `means` is shown beside or, for a rule, instead of the value.
+    """
+
+    targets: tuple[Any, ...]
+    value: Any
+    meaning: str = ""
+    kernel: Kernel | None = None
+    rule: Rule | None = None
+    means: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Equation:
+    """d(target)/dt = rate (for a recursion: the change of the target in a step, over the step), and its place."""
+
+    target: Any
+    rate: Any
+    source: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A line of the derivation that is shown, not evaluated: left = right."""
+
+    left: Any
+    right: Any
+    meaning: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """An initial state in NumPy code over the names of the constants, and what the printed example reports.
+
+    It integrates to `until` and prints when entries of the state `watched` pass `level`.
+    """
+
+    code: str
+    watched: str
+    level: float
+    until: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    """One tier of one stage: everything that its page says, and everything that is needed to evaluate it.
+
+    A "flow" states rates, a "recursion" one `step` of its clock, a "map" (a stage without a clock) its outcome as
+    definitions.  `bind(initial)` gives the numbers of the constants where the program would start.  `notation` maps a
+    name to (LaTeX, text); other names are SymPy's own.  `laws` says of a number behind `Mean` between which two
+    constants it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index is cut.
+    `rules` are sentences on what happens where the right-hand side jumps.
+    """
+
+    name: str
+    title: str
+    source: str
+    clock: str
+    validity: str
+    neglects: str
+    indices: Sequence[tuple[tuple[Any, ...], str]]
+    state: tuple[Named, ...]
+    constants: tuple[Named, ...]
+    equations: tuple[Equation, ...]
+    bind: Callable[[Initial], Mapping[str, Any]]
+    definitions: tuple[Any, ...] = ()
+    steps: tuple[Step, ...] = ()
+    loss: Any = None
+    conserved: tuple[Step, ...] = ()
+    notation: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    laws: Mapping[str, tuple[Any, Any, int]] = dataclasses.field(default_factory=dict)
+    terms: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    example: Example | None = None
+    kind: Literal["flow", "recursion", "map"] = "flow"
+    step: Any = None
+    rules: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        letters = {i.name for group, _ in self.indices for i in group}
+        targets = [n.target for n in (*self.state, *self.constants)] + [t for d in self.arrays for t in d.targets]
+        taken = {key_of(t) for t in targets} | {name for kernel in self.kernels for name in kernel.values}
+        if letters & taken:
+            raise ValueError(f"{self.name}: {', '.join(sorted(letters & taken))} is both an index and a name")
+
+    def numbers(self, initial: Initial) -> dict[str, Any]:
+        """The constants of the page, by name, as they are where the program would start."""
+        known = self.bind(initial)
+        return {key_of(c.target): known[key_of(c.target)] for c in self.constants}
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels among the definitions."""
+        return [d for d in self.definitions if isinstance(d, Kernel)]
+
+    @property
+    def arrays(self) -> list[Definition]:
+        """The named arrays among the definitions."""
+        return [d for d in self.definitions if isinstance(d, Definition)]
+
+    def kernel_of(self, name: str) -> Kernel | None:
+        """The kernel that has a function of this name."""
+        return next((kernel for kernel in self.kernels if name in kernel.values), None)
+
+
+_PLAIN: dict[str, Any] = {}
+
+
+def function(name: str, rule: Callable[[Any, int], Any] | None = None) -> Any:
+    """The SymPy function called `name`; `rule(arguments, index)` is its derivative by argument `index` (from 1)."""
+    if rule is not None:
+        return type(name, (sp.Function,), {"fdiff": lambda self, index=1: rule(self.args, index)})
+    if name not in _PLAIN:
+        _PLAIN[name] = type(name, (sp.Function,), {})
+    return _PLAIN[name]
+
+
+E, Gate, Partial, Rate = (function(name) for name in ("E", "Gate", "Partial", "Rate"))
+"""Shown only: the mean of a product over the inputs, pi^(n)(z), dy/dx, dx/dt."""
+He, Mean = (function(name) for name in ("He", "Mean"))
+"""Evaluated too: Hermite's He_n(z); and Mean(f, x), an expectation over a number x whose law the statement gives."""
+
+
+class Indicator(sympy.Function):
+    """Indicator(condition), 1 where it holds and 0 elsewhere; its derivative is that away from where it jumps, 0."""
+
+    def _eval_derivative(self, s: Any) -> Any:
+        return sp.Integer(0)
+
+
+def key_of(e: Any) -> str:
+    """The declared name of an atom: of an array's entry, of a symbol, of a function."""
+    if isinstance(e, str):
+        return e
+    return e.base.name if isinstance(e, sp.Indexed) else getattr(e, "name", str(e))
+
+
+def sign(index: Any) -> Any:
+    """+1 and -1 for the two values of an index."""
+    return sp.Piecewise((1, sp.Eq(index, 0)), (-1, True))
+
+
+def indices_of(target: Any) -> tuple[Any, ...]:
+    """The indices of a target; none for a number."""
+    return target.indices if isinstance(target, sp.Indexed) else ()

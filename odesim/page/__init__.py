@@ -1,0 +1,1 @@
+"""A derivation page: what reads a `derivations.statement.Statement` (evaluator, text, LaTeX, Python)."""
