@@ -42,7 +42,8 @@ class Linearisation:
     """dF/dy at a state: `jacobian` (n, n) in the order of the flat state `y` (n,), where `slope` (n,) is F.
 
     `method` says how it was found; `error` is the largest difference of an entry of J u from a difference quotient of
-    the compiled flow, over random unit vectors u (of "differences": the largest estimated error of an entry of J).
+    the compiled flow, over random unit vectors u (of "differences": the largest estimated error of an entry of J).  One
+    far above round-off tells of a kink, as at equal logits of `chen`, where one-sided derivatives differ.
     `eigenvalues` (n,) are ordered by falling real part, `vectors` (n, n) has the eigenvectors as columns; time has the
     unit of the system's clock, and `time` is None for a state of no run.
     """

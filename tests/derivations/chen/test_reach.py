@@ -27,7 +27,7 @@ def weights(d=9, M=3, J=2, K=2, seed=0, scale=0.4):
 @pytest.mark.parametrize("tier", ["p3", "full"])
 def test_the_dispatch_of_the_flow_is_that_of_many_examples(tier):
     start, more = weights(), {"P": 5, "points": 1024} if tier == "full" else {}
-    run = odesim.integrate("chen", initial=start, tier=tier, until=0.02, save_points=2, **SIZES, **more)
+    run = odesim.integrate("chen", initial=start, tier=tier, until=1e-4, save_points=2, **SIZES, **more)
     table = run["dispatch"][0]
     assert run.state["dispatch"].dims == ("time", "feature", "expert")
     np.testing.assert_allclose(table.sum(axis=0), run["load"][0], atol=1e-12)
@@ -47,7 +47,7 @@ def test_the_dispatch_of_the_flow_is_that_of_many_examples(tier):
 def test_jax_and_numba_agree_on_the_dispatch():
     start = weights()
     runs = [
-        odesim.integrate("chen", initial=start, until=0.01, save_points=2, backend=backend, **SIZES)
+        odesim.integrate("chen", initial=start, until=1e-4, save_points=2, backend=backend, **SIZES)
         for backend in ("numba", "jax")
     ]
     np.testing.assert_allclose(runs[0]["dispatch"], runs[1]["dispatch"], atol=1e-9)
