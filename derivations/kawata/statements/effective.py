@@ -137,7 +137,9 @@ def moment(p: Parameters) -> tuple[Definition, ...]:
             "local part of the label",
         ),
         Definition((LABEL[J, C1, R, P, Q],), y**2 + ZETA**2, "mean square of the label"),
-        Definition((LENGTH[J, C1, P, Q],), along + RHO**2 * V3[J, C1] + D - 3, "of x off the neuron"),
+        Definition(
+            (LENGTH[J, C1, P, Q],), along + RHO**2 * V3[J, C1] + D - 3, "mean square of the part of x off the neuron"
+        ),
         Definition((MOMENT[J, C1],), nested(whole, R, P, Q), "mean square of a sample's gradient"),
     )
 
@@ -196,7 +198,7 @@ def statement(p: Parameters, softmax: float) -> Statement:
         Definition((pull[J],), value, "what normalising after a step of size eta takes from every overlap"),
     )
     equations = tuple(
-        Equation(e.target, e.rate - pull[J] * e.target, "Lemma C.7, with the square of the step")
+        Equation(e.target, e.rate - pull[J] * e.target, "Lemma C.7, with the second order in the step")
         for e in found.equations
     )
     named = tuple(dataclasses.replace(c, default=4) if c.target == flow.N else c for c in found.constants)
@@ -214,8 +216,8 @@ def statement(p: Parameters, softmax: float) -> Statement:
         steps=(*found.steps, mean_square),
         equations=equations,
         notation={
-            **found.notation, "pi_s": (r"\pi", "π"), "d": ("d", "d"), "slope": (r"\sigma'", "σ'"),
-            "low": (r"\ell", "ℓ"), "span": ("L", "L"), "y_2": (r"\overline{y^2}", "⟨y²⟩"), "D_2": ("D", "D"),
+            **found.notation, "pi_s": (r"\varpi", "ϖ"), "d": ("d", "d"), "slope": (r"\sigma'", "σ'"),
+            "low": (r"\ell", "ℓ"), "span": (r"\Lambda", "Λ"), "y_2": (r"\overline{y^2}", "⟨y²⟩"), "D_2": ("D", "D"),
             "X_2": (r"\overline{x^2}", "⟨x²⟩"), "Gamma": (r"\Gamma", "Γ"),
         },
         example=Example(flow.START, "kappa", 0.3, 10.0),

@@ -138,6 +138,24 @@ def test_inputs_from_a_table():
     assert distance(printed, run.flow(y), run.statement) < CLOSE
 
 
+@pytest.mark.parametrize("count", [50, "all"])
+@pytest.mark.parametrize("law", ["multi_copy", "iid", "distinct"])
+def test_the_hinge_masks_a_list_of_inputs(law, count):
+    given = {**TOKENS, "n": 5, "missigned": 0, "weak": 0, "loss": "hinge", "data": law, "n_test": count}
+    run = Compiled("pruning", "tune", "recursion", given | ({"copies": 2} if law == "multi_copy" else {}))
+    y = 4 * run.state(np.random.default_rng(1))[0]
+    state = run.equations.unpack(y)
+    evaluator = Evaluator(run.statement, {**run.constants, **state})
+    masked = evaluator.values["P_y"] == 0
+    assert masked.any() and not masked.all()
+    assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
+    assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
+    space = {"__name__": "page"}
+    exec(compile(python.page(run.statement), "page.py", "exec"), space)
+    printed = space["rates"](state, space["parameters"](**run.constants))
+    assert distance(printed, run.flow(y), run.statement) < CLOSE
+
+
 def behind_a_gate(activation, orthogonal, seed):
     """Neurons, frame and gates of explicit vectors, as overlaps; the second gate vanishes for one seed."""
     rng, C, d, n = np.random.default_rng(seed), 2 + seed % 2, 16, 4
