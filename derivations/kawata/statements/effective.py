@@ -161,7 +161,7 @@ def tables(p: Parameters) -> dict[str, str]:
 def constants(p: Parameters, softmax: float) -> tuple[Named, ...]:
     """What the contraction needs beside the constants of the exact flow."""
     table = tables(p)
-    where = "of [0, 1] (Gauss, Legendre)" if p.activation == "relu" else "of the normal law (Gauss, Hermite)"
+    where = "between 0 and 1 (Gauss, Legendre)" if p.activation == "relu" else "of the normal law (Gauss, Hermite)"
     return (
         Named(D, "input dimension", p.d),
         Named(ETA, "step size of SGD", p.eta or 0.1),
@@ -216,7 +216,8 @@ def statement(p: Parameters, softmax: float) -> Statement:
         steps=(*found.steps, mean_square),
         equations=equations,
         notation={
-            **found.notation, "pi_s": (r"\varpi", "ϖ"), "d": ("d", "d"), "slope": (r"\sigma'", "σ'"),
+            **found.notation,
+            **{f"{x}_{i}": (f"{{{x}_{i}}}", f"{x}{'₀₁₂₃'[i]}") for x in "zwkxv" for i in range(4)}, "pi_s": (r"\varpi", "ϖ"), "d": ("d", "d"), "slope": (r"\sigma'", "σ'"),
             "low": (r"\ell", "ℓ"), "span": (r"\Lambda", "Λ"), "y_2": (r"\overline{y^2}", "⟨y²⟩"), "D_2": ("D", "D"),
             "X_2": (r"\overline{x^2}", "⟨x²⟩"), "Gamma": (r"\Gamma", "Γ"),
         },

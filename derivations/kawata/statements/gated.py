@@ -114,7 +114,7 @@ def mean_kernel() -> Kernel:
     value = sp.Piecewise((first, sp.Eq(n, 0)), ((-1) ** (n + 1) * density * leibniz, True))
     note = (
         "mean of the m-th derivative of the activation at u + t and the n-th of the gate's step at v + tau, u and v "
-        f"normal of correlation q; x is uniform on [0, 1] ({gated.NODES} Gauss-Legendre nodes)"
+        f"normal of correlation q; x is uniform between 0 and 1 ({gated.NODES} Gauss-Legendre nodes)"
     )
     return Kernel("B_g", (m, n, t, tau, q), {"B_g": value}, orders=2, note=note)
 

@@ -133,6 +133,6 @@ def statement(p: Parameters, stage: str) -> Statement:
         loss=total - nested(SIGN[S] * LABEL[I] * chance * POOLED[S, I], S, I),
         kind="recursion",
         step=sp.Integer(1) if p.stride == 1 else STRIDE,
-        notation=NOTATION,
+        notation={**NOTATION, "P_y": ("P", "P")},
         example=Example(START, "h", 0.3, 2000.0),
     )
