@@ -60,7 +60,7 @@ ROW, COL = sp.symbols("row col", integer=True, nonnegative=True)
 SHIFT, EDGE, CORR, SPREAD, ANGLE = sp.symbols("shift edge corr spread x", real=True)
 M, FIRST, LEIBNIZ = sp.Idx("m", (1, DEGREE)), sp.Idx("n", DEGREE + 1), sp.Idx("k", DEGREE + 1)
 HALVES = sp.Idx("h", WIDTH)
-smooth, part = function("G"), function("S_v")
+smooth, part, opened = function("G"), function("S_v"), function("F_g")
 
 
 def _decided(x: Any, at: int) -> Any:
@@ -102,7 +102,7 @@ def smoothed(p: Parameters) -> tuple[Kernel, ...]:
     return (*needed, Kernel("G", (n, s, r), {"G": value}, {"G": (mean,)}, orders=1, note=note))
 
 
-def mean_kernel() -> Kernel:
+def mean_kernels() -> tuple[Kernel, Kernel]:
     """B_mn(t, tau, q) = E[d^m sigma(u + t) d^n 1(v + tau >= 0)] for normal u, v of correlation q."""
     m, n, t, tau, q, k = ROW, COL, SHIFT, EDGE, CORR, LEIBNIZ
     angle = sp.asin(q)
@@ -111,12 +111,19 @@ def mean_kernel() -> Kernel:
     first = DISTRIBUTION["Phi"](tau) * smooth(m, t, 1) + density * angle * Mean(turned, ANGLE)
     given = smooth(m + k, t - q * tau, sp.sqrt(1 - q**2))
     leibniz = sp.Sum(sp.binomial(n - 1, k) * He(sp.Max(0, n - 1 - k), tau) * q**k * given, k)
-    value = sp.Piecewise((first, sp.Eq(n, 0)), ((-1) ** (n + 1) * density * leibniz, True))
+    value = sp.Piecewise((opened(m, t, tau, q), sp.Eq(n, 0)), ((-1) ** (n + 1) * density * leibniz, True))
+    open_note = (
+        "mean of the m-th derivative of the activation over what the gate lets in: its value at q = 0 and the integral "
+        f"of its derivative by q; x is uniform between 0 and 1 ({gated.NODES} Gauss-Legendre nodes)"
+    )
     note = (
         "mean of the m-th derivative of the activation at u + t and the n-th of the gate's step at v + tau, u and v "
-        f"normal of correlation q; x is uniform between 0 and 1 ({gated.NODES} Gauss-Legendre nodes)"
+        "normal of correlation q"
     )
-    return Kernel("B_g", (m, n, t, tau, q), {"B_g": value}, orders=2, note=note)
+    return (
+        Kernel("F_g", (m, t, tau, q), {"F_g": first}, orders=1, note=open_note),
+        Kernel("B_g", (m, n, t, tau, q), {"B_g": value}, orders=2, note=note),
+    )
 
 
 def potential(p: Parameters, c: Any) -> Any:
@@ -205,7 +212,7 @@ def definitions(p: Parameters) -> tuple[Any, ...]:
         DENSITY,
         DISTRIBUTION,
         *smoothed(p),
-        mean_kernel(),
+        *mean_kernels(),
         *(Definition((g,), gradient(total, x), meaning) for g, x in by),
         Definition((RADIAL[J],), along, "its part along the neuron"),
     )
@@ -245,6 +252,7 @@ def statement(p: Parameters) -> Statement:
         notation={
             **kernels.NOTATION, "row": ("m", "m"), "col": ("n", "n"), "shift": ("t", "t"), "edge": (r"\tau", "τ"),
             "corr": ("q", "q"), "spread": ("r", "r"), "tilt": ("q", "q"), "B_g": (r"\mathcal{B}", "ℬ"),
+            "F_g": (r"\mathcal{F}", "ℱ"),
             "S_v": ("S", "S"),
             "U_tilt": ("U^{q}", "Uq"), "activation_n": (r"\sigma^{(n)}", "σ⁽ⁿ⁾"),
         },
