@@ -217,9 +217,10 @@ def statement(p: Parameters, softmax: float) -> Statement:
         equations=equations,
         notation={
             **found.notation,
-            **{f"{x}_{i}": (f"{{{x}_{i}}}", f"{x}{'₀₁₂₃'[i]}") for x in "zwkxv" for i in range(4)}, "pi_s": (r"\varpi", "ϖ"), "d": ("d", "d"), "slope": (r"\sigma'", "σ'"),
+            **{f"{x}_{i}": (f"{{{x}_{i}}}", f"{x}{'₀₁₂₃'[i]}") for x in "zwkxv" for i in range(4)},
+            "pi_s": (r"\varpi", "ϖ"), "d": ("d", "d"), "slope": (r"\sigma'", "σ'"),
             "low": (r"\ell", "ℓ"), "span": (r"\Lambda", "Λ"), "y_2": (r"\overline{y^2}", "⟨y²⟩"), "D_2": ("D", "D"),
             "X_2": (r"\overline{x^2}", "⟨x²⟩"), "Gamma": (r"\Gamma", "Γ"),
         },
-        example=Example(flow.START, "kappa", 0.3, 10.0),
+        example=Example(flow.START, "kappa", -0.01, 10.0),
     )  # fmt: skip

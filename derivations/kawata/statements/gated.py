@@ -258,7 +258,7 @@ def statement(p: Parameters) -> Statement:
         },
         loss=-sp.Sum(potential(p, C2), J),
         laws={"x": (sp.Integer(0), sp.Integer(1), gated.NODES)},
-        example=Example(START, "kappa", 0.9, 100.0),
+        example=Example(START, "kappa", 0.9, 300.0),
     )  # fmt: skip
 
 
