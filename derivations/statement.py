@@ -123,7 +123,8 @@ class Statement:
     A "flow" states rates, a "recursion" one `step` of its clock, a "map" (a stage without a clock) its outcome as
     definitions.  `bind(initial)` gives the numbers of the constants where the program would start.  `notation` maps a
     name to (LaTeX, text); other names are SymPy's own.  `laws` says of a number behind `Mean` between which two
-    constants it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index is cut.
+    constants or numbers it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index
+    is cut.
     `rules` are sentences on what happens where the right-hand side jumps.
     """
 

@@ -58,8 +58,10 @@ class Code:
                 cuts.append(":" if whole else self.cut(i, start, own))
                 letters.append(i)
             else:
-                cuts.append(self.expr(i - start, tuple(sorted(i.atoms(sp.Idx), key=str))))
-                letters += [x for x in getattr(i, "indices", ()) if isinstance(x, sp.Idx)]
+                inner = tuple(sorted(i.atoms(sp.Idx), key=str))
+                cuts.append(self.expr(i - start, inner))
+                kept = () if self.in_kernel else inner  # in a kernel an index is a number
+                letters += [x for x in getattr(i, "indices", kept) if isinstance(x, sp.Idx)]
         plain = all(x == ":" for x in cuts)
         return (name if plain else f"{name}[{', '.join(cuts)}]"), letters
 
@@ -165,7 +167,7 @@ class Code:
             return f"integral(lambda {e.limits[0][0]}: {self.expr(e.function, axes)})"
         if name == "Mean":
             low, high, nodes = self.statement.laws[e.args[1].name]
-            return f"mean(lambda {e.args[1].name}: {self.expr(e.args[0], axes)}, {low.name}, {high.name}, {nodes})"
+            return f"mean(lambda {e.args[1].name}: {self.expr(e.args[0], axes)}, {low}, {high}, {nodes})"
         shown = [self.expr(a, axes) for a in e.args]
         if isinstance(e, (sp.Max, sp.Min)):
             one = "np.maximum" if isinstance(e, sp.Max) else "np.minimum"
@@ -175,7 +177,11 @@ class Code:
             return code
         if isinstance(e, sp.KroneckerDelta):
             return f"1.0 * ({shown[0]} == {shown[1]})"
-        known = self.statement.kernel_of(name) is not None or name in SPECIAL
+        kernel = self.statement.kernel_of(name)
+        for place in range(kernel.orders if kernel else len(e.args), len(e.args)):
+            if e.args[place].is_Integer:  # a real number: whole ones have no negative powers in NumPy
+                shown[place] += ".0"
+        known = kernel is not None or name in SPECIAL
         return f"{CALLS.get(name) or (name if known else f'np.{name.lower()}')}({', '.join(shown)})"
 
     # -- sums

@@ -112,7 +112,7 @@ class Evaluator:
             return points, np.ones(points.size)
         if variable.name in self.statement.laws:
             low, high, nodes = self.statement.laws[variable.name]
-            low, high = self.values[low.name], self.values[high.name]
+            low, high = (self.value(sp.sympify(edge), (), ()) for edge in (low, high))
             x, w = np.polynomial.legendre.leggauss(nodes)
             return low + (high - low) * (x + 1) / 2, w / 2
         points = np.arange(STEP / 2, REACH, STEP)

@@ -94,8 +94,7 @@ class Python:
         short = {c: sp.Symbol(type(c).__name__ + "".join(str(a) for a in c.args if a.is_Integer)) for c in calls}
         self.code.in_kernel = self.code.text.by_power = True
         lines = [f"{symbol} = {self.code.expr(c)}" for c, symbol in short.items()]
-        still = f" + 0 * {kernel.arguments[-1].name}"  # a constant has the shape of its arguments
-        bodies = [self.code.expr(v.xreplace(short)) + still * (not v.free_symbols) for v in values]
+        bodies = [self.code.expr(v.xreplace(short)) + self.missing(kernel, v) for v in values]
         self.code.in_kernel = self.code.text.by_power = False
         if len(values) > 1:
             lines += [f"{n} = {body}" for n, body in zip(names, bodies, strict=True)]
@@ -105,6 +104,12 @@ class Python:
         doc = f'"""{", ".join(names)}{": " + note if note else ""}."""'
         body = [wrapped(x, indent + "    ") for x in (doc, *lines, f"return {result}")]
         return "\n".join([indent + head, *body])
+
+    def missing(self, kernel: Kernel, value: Any) -> str:
+        """What gives a value the shape of arguments that it does not read: its orders, and of a constant the last."""
+        orders = [a for a in kernel.arguments[: kernel.orders] if a not in value.free_symbols]
+        names = orders if value.free_symbols else [*orders, kernel.arguments[-1]]
+        return "".join(f" + 0 * {a.name}" for a in dict.fromkeys(names))
 
     def called(self, kernel: Kernel) -> str:
         """The name of a kernel's function."""

@@ -15,14 +15,14 @@ def post_tune(parameters: Parameters, tier: str) -> Statement:
 
 
 def _statement(p: Parameters, tier: str, stage: str) -> Statement:
-    from derivations.pruning.population import equations
+    from derivations.pruning.population import equations, law_of_slope
 
     equations(p, tier)  # refuses what no tier describes
     if tier == "homogeneous":
         from derivations.pruning.statements import homogeneous
 
         return homogeneous.statement(p, stage)
-    if tier == "recursion" and p.data == "empirical":
+    if tier == "recursion" and law_of_slope(p) == "empirical":
         from derivations.pruning.statements import table
 
         return table.statement(p, stage)

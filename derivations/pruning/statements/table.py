@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
 from derivations.contract import Initial
 from derivations.indexed import nested
+from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
+from derivations.pruning.population import validity
 from derivations.pruning.statements.parts import (
     CLOCK,
     D_SIZE,
@@ -35,6 +35,7 @@ INPUTS, LENGTH = sp.symbols("n_s n", integer=True, positive=True)
 I, J, V = sp.Idx("i", INPUTS), sp.Idx("j", LENGTH), sp.Idx("v", LENGTH)
 TOKEN, LOGIT, ACTIVE = map(Base, ("tokens", "h_tok", "s_tok"))
 CHOSEN, WEIGHT, POOLED, PUSH = map(Base, ("chosen", "G", "pooled", "g"))
+LISTED, CHANCE, OUTPUT = map(Base, ("c", "P_y", "f"))
 AT = "equations (14) to (19)"
 START = """rng = np.random.default_rng(0)
 start = {"h": 0.1 * rng.standard_normal((k, d)), "u": rng.standard_normal((k, m, d)) / np.sqrt(d)}"""
@@ -59,9 +60,18 @@ def selection() -> tuple[Definition, ...]:
 
 def bound_numbers(initial: Initial) -> dict[str, Any]:
     """The numbers of the constants in a run."""
-    tokens = np.asarray(initial.constants["tokens"], np.int64)
-    found = {"n_s": len(tokens), "n": tokens.shape[1], "tokens": tokens, "y": initial.constants["labels"]}
-    return bind(initial) | found
+    tokens, labels, chance = table(initial)
+    found = {"n_s": len(tokens), "n": tokens.shape[1], "tokens": tokens, "y": labels}
+    return bind(initial) | found | ({"c": chance} if initial.parameters.loss == "hinge" else {})
+
+
+def masked() -> tuple[Definition, ...]:
+    """The chances of the inputs that the hinge lets through."""
+    alive = LISTED[I] * Indicator(sp.Lt(LABEL[I] * OUTPUT[I], 1))
+    return (
+        Definition((OUTPUT[I],), sp.Sum(SIGN[S] * POOLED[S, I], S), "output of the network"),
+        Definition((CHANCE[I],), alive, "chance of an input that the hinge lets through"),
+    )
 
 
 def constants(p: Parameters) -> tuple[Named, ...]:
@@ -76,23 +86,27 @@ def constants(p: Parameters) -> tuple[Named, ...]:
         *rates(p),
         Named(TOKEN[I, J], "pattern of a token (in code from 0)", TABLE, whole=True),
         Named(LABEL[I], "label of an input", "1.0 - 2.0 * (np.arange(n_s) % 2)"),
+        *([Named(LISTED[I], "chance of an input", "np.full(n_s, 1.0 / n_s)")] if p.loss == "hinge" else []),
         *([] if p.stride == 1 else [Named(STRIDE, "SGD steps taken at once", p.stride)]),
     )
 
 
 def statement(p: Parameters, stage: str) -> Statement:
-    """Population descent over the rows of a table."""
+    """Population descent over the rows of a table, which under the hinge stands for every law of the tokens."""
+    hinge, listed = p.loss == "hinge", p.data == "empirical"
+    chance = CHANCE[I] if hinge else 1 / INPUTS
+    total = sp.Sum(CHANCE[I], I) if hinge else 1
     here = sp.KroneckerDelta(TOKEN[I, J], P)
-    push = nested(LABEL[I] / INPUTS * WEIGHT[S, I, J] * here, I, J)
-    pull = nested(LABEL[I] / INPUTS * WEIGHT[S, I, J] * (ACTIVE[S, I, J] - POOLED[S, I]) * here, I, J)
+    push = nested(LABEL[I] * chance * WEIGHT[S, I, J] * here, I, J)
+    pull = nested(LABEL[I] * chance * WEIGHT[S, I, J] * (ACTIVE[S, I, J] - POOLED[S, I]) * here, I, J)
     alive = Indicator(sp.Ge(U[S, R, P], 0))
 
     return Statement(
         name=f"pruning, {stage}, recursion",
         title="population descent step by step, inputs from a table of tokens",
         source=f"{PAPER}, Algorithm 1 and equations (14) to (19), in the mean over the table",
-        clock=CLOCK + "; linear loss 1 - y f",
-        validity="exact full-batch descent over the rows of the table",
+        clock=CLOCK + ("; hinge loss" if hinge else "; linear loss 1 - y f"),
+        validity="exact full-batch descent over the rows of the table" if listed else validity(p),
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
         indices=[
             ((S,), "experts"),
@@ -107,14 +121,18 @@ def statement(p: Parameters, stage: str) -> Statement:
         ),
         constants=constants(p),
         bind=bound_numbers,
-        definitions=(*selection(), Definition((PUSH[S, P],), push, "push on the neurons")),
+        definitions=(
+            *selection(),
+            *(masked() if hinge else ()),
+            Definition((PUSH[S, P],), push, "push on the neurons"),
+        ),
         equations=(
             Equation(H[S, P], ETA_R * SIGN[S] * pull, AT),
             Equation(U[S, R, P], ETA_E * SIGN[S] * PUSH[S, P] * alive, AT),
         ),
-        loss=1 - nested(SIGN[S] * LABEL[I] / INPUTS * POOLED[S, I], S, I),
+        loss=total - nested(SIGN[S] * LABEL[I] * chance * POOLED[S, I], S, I),
         kind="recursion",
         step=sp.Integer(1) if p.stride == 1 else STRIDE,
-        notation=NOTATION,
+        notation={**NOTATION, "P_y": ("P", "P")},
         example=Example(START, "h", 0.3, 2000.0),
     )

@@ -7,6 +7,8 @@ import pytest
 import sympy as sp
 
 import odesim
+from odesim import integration
+from odesim.case import Case
 from odesim.lab import Laboratory
 from odesim.page import python
 from odesim.page.evaluate import Evaluator, evaluate
@@ -68,6 +70,9 @@ VARIANTS = [
                                      "activation": name, "orthogonal": frame})
       for name in ("relu", "erf", "exp", "cos", "probit", "polynomial") for frame in (True, False)),
     ("kawata", "phase1", "paper", {"C": 3, "J": 5, "d": 50, "orthogonal": False}),
+    *(("kawata", "phase1", "effective", {"C": 2, "J": 2, "d": 50, "link": ((0, 0.3, 0, 0.5), (0, 0, 0.2), (0, 0, 1.0)),
+                                         "activation": name, "orthogonal": frame, "eta": 0.4, "zeta": 0.2, "M": 2})
+      for name in ("relu", "erf", "exp", "cos", "probit", "polynomial") for frame in (True, False)),
     *(("pmoe", "joint", "L1", {**JOINT, "gate": name})
       for name in ("one", "softmax", "uniform", "sharp", "frozen")),
     ("pmoe", "joint", "L2", {**JOINT, "tie_rule": "jitter", "jitters": 3, "softness": 0.3}),
@@ -127,6 +132,65 @@ def test_inputs_from_a_table():
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
     assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
+    space = {"__name__": "page"}
+    exec(compile(python.page(run.statement), "page.py", "exec"), space)
+    printed = space["rates"](state, space["parameters"](**run.constants))
+    assert distance(printed, run.flow(y), run.statement) < CLOSE
+
+
+@pytest.mark.parametrize("count", [50, "all"])
+@pytest.mark.parametrize("law", ["multi_copy", "iid", "distinct"])
+def test_the_hinge_masks_a_list_of_inputs(law, count):
+    given = {**TOKENS, "n": 5, "missigned": 0, "weak": 0, "loss": "hinge", "data": law, "n_test": count}
+    run = Compiled("pruning", "tune", "recursion", given | ({"copies": 2} if law == "multi_copy" else {}))
+    y = 4 * run.state(np.random.default_rng(1))[0]
+    state = run.equations.unpack(y)
+    evaluator = Evaluator(run.statement, {**run.constants, **state})
+    masked = evaluator.values["P_y"] == 0
+    assert masked.any() and not masked.all()
+    assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
+    assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
+    space = {"__name__": "page"}
+    exec(compile(python.page(run.statement), "page.py", "exec"), space)
+    printed = space["rates"](state, space["parameters"](**run.constants))
+    assert distance(printed, run.flow(y), run.statement) < CLOSE
+
+
+def behind_a_gate(activation, orthogonal, seed):
+    """Neurons, frame and gates of explicit vectors, as overlaps; the second gate vanishes for one seed."""
+    rng, C, d, n = np.random.default_rng(seed), 2 + seed % 2, 16, 4
+    frame = rng.normal(size=(2 * C + 1, d))
+    frame /= np.linalg.norm(frame, axis=1, keepdims=True)
+    if orthogonal:
+        frame = np.linalg.qr(frame.T)[0].T
+    w = rng.normal(size=(n, d))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    theta = rng.normal(size=(2, d)) * ([[1.0], [0.0]] if seed == 2 else 1.0)
+    m, inverse = w @ frame.T, np.linalg.inv(frame @ frame.T)
+    far = w - m @ inverse @ frame
+    far /= np.linalg.norm(far, axis=1, keepdims=True)
+    arrays = {"kappa": m[:, :C], "xi": m[:, C], "nu": m[:, C + 1 :], "a": rng.normal(size=n), "b": rng.normal(size=n)}
+    arrays |= {"theta": theta @ frame.T, "gate_gram": theta @ theta.T, "gate_direction": theta @ far.T}
+    arrays |= {"directions": far @ far.T} | ({} if orthogonal else {"gram": frame @ frame.T})
+    link = ((0, 0, 0, 1, 0.4), (0, 0, 0.5, 0.8, 0), (0, 0.3, 0, 0.6, 0.5), (0, 0, 0.2, 0, 0.7))
+    request = {"C": C, "M": 2, "J": 2, "d": d, "rho": 1.5, "link": link[: C + 1], "tier": "gated"}
+    request |= {"activation": activation, "orthogonal": orthogonal}
+    if activation == "polynomial":
+        request["sigma"] = (0.1, 0.3, 0.5, 0.4, 0.2)
+    return Case.build("kawata", request, initial=arrays, stage="phase3")
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("activation", ["relu", "erf", "exp", "cos", "probit", "polynomial"])
+@pytest.mark.parametrize("seed", range(3))
+def test_neurons_behind_a_gate(activation, orthogonal, seed):
+    initial = integration.prepare(behind_a_gate(activation, orthogonal, seed)).initial
+    run = Compiled("kawata", "phase3", "gated", {}, initial=initial)
+    assert run.equations.tier == "gated"
+    y, state = run.state(np.random.default_rng(seed))
+    evaluator = Evaluator(run.statement, {**run.constants, **state})
+    assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
+    assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
     space = {"__name__": "page"}
     exec(compile(python.page(run.statement), "page.py", "exec"), space)
     printed = space["rates"](state, space["parameters"](**run.constants))

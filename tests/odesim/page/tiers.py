@@ -46,6 +46,7 @@ MORE = {
         {"C": 2, "s": (1.0, -1.0), "link": ((0.0,), (0.0,), (0, 0, 0, 1.0)), "neurons": n} for n in (2, 5, 9)
     ],
     ("kawata", "phase3"): [{"routing": "perfect"}] * 3,
+    ("kawata", "effective"): [{"eta": eta, "zeta": 0.3} for eta in (0.5, 0.2, 1.0)],
     ("liao", "linear"): [{"m": m, "m_star": m, "d": 60} for m in (1, 3, 5)],
     ("chen", "full"): [{"P": 4, "points": 16}, {"P": 4, "points": 64, "J": 2}, {"P": 5, "points": 128}],
     ("chen", "specnoise"): [{"P": 5}] * 3,
