@@ -44,7 +44,7 @@ class Past:
     def of(self, name: str, found: np.ndarray) -> np.ndarray:
         """Hitting times on the whole clock, from those `found` since `time` (0: already past, infinite: not yet)."""
         known = self.hits.get(name)
-        since = found + self.time
+        since = np.asarray(found + self.time)
         return since if known is None else np.where(np.isfinite(known), known, since)
 
 

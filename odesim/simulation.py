@@ -325,12 +325,13 @@ def _assemble(
     values = {n: v.values for n, v in state.items()}
     times = schedule * simulation.tick
     extras: dict[str, Variable] = {}
-    stage = case.system.stage(case.stage)
-    equations = load(stage.equations)(initial.parameters, stage.tiers[0])
-    fixed = equations.constants(initial) if getattr(model, "fixed", ()) else {}
-    extras |= {name: Variable(*fixed[name]) for name in getattr(model, "fixed", ())}
+    stage, fixed = case.system.stage(case.stage), getattr(model, "fixed", ())
+    if fixed or isinstance(model, Model):  # other protocols of training may have no flow
+        equations = load(stage.equations)(initial.parameters, stage.tiers[0])
+        constants = equations.constants(initial) if fixed else {}
+        extras = {name: Variable(*constants[name]) for name in fixed}
     if isinstance(model, Model):
-        extras = hitting_times(equations, values, times)
+        extras |= hitting_times(equations, values, times)
         losses = population_losses(equations, initial, values)
         if losses is not None:
             state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")

@@ -199,7 +199,7 @@ def test_all_phases_run_with_the_exact_gate():
     from odesim import pipeline
 
     request = dict(C=2, M=4, J=4, d=10**4, k_star=4, rho=6, bias="-0.5", width3=5, ridge_bias="-4,4", tier="gated")
-    runs = pipeline.run(pipeline.build("kawata", request, "all", save_points=3, rtol=1e-5, until=2e5))
+    runs = pipeline.run(pipeline.build("kawata", request, "all", save_points=3, rtol=1e-5, until={"phase1": 2e5}))
     assert [run.origin.tier for run in runs] == ["gated"] * 4
     assert runs[2]["tilt"].shape == (3, 20) and 0 < runs[3].summary["relative_error"] < 1.5
     assert runs[2].invariants["ball_excess"] < 1e-6 and runs[2].invariants["tilt_excess"] == 0.0

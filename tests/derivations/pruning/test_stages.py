@@ -35,7 +35,7 @@ def test_post_pruning_fine_tuning_continues_the_trajectory(stages):
     kept = stages["prune"]["kept"]
     assert np.array_equal(after["h"][0], tune["h"][-1, kept])
     assert after["Delta"][0] == pytest.approx(tune["Delta"][-1, kept], rel=1e-14)  # measured from the first start
-    longer = LAB.integrate(d=50, tier="flow", save_points=2, until=tune.time[-1] + after.time[-1])
+    longer = LAB.integrate(d=50, tier="flow", save_points=2, until=after.time[-1])
     # A neuron that had been switched off stays so, and experts never interact: continuing is the same as never pruning.
     assert np.abs(after["h"][-1] - longer["h"][-1, kept]).max() < 1e-6
 
