@@ -330,11 +330,11 @@ def _assemble(
         equations = load(stage.equations)(initial.parameters, stage.tiers[0])
         constants = equations.constants(initial) if fixed else {}
         extras = {name: Variable(*constants[name]) for name in fixed}
-    if isinstance(model, Model):
-        extras |= hitting_times(equations, values, times)
-        losses = population_losses(equations, initial, values)
-        if losses is not None:
-            state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
+        if isinstance(model, Model):
+            extras |= hitting_times(equations, values, times)
+            losses = population_losses(equations, initial, values)
+            if losses is not None:
+                state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
     options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
