@@ -58,12 +58,13 @@ def least_seconds(simulation: "Simulation", size: int) -> float:
     that only one sample of it is reckoned with.
     """
     from odesim import families
+    from odesim.workers import crew_size
 
     explicit = simulation.method == "explicit"
     numbers = max(1.0, float(size) ** 0.5) * (getattr(simulation.case.parameters, "d", 1) if explicit else 1.0)
     counted = not explicit and families.family(simulation.case) is not None
     batch = 1.0 if counted else float(simulation.batch)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = crew_size(None)
     return float(simulation.steps) * simulation.replicas * (PER_STEP + PER_NUMBER * batch * numbers) / cores
 
 

@@ -109,7 +109,7 @@ def iterate(
                 saved.append(y)
             if reason:
                 schedule = np.append(schedule[: len(saved) - 1], at)
-                outcome = Outcome("stopped", at * h, reason)
+                outcome = Outcome("stopped", problem.clock(at * h), reason)
                 break
             if progress is not None:
                 progress(at * h, case.until)

@@ -136,24 +136,18 @@ def refuse_tier(case: Case) -> None:
         )
 
 
-def first_condition(simulation: Simulation) -> Initial:
-    """The initial condition of the first replica, which the flow shares."""
+def condition_of(simulation: Simulation, replica: int = 0) -> Initial:
+    """The initial condition of the first replica, which the flow shares, or one drawn for another `replica`."""
     case = simulation.case
-    rng = streams.generator(case.seed, "initial")
+    rng = streams.generator(case.seed, "initial", *([replica] if replica else []))
     return load(case.system.stage(case.stage).enter)(case.parameters, case.initial, rng)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
     """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
-    case = simulation.case
-    stage = case.system.stage(case.stage)
-    draws = range(simulation.replicas) if simulation.fresh_initial else [0] * simulation.replicas
-    made: dict[int, Initial] = {}
-    for k in draws:
-        if k not in made:
-            rng = streams.generator(case.seed, "initial", *([k] if k else []))
-            made[k] = load(stage.enter)(case.parameters, case.initial, rng)
-    return [made[k] for k in draws]
+    if simulation.fresh_initial:
+        return [condition_of(simulation, k) for k in range(simulation.replicas)]
+    return [condition_of(simulation)] * simulation.replicas
 
 
 def simulate(
@@ -167,7 +161,7 @@ def simulate(
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
     model: Any = load(stage.model)
-    effort.check(simulation, first_condition(simulation))
+    effort.check(simulation, condition_of(simulation))
     initials = initial_conditions(simulation)
     began = time.perf_counter()
     own = families.family(simulation.case)

@@ -82,7 +82,7 @@ def simulate(
     set_threads(threads)
     from odesim import effort, store
     from odesim.cli.run import execute, show_request
-    from odesim.simulation import first_condition, refuse_tier
+    from odesim.simulation import condition_of, refuse_tier
     from odesim.simulation import simulate as run
 
     simulation = request(
@@ -93,7 +93,7 @@ def simulate(
     refuse_tier(simulation.case)
     if dry_run:
         return show_request(simulation, Path(out) if out else store.default_folder(simulation), json)
-    first = first_condition(simulation)
+    first = condition_of(simulation)
     effort.check(simulation, first)
     said = effort.announcement(simulation, first)
     if said and not quiet:
