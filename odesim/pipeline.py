@@ -165,8 +165,7 @@ def ending(trajectory: Trajectory) -> dict[str, np.ndarray]:
     """The arrays at the end of a run: components at the last saved time, and everything without a time axis."""
     if "seed" in next(iter(trajectory.state.values())).dims:
         raise UsageError("a stage continues a flow, but --from holds a simulation of several replicas")
-    arrays = {name: v.values[-1] for name, v in trajectory.state.items() if v.dims[0] == "time"}
-    return arrays | {name: v.values for name, v in trajectory.extras.items()}
+    return trajectory.arrays(-1)
 
 
 def run(

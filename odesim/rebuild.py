@@ -26,7 +26,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
     if origin.method != "flow":
         raise UsageError(f"a flow is expected, but the run was made by {origin.method} SGD: integrate the flow")
     case = _case(trajectory)
-    stage, start = case.system.stage(case.stage), _arrays(trajectory, 0)
+    stage, start = case.system.stage(case.stage), trajectory.arrays(0)
     for previous in (None, start):
         try:
             initial = load(stage.enter)(case.parameters, previous, streams.generator(case.seed, "initial"))
@@ -50,12 +50,6 @@ def _case(trajectory: Trajectory) -> Case:
         origin.system, origin.parameters, stage=origin.stage, seed=origin.seed,
         until=max(float(trajectory.time[-1]), 1e-300), **options,
     )  # fmt: skip
-
-
-def _arrays(trajectory: Trajectory, k: int) -> dict[str, np.ndarray]:
-    """The components at saved time k, and everything without a time axis."""
-    arrays = {name: v.values[k] for name, v in trajectory.state.items() if v.dims[0] == "time"}
-    return arrays | {name: v.values for name, v in trajectory.extras.items()}
 
 
 def places(equations: Equations, size: int) -> dict[str, np.ndarray]:

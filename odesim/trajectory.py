@@ -121,6 +121,11 @@ class Trajectory:
         }
         return {**self.state, **self.extras}, coordinates, attributes
 
+    def arrays(self, k: int) -> dict[str, np.ndarray]:
+        """The components at saved time k of a flow, and everything without a time axis."""
+        arrays = {name: v.values[k] for name, v in self.state.items() if v.dims[0] == "time"}
+        return arrays | {name: v.values for name, v in self.extras.items()}
+
     def dataset(self) -> "xarray.Dataset":
         """The trajectory as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`."""
         import xarray
