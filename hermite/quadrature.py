@@ -31,22 +31,77 @@ def factor(covariance) -> np.ndarray:
     return vectors * np.sqrt(np.where(values < 0, 0.0, values))
 
 
-def expectation(integrand: Callable[[np.ndarray], np.ndarray], covariance, nodes: int = 48) -> float:
+GRID = 4_000_000
+"""A tensor rule of more points than this is not doubled: the rule of half its nodes is the comparison then."""
+
+
+def expectation(
+    integrand: Callable[[np.ndarray], np.ndarray], covariance, nodes: int = 48, tolerance: float = 1e-6
+) -> float:
     """Return E[integrand(x)] for centred Gaussian x of covariance C by a tensor Gauss-Hermite rule.
 
-    sum over the grid of prod_i w_i integrand(A t), A A^T = C; exact for polynomials of degree < 2 nodes.
+    sum over the grid of prod_i w_i integrand(A t), A A^T = C; exact for polynomials of degree < 2 nodes. What is
+    not smooth (a step, a kink) converges like 1/nodes and is refused: its error estimate is above the tolerance.
 
-    Arguments: integrand, maps an (n, points) array to (points,); covariance (n, n), n <= 4; nodes per axis.
-    Raises: DegreeError, ShapeError, DomainError. Source: Golub & Welsch 1969.
+    Arguments: integrand, maps an (n, points) array to (points,); covariance (n, n), n <= 4; nodes per axis;
+    tolerance, of the estimated error, relative to the mean size of the integrand.
+    Raises: DegreeError, ShapeError, DomainError, NotReached. Source: Golub & Welsch 1969.
 
     >>> round(expectation(lambda x: x[0] ** 2 * x[1] ** 2, [[1.0, 0.5], [0.5, 1.0]], nodes=8), 12)
     1.5
     """
+    value, error, size = _estimated(integrand, covariance, nodes)
+    if not error <= tolerance * size:
+        raise NotReached(
+            f"expected an error of at most {tolerance:g} of the mean size {size:.3g}, got about {error:.2g};"
+            " an integrand with steps or kinks needs monte_carlo, or a closed form of hermite.functions"
+        )
+    return value
+
+
+def estimate(integrand: Callable[[np.ndarray], np.ndarray], covariance, nodes: int = 48) -> tuple[float, float]:
+    """Return (E[integrand(x)], estimate of its error), for integrands of any smoothness.
+
+    The value is that of the rule of 2 nodes per axis. Its error is judged by two rules of about half as many (odd where
+    the other is even, so that no symmetry makes them agree), one on the axes of C and one on axes turned against
+    them: where |rho| is near 1 a step can pass between all nodes of the former. Three times the largest difference: at
+    a step, the slowest case, the error falls like nodes^(-1/2), the spacing of the nodes, and what is left is 2.4
+    times the difference. Above 4 million points the rule of `nodes` is the finer one.
+
+    Arguments and errors as for `expectation`, but for NotReached. Source: Golub & Welsch 1969.
+
+    >>> value, error = estimate(lambda x: (x[0] > 0) * x[1] * np.maximum(x[2], 0), 0.7 * np.eye(3) + 0.3)
+    >>> abs(value - 0.135095) < error < 0.02
+    True
+    """
+    value, error, _ = _estimated(integrand, covariance, nodes)
+    return value, error
+
+
+def _estimated(integrand: Callable, covariance, nodes: int) -> tuple[float, float, float]:
+    """Return (value, estimate of its error, mean size of the integrand)."""
     nodes = degree(nodes, "nodes")
     root = factor(covariance)
     n = len(root)
     if nodes < 1 or not 1 <= n <= 4:
         raise DegreeError(f"expected nodes >= 1 and 1 to 4 variables, got {nodes} and {n}; sample for larger n")
+    fine = 2 * nodes if (2 * nodes) ** n <= GRID else nodes
+    coarse = (fine // 2) | 1
+    value, size = _tensor(integrand, root, fine)
+    others = [_tensor(integrand, turned, coarse)[0] for turned in (root, root @ _rotation(n))]
+    rounding = 16 * float(np.finfo(float).eps) * size
+    return value, 3 * max(abs(value - other) for other in others) + rounding, size
+
+
+def _rotation(n: int) -> np.ndarray:
+    """Return a rotation of n axes by angles that no symmetry has: the axes of a fixed matrix of cosines."""
+    place = np.arange(1, n + 1)
+    return np.linalg.qr(np.cos(np.outer(place, place) + place))[0]
+
+
+def _tensor(integrand: Callable, root: np.ndarray, nodes: int) -> tuple[float, float]:
+    """Return (mean, mean size) of the integrand by one tensor rule, a slab of the first axis at a time."""
+    n = len(root)
     t, w = np.polynomial.hermite_e.hermegauss(nodes)
     w = w / math.sqrt(2 * math.pi)
     grids = np.meshgrid(*[t] * (n - 1), indexing="ij")
@@ -54,11 +109,12 @@ def expectation(integrand: Callable[[np.ndarray], np.ndarray], covariance, nodes
     weights = np.ones(1)
     for _ in range(n - 1):
         weights = np.multiply.outer(weights, w).ravel()
-    total = []
-    for first, weight in zip(t, w, strict=True):  # one slab at a time: 64^4 points would not fit in memory at once
-        points = np.vstack([np.full(rest.shape[1], first), rest])
-        total.append(weight * float(np.sum(weights * integrand(root @ points))))
-    return math.fsum(total)
+    total, size = [], []
+    for first, weight in zip(t, w, strict=True):  # 64^4 points would not fit in memory at once
+        values = weights * integrand(root @ np.vstack([np.full(rest.shape[1], first), rest]))
+        total.append(weight * float(np.sum(values)))
+        size.append(weight * float(np.sum(np.abs(values))))
+    return math.fsum(total), math.fsum(size)
 
 
 def monte_carlo(integrand: Callable, covariance, samples: int = 100_000, seed: int = 0) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hermite import quadrature
-from hermite.errors import DegreeError, DomainError, ShapeError
+from hermite.errors import DegreeError, DomainError, NotReached, ShapeError
 
 
 def test_products_of_cosines_integrate_to_their_characteristic_function():
@@ -24,6 +24,49 @@ def test_singular_covariances_are_allowed():
 def test_four_variables_fit():
     value = quadrature.expectation(lambda x: np.prod(x, axis=0), np.eye(4) + 0.25 * (1 - np.eye(4)), nodes=6)
     assert value == pytest.approx(3 * 0.0625, rel=1e-12)
+
+
+SHARP = {  # E of steps and kinks in closed form: arcsine laws
+    "step step": (lambda x: (x[0] > 0) * (x[1] > 0), lambda r: 0.25 + math.asin(r) / (2 * math.pi)),
+    "relu relu": (
+        lambda x: np.maximum(x[0], 0) * np.maximum(x[1], 0),
+        lambda r: (math.sqrt(1 - r * r) + r * (math.pi / 2 + math.asin(r))) / (2 * math.pi),
+    ),
+    "abs abs": (
+        lambda x: np.abs(x[0] * x[1]),
+        lambda r: 2 / math.pi * (math.sqrt(1 - r * r) + r * math.asin(r)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARP)
+@pytest.mark.parametrize("rho", [0.0, 0.3, -0.6, 0.95, 0.999])
+@pytest.mark.parametrize("nodes", [10, 33, 48])
+def test_steps_and_kinks_have_an_error_estimate_and_are_refused(name, rho, nodes):
+    integrand, exact = SHARP[name]
+    covariance = [[1.0, rho], [rho, 1.0]]
+    value, error = quadrature.estimate(integrand, covariance, nodes)
+    assert abs(value - exact(rho)) <= error
+    with pytest.raises(NotReached, match=r"an integrand with steps or kinks needs monte_carlo"):
+        quadrature.expectation(integrand, covariance, nodes)
+
+
+def test_a_tolerance_that_is_wide_enough_lets_a_kink_pass():
+    value = quadrature.expectation(SHARP["relu relu"][0], np.eye(2), tolerance=0.3)
+    assert value == pytest.approx(1 / (2 * math.pi), rel=0.05)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.999, 1.0])
+def test_the_estimate_is_small_where_the_integrand_is_smooth(rho):
+    value, error = quadrature.estimate(lambda x: np.exp(0.3 * x[0] + 0.2 * x[1]), [[1.0, rho], [rho, 1.0]])
+    exact = math.exp(0.5 * (0.09 + 0.04 + 2 * 0.06 * rho))
+    assert abs(value - exact) <= error < 1e-12
+
+
+def test_four_variables_are_compared_with_half_the_nodes():
+    spins = np.eye(4) + 0.25 * (1 - np.eye(4))
+    value, error = quadrature.estimate(lambda x: np.exp(0.2 * x.sum(axis=0)), spins, nodes=24)
+    assert abs(value - math.exp(0.02 * spins.sum())) <= error < 1e-10
 
 
 def test_monte_carlo_is_within_its_standard_error():
