@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 WORKERS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow check format bench clean
+.PHONY: help install demo test mutants slow check format bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ demo: install  ## integrate the liao system, and compare the two back ends on a 
 
 test: install  ## the tests that need neither a GPU nor patience
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+mutants: install  ## mutations of the program that a few tests each must notice
+	$(BIN)/python -m tests.mutations --workers $(WORKERS)
 
 slow: install  ## the tests that take long
 	$(BIN)/python -m pytest -m "slow and not gpu" -n $(WORKERS) --dist loadfile
