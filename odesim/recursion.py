@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.blocks import Record
-from odesim.case import EULER
+from odesim.case import EULER, Case
 from odesim.errors import UsageError, interruptible
 from odesim.record import margin
 from odesim.trajectory import Outcome, Trajectory
@@ -42,7 +42,7 @@ def solve(
             raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
     name = problem.case.system.stage(problem.case.stage).stride
     h = float(getattr(problem.initial.parameters, name))
-    return iterate(problem, h, plan(problem, h, f"-p {name}", times), "recursion", progress, checkpoint)
+    return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
 
 
 def euler(
@@ -63,7 +63,7 @@ def euler(
             raise UsageError(f"--{name} has no meaning for --solver {EULER}, whose steps are given; leave it out")
     h = problem.case.step
     assert h is not None
-    return iterate(problem, h, plan(problem, h, "--step", times), EULER, progress, checkpoint)
+    return iterate(problem, h, plan(problem.case, h, "--step", times), EULER, progress, checkpoint)
 
 
 def iterate(
@@ -125,9 +125,11 @@ def iterate(
     return integration.assemble(problem, record, outcome, statistics)
 
 
-def plan(problem: "Problem", h: float, name: str, times: np.ndarray | None) -> np.ndarray:
-    """The numbers of steps h, which the user calls `name`, at which states are saved."""
-    case = problem.case
+def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarray:
+    """The numbers of steps h, which the user calls `name`, at which states are saved.
+
+    Raises `UsageError` for `times` that are no whole numbers of steps, and for a case that ends before the first.
+    """
     if times is not None:
         steps = np.asarray(times, float) / h
         if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):
