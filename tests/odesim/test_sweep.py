@@ -120,3 +120,15 @@ def test_ranges_count_and_semicolons_separate_lists():
     for wrong in ("d", "seed=3..1", "seed=a..b"):
         with pytest.raises(UsageError):
             parse_ranges([wrong])
+
+
+def test_a_report_reads_the_files_of_a_sweep_once(tmp_path, monkeypatch):
+    from odesim import report
+    from odesim.store import folder
+
+    wanted = sweep.Sweep.build("liao", {"seed": (0, 1)}, {**BASE, "d": 100}, until=1.0, save_points=2)
+    swept.save(wanted, sweep.run(wanted, tmp_path), tmp_path)
+    read, real = [], folder.sha256
+    monkeypatch.setattr(folder, "sha256", lambda path: read.append(path.name) or real(path))
+    assert report.read_sweep(str(tmp_path)).outcome == "2 cells"
+    assert sorted(read) == ["summary.json", "sweep.nc"]
