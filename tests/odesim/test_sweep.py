@@ -7,7 +7,7 @@ import pytest
 import xarray
 
 from derivations.contract import UsageError
-from odesim import integration, sweep, swept
+from odesim import executor, integration, sweep, swept
 from odesim.case import Case
 from odesim.errors import MissingError
 from odesim.parse import expression, parse_ranges
@@ -97,7 +97,8 @@ def test_mistakes_are_sentences_before_anything_is_computed(over, options, sente
         sweep.Sweep.build("liao", over, {k: v for k, v in BASE.items() if k not in over}, **options)
 
 
-def test_a_scheduler_that_is_not_there_is_a_missing_extra(tmp_path):
+def test_a_scheduler_that_is_not_there_is_a_missing_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(executor, "PATIENCE", "1s")
     with pytest.raises(MissingError):
         sweep.run(small(), tmp_path, scheduler="tcp://127.0.0.1:1", workers=2)
 
