@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import types
+import typing
 
 # JAX reads these when it is first imported, which is left to the tests that need it.
 os.environ["JAX_ENABLE_X64"] = "1"
@@ -31,17 +32,25 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("JAX_PLATFORMS", None)
 
 
+def known(hint: object, names: dict) -> bool:
+    """Whether an annotation, and all inside it, can be read where it stands: not what only type checkers import."""
+    if isinstance(hint, (str, typing.ForwardRef)):
+        try:
+            hint = eval(getattr(hint, "__forward_arg__", hint), names)
+        except (NameError, AttributeError, TypeError):
+            return False
+    if typing.get_origin(hint) is typing.Literal:
+        return True
+    parts = typing.get_args(hint)[:1] if typing.get_origin(hint) is typing.Annotated else typing.get_args(hint)
+    return all(known(part, names) for one in parts for part in (one if isinstance(one, list) else [one]))
+
+
 def checked(function):
-    """A function whose annotations beartype checks at every call, but for those whose names are known to type checkers
-    alone; numba is given the function below (`inspect.unwrap`)."""
+    """A function whose annotations beartype checks at every call; numba is given the one below (`inspect.unwrap`)."""
     from beartype import BeartypeConf, beartype
 
-    for name, hint in list(function.__annotations__.items()):
-        if isinstance(hint, str):
-            try:
-                function.__annotations__[name] = eval(hint, function.__globals__)
-            except (NameError, TypeError):
-                del function.__annotations__[name]
+    for name in [name for name, hint in function.__annotations__.items() if not known(hint, function.__globals__)]:
+        del function.__annotations__[name]
     # A whole number is welcome where a float is expected, as every type checker has it.
     return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
 
