@@ -60,7 +60,7 @@ def _pairings(degrees: tuple[int, ...], edges: dict, loops: tuple[int, ...]) -> 
     return prod(map(factorial, degrees)) // below
 
 
-def _terms(degrees: tuple[int, ...], entry, excess) -> Iterator:
+def _terms(degrees: tuple[int, ...], entry, excess) -> Iterator[Any]:
     """Yield the summand of each multigraph; entry(i, j) = C_ij and excess[i] = C_ii - 1."""
     for edges, loops in multigraphs(degrees, [e != 0 for e in excess]):
         weight = _pairings(degrees, edges, loops)

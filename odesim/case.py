@@ -78,14 +78,8 @@ class Case:
         given = {**options.pop("parameters", {}), **(parameters or {})}
         options = {name: value for name, value in options.items() if name in OPTIONS}
 
-        values = _resolve(system, preset, given)
         arrays, digest = read_arrays(initial)
-        if arrays is not None:
-            values = load(system.read_initial)(arrays, values, frozenset(given))
-            for field in dataclasses.fields(values):
-                check_domain(getattr(values, field.name), field)
-        else:  # a file brings its own conditions, which its reader checks (dependent weights are valid there)
-            system.check(values, drawn=False) if continued else system.check(values)
+        values = _checked(system, _resolve(system, preset, given), arrays, frozenset(given), continued)
         named = options.get("stage")
         if named in (None, "") and system.begin is not None:
             named = system.begin(values)
@@ -245,6 +239,19 @@ def _resolve(system: System, preset: Any, given: Mapping[str, Any]) -> Any:
         chosen = system.presets[preset]
     values = parse_parameters(system.parameters, {**chosen, **given})
     return system.parameters(**values)
+
+
+def _checked(
+    system: System, values: Any, arrays: Mapping[str, np.ndarray] | None, explicit: frozenset[str], continued: bool
+) -> Any:
+    """The parameters with the sizes of initial arrays, those named in `explicit` kept; raises `UsageError`."""
+    if arrays is None:  # a file brings its own conditions, which its reader checks (dependent weights are valid there)
+        system.check(values, drawn=False) if continued else system.check(values)
+        return values
+    values = load(system.read_initial)(arrays, values, explicit)
+    for field in dataclasses.fields(values):
+        check_domain(getattr(values, field.name), field)
+    return values
 
 
 def _tier(stage: Stage, parameters: Any) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from odesim.errors import MissingError, NumericalError
 
 LOCAL = "local"
+PATIENCE = "10s"
+"""How long a scheduler is waited for."""
 
 
 def completed(
@@ -55,7 +57,7 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
     except ImportError:
         raise MissingError("--scheduler ADDRESS needs dask: install odesim[cluster].") from None
     try:
-        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
+        client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise MissingError(f"no dask scheduler answers at {scheduler} ({error}).") from None
     # The cells of a sweep are pure functions of what they are sent, but a control may ask for the same twice.

@@ -146,15 +146,19 @@ def _alternative(value: Any, kinds: Sequence[Any], name: str) -> Any:
     """`value` read as the first type of a union that fits."""
     if type(None) in kinds and (value is None or (isinstance(value, str) and value.strip().lower() == "none")):
         return None
-    failure = None
+    readable = [kind for kind in kinds if kind is not type(None) and typing.get_origin(kind) is not typing.Literal]
+    failures = {}
     for kind in kinds:
         if kind is type(None):
             continue
         try:
             return parse(value, kind, name)
         except UsageError as error:
-            failure = failure or error
-    raise failure or UsageError(f"{name} cannot be {value!r}.")
+            failures[kind] = error
+    said = str(failures[(readable or list(failures))[0]]).rstrip(".")
+    words = [str(word) for kind in failures if readable and kind not in readable for word in typing.get_args(kind)]
+    words += ["none"] if type(None) in kinds else []
+    raise UsageError(f"{said}; it can also be {' or '.join(words)}." if words else f"{said}.")
 
 
 def _word(word: str, choices: Sequence[str], name: str) -> str:

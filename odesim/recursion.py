@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.blocks import Record
-from odesim.case import EULER
+from odesim.case import EULER, Case
 from odesim.errors import UsageError, interruptible
 from odesim.record import margin
 from odesim.trajectory import Outcome, Trajectory
@@ -42,7 +42,7 @@ def solve(
             raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
     name = problem.case.system.stage(problem.case.stage).stride
     h = float(getattr(problem.initial.parameters, name))
-    return iterate(problem, h, plan(problem, h, f"-p {name}", times), "recursion", progress, checkpoint)
+    return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
 
 
 def euler(
@@ -63,7 +63,7 @@ def euler(
             raise UsageError(f"--{name} has no meaning for --solver {EULER}, whose steps are given; leave it out")
     h = problem.case.step
     assert h is not None
-    return iterate(problem, h, plan(problem, h, "--step", times), EULER, progress, checkpoint)
+    return iterate(problem, h, plan(problem.case, h, "--step", times), EULER, progress, checkpoint)
 
 
 def iterate(
@@ -79,18 +79,8 @@ def iterate(
 
     case, equations = problem.case, problem.equations
     begin, advance = time.perf_counter(), stepper(problem, h)
-    y, saved, at = problem.start, [problem.start], 0
-    hits = {c.name: _first(problem, c, y, 0.0, None) for c in equations.crossings}
-    stored = checkpoint.read() if checkpoint is not None else None
-    if stored is not None:
-        y, saved, at = stored[0]["y"], list(stored[0]["saved"]), int(stored[0]["at"])
-        hits = {name: stored[0][f"hits_{name}"] for name in hits}
+    y, saved, at, hits = _beginning(problem, checkpoint)
     written = time.monotonic()
-
-    def keep() -> None:
-        if checkpoint is not None:
-            arrays = {f"hits_{name}": values for name, values in hits.items()}
-            checkpoint.write({"y": y, "saved": np.array(saved), "at": np.array(at), **arrays}, {})
 
     outcome = Outcome("completed", problem.clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
     try:
@@ -114,10 +104,10 @@ def iterate(
             if progress is not None:
                 progress(at * h, case.until)
             if time.monotonic() - written > CHECKPOINT_SECONDS:
-                keep()
+                _keep(checkpoint, y, saved, at, hits)
                 written = time.monotonic()
     except KeyboardInterrupt:
-        keep()
+        _keep(checkpoint, y, saved, at, hits)
         raise
     record = Record(schedule[: len(saved)] * h, np.array(saved), hits)
     seconds = time.perf_counter() - begin
@@ -125,9 +115,34 @@ def iterate(
     return integration.assemble(problem, record, outcome, statistics)
 
 
-def plan(problem: "Problem", h: float, name: str, times: np.ndarray | None) -> np.ndarray:
-    """The numbers of steps h, which the user calls `name`, at which states are saved."""
-    case = problem.case
+def _beginning(
+    problem: "Problem", checkpoint: "Checkpoint | None"
+) -> tuple[np.ndarray, list[Any], int, dict[str, Any]]:
+    """State, saved states, number of steps and hitting times to go on from: those of the checkpoint, or the start."""
+    crossings = problem.equations.crossings
+    stored = checkpoint.read() if checkpoint is not None else None
+    if stored is not None:
+        kept = stored[0]
+        hits = {c.name: kept[f"hits_{c.name}"] for c in crossings}
+        return kept["y"], list(kept["saved"]), int(kept["at"]), hits
+    start = problem.start
+    return start, [start], 0, {c.name: _first(problem, c, start, 0.0, None) for c in crossings}
+
+
+def _keep(
+    checkpoint: "Checkpoint | None", y: np.ndarray, saved: list[Any], at: int, hits: dict[str, np.ndarray]
+) -> None:
+    """Write what `_beginning` reads."""
+    if checkpoint is not None:
+        arrays = {f"hits_{name}": values for name, values in hits.items()}
+        checkpoint.write({"y": y, "saved": np.array(saved), "at": np.array(at), **arrays}, {})
+
+
+def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarray:
+    """The numbers of steps h, which the user calls `name`, at which states are saved.
+
+    Raises `UsageError` for `times` that are no whole numbers of steps, and for a case that ends before the first.
+    """
     if times is not None:
         steps = np.asarray(times, float) / h
         if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):

@@ -258,8 +258,7 @@ def read_sweep(folder: str) -> RunSection:
     """A finished sweep: how its cells ended, and its headline numbers."""
     from odesim import swept
 
-    data = swept.load(Path(folder))
-    manifest = manifest_of(folder)
+    manifest, data = swept.read(Path(folder))
     header, rows, statistic = swept.table(data)
     over = manifest["request"]["over"]
     free = len([name for name in over if name != "seed"])

@@ -116,6 +116,12 @@ class Simulation:
         """The number of SGD steps: until / time of a step, rounded."""
         return round(self.case.until / self.tick)
 
+    @property
+    def schedule(self) -> np.ndarray:
+        """The numbers of steps after which states are saved, from 0."""
+        points = min(self.case.save_points, self.steps + 1)
+        return np.unique(np.round(np.linspace(0, self.steps, points)).astype(int))
+
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as a dictionary that JSON can hold."""
         request = {k: v for k, v in self.case.request().items() if k not in (*FLOW_ONLY, "tier")}
@@ -169,9 +175,7 @@ def simulate(
         engine, device = families.make_engine(own, simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
-    schedule = np.unique(
-        np.round(np.linspace(0, simulation.steps, min(simulation.case.save_points, simulation.steps + 1))).astype(int)
-    )
+    schedule = simulation.schedule
     ready = time.perf_counter()
     saved, outcome = _run(simulation, engine, schedule, progress, checkpoint)
     seconds = time.perf_counter() - ready

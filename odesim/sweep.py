@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import System, UsageError
-from odesim.case import Case, digest_of, find_system, plain
+from odesim.case import EULER, Case, digest_of, find_system, plain, read_config
 from odesim.executor import LOCAL, completed
 from odesim.parse import expression, nearest, parse, real_number, seed_number, whole_number
 from odesim.simulation import Simulation
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
     from odesim.integration import Problem
 
-NAMED: Mapping[str, Callable[[Any, str], Any]] = {"seed": seed_number}
+Readers = Mapping[str, Callable[[Any, str], Any]]
+NAMED: Readers = {"seed": seed_number}
 """What may be swept beside the parameters of the system, and how it is read."""
-OF_SGD: Mapping[str, Callable[[Any, str], Any]] = {"step_size": real_number, "batch": whole_number}
+OF_EULER: Readers = {"step": real_number}
+"""What may be swept besides where the cells descend at a given step; elsewhere it is a parameter, or nothing."""
+OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
 """What may be swept besides where the cells are SGD."""
 
 
@@ -51,8 +54,8 @@ class Cell:
 
     def value(self, name: str) -> Any:
         """The value of a swept name, as the request read it."""
-        if name == "seed":
-            return self.case.seed
+        if name in NAMED or (name in OF_EULER and self.case.solver == EULER):
+            return getattr(self.case, name)
         if name in OF_SGD:
             return getattr(self.request, name)
         return plain(getattr(self.case.parameters, name))
@@ -97,11 +100,19 @@ class Sweep:
         given, learning = dict(parameters or {}), {k: v for k, v in (sgd or {}).items() if v is not None}
         over = {name.replace("-", "_"): values for name, values in over.items()}
         fixed = {name: value for name, value in options.items() if value is not None}
-        _check_over(chosen, over, {*given, *learning, *fixed}, bool(learning))
         sweep = cls(chosen, {name: tuple(values) for name, values in over.items()}, given, until, fixed, learning)
+        _check_over(chosen, over, {*given, *learning, *fixed}, sweep.readers)
         for cell in sweep.cells:
             cell.case.require_clock()
         return sweep
+
+    @functools.cached_property
+    def readers(self) -> Readers:
+        """The options that may be swept, and how they are read; every other swept name is a parameter."""
+        solver = self.options.get("solver")
+        if solver is None and "config" in self.options:
+            solver = read_config(self.options["config"], self.system).get("solver")
+        return {**NAMED, **(OF_EULER if solver == EULER else {}), **(OF_SGD if self.sgd else {})}
 
     @functools.cached_property
     def cells(self) -> list[Cell]:
@@ -111,10 +122,11 @@ class Sweep:
         ]
 
     def _cell(self, values: Mapping[str, Any]) -> Cell:
-        options = {**self.options, **{name: values[name] for name in NAMED if name in values}}
-        sgd = {**self.sgd, **{name: OF_SGD[name](values[name], name) for name in OF_SGD if name in values}}
-        swept = {name: value for name, value in values.items() if name not in (*NAMED, *OF_SGD)}
-        parameters = {**self.parameters, **swept}
+        named = {name: value for name, value in values.items() if name in self.readers}
+        learning = {name: OF_SGD[name](value, name) for name, value in named.items() if name in OF_SGD}
+        options = {**self.options, **{name: value for name, value in named.items() if name not in OF_SGD}}
+        sgd = {**self.sgd, **learning}
+        parameters = {**self.parameters, **{name: value for name, value in values.items() if name not in named}}
         if self.until is not None:
             case = Case.build(self.system, parameters, **options)
             numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
@@ -147,16 +159,17 @@ def list_parameters(system: str | System) -> list[str]:
     return [name for name, kind in kinds.items() if typing.get_origin(kind) is tuple]
 
 
-def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[str], learning: bool) -> None:
+def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[str], readers: Readers) -> None:
     """Raise `UsageError` for names that cannot be swept, and for values that are the same."""
     kinds = typing.get_type_hints(system.parameters)
-    readers = {**NAMED, **(OF_SGD if learning else {})}
     names = [*(field.name for field in dataclasses.fields(system.parameters)), *readers]
     if not over:
         raise UsageError("a sweep needs at least one --over KEY=v1,v2,..")
     for name, values in over.items():
-        if name in OF_SGD and not learning:
+        if name in OF_SGD and name not in readers:
             raise UsageError(f"--over {name} is swept with --method explicit or compressed: the flow has none")
+        if name in OF_EULER and name not in names:
+            raise UsageError(f"--over {name} is swept with --solver {EULER}: no other takes steps of one size")
         if name not in names:
             raise UsageError(f"--over: {system.name} has no parameter {name!r}; {nearest(name, names)}")
         if name in fixed:

@@ -85,11 +85,15 @@ def clear(folder: Path) -> None:
 
 def load(folder: Path) -> "xarray.Dataset":
     """The dataset of a finished sweep, its files checked, read into memory."""
+    return read(folder)[1]
+
+
+def read(folder: Path) -> tuple[dict[str, Any], "xarray.Dataset"]:
+    """Manifest and dataset of a finished sweep, its files checked once."""
     import xarray
 
     require(folder, "sweep")
-    manifest_of(folder)
-    return xarray.load_dataset(folder / DATA, engine="h5netcdf")
+    return manifest_of(folder), xarray.load_dataset(folder / DATA, engine="h5netcdf")
 
 
 def counts(data: "xarray.Dataset") -> dict[str, int]:

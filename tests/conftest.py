@@ -1,9 +1,13 @@
 """Set-up of all tests: float64 and few threads for JAX, shapes and types checked while the tests run."""
 
+import ast
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import os
 import sys
 import types
+import typing
 
 # JAX reads these when it is first imported, which is left to the tests that need it.
 os.environ["JAX_ENABLE_X64"] = "1"
@@ -13,6 +17,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "N
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import pytest  # noqa: E402
+
+PACKAGES = ("hermite", "derivations", "odesim")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,21 +32,83 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("JAX_PLATFORMS", None)
 
 
-def check_annotations() -> None:
-    """Check every annotation of our packages at run time."""
-    loaded = [name for name in ("hermite", "derivations", "odesim") if name in sys.modules]
-    assert not loaded, f"imported before their annotations could be checked: {loaded}"
+def known(hint: object, names: dict) -> bool:
+    """Whether an annotation, and all inside it, can be read where it stands: not what only type checkers import."""
+    if isinstance(hint, (str, typing.ForwardRef)):
+        try:
+            hint = eval(getattr(hint, "__forward_arg__", hint), names)
+        except (NameError, AttributeError, TypeError):
+            return False
+    if typing.get_origin(hint) is typing.Literal:
+        return True
+    parts = typing.get_args(hint)[:1] if typing.get_origin(hint) is typing.Annotated else typing.get_args(hint)
+    return all(known(part, names) for one in parts for part in (one if isinstance(one, list) else [one]))
+
+
+def checked(function):
+    """A function whose annotations beartype checks at every call; numba is given the one below (`inspect.unwrap`)."""
     from beartype import BeartypeConf, beartype
-    from jaxtyping import install_import_hook
 
+    for name in [name for name, hint in function.__annotations__.items() if not known(hint, function.__globals__)]:
+        del function.__annotations__[name]
     # A whole number is welcome where a float is expected, as every type checker has it.
-    checks = types.ModuleType("odesim_checks")
-    vars(checks)["check"] = beartype(conf=BeartypeConf(is_pep484_tower=True))
-    sys.modules[checks.__name__] = checks
+    return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
 
-    # Functions compiled by numba keep working: the compiler is given the function below the checks
-    # (`inspect.unwrap`), and a decorated one is exempt by `typing.no_type_check`.
-    install_import_hook(["hermite", "derivations", "odesim"], "odesim_checks.check")
+
+def checked_class(made):
+    """A class whose fields are checked when a dataclass is made; its methods are already."""
+    if "__dataclass_fields__" in vars(made) and "__init__" in vars(made):
+        made.__init__ = checked(made.__init__)
+    return made
+
+
+class Decorate(ast.NodeTransformer):
+    """Every function and class of a module decorated, but those inside functions: they would be at every call."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.decorator_list.append(ast.copy_location(ast.Name("__checked__", ast.Load()), node))
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        self.generic_visit(node)
+        node.decorator_list.insert(0, ast.copy_location(ast.Name("__checked_class__", ast.Load()), node))
+        return node
+
+
+class CheckedLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module with its annotations checked; its byte code is kept nowhere, least of all beside the plain one."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        path = self.get_filename(fullname)
+        tree = Decorate().visit(ast.parse(self.get_data(path), path))
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        vars(module).update(__checked__=checked, __checked_class__=checked_class)
+        super().exec_module(module)
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of our packages for the loader that checks them."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> object:
+        if fullname.split(".")[0] not in PACKAGES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)  # type: ignore[arg-type]
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = CheckedLoader(fullname, spec.loader.path)
+        return spec
+
+
+def check_annotations() -> None:
+    """Check every annotation of our packages at run time.
+
+    By a hook of our own: that of jaxtyping costs about 15 microseconds a call, for array shapes that no annotation here
+    has, and beartype's own refuses names that stand under `TYPE_CHECKING`.
+    """
+    loaded = [name for name in PACKAGES if name in sys.modules]
+    assert not loaded, f"imported before their annotations could be checked: {loaded}"
+    sys.meta_path.insert(0, Finder())
 
 
 # At import, before any conftest further down can import our packages.

@@ -1,6 +1,7 @@
 """Properties of the source tree as a whole."""
 
 import ast
+import os
 import re
 from pathlib import Path
 
@@ -64,3 +65,16 @@ def test_every_decision_is_in_the_index():
     decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     assert len(decisions) > 10
     assert [path.stem for path in decisions if f"decisions/{path.stem}\n" not in index] == []
+
+
+@pytest.mark.skipif(bool(os.environ.get("ODESIM_UNCHECKED")), reason="ODESIM_UNCHECKED asks for tests without checks")
+def test_annotations_are_checked_while_the_tests_run():
+    from beartype.roar import BeartypeCallHintParamViolation
+
+    from odesim.integration import Past
+    from odesim.parse import nearest
+
+    assert nearest("a", ["b"]) and Past(1).time == 1  # a whole number is welcome where a float is expected
+    for wrong in (lambda: nearest(3, ["b"]), lambda: Past(time="late")):
+        with pytest.raises(BeartypeCallHintParamViolation):
+            wrong()

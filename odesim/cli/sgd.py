@@ -32,6 +32,7 @@ from odesim.cli.options import (
     Seeds,
     Solver,
     StageName,
+    Step,
     StepSize,
     SystemName,
     Threads,
@@ -40,6 +41,7 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from odesim.case import Case
     from odesim.simulation import Simulation
     from odesim.trajectory import Trajectory
 
@@ -151,6 +153,7 @@ def compare(
     atol: Atol = None,
     backend: Backend = None,
     solver: Solver = None,
+    step: Step = None,
     out: Out = None,
     overwrite: Overwrite = False,
     no_figures: NoFigures = False,
@@ -187,13 +190,17 @@ def compare(
             system, parameter, method, step_size, batch, seeds, device, precision, False, preset=preset, config=config,
             initial=initial, seed=seed, stage=stage, until=until, save_points=save_points, backend=backend,
         )  # fmt: skip
-        flow: dict[str, Any] = {
-            name: value for name, value in (("rtol", rtol), ("atol", atol), ("solver", solver)) if value
-        }
+        given = {"rtol": rtol, "atol": atol, "solver": solver, "step": step}
+        flow = {name: value for name, value in given.items() if value is not None}
+        case = _flow_beside(simulation, flow)
         wanted = Request(simulation.system, simulation.seed, {"simulation": simulation.request(), "flow": flow})
 
         def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
-            return [against(*_both(simulation, flow, threads, progress)).trajectory()]
+            from odesim.integration import solve
+            from odesim.simulation import simulate as run
+
+            second = run(simulation, progress, None, threads)
+            return [against(solve(case, times=second.time), second).trajectory()]
 
     target = store.prepare(wanted, out, overwrite=overwrite)
     label = f"comparing runs of {wanted.system.name}"
@@ -202,18 +209,17 @@ def compare(
     )  # fmt: skip
 
 
-def _both(
-    simulation: "Simulation", flow: dict[str, Any], threads: int | None, progress: Any
-) -> tuple["Trajectory", "Trajectory"]:
-    """The flow and the simulation of one request, saved at the same times."""
+def _flow_beside(simulation: "Simulation", flow: dict[str, Any]) -> "Case":
+    """The case of the flow that a simulation is held against, with the options of a flow that were given.
+
+    Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD is saved.
+    """
     import dataclasses
 
     from odesim.case import Case
-    from odesim.integration import solve
-    from odesim.simulation import simulate as run
+    from odesim.recursion import plan
 
     case = simulation.case
-    second = run(simulation, progress, None, threads)
     parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
@@ -224,4 +230,6 @@ def _both(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
         save_points=case.save_points, **flow,
     )  # fmt: skip
-    return solve(again, times=second.time), second
+    if again.step is not None:
+        plan(again, again.step, "--step", simulation.schedule * simulation.tick)
+    return again

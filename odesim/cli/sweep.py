@@ -30,6 +30,7 @@ from odesim.cli.options import (
     Seeds,
     Solver,
     StageName,
+    Step,
     StepSize,
     SystemName,
     Workers,
@@ -74,6 +75,7 @@ def sweep(
     atol: Atol = None,
     backend: Backend = None,
     solver: Solver = None,
+    step: Step = None,
     scheduler: Scheduler = "local",
     workers: Workers = None,
     out: Out = None,
@@ -87,7 +89,8 @@ def sweep(
     """Integrate a system, or run SGD, at every point of a grid, and leave one dataset.
 
     With --method explicit or compressed every cell is SGD of --seeds replicas; --over step_size=.. and --over batch=..
-    sweep its options.  Lists are separated by `;`, as in --over 'alpha=0.5,2;1,1'.
+    sweep its options, as --over step=.. sweeps the step of --solver euler.  Lists are separated by `;`, as in
+    --over 'alpha=0.5,2;1,1'.
 
     With --backend jax and either a GPU or --workers 1, cells of the same equations, sizes and solver are integrated
     together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
@@ -103,7 +106,7 @@ def sweep(
 
     options = dict(
         preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points or "2",
-        rtol=rtol, atol=atol, backend=backend, solver=solver,
+        rtol=rtol, atol=atol, backend=backend, solver=solver, step=step,
     )  # fmt: skip
     ranges = parse_ranges(over, sweeps.list_parameters(system))
     sgd = _sgd(method, ranges, step_size, batch, seeds, device, precision, fresh_initial)

@@ -44,6 +44,8 @@ class Evaluator:
     def __init__(self, statement: Statement, values: Mapping[str, Any]) -> None:
         self.statement, self.values = statement, {k: np.asarray(v) for k, v in values.items()}
         self.memory: dict[Any, Any] = {}
+        self.frames: list[dict[Any, Any]] = [{}]
+        self.numbers: dict[Any, int] = {(): 0}
         for variable in statement.state:
             if variable.unit:
                 name = key_of(variable.target)
@@ -72,14 +74,14 @@ class Evaluator:
 
     def loss(self) -> float:
         """The loss that the statement gives."""
-        return float(self.value(self.statement.loss, (), ()))
+        return float(self.value(self.statement.loss))
 
     def at(self, target: Any, expression: Any) -> np.ndarray:
         """The array of an expression over the ranges of the indices of its target."""
         indices = indices_of(target)
         shape = tuple(self.span(i).size for i in indices)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # in branches that are not taken
-            values = self.value(expression, tuple(reversed(indices)), ())
+            values = self.value(expression, tuple(reversed(indices)))
         return np.array(np.broadcast_to(values, shape), float)
 
     def _shape(self, target: Any) -> tuple[int, ...]:
@@ -112,7 +114,7 @@ class Evaluator:
             return points, np.ones(points.size)
         if variable.name in self.statement.laws:
             low, high, nodes = self.statement.laws[variable.name]
-            low, high = (self.value(sp.sympify(edge), (), ()) for edge in (low, high))
+            low, high = (self.value(sp.sympify(edge)) for edge in (low, high))
             x, w = np.polynomial.legendre.leggauss(nodes)
             return low + (high - low) * (x + 1) / 2, w / 2
         points = np.arange(STEP / 2, REACH, STEP)
@@ -124,21 +126,21 @@ class Evaluator:
         body = np.asarray(body, float)
         return np.tensordot(weights, body, 1) if body.ndim > depth else weights.sum() * body
 
-    def value(self, e: Any, scope: tuple[Any, ...], frame: Any) -> Any:
-        """The number or array of an expression; `frame` are the arguments of the kernel it stands in."""
+    def value(self, e: Any, scope: tuple[Any, ...] = (), frame: int = 0) -> Any:
+        """The number or array of an expression; `frame` numbers the arguments of the kernel it stands in."""
         key = (e, scope, frame)
         if key not in self.memory:
             self.memory[key] = self._value(e, scope, frame)
         return self.memory[key]
 
-    def _value(self, e: Any, scope: tuple[Any, ...], frame: Any) -> Any:
+    def _value(self, e: Any, scope: tuple[Any, ...], frame: int) -> Any:
         of = functools.partial(self.value, scope=scope, frame=frame)
         if e.is_number and not e.args:
             return float(e)
         if e in scope:  # an index, or an integration variable
             return self.rule(e)[0].reshape(-1, *[1] * scope.index(e))
         if isinstance(e, sp.Symbol):
-            bound = dict(frame)
+            bound = self.frames[frame]
             return self.value(*bound[e]) if e in bound else self.values[e.name].astype(float)
         if isinstance(e, sp.Indexed):
             return self.values[key_of(e)][tuple(np.asarray(of(i)).astype(int) for i in e.indices)]
@@ -153,8 +155,15 @@ class Evaluator:
         kernel = self.statement.kernel_of(type(e).__name__)
         if kernel is not None:
             inner = tuple((symbol, (a, scope, frame)) for symbol, a in zip(kernel.arguments, e.args, strict=True))
-            return self.value(kernel.values[type(e).__name__], scope, inner)
+            return self.value(kernel.values[type(e).__name__], scope, self._number(inner))
         return _elementary(e, of)
+
+    def _number(self, inner: tuple[Any, ...]) -> int:
+        """The number of the arguments of a kernel; nested tuples would be hashed again for everything inside."""
+        if inner not in self.numbers:
+            self.numbers[inner] = len(self.frames)
+            self.frames.append(dict(inner))
+        return self.numbers[inner]
 
 
 def _elementary(e: Any, of: Any) -> Any:

@@ -48,12 +48,11 @@ class Python:
         s, text = self.statement, self.code.text
         lines = [f"{label.capitalize()}: {words}." for label, words in text.facts()]
         lines = [x for line in lines for x in textwrap.wrap(line, WIDTH - 2)]
-        for heading, rows in text.blocks():
-            if heading not in ("Loss", "Kernels", "Derivation", "Conserved"):
-                lines += ["", heading]
-                for left, rights, _ in rows:
-                    first, *rest = text.broken(rights[-1], 100 - len(left))
-                    lines += [f"    {left} = {first}", *(" " * (len(left) + 11) + x for x in rest)]
+        for heading, rows in text.blocks(without=("Loss", "Kernels", "Derivation", "Conserved")):
+            lines += ["", heading]
+            for left, rights, _ in rows:
+                first, *rest = text.broken(rights[-1], 100 - len(left))
+                lines += [f"    {left} = {first}", *(" " * (len(left) + 11) + x for x in rest)]
         for sentence in s.rules:
             lines += ["", *textwrap.wrap(text.prose(sentence), WIDTH - 2)]
         return templates.HEAD.format(title=f"{s.name}: {text.prose(s.title)}", body="\n".join(lines))

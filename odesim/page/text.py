@@ -1,6 +1,7 @@
 """A statement as a page of plain Unicode text."""
 
 import textwrap
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from derivations.statement import Definition, Kernel, Statement, function, indices_of, sp
@@ -25,19 +26,18 @@ class Text(Walk):
     width, indent = 110, 4
 
     # -- blocks
-    def blocks(self) -> list[tuple[str, list[Row]]]:
-        """The page's mathematics, by heading."""
+    def blocks(self, without: tuple[str, ...] = ()) -> list[tuple[str, list[Row]]]:
+        """The page's mathematics, by heading; those that a page goes `without` are not made."""
         s = self.statement
-        loss = [Row(self.name("L"), [self.show(s.loss)], "")] if s.loss is not None else []
-        arrays, kernels = self.defined()
-        found = (
-            ("Loss", loss),
-            ("Derivation", [self.line(x) for x in s.steps]),
-            (HEADINGS[s.kind], [self.motion(e) for e in s.equations]),
-            ("where", arrays),
-            ("Kernels", kernels),
-            ("Conserved", [self.line(x) for x in s.conserved]),
-        )
+        made: dict[str, Callable[[], list[Row]]] = {
+            "Loss": lambda: [Row(self.name("L"), [self.show(s.loss)], "")] if s.loss is not None else [],
+            "Derivation": lambda: [self.line(x) for x in s.steps],
+            HEADINGS[s.kind]: lambda: [self.motion(e) for e in s.equations],
+            "where": self.arrays,
+            "Kernels": self.kernels,
+            "Conserved": lambda: [self.line(x) for x in s.conserved],
+        }
+        found = ((heading, rows()) for heading, rows in made.items() if heading not in without)
         return [(heading, rows) for heading, rows in found if rows]
 
     def line(self, step: Any) -> Row:
@@ -61,18 +61,23 @@ class Text(Walk):
         step = "1" if self.statement.step == 1 else self.show(self.statement.step)
         return f"{shown}(t+{step})"
 
-    def defined(self) -> tuple[list[Row], list[Row]]:
-        """The rows of named arrays, and those of kernels."""
-        arrays: list[Row] = []
-        kernels: list[Row] = []
+    def arrays(self) -> list[Row]:
+        """The rows of named arrays."""
+        return [self.array_row(d) for d in self.statement.arrays if not self.is_series(d)]
+
+    def kernels(self) -> list[Row]:
+        """The rows of kernels, and of the series of numbers among them."""
+        rows: list[Row] = []
         for d in self.statement.definitions:
             if isinstance(d, Kernel):
-                kernels += self.kernel_rows(d)
-            elif any(i.upper == sp.oo for t in d.targets for i in indices_of(t)):
-                kernels.append(self.array_row(d))
-            else:
-                arrays.append(self.array_row(d))
-        return arrays, kernels
+                rows += self.kernel_rows(d)
+            elif self.is_series(d):
+                rows.append(self.array_row(d))
+        return rows
+
+    def is_series(self, d: Definition) -> bool:
+        """Whether an array is a series of numbers, without end."""
+        return any(i.upper == sp.oo for t in d.targets for i in indices_of(t))
 
     def kernel_rows(self, kernel: Kernel) -> list[Row]:
         """A kernel's functions: what each means and the form that is evaluated."""

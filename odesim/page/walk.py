@@ -11,6 +11,22 @@ from derivations.statement import Indicator, Statement, indices_of, key_of, sp
 from odesim.page.style import MARK, Style
 
 LAST = 999
+
+
+def remembered(method: Any) -> Any:
+    """A method of one expression whose answers a printer keeps, by powers and otherwise: terms are sorted again at
+    every level that holds them."""
+
+    @functools.wraps(method)
+    def answer(self: Any, e: Any, *more: Any) -> Any:
+        key = (method.__name__, self.by_power, e, *more)
+        if key not in self.memory:
+            self.memory[key] = method(self, e, *more)
+        return self.memory[key]
+
+    return answer
+
+
 RELATIONS = ((sp.Ge, "≥"), (sp.Gt, ">"), (sp.Le, "≤"), (sp.Lt, "<"), (sp.Eq, "="), (sp.Ne, "≠"))
 
 
@@ -21,6 +37,7 @@ class Walk(Style):
 
     def __init__(self, statement: Statement) -> None:
         super().__init__(statement)
+        self.memory: dict[Any, Any] = {}
         s = statement
         names = [n.target for n in s.constants] + [a for k in s.kernels for a in k.arguments]
         names += [name for k in s.kernels for name in k.values]
@@ -30,6 +47,7 @@ class Walk(Style):
         self.place = {key_of(n): position for position, n in reversed(list(enumerate(names)))}
 
     # -- order: that of declaration
+    @remembered
     def first(self, e: Any) -> int:
         """The earliest declared name in an expression."""
         if isinstance(e, (sp.Indexed, sp.Symbol)) and not isinstance(e, sp.Idx):
@@ -40,12 +58,14 @@ class Walk(Style):
         inside = (e.function,) if isinstance(e, (sp.Sum, sp.Integral)) else e.args
         return min(map(self.first, inside), default=LAST)
 
+    @remembered
     def factor_key(self, e: Any) -> Any:
         """Atoms before sums and brackets, each in the order of declaration."""
         base, power = e.as_base_exp()
         composite = isinstance(base, (sp.Add, sp.Sum, sp.Integral, sp.Product))
         return (composite, self.first(e), "" if composite else str(base), -power if power.is_number else 0)
 
+    @remembered
     def terms(self, e: Any) -> list[Any]:
         """The terms of a sum: sums first, short before long (but a kernel's by powers), then by declaration."""
         degrees = all(t.is_number or (t.atoms(sp.Idx) and not t.atoms(sp.Indexed)) or self.is_order(t) for t in e.args)
@@ -66,6 +86,7 @@ class Walk(Style):
         return any(e in k.arguments[: k.orders] for k in self.statement.kernels)
 
     # -- the walk
+    @remembered
     def show(self, e: Any, tight: int = 0) -> str:
         """The expression; `tight` 1 inside a product, 2 as the base of a power."""
         e = sp.sympify(e)
@@ -117,6 +138,7 @@ class Walk(Style):
             text += (" " + MARK if text else "") + sign + self.show(-term if negative else term)
         return text
 
+    @remembered
     def negative(self, term: Any) -> bool:
         """Whether a term is shown with a minus: its number is negative, or the first term of its bracket is."""
         brackets = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Add)] if isinstance(term, sp.Mul) else []

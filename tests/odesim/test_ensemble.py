@@ -126,9 +126,10 @@ def test_lanes_of_liao_equal_single_runs():
     cases = liao()
     runs = ensemble.solve(cases, lanes=4)
     assert np.isfinite([run["T_gamma2"] for run in runs]).any()
-    for run, case in zip(runs, cases, strict=True):
-        assert run.origin.seed == case.seed
-        agree(run, integration.solve(case), ("gamma1", "gamma2", "I1", "I2"), ("T_gamma1", "T_gamma2", "T_I2"))
+    assert [run.origin.seed for run in runs] == [case.seed for case in cases]
+    for k in (0, 2, 5, 7):  # both long ones, and lanes of the first four and of those that took their places
+        alone = integration.solve(cases[k])
+        agree(runs[k], alone, ("gamma1", "gamma2", "I1", "I2"), ("T_gamma1", "T_gamma2", "T_I2"))
 
 
 def test_lanes_of_kawata_equal_single_runs():

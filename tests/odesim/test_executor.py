@@ -29,22 +29,31 @@ def worker(address, folder):
     return distributed("distributed.cli.dask_worker", address, *words)
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    """The address of a scheduler, and its two workers."""
-    described = tmp_path / "scheduler.json"
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """The address of a scheduler, and its workers so far."""
+    described = tmp_path_factory.mktemp("scheduler") / "scheduler.json"
     words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(described)]
-    processes = [distributed("distributed.cli.dask_scheduler", *words)]
+    process = distributed("distributed.cli.dask_scheduler", *words)
     for _ in range(300):
         if described.is_file() and described.stat().st_size:
             break
         time.sleep(0.1)
-    address = json.loads(described.read_text())["address"]
-    workers = [worker(address, tmp_path / f"worker{k}") for k in range(2)]
-    yield address, workers
-    for process in [*workers, *processes]:
-        process.kill()
-        process.wait()
+    workers = []
+    yield json.loads(described.read_text())["address"], workers
+    for one in [*workers, process]:
+        one.kill()
+        one.wait()
+
+
+@pytest.fixture
+def cluster(scheduler, tmp_path):
+    """The address of a scheduler with two living workers; those that a test before this one killed are replaced."""
+    address, workers = scheduler
+    workers[:] = [one for one in workers if one.poll() is None]
+    while len(workers) < 2:
+        workers.append(worker(address, tmp_path / f"worker{len(workers)}"))
+    return address, workers
 
 
 def small(count=6):

@@ -1,5 +1,7 @@
 """Words from a command line become values of the declared type, or one clear sentence."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,3 +117,28 @@ def test_an_assignment_is_split_at_its_first_equals_sign():
 
 def test_the_nearest_word_ignores_capitals():
     assert nearest("LIAO", ["kawata", "liao"]) == "did you mean 'liao'?"
+
+
+WHOLE = "must be a whole number such as 25 or 1e6"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "beside"),
+    [
+        (int | Literal["all"], WHOLE, "it can also be all"),
+        (Literal["all"] | int, WHOLE, "it can also be all"),
+        (int | None, WHOLE, "it can also be none"),
+        (Literal["all", "few"] | None, "must be one of all, few", "known: all, few; it can also be none"),
+    ],
+)
+def test_a_refusal_names_the_words_that_are_taken_beside_numbers(kind, expected, beside):
+    with pytest.raises(UsageError) as caught:
+        parse("every", kind, "count")
+    assert str(caught.value) == f"count {expected}, but 'every' was given; {beside}."
+
+
+def test_the_inputs_of_pruning_are_a_number_or_all():
+    import odesim
+
+    with pytest.raises(UsageError, match=f"n_test {WHOLE}, but 'every' was given; it can also be all"):
+        odesim.derive("pruning", n_test="every")

@@ -1,13 +1,15 @@
 """Recursions: whole steps, saved times, checkpoints, both back ends."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 
 import odesim
-from odesim import integration, recursion
+from odesim import integration, recursion, sweep
 from odesim.case import Case
+from odesim.cli import _run as command
 
 SIZES = {"n": 4, "p": 2, "m": 6, "d": 5, "mode": "joint", "k": 2, "l": 2}
 
@@ -161,3 +163,76 @@ def test_a_step_belongs_to_euler():
     assert "step" not in without.request()
     first, second = (Case.build("liao", {}, solver="euler", step=h) for h in (0.1, 0.2))
     assert first.digest != second.digest != without.digest
+
+
+EULER = {"tier": "explore", "M": 2, "J": 2, "K": 2, "until": 0.04, "save_points": 2, "solver": "euler"}
+FIXED = {name: value for name, value in EULER.items() if name in ("tier", "M", "J", "K")}
+
+
+def test_a_cell_of_euler_is_the_run_of_integrate_at_its_step(tmp_path):
+    options = {name: value for name, value in EULER.items() if name not in FIXED}
+    over = {"step": ("1e-3", 2e-3), "seed": (0, 1)}
+    data = sweep.run(sweep.Sweep.build("chen", over, FIXED, **options), tmp_path)
+    assert data["step"].values.tolist() == [1e-3, 2e-3]
+    for step, seed in itertools.product((1e-3, 2e-3), (0, 1)):
+        alone = odesim.integrate("chen", step=step, seed=seed, **EULER)
+        assert np.array_equal(data["final_feat"].sel(step=step, seed=seed).values, alone["feat"][-1])
+    one = sweep.run(sweep.Sweep.build("chen", {"seed": (1,)}, FIXED, step=2e-3, **options), tmp_path)
+    assert np.array_equal(one["final_feat"].values[0], data["final_feat"].sel(step=2e-3, seed=1).values)
+
+
+def test_a_parameter_called_step_is_swept_unless_the_solver_is_euler():
+    recursions = sweep.Sweep.build("pmoe", {"step": (0.1, 0.25)}, SIZES, until=1.0)
+    assert [cell.case.parameters.step for cell in recursions.cells] == [0.1, 0.25]
+    assert [cell.value("step") for cell in recursions.cells] == [0.1, 0.25]
+    assert {cell.case.step for cell in recursions.cells} == {None}
+
+
+def test_the_step_of_euler_is_swept_from_a_file_too(tmp_path):
+    (tmp_path / "euler.toml").write_text('solver = "euler"\n')
+    wanted = sweep.Sweep.build("chen", {"step": (1e-3, 2e-3)}, FIXED, config=tmp_path / "euler.toml")
+    assert [cell.case.step for cell in wanted.cells] == [1e-3, 2e-3]
+
+
+WORDS = ["--system", "liao", "-p", "m=3", "-p", "m_star=1", "-p", "d=50", "--until", "0.4", "--quiet"]
+SGD = ["--step-size", "0.01", "--batch", "8", "--save-points", "5"]
+DESCENT = ["--solver", "euler", "--step"]
+
+
+def test_compare_holds_sgd_against_descent_at_a_step(tmp_path):
+    out = tmp_path / "compared"
+    assert command(["compare", *WORDS, *SGD, *DESCENT, "0.02", "--no-figures", "--out", str(out)]) == 0
+    run = odesim.load(out).trajectory
+    alone = odesim.integrate("liao", solver="euler", step=0.02, m=3, m_star=1, d=50, until=0.4, save_points=5)
+    drawn = [str(name) for name in run.extras["curve_names"].values]
+    compared = 0
+    for name, curve in zip(drawn, run.state["first"].values, strict=True):
+        component, _, places = name.rstrip("]").partition("[")
+        entry = tuple(int(place) - 1 for place in places.split(","))
+        assert np.array_equal(curve, alone[component][(slice(None), *entry)])
+        compared += 1
+    assert compared > 3
+    assert (
+        alone["gamma2"][-1].tolist() != odesim.integrate("liao", m=3, m_star=1, d=50, until=0.4)["gamma2"][-1].tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["sweep", *WORDS, "--over", "seed=0,1", "--step", "0.1"], "--step is the step of --solver euler"),
+        (["sweep", *WORDS, "--over", "seed=0,1", "--solver", "euler"], "give it with --step"),
+        (["sweep", *WORDS, "--over", "step=0.1,0.2"], "--over step is swept with --solver euler"),
+        (["sweep", *WORDS, *DESCENT, "0.1", "--over", "step=0.1,0.2"], "step is swept and fixed"),
+        (["sweep", *WORDS, *DESCENT[:2], "--over", "step=0.1,-1"], "--step must be above 0"),
+        (["sweep", *WORDS, *DESCENT[:2], "--over", "step=0.1,1e-1"], "--over step needs different values"),
+        (["compare", *WORDS, *SGD, "--step", "0.1"], "--step is the step of --solver euler"),
+        (["compare", *WORDS, *SGD, "--solver", "euler"], "give it with --step"),
+        (["compare", *WORDS, *SGD, *DESCENT, "0.03"], "whole numbers of steps of --step=0.03"),
+    ],
+)
+def test_a_step_is_refused_alike_by_every_command(words, sentence, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("odesim.simulation.simulate", None)  # nothing is computed before the refusal
+    assert command(words) == 2
+    assert sentence in capsys.readouterr().err

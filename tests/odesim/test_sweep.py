@@ -7,7 +7,7 @@ import pytest
 import xarray
 
 from derivations.contract import UsageError
-from odesim import integration, sweep, swept
+from odesim import executor, integration, sweep, swept
 from odesim.case import Case
 from odesim.errors import MissingError
 from odesim.parse import expression, parse_ranges
@@ -97,7 +97,8 @@ def test_mistakes_are_sentences_before_anything_is_computed(over, options, sente
         sweep.Sweep.build("liao", over, {k: v for k, v in BASE.items() if k not in over}, **options)
 
 
-def test_a_scheduler_that_is_not_there_is_a_missing_extra(tmp_path):
+def test_a_scheduler_that_is_not_there_is_a_missing_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(executor, "PATIENCE", "1s")
     with pytest.raises(MissingError):
         sweep.run(small(), tmp_path, scheduler="tcp://127.0.0.1:1", workers=2)
 
@@ -120,3 +121,15 @@ def test_ranges_count_and_semicolons_separate_lists():
     for wrong in ("d", "seed=3..1", "seed=a..b"):
         with pytest.raises(UsageError):
             parse_ranges([wrong])
+
+
+def test_a_report_reads_the_files_of_a_sweep_once(tmp_path, monkeypatch):
+    from odesim import report
+    from odesim.store import folder
+
+    wanted = sweep.Sweep.build("liao", {"seed": (0, 1)}, {**BASE, "d": 100}, until=1.0, save_points=2)
+    swept.save(wanted, sweep.run(wanted, tmp_path), tmp_path)
+    read, real = [], folder.sha256
+    monkeypatch.setattr(folder, "sha256", lambda path: read.append(path.name) or real(path))
+    assert report.read_sweep(str(tmp_path)).outcome == "2 cells"
+    assert sorted(read) == ["summary.json", "sweep.nc"]

@@ -1,12 +1,16 @@
 """The exact flow behind a gate: against quadrature, the triple Hermite series, SGD, and the flow without a gate."""
 
+import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
+import sympy as sp
+from scipy import special
 
 import odesim
+from derivations.kawata import gated, gated_loops, parameters
 from odesim import integration
 from odesim.case import Case
 
@@ -73,6 +77,68 @@ def potential(kappa, xi, nu, q, b, om, tau, s, rho, sigma):
                 y = sum(f * orthonormal(n, u) for n, f in enumerate(row))
                 total += (weight * (y @ wr)).sum()
     return total
+
+
+KINDS = ("relu", "polynomial", "erf", "exp", "cos", "probit")
+SIGMA = (0.1, 0.3, -0.5, 0.4, 0.2)
+WHOLE = {
+    **ACTIVATIONS,
+    "polynomial": lambda t: sum(c * orthonormal(n, t) for n, c in enumerate(SIGMA)),
+    "erf": lambda t: special.erf(t / math.sqrt(2)),
+    "probit": special.ndtr,
+}
+
+
+def pieces(low, high, kink):
+    """Legendre nodes and weights on (low, high), cut at the kink of the activation."""
+    x, w = np.polynomial.legendre.leggauss(64)
+    ends = [low, *([kink] if low < kink < high else []), high]
+    cut = [((b - a) / 2 * x + (a + b) / 2, (b - a) / 2 * w) for a, b in itertools.pairwise(ends)]
+    return np.concatenate([y for y, _ in cut]), np.concatenate([v for _, v in cut])
+
+
+@functools.cache
+def slope_of_density(j, n):
+    """(-1)^(j+n) d_u^j d_v^n of the normal density of u and v with correlation q, by SymPy."""
+    u, v, q = sp.symbols("u v q")
+    density = sp.exp(-(u**2 - 2 * q * u * v + v**2) / (2 * (1 - q**2))) / (2 * sp.pi * sp.sqrt(1 - q**2))
+    return sp.lambdify((u, v, q), (-1) ** (j + n) * sp.diff(density, u, j, v, n), "numpy", cse=True)
+
+
+def mean_of_derivatives(sigma, j, n, t, tau, q):
+    """E[d^j sigma(u + t) d^n 1(v + tau >= 0)], all derivatives moved to the density of u and v."""
+    u, wu = pieces(-13.0, 13.0, -t)
+    v, wv = pieces(-tau, 13.0, math.inf)
+    U, V = np.meshgrid(u, v, indexing="ij")
+    return (wu * sigma(u + t)) @ slope_of_density(j, n)(U, V, q) @ wv
+
+
+@pytest.mark.parametrize("activation", KINDS)
+def test_every_kernel_behind_a_gate_is_the_mean_that_it_stands_for(activation):
+    rng, top = np.random.default_rng(11), 4
+    x, w = np.polynomial.legendre.leggauss(gated.NODES)
+    row, B, G = np.array(SIGMA), np.zeros((top + 1, top + 2)), np.zeros(top + 1)
+    kind, sigma, a = parameters.ACTIVATIONS.index(activation), WHOLE[activation], 1.3
+    for t, tau, q in zip(rng.normal(size=2), rng.normal(size=2), (0.8, -0.5), strict=True):
+        gated_loops.decided(kind, a, t, tau, q, row, top, (x + 1) / 2, w / 2, B, G)
+        for j in range(top):
+            for n in range(top + 1 - j):
+                wanted = a * mean_of_derivatives(sigma, j, n, t, tau, q)
+                # Derivatives of the density are large, (j + n)! / (1 - q^2)^((j + n) / 2), and so is their round-off.
+                assert B[j, n] == pytest.approx(wanted, rel=1e-9, abs=1e-9), (j, n)
+
+
+@pytest.mark.parametrize("activation", KINDS)
+def test_smoothed_activations_are_means_over_their_width(activation):
+    rng, top = np.random.default_rng(12), 5
+    kind, G = parameters.ACTIVATIONS.index(activation), np.zeros(top + 1)
+    for s, r in zip(rng.normal(size=4), rng.uniform(0.3, 1.0, 4), strict=True):
+        gated_loops.smoothed(kind, 0.7, s, r, np.array(SIGMA), top, G)
+        z, weight = pieces(-13.0, 13.0, -s / r)
+        weight = weight * np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * WHOLE[activation](r * z + s)
+        for m in range(top + 1):
+            wanted = 0.7 * (weight @ np.polynomial.hermite_e.hermeval(z, [0] * m + [1])) / r**m
+            assert G[m] == pytest.approx(wanted, rel=1e-10, abs=1e-10), m
 
 
 @pytest.mark.parametrize("activation", ["relu", "cos", "exp", "polynomial"])

@@ -39,7 +39,7 @@ def kernels(stated, **values):
 
     def at(name, *numbers):
         arguments = (sp.Float(x, 17) if isinstance(x, float) else x for x in numbers)
-        return float(run.value(function(name)(*arguments), (), ()))
+        return float(run.value(function(name)(*arguments)))
 
     return at
 

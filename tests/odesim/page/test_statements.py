@@ -10,7 +10,6 @@ import odesim
 from odesim import integration
 from odesim.case import Case
 from odesim.lab import Laboratory
-from odesim.page import python
 from odesim.page.evaluate import Evaluator, evaluate
 
 from .tiers import Compiled, parameters, scan
@@ -41,13 +40,11 @@ def distance(found, wanted, statement):
 def test_a_page_says_what_the_program_does(system, stage, tier):
     for seed, given in enumerate(parameters(system, stage, tier)):
         run = Compiled(system, stage, tier, given)
-        space = {"__name__": "page"}
-        exec(compile(python.page(run.statement), f"{system}_{stage}_{tier}.py", "exec"), space)
         y, state = run.state(np.random.default_rng(seed))
         wanted = run.flow(y)
         evaluator = Evaluator(run.statement, {**run.constants, **state})
         assert distance(evaluator.rates(), wanted, run.statement) < CLOSE
-        printed = space["rates"](state, space["parameters"](**run.constants))
+        printed = run.printed(state)
         assert distance(printed, wanted, run.statement) < CLOSE
         if run.statement.loss is not None:
             assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
@@ -94,13 +91,11 @@ def label(case):
 def test_the_page_follows_the_parameters(system, stage, tier, given):
     # The array form of the same kernels, which other tests hold equal to the compiled one, needs no compilation.
     run = Compiled(system, stage, tier, given, backend="numpy")
-    space = {"__name__": "page"}
-    exec(compile(python.page(run.statement), "page.py", "exec"), space)
     y, state = run.state(np.random.default_rng(3))
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     wanted = run.flow(y)
     assert distance(evaluator.rates(), wanted, run.statement) < CLOSE
-    assert distance(space["rates"](state, space["parameters"](**run.constants)), wanted, run.statement) < CLOSE
+    assert distance(run.printed(state), wanted, run.statement) < CLOSE
     if run.statement.loss is not None:
         assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
 
@@ -109,12 +104,10 @@ def test_the_page_follows_the_parameters(system, stage, tier, given):
 def test_means_over_the_tokens_of_a_sample(law):
     given = {"d": 7, "n": 5, "l": 3, "k": 4, "m": 3, "important": 1, "missigned": 0, "weak": 0, "data": law}
     run = Compiled("pruning", "tune", "recursion", given)
-    space = {"__name__": "page"}
-    exec(compile(python.page(run.statement), "page.py", "exec"), space)
     y, state = run.state(np.random.default_rng(5))
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
-    assert distance(space["rates"](state, space["parameters"](**run.constants)), run.flow(y), run.statement) < CLOSE
+    assert distance(run.printed(state), run.flow(y), run.statement) < CLOSE
     assert evaluator.loss() == pytest.approx(run.loss(y), abs=1e-13)
 
 
@@ -132,9 +125,7 @@ def test_inputs_from_a_table():
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
     assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
-    space = {"__name__": "page"}
-    exec(compile(python.page(run.statement), "page.py", "exec"), space)
-    printed = space["rates"](state, space["parameters"](**run.constants))
+    printed = run.printed(state)
     assert distance(printed, run.flow(y), run.statement) < CLOSE
 
 
@@ -150,9 +141,7 @@ def test_the_hinge_masks_a_list_of_inputs(law, count):
     assert masked.any() and not masked.all()
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
     assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
-    space = {"__name__": "page"}
-    exec(compile(python.page(run.statement), "page.py", "exec"), space)
-    printed = space["rates"](state, space["parameters"](**run.constants))
+    printed = run.printed(state)
     assert distance(printed, run.flow(y), run.statement) < CLOSE
 
 
@@ -191,9 +180,7 @@ def test_neurons_behind_a_gate(activation, orthogonal, seed):
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
     assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
-    space = {"__name__": "page"}
-    exec(compile(python.page(run.statement), "page.py", "exec"), space)
-    printed = space["rates"](state, space["parameters"](**run.constants))
+    printed = run.printed(state)
     assert distance(printed, run.flow(y), run.statement) < CLOSE
 
 

@@ -1,9 +1,12 @@
 """Every tier of every stage that has a clock, found by scanning, at small parameters."""
 
+import functools
+
 import derivations
 from derivations.contract import load
 from odesim import integration
 from odesim.lab import Laboratory
+from odesim.page import python
 
 SMALL = {
     "liao": [{"m": 2, "m_star": 1, "d": 20}, {"m": 5, "m_star": 2, "d": 40}, {"m": 7, "m_star": 4, "d": 100}],
@@ -72,6 +75,20 @@ def parameters(system, stage, tier):
     return sets
 
 
+@functools.cache
+def stated(system, stage, tier, parameters):
+    """The statement of a tier, derived once."""
+    return load(derivations.system(system).stage(stage).statement)(parameters, tier)
+
+
+@functools.cache
+def printed(system, stage, tier, parameters):
+    """The names of the printed Python file of a tier."""
+    space = {"__name__": "page"}
+    exec(compile(python.page(stated(system, stage, tier, parameters)), f"{system}_{stage}_{tier}.py", "exec"), space)
+    return space
+
+
 class Compiled:
     """A tier compiled at one set of parameters: its statement, its numbers, its right-hand side."""
 
@@ -82,8 +99,14 @@ class Compiled:
         self.equations = load(chosen.equations)(self.initial.parameters, tier)
         self.functions = integration.compile_functions(self.equations, backend)
         self.arguments = self.equations.arguments(self.initial)
-        self.statement = load(chosen.statement)(self.initial.parameters, tier)
+        self.tier = (system, stage, tier, self.initial.parameters)
+        self.statement = stated(*self.tier)
         self.constants = self.statement.numbers(self.initial)
+
+    def printed(self, state):
+        """The right-hand side as the printed file has it."""
+        space = printed(*self.tier)
+        return space["rates"](state, space["parameters"](**self.constants))
 
     def state(self, rng):
         """A random state with overlaps of order one, flat and by components."""
