@@ -53,6 +53,21 @@ def test_importance_and_proficiency_are_those_of_all_inputs_of_independent_token
     assert np.abs(kept - np.stack([first, second])).max() > 0.05
 
 
+def test_norms_count_what_lies_outside_the_patterns():
+    rng = np.random.default_rng(6)
+    p = Parameters(d=8, n=6, k=2, l=3, m=2)
+    h, u = rng.standard_normal((2, 8)), rng.standard_normal((2, 2, 8))
+    outside = {"router_rest": np.array([3.0, 0.5]), "neuron_rest": np.array([[1.0, 2.0], [0.0, 4.0]])}
+    start = initial.from_alignments(p, h, u, np.array([1.0, -1.0]), **outside)
+    found = criteria.scores(start, rng)
+    wide = [np.append(h[s], math.sqrt(outside["router_rest"][s])) for s in (0, 1)]
+    assert found["router_norm"] == pytest.approx([np.linalg.norm(row) for row in wide], rel=1e-12)
+    lengths = [
+        [np.linalg.norm(np.append(u[s, r], math.sqrt(outside["neuron_rest"][s, r]))) for r in (0, 1)] for s in (0, 1)
+    ]
+    assert found["neuron_norm_mean"] == pytest.approx(np.mean(lengths, axis=1), rel=1e-12)
+
+
 @pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
 def test_a_pretrained_router_beats_the_patterns_of_the_chance_asked_for(chance):
     p = Parameters(d=22, l=3)
