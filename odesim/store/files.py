@@ -69,7 +69,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Any:
     """The content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
