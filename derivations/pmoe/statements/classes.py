@@ -205,7 +205,7 @@ def routers(p: Parameters, tier: str) -> Statement:
     default = "np.eye(k, P) / 2 - np.eye(k, P)[np.arange(k) + 1 - 2 * (np.arange(k) % 2)] / 2"
     return Statement(
         name=f"pmoe, router, {tier}, several classes",
-        title="separate training of the routers by the linear loss, pair by pair of classes: (1, 2), (3, 4), ...",
+        title="separate training of the routers by the linear loss, in pairs of classes (1, 2), (3, 4), ...",
         source="Chowdhury et al. 2023, equation (6), Algorithm 1 and Appendix M.1",
         clock="one step of size eta advances t by eta",
         validity="exact for every batch size, step and number of samples: the loss is linear, slopes are constant",

@@ -289,6 +289,8 @@ def test_routers_of_pairs_move_along_the_difference_of_their_patterns():
     for i, j in ((0, 1), (2, 3)):
         np.testing.assert_allclose(moved[i], gram[i] - gram[j], atol=1e-9)  # 2 times (o_i - o_j)/2
         np.testing.assert_allclose(moved[j], -moved[i], atol=1e-12)
+    inner = {(i, j): moved[i, j] for i in (0, 1) for j in (2, 3)}  # a class of another pair is as an irrelevant pattern
+    np.testing.assert_allclose(list(inner.values()), 0.0, atol=1e-9)
     drop = np.diff(run["router_loss"], axis=0)
     np.testing.assert_allclose(drop, -2 * (gram[0, 0] - gram[0, 1]) / 2, atol=1e-9)  # -2 |(o_i - o_j)/2|^2 per unit
     assert run.invariants["router_sum"] < 1e-12
