@@ -15,6 +15,8 @@ PRODUCTS = ("gram", "pre", "out", "route")
 SAMPLES = ("index", "y")
 LEFT_OPEN = {"k": 0, "loss": "auto"}
 """Values that leave a parameter to the file."""
+LARGEST = 10**9
+"""Numbers of an activity that are held at most: 8 GB."""
 TIE = 0.01
 """Perfect routers rank the irrelevant patterns at random: by values of this size, between o1 at 1 and o2 at -1."""
 
@@ -118,11 +120,11 @@ def assemble(
     constants = {
         "gram": np.ascontiguousarray(gram, float),
         "out": np.ascontiguousarray(out, float),
-        "act": activity(pre, out),
         "counts": np.ascontiguousarray(counts, float),
         "label": label,
         "weight": weight,
         "given": np.array(samples),
+        **({"act": activity(pre, out)} if out.ndim == 2 else {"begun": pre}),
     }
     state = {"pre": pre, "response": response(pre, out), "route": np.array(route, float)}
     return Initial(p, state, constants, float(np.sqrt(np.diag(gram).mean() / p.m)))
@@ -140,6 +142,24 @@ def activity(pre: np.ndarray, out: np.ndarray) -> np.ndarray:
     active = np.where(pre[:, :, None] >= 0, out[..., None], 0.0).reshape(k, len(out[0]), -1)
     both = np.swapaxes(active, 1, 2) @ active
     return np.ascontiguousarray(both.reshape(k, c, -1, c, pre.shape[-1]).transpose(0, 1, 3, 2, 4))
+
+
+def act_of(initial: Initial) -> np.ndarray:
+    """The activity of the neurons at the start; with an output per class made on demand, for its size k c^2 P^2.
+
+    Raises `UsageError` where that is more than `LARGEST` numbers.
+    """
+    c = initial.constants
+    if "act" in c:
+        return c["act"]
+    pre, out = c["begun"], c["out"]
+    size = len(out) * (out.shape[-1] * pre.shape[-1]) ** 2
+    if size > LARGEST:
+        raise UsageError(
+            f"tier L1 couples every two outputs and patterns of an expert, k c^2 P^2 = {size:.2g} numbers: take L0 "
+            "or L2, or fewer classes"
+        )
+    return activity(pre, out)
 
 
 def response(pre: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from derivations.contract import Component, Equations, Initial, Labelled
 from derivations.pmoe import population, router, world
 from derivations.pmoe.classes import arrays
 from derivations.pmoe.classes.model import PAIR_LOSS, SHARE, pair_loss
+from derivations.pmoe.initial import act_of
 from derivations.pmoe.parameters import Parameters, require_outputs
 from derivations.pmoe.population import ANY, PAIR, PRE, ROUTE
 from derivations.pmoe.summary import constants, summarise
@@ -144,7 +145,7 @@ def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
     if level == "l0":
         return (p.k, p.m // p.k, p.classes, p.width, *common, c["out"], *rows)
     if level == "l1":
-        return (p.k, p.classes, p.width, *common, c["gram"] * c["act"] / p.m, *rows)
+        return (p.k, p.classes, p.width, *common, c["gram"] * act_of(initial) / p.m, *rows)
     return (p.k, p.classes, p.width, *common, *rows)
 
 

@@ -133,12 +133,12 @@ def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
     return (Named(CLASSES, "classes", 3), *found)
 
 
-def bind_to(p: Parameters) -> Any:
+def bind_to(p: Parameters, tier: str) -> Any:
     """The numbers of the constants in a run."""
 
     def bind(initial: Initial) -> dict[str, Any]:
         own = np.asarray(initial.constants["label"]).astype(int) - 1
-        return {**levels.bind_to(p)(initial), "classes": p.classes, "own": own}
+        return {**levels.bind_to(p, tier)(initial), "classes": p.classes, "own": own}
 
     return bind
 
@@ -179,7 +179,7 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
         indices=indices,
         state=(moving, Named(ROUTE[S, Z], "route value of a pattern")),
         constants=constants(p, tier),
-        bind=bind_to(p),
+        bind=bind_to(p, tier),
         definitions=(*first, *levels.routing(p), *drives(p)),
         equations=tuple(equations),
         loss=(1 / COPIES if shifted else 1) * nested(WEIGHT[X] * sp.log(behind), *look, X),

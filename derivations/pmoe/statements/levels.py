@@ -184,15 +184,18 @@ def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
     return tuple(found)
 
 
-def bind_to(p: Parameters) -> Any:
+def bind_to(p: Parameters, tier: str) -> Any:
     """The numbers of the constants in a run."""
 
     def bind(initial: Initial) -> dict[str, Any]:
+        from derivations.pmoe.initial import act_of
         from derivations.pmoe.population import jitter
 
         c = initial.constants
         found = {"k": p.k, "M": p.m // p.k, "P": p.width, "l": p.l, "n_x": len(c["label"]), "gram": c["gram"]}
-        found |= {"out": c["out"], "act": c["act"], "count": c["counts"], "label": c["label"], "weight": c["weight"]}
+        found |= {"out": c["out"], "count": c["counts"], "label": c["label"], "weight": c["weight"]}
+        if tier == "L1":
+            found["act"] = act_of(initial)
         shifts = jitter(p)
         found |= {"lambda_r": p.lam, "width": p.softness, "n_j": len(shifts), "jitter": shifts, "tau": p.step}
         return found
@@ -235,7 +238,7 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
         indices=indices,
         state=(moving, Named(ROUTE[S, Z], "route value of a pattern")),
         constants=constants(p, tier),
-        bind=bind_to(p),
+        bind=bind_to(p, tier),
         definitions=(SLOPE, LOSS, *first, *routing(p), *drives(p)),
         equations=tuple(equations),
         loss=cost,

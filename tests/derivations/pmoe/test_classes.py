@@ -385,6 +385,14 @@ def test_predictions_are_those_of_the_network(tier):
         odesim.predict(run, {"index": index, "y": y - 1})
 
 
+def test_many_classes_follow_every_neuron_and_refuse_a_metric_that_cannot_be_held():
+    request = {"classes": 64, "mode": "joint", "k": 8, "n": 3, "p": 2, "m": 64, "d": 70, "until": 0.5, "step": 0.5}
+    run = odesim.integrate("pmoe", tier="L2", save_points=2, backend="jax", **request)
+    assert run["loss"][0] == pytest.approx(np.log(64), rel=0.2)
+    with pytest.raises(odesim.UsageError, match="k c\\^2 P\\^2"):
+        odesim.integrate("pmoe", tier="L1", **{**request, "classes": 250, "d": 256})
+
+
 def test_the_default_is_the_logistic_network_of_one_output():
     p = settle(Parameters())
     assert (p.classes, p.loss, p.width) == (2, "logistic", 8)
