@@ -85,7 +85,7 @@ def draw(uniform, cumulative, classes):
     uniform = uniform.reshape(blocks, n, -1)
     own = classes[:, :1] + np.minimum(np.floor(uniform[:, 0] * classes[:, 1:]), classes[:, 1:] - 1)
     first = own.reshape(1, -1)
-    rest = np.transpose(uniform[:, 1:], (1, 0, 2)).reshape(n - 1, -1)
+    rest = np.transpose(uniform[:, 1:], (1, 0, 2)).reshape(n - 1, first.shape[1])
     count = (classes[:, 0] + classes[:, 1]).max()
     others = count + (rest[:, None, :] >= cumulative[:, :, None]).sum(1)
     return np.concatenate((first, others), axis=0).astype(int), first[0] + 1.0

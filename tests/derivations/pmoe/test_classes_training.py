@@ -192,3 +192,28 @@ def test_balls_keep_the_patterns_of_all_classes_as_points():
     moved = np.abs(engine.patches(batch).reshape(4, 50, 6) - engine.frame[batch.atoms]).max(axis=-1)
     assert (moved[0] == 0).all()
     assert (moved[1:] > 1e-3).all()
+
+
+@pytest.mark.parametrize("method", ["explicit", "compressed"])
+def test_samples_of_one_patch_are_the_patterns_of_the_classes(method):
+    request = {"classes": 3, "mode": "joint", "p": 0, "n": 1, "k": 3, "m": 12, "save_points": 2}
+    sgd = odesim.simulate("pmoe", method=method, step_size=0.05, batch=2000, until=5.4, **request)
+    flow = odesim.integrate("pmoe", step=0.6, until=5.4, **request)
+    assert flow["response"].shape[1:] == (3, 3, 3)
+    assert np.abs(sgd["response"][0, -1] - flow["response"][-1]).max() < 0.05
+    assert flow["loss"][-1] < 0.9 * flow["loss"][0]
+
+
+def test_two_outputs_have_the_routers_of_the_logistic_network():
+    """Stage router does not know of outputs: the same samples, the same steps (the starts are other draws)."""
+    request = {"stage": "router", "n": 4, "p": 2, "until": 1.0, "save_points": 3}
+    flows = [odesim.integrate("pmoe", N_r=20, loss=loss, **request) for loss in ("logistic", "softmax")]
+    moved = [run["route"] - run["route"][0] for run in flows]
+    np.testing.assert_allclose(moved[1], moved[0], atol=1e-12)
+    fallen = [run["router_loss_samples"] - run["router_loss_samples"][0] for run in flows]
+    np.testing.assert_allclose(fallen[1][:, 0], fallen[0], atol=1e-12)
+    request |= {"method": "compressed", "step_size": 0.1, "batch": 10, "seed": 2}
+    runs = [odesim.simulate("pmoe", loss=loss, **request) for loss in ("logistic", "softmax")]
+    moved = [run["route"][0] - run["route"][0, 0] for run in runs]
+    np.testing.assert_allclose(moved[1], moved[0], atol=1e-12)
+    assert np.abs(moved[0][-1]).max() > 0.3
