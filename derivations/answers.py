@@ -31,6 +31,32 @@ def whole_numbers(values: np.ndarray, name: str, below: int) -> np.ndarray:
     return values.astype(np.int64)
 
 
+def class_answers(
+    output: np.ndarray, inputs: Mapping[str, np.ndarray], **more: tuple[tuple[str, ...], Any, str]
+) -> Labelled:
+    """The outputs f_i (c, N), the class of the largest, and, where there are labels 1 to c, f_y - max over others.
+
+    Raises `UsageError` for labels that are none of the classes.
+    """
+    classes, size = output.shape
+    found: dict[str, Any] = {
+        "output": (("class", *SAMPLE), output, "outputs f_i of the network"),
+        "answer": (SAMPLE, output.argmax(axis=0) + 1, "class of the largest output"),
+        **more,
+    }
+    if "y" in inputs:
+        y = np.asarray(inputs["y"], float)
+        if y.shape != (size,) or not np.isin(y, np.arange(1, classes + 1)).all():
+            raise UsageError(
+                f"y must hold a class from 1 to {classes} for each of {size} samples, but has shape {y.shape}"
+                + (f" and values from {y.min():g} to {y.max():g}" if y.size else "")
+            )
+        own = np.arange(1, classes + 1)[:, None] == y
+        margin = np.where(own, output, 0.0).sum(axis=0) - np.where(own, -np.inf, output).max(axis=0)
+        found["margin"] = (SAMPLE, margin, "margin f_y - max over j != y of f_j")
+    return found
+
+
 def answers(output: np.ndarray, inputs: Mapping[str, np.ndarray], **more: tuple[tuple[str, ...], Any, str]) -> Labelled:
     """The outputs f (N,) and, where there are labels, the margins y f."""
     found: dict[str, Any] = {"output": (SAMPLE, output, "output f of the network"), **more}

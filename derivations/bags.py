@@ -17,7 +17,7 @@ from derivations.contract import Initial, Labelled
 
 @dataclasses.dataclass(frozen=True)
 class BagWeights:
-    """hidden (k, M, d), out (k, M), routers (k, d), and the frame (P, d) of the patches."""
+    """hidden (k, M, d), out (k, M) or by class (k, M, c), routers (k, d), and the frame (P, d) of the patches."""
 
     hidden: np.ndarray
     out: np.ndarray
@@ -27,7 +27,7 @@ class BagWeights:
 
 @dataclasses.dataclass(frozen=True)
 class Bags:
-    """N examples: `counts` (P, N) copies of every frame vector, and `labels` (N,) of +-1."""
+    """N examples: `counts` (P, N) copies of every frame vector, and `labels` (N,): +-1, or the classes 1..c."""
 
     counts: np.ndarray
     labels: np.ndarray
@@ -51,9 +51,13 @@ class BagModel:
             of output weight a and field h moves by the batch mean of a slope(h) experts x, a router by routers x
         draw(uniform (U, B), *law) -> atoms (n, B), labels (B,)
 
+    A model with an output for each of c classes has output weights (k, M, c), responses and experts (k, c, S, ..), and
+    its `respond` takes the weights as they are; a neuron moves by the sum over the classes.
+
     `numbers(parameters)` are the arguments of `weigh`, `law(parameters)` those of `draw`, `uniforms(parameters)` = U;
     `rates(parameters, step_size)` what the experts' and the routers' gradients are multiplied by; `ball(parameters)`
-    the half-diameter rho of pattern sets (0 for points): a patch is then normalised(frame vector + rho direction).
+    the half-diameter rho of pattern sets (0 for points): a patch is then normalised(frame vector + rho direction),
+    and the first `points(parameters)` vectors of the frame are points even then.
     `place(initial, arrays, rng)` gives the weights in d dimensions; `data(initial)` the fixed training set or None;
     `measure(initial, pre (k, M, P), route (k, P))` the flat numbers that are saved, read by `observe`; `compressible`
     is empty, or the reason why counts do not suffice.
@@ -67,6 +71,7 @@ class BagModel:
     law: Callable[[Any], tuple[Any, ...]]
     rates: Callable[[Any, float], tuple[float, float]]
     ball: Callable[[Any], float]
+    points: Callable[[Any], int]
     place: Callable[[Initial, Mapping[str, np.ndarray] | None, np.random.Generator], BagWeights]
     data: Callable[[Initial, int], Bags | None]
     measure: Callable[[Initial, np.ndarray, np.ndarray], np.ndarray]

@@ -273,11 +273,12 @@ class Stage:
     """A phase of a system: `dynamics` has a clock; a `map` is one step (a gate step, pruning, a regression).
 
     The three strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
-    `model`, and `enter(parameters, previous, rng) -> Initial`, where `previous` holds the arrays of an initial file or
-    the components and constants at the end of an earlier stage.  `horizon(parameters)` is the default end time.  A
-    map has `apply(initial, rng) -> MapResult` instead of a clock.  One step of training moves the clock by
-    `tick(parameters, step_size)`, and `stepped(parameters, step_size, explicit)` are the parameters that a step size
-    implies.  Where the equations are a recursion, `stride` names the parameter with the time between two of its steps.
+    `model` (one, or a function parameters -> model), and `enter(parameters, previous, rng) -> Initial`, where
+    `previous` holds the arrays of an initial file or the components and constants at the end of an earlier stage.
+    `horizon(parameters)` is the default end time.  A map has `apply(initial, rng) -> MapResult` instead of a clock.
+    One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
+    explicit)` are the parameters that a step size implies.  Where the equations are a recursion, `stride` names the
+    parameter with the time between two of its steps.
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier, or what a map does, for
     `odesim derive`.
     """
@@ -296,6 +297,11 @@ class Stage:
     statement: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
+
+    def truth(self, parameters: Any) -> Any:
+        """The model that `model` names, or that the function so named gives for the parameters."""
+        found = load(self.model)
+        return found(parameters) if callable(found) else found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from derivations.bags import BagModel
-from derivations.contract import Initial, load
+from derivations.contract import Initial
 from odesim.case import Case
 from odesim.effort import free_memory
 from odesim.errors import UsageError
@@ -17,7 +19,7 @@ CHAINS, REPLICAS = "odesim.sgd.bags:BagChains", "odesim.sgd.bags_traced:BagRepli
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
-    model: BagModel = load(case.system.stage(case.stage).model)
+    model: BagModel = case.system.stage(case.stage).truth(case.parameters)
     reason = model.compressible(case.parameters)
     if method == "compressed" and reason:
         raise UsageError(f"--method compressed is exact only for patterns that are points: {reason}")
@@ -32,9 +34,12 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
 def require_memory(simulation: "Simulation", model: BagModel, initial: Initial) -> None:
     """Refuse weights, patches and fields that cannot be held."""
     p = initial.parameters
-    width = p.p + 2 if simulation.method == "compressed" else p.d
-    patches = (p.p + 2 if simulation.method == "compressed" else p.n) * simulation.batch
-    fields = 4 * p.k * patches if simulation.method == "compressed" else 3 * p.m * patches + 2 * patches * width
+    alphabet = len(initial.constants["gram"])
+    classes = np.asarray(initial.constants["out"])[0, 0].size
+    width = alphabet if simulation.method == "compressed" else p.d
+    patches = (alphabet if simulation.method == "compressed" else p.n) * simulation.batch * model.uniforms(p) // p.n
+    responses = 4 * p.k * patches * classes
+    fields = responses if simulation.method == "compressed" else 3 * p.m * patches + 2 * patches * width + responses
     itemsize = 4 if simulation.precision == "float32" else 8
     needed = itemsize * (fields + 4 * simulation.replicas * (p.m + p.k) * width)
     available = free_memory()

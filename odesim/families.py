@@ -25,8 +25,8 @@ FAMILIES = {
 
 def family(case: Case) -> Any:
     """The module of the family of the stage's model; `None` for Gaussian inputs."""
-    reference = case.system.stage(case.stage).model
-    name = FAMILIES.get(type(load(reference))) if reference else None
+    stage = case.system.stage(case.stage)
+    name = FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
     return importlib.import_module(name) if name else None
 
 

@@ -277,16 +277,16 @@ def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
     return np.asarray(steppers.jax_along(function, sizes)(states, arrays))
 
 
-def _watched(problem: Problem, states: np.ndarray, components: dict[str, np.ndarray]) -> dict[str, Variable]:
+def _watched(
+    problem: Problem, states: np.ndarray, components: dict[str, np.ndarray], extras: Mapping[str, Variable]
+) -> dict[str, Variable]:
     """The compiled observables along the run, added to `components` and returned as variables."""
     if "watch" not in problem.functions or not problem.equations.watched:
         return {}
     flat, at, found = _along(problem, "watch", states), 0, {}
-    shapes = {
-        dim: size
-        for c in problem.equations.state
-        for dim, size in zip(c.dims, components[c.name].shape[1:], strict=True)
-    }
+    known = [(v.dims, v.values.shape) for v in extras.values()]
+    known += [(c.dims, components[c.name].shape[1:]) for c in problem.equations.state]
+    shapes = {dim: size for dims, shape in known for dim, size in zip(dims, shape, strict=True)}
     for c in problem.equations.watched:
         shape = tuple(shapes[dim] for dim in c.dims)
         count = int(np.prod(shape))
@@ -311,11 +311,11 @@ def assemble(
         # An overlap may pass 1 by its error, and a loss that is a mean square would then be negative.
         components["loss"] = _along(problem, "loss", np.clip(states, *problem.bounds))
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
-    state |= _watched(problem, states, components)
+    extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.constants(initial).items()}
+    state |= _watched(problem, states, components, extras)
     observed = {
         n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.observe(initial, components).items()
     }
-    extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.constants(initial).items()}
     dims = {c.name: c.dims for c in equations.state}
     hits = {name: problem.past.of(name, values) for name, values in recorder.hits.items()}
     for crossing in equations.crossings:

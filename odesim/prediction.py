@@ -22,7 +22,7 @@ def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | No
 
     The samples are, with N of them in the last axis named "sample" of every answer:
 
-    - pmoe: `index` (N, n), numbers of patterns (o1 is 0, o2 is 1, q_i is i + 1), or their `counts` (N, P);
+    - pmoe: `index` (N, n), numbers of patterns (o1 is 0, o2 is 1, .., then q_1, ..), or their `counts` (N, P);
     - chen: `X` (N, P, 2 K), patches in the coordinates of the signals v_1..v_K, c_1..c_K;
     - pruning: `tokens` (N, n), numbers of patterns (o1 is 0, o2 is 1, q_i is i + 1).
 

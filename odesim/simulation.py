@@ -166,7 +166,7 @@ def simulate(
     stage = simulation.system.stage(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
-    model: Any = load(stage.model)
+    model: Any = stage.truth(simulation.case.parameters)
     effort.check(simulation, condition_of(simulation))
     initials = initial_conditions(simulation)
     began = time.perf_counter()

@@ -86,6 +86,13 @@ def observables(
     return xp.concatenate(parts)
 
 
+def metric_of(xp: Any, kernels: Kernels, k: int, gram: Any) -> Any:
+    """K/k (1, P, P), the metric of an expert of infinite width, the cosine of a pattern with itself exactly 1."""
+    norm = xp.sqrt(xp.diagonal(gram))
+    cosine = xp.where(xp.eye(gram.shape[0]) > 0, 1.0, gram / (norm[:, None] * norm))
+    return (gram * kernels["overlap"](None, cosine)[0])[None] / k
+
+
 def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of a level "l0", "l1" or "l2"."""
 
@@ -112,11 +119,6 @@ def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]
         phi = y[: k * P].reshape(k, P)
         return phi, phi, y[k * P :].reshape(k, P), rest
 
-    def metric_of(k: int, gram: Any) -> Any:
-        norm = xp.sqrt(xp.diagonal(gram))
-        cosine = xp.where(xp.eye(gram.shape[0]) > 0, 1.0, gram / (norm[:, None] * norm))
-        return (gram * kernels["overlap"](None, cosine)[0])[None] / k
-
     def both(y: Any, k: int, *arguments: Any) -> Any:
         moving, phi, g, rest = parts(y, k, *arguments)
         l, gate, lam, width, jitter, gram, *rest = rest  # noqa: E741
@@ -125,7 +127,9 @@ def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]
             active = xp.where(moving >= 0, c[:, None, :], 0.0)
             change = (rest[0] / rest[0].size)[..., None] * (active @ gram)
         else:
-            change = xp.einsum("szw,sw->sz", rest[0] if level == "l1" else metric_of(k, gram) * xp.ones((k, 1, 1)), c)
+            change = xp.einsum(
+                "szw,sw->sz", rest[0] if level == "l1" else metric_of(xp, kernels, k, gram) * xp.ones((k, 1, 1)), c
+            )
         return xp.concatenate([change.reshape(-1), (lam * d @ gram).reshape(-1)]), loss
 
     def watch(y: Any, k: int, *arguments: Any) -> Any:

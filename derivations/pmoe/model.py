@@ -10,7 +10,7 @@ Source: Chowdhury et al. 2023, equations (1)-(6) and Algorithm 1; the softmax of
 The functions above `numbers` use `np` with elementwise operations and sums only: NumPy and JAX run one source.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -213,7 +213,7 @@ def compressible(parameters: Parameters) -> str:
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
     """Pre-activations, responses, route values and scalars from what is saved (..., size)."""
     p = settle(parameters) if parameters.k == 0 else parameters
-    width, at, found = p.p + 2, 0, {}
+    width, at, found = p.width, 0, {}
     pair = ("expert", "pattern")
     for name, shape, dims, meaning in (
         ("pre", (p.k, p.m // p.k, width), ("expert", "neuron", "pattern"), "pre-activation of a neuron on a pattern"),
@@ -255,6 +255,7 @@ def _model(weigh: str, **different: Any) -> BagModel:
         "law": law,
         "rates": rates,
         "ball": lambda parameters: parameters.rho,
+        "points": lambda parameters: parameters.classes,
         "place": place,
         "data": data,
         "measure": measure,
@@ -267,3 +268,17 @@ def _model(weigh: str, **different: Any) -> BagModel:
 EXPERTS = _model("weigh_experts")
 JOINT = _model("weigh_joint")
 ROUTER = _model("weigh_router", rates=router_rates, observe=observe_routers)
+
+
+def of_stage(name: str) -> Callable[[Parameters], BagModel]:
+    """The model of a stage by its parameters: one output, or one per class."""
+
+    def found(parameters: Parameters) -> BagModel:
+        from derivations.pmoe.classes import model as several
+
+        return getattr(several, name) if parameters.softmax else globals()[name]
+
+    return found
+
+
+experts, joint, routers = (of_stage(name) for name in ("EXPERTS", "JOINT", "ROUTER"))

@@ -11,6 +11,7 @@ TIERS = ("L0", "L1", "L2", "L3")
 MODES = ("auto", "separate", "joint", "cnn")
 GATES = ("auto", "one", "softmax", "uniform", "sharp", "frozen")
 TIES = ("hard", "fractional", "jitter")
+LOSSES = ("auto", "logistic", "softmax")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,17 +20,25 @@ class Parameters:
 
     mode: str = parameter(
         "auto",
-        "separate training, joint training, or the CNN; auto: cnn for k = 1 and l = n, separate for k = 2, else joint",
+        "separate training, joint training, or the CNN; auto: cnn for k = 1 and l = n, separate for k = classes, else "
+        "joint",
         choices=MODES,
+    )
+    classes: int = parameter(2, "classes, each with a discriminative pattern o_i", minimum=2, maximum=256)
+    loss: str = parameter(
+        "auto",
+        "one output and the logistic loss, or an output per class and the softmax loss (cross-entropy); auto: logistic "
+        "for two classes, else softmax",
+        choices=LOSSES,
     )
     n: int = parameter(12, "patches of a sample", minimum=1, maximum=100_000)
     p: int = parameter(6, "class-irrelevant patterns", minimum=0, maximum=2048)
     d: int = parameter(40, "dimension of a patch", minimum=1, maximum=10**7)
-    k: int = parameter(0, "experts; 0: one (cnn), two (separate) or four (joint)", minimum=0, maximum=4096)
+    k: int = parameter(0, "experts; 0: one (cnn), one per class (separate) or four (joint)", minimum=0, maximum=4096)
     l: int = parameter(0, "patches sent to each expert; 0: n (cnn) or min(3, n)", minimum=0)  # noqa: E741
     m: int = parameter(200, "hidden neurons in all; an expert has m/k", minimum=1, maximum=10**8)
     tier: str = parameter("L0", "level of description of the population dynamics", choices=TIERS)
-    delta_d: float = parameter(0.0, "<o1, o2>, below 1", minimum=-1.0, maximum=1.0)
+    delta_d: float = parameter(0.0, "<o_i, o_j> of every two classes, below 1", minimum=-1.0, maximum=1.0)
     b1: tuple[float, ...] = parameter((), "<o1, q> of every irrelevant pattern, or one value for all; empty: 0")
     b2: tuple[float, ...] = parameter((), "<o2, q> of every irrelevant pattern, or one value for all; empty: 0")
     irrelevant: str = parameter(
@@ -67,8 +76,8 @@ class Parameters:
     )
     routers: str = parameter(
         "auto",
-        "experts' routers at the start: random, trained by the exact law, perfect (odd experts rank o1 first and o2 "
-        "last, even ones conversely), or one perfect per class; auto: trained in separate training, else random",
+        "experts' routers at the start: random, trained by the exact law, perfect (experts in turn rank one class's "
+        "pattern first, the others' last), or one perfect per class; auto: trained in separate training, else random",
         choices=("auto", "random", "trained", "perfect", "single"),
     )
     sigma_r: float = parameter(0.0, "standard deviation of a router's entries; 0: 1/(n^2 log n sqrt d)", minimum=0.0)
@@ -82,9 +91,19 @@ class Parameters:
     rho: float = parameter(0.0, "half the diameter of the irrelevant pattern sets; explicit SGD only", minimum=0.0)
     data_seed: int = parameter(0, "seed of pools, training sets and random patterns, apart from --seed", minimum=0)
 
+    @property
+    def width(self) -> int:
+        """The number of patterns: those of the classes, then the irrelevant ones."""
+        return self.classes + self.p
+
+    @property
+    def softmax(self) -> bool:
+        """Whether there is an output per class and the softmax loss, rather than one output and the logistic loss."""
+        return self.loss == "softmax" or (self.loss == "auto" and self.classes > 2)
+
 
 def settle(parameters: Parameters, stage: str = "") -> Parameters:
-    """The parameters with everything that was left open (mode, k, l, gate, lam, sigma_r, routers) filled in.
+    """The parameters with everything that was left open (mode, loss, k, l, gate, lam, sigma_r, routers) filled in.
 
     `stage` joint or router settles an open mode.  Raises `UsageError` where mode and stage contradict each other.
     """
@@ -93,21 +112,26 @@ def settle(parameters: Parameters, stage: str = "") -> Parameters:
     if mode == "auto":
         alone = p.k == 1 and p.l in (0, p.n)
         mode = {"joint": "joint", "router": "separate"}.get(stage) or (
-            "cnn" if alone else "separate" if p.k in (0, 2) else "joint"
+            "cnn" if alone else "separate" if p.k in (0, p.classes) else "joint"
         )
     wrong = {"router": mode != "separate", "experts": mode == "joint", "joint": mode != "joint"}
     if wrong.get(stage, False):
         belongs = "experts (after router)" if mode == "separate" else {"cnn": "experts"}.get(mode, "joint")
         raise UsageError(f"mode {mode} has no stage {stage}; its stage is {belongs}")
-    k = p.k or {"cnn": 1, "separate": 2, "joint": 4}[mode]
-    if mode == "separate" and k != 2:
-        raise UsageError(f"separate training has k = 2 experts, one per class, but k = {k} was given")
+    k = p.k or {"cnn": 1, "separate": p.classes, "joint": 4}[mode]
+    if mode == "separate" and k != p.classes:
+        raise UsageError(f"separate training has k = {p.classes} experts, one per class, but k = {k} was given")
     gate = {"auto": "softmax" if mode == "joint" else "one"}.get(p.gate, p.gate)
     still = mode != "joint" or gate != "softmax"
     routers = {"auto": "trained" if mode == "separate" else "random"}.get(p.routers, p.routers)
+    if stage or p.mode == "separate":  # a stage may yet settle an open mode
+        require_pairs(
+            p.classes, stage == "router" or (stage != "joint" and mode == "separate" and routers == "trained")
+        )
     return dataclasses.replace(
         p,
         mode=mode,
+        loss="softmax" if p.softmax else "logistic",
         k=k,
         l=p.l or (p.n if mode == "cnn" else min(3, p.n)),
         gate=gate,
@@ -115,6 +139,27 @@ def settle(parameters: Parameters, stage: str = "") -> Parameters:
         sigma_r=p.sigma_r or 1 / (p.n**2 * math.log(max(p.n, 2)) * math.sqrt(p.d)),
         routers=routers,
     )
+
+
+def require_pairs(classes: int, trained: bool) -> None:
+    """Raise `UsageError` where routers are `trained`, which the paper defines for pairs of classes, and c is odd.
+
+    Source: Chowdhury et al. 2023, Appendix M.1, step 2.
+    """
+    if trained and classes % 2:
+        raise UsageError(
+            f"routers are trained on pairs of classes, (1, 2), (3, 4), ..., but classes = {classes} is odd: give an "
+            "even number, -p mode=joint, or another start of the experts' routers (-p routers=perfect)"
+        )
+
+
+def require_outputs(parameters: Parameters, tier: str) -> None:
+    """Raise `UsageError` where a tier has no form with an output per class."""
+    if parameters.softmax and tier == "L3":
+        raise UsageError(
+            "tier L3 follows the margins of two samples, one of each class, under the logistic loss; with "
+            f"{parameters.classes} classes and the softmax loss there are none: take tier L0, L1 or L2"
+        )
 
 
 def course(parameters: Parameters) -> tuple[str, ...]:
@@ -134,8 +179,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         raise UsageError(f"l must be at most n: an expert cannot take l = {p.l} of n = {p.n} patches")
     if p.mode == "cnn" and (p.k != 1 or p.l != p.n):
         raise UsageError(f"mode cnn has k = 1 and l = n = {p.n}, but k = {p.k} and l = {p.l} were given")
-    if p.routers == "single" and p.k < 2:
-        raise UsageError("routers=single needs an expert for each class: give k >= 2")
+    _check_classes(p)
     if p.m % p.k:
         raise UsageError(f"m = {p.m} neurons do not divide among k = {p.k} experts: choose a multiple of {p.k}")
     if drawn and p.init == "paired" and (p.m // p.k) % 2:
@@ -146,6 +190,11 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         return
     if p.delta_d >= 1:
         raise UsageError("delta_d must be below 1: at 1 the patterns o1 and o2 coincide")
+    if p.delta_d < -1 / (p.classes - 1) - 1e-12:
+        raise UsageError(
+            f"delta_d must be at least -1/(classes - 1) = {-1 / (p.classes - 1):g}: no {p.classes} unit vectors have "
+            f"the products {p.delta_d:g} two by two"
+        )
     if p.p == 0 and p.n > 1:
         raise UsageError(f"n = {p.n} patches need irrelevant patterns: give p >= 1, or n = 1")
     _check_composition(p)
@@ -154,6 +203,20 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
     need = int(np.linalg.matrix_rank(gram_of(p)))
     if p.d < need:
         raise UsageError(f"the patterns span {need} dimensions, but d = {p.d}: give -p d={need} or more")
+
+
+def _check_classes(p: Parameters) -> None:
+    """What several classes ask for, and what is defined for two alone."""
+    if p.loss == "logistic" and p.classes > 2:
+        raise UsageError(f"the logistic loss is for two classes, but classes = {p.classes}: leave loss=logistic out")
+    if p.routers == "single" and p.k < p.classes:
+        raise UsageError(f"routers=single needs an expert for each class: give k >= {p.classes}")
+    if p.classes > 2 and p.composition == "bounded_close":
+        raise UsageError(
+            "composition=bounded_close counts patches close to o1 or o2 (Definition D.3), which is for two classes, "
+            f"but classes = {p.classes}: take multinomial or deterministic"
+        )
+    require_outputs(p, p.tier)
 
 
 def _check_composition(p: Parameters) -> None:

@@ -60,17 +60,29 @@ NEGLECTS = {
 
 def experts(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of the experts' training with frozen routers."""
-    return _equations(settle(parameters, "experts"), tier or parameters.tier)
+    return _by_loss(settle(parameters, "experts"), tier or parameters.tier)
 
 
 def joint(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of joint training."""
-    return _equations(settle(parameters, "joint"), tier or parameters.tier)
+    return _by_loss(settle(parameters, "joint"), tier or parameters.tier)
+
+
+def _by_loss(p: Parameters, tier: str) -> Equations:
+    if not p.softmax:
+        return _equations(p, tier)
+    from derivations.pmoe.classes import population
+
+    return population.equations(p, tier)
 
 
 def routers(parameters: Parameters, tier: str | None = None) -> Equations:
     """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
     p = settle(parameters, "router")
+    if p.softmax:
+        from derivations.pmoe.classes import population
+
+        return population.routers(p, tier or p.tier)
     return Equations(
         tier=tier or p.tier,
         kind="ode",
@@ -79,12 +91,12 @@ def routers(parameters: Parameters, tier: str | None = None) -> Equations:
         kernels=dict,
         loops=("derivations.pmoe.loops:router_flow",),
         arrays=arrays.build_router,
-        arguments=lambda initial: (2, p.p + 2, initial.constants["gram"], sample_mean(initial)),
+        arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)),
         start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
-        unpack=lambda y: {"route": y.reshape(*y.shape[:-1], 2, p.p + 2)},
+        unpack=lambda y: {"route": y.reshape(*y.shape[:-1], 2, p.width)},
         observe=observe_routers,
         constants=constants,
-        invariants=lambda initial, state: {"router_sum": _spread(state["route"].sum(axis=1))},
+        invariants=lambda initial, state: {"router_sum": spread(state["route"].sum(axis=1))},
         crossings=(),
         summary=summarise,
         validity="exact for every batch size, step and number of samples N_r (0: the population)",
@@ -122,8 +134,7 @@ def _equations(p: Parameters, tier: str) -> Equations:
         return closed.equations(p)
     level = tier.lower()
     neurons = tier == "L0"
-    moving = p.mode == "joint" and p.lam > 0
-    recursion = neurons or (moving and p.tie_rule != "fractional")
+    recursion = recursive(p, tier)
     first = PRE if neurons else RESPONSE
     return Equations(
         tier=tier,
@@ -146,6 +157,11 @@ def _equations(p: Parameters, tier: str) -> Equations:
         watched=WATCHED,
         dense="interpolant",
     )
+
+
+def recursive(p: Parameters, tier: str) -> bool:
+    """Whether a level is a recursion: neurons switch, and routing by rank jumps."""
+    return tier == "L0" or (p.mode == "joint" and p.lam > 0 and p.tie_rule != "fractional")
 
 
 def validity(p: Parameters, tier: str, recursion: bool) -> str:
@@ -173,7 +189,7 @@ def jitter(p: Parameters) -> np.ndarray:
     """The shifts of the route values (R, k, P): none, or `jitters` normal draws of size `softness` from data_seed."""
     from derivations.pmoe.world import generator
 
-    shape = (p.k, p.p + 2)
+    shape = (p.k, p.width)
     if p.tie_rule != "jitter" or p.mode != "joint":
         return np.zeros((1, *shape))
     return p.softness * generator(p.data_seed, "jitter").standard_normal((p.jitters, *shape))
@@ -182,16 +198,22 @@ def jitter(p: Parameters) -> np.ndarray:
 def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
     """The run-time arguments: sizes, gate, rates, the Gram matrix, what stays of the neurons, and the rows."""
     p, c = initial.parameters, initial.constants
+    common, rows = common_arguments(initial)
+    if level == "l0":
+        return (p.k, p.m // p.k, p.width, *common, c["out"], *rows)
+    if level == "l1":
+        return (p.k, p.width, *common, c["gram"] * c["act"] / p.m, *rows)
+    return (p.k, p.width, *common, *rows)
+
+
+def common_arguments(initial: Initial) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """(l, gate, lam, width of a tie, shifts, Gram matrix) and the rows (counts, label, weight) of the population."""
+    p, c = initial.parameters, initial.constants
     gate = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}[p.gate]
     width = p.softness if p.tie_rule == "fractional" and p.mode == "joint" else 0.0
     gate += 10 if width > 0 else 0
     rows = (c["counts"], c["label"], c["weight"])
-    common = (int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"])
-    if level == "l0":
-        return (p.k, p.m // p.k, p.p + 2, *common, c["out"], *rows)
-    if level == "l1":
-        return (p.k, p.p + 2, *common, c["gram"] * c["act"] / p.m, *rows)
-    return (p.k, p.p + 2, *common, *rows)
+    return (int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"]), rows
 
 
 def start(initial: Initial, names: tuple[str, str]) -> np.ndarray:
@@ -201,11 +223,11 @@ def start(initial: Initial, names: tuple[str, str]) -> np.ndarray:
 
 def unpack(y: np.ndarray, p: Parameters, neurons: bool) -> dict[str, np.ndarray]:
     """The components of a flat state (..., size), leading axes kept."""
-    lead, size = y.shape[:-1], p.k * (p.p + 2)
-    route = y[..., -size:].reshape(*lead, p.k, p.p + 2)
+    lead, size = y.shape[:-1], p.k * p.width
+    route = y[..., -size:].reshape(*lead, p.k, p.width)
     if neurons:
-        return {"pre": y[..., :-size].reshape(*lead, p.k, p.m // p.k, p.p + 2), "route": route}
-    return {"response": y[..., :-size].reshape(*lead, p.k, p.p + 2), "route": route}
+        return {"pre": y[..., :-size].reshape(*lead, p.k, p.m // p.k, p.width), "route": route}
+    return {"response": y[..., :-size].reshape(*lead, p.k, p.width), "route": route}
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
@@ -230,14 +252,14 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray], p: Parameters)
     gram, route = initial.constants["gram"], state["route"]
     found = {}
     if p.lam == 0:
-        found["router_drift"] = _spread(route)
+        found["router_drift"] = spread(route)
     elif p.gate == "softmax" and np.linalg.matrix_rank(gram) == len(gram):
-        found["router_drift"] = _spread(route @ np.linalg.solve(gram, np.ones(len(gram))))
+        found["router_drift"] = spread(route @ np.linalg.solve(gram, np.ones(len(gram))))
     if "loss" in state:
         found["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
     return found
 
 
-def _spread(values: np.ndarray) -> float:
+def spread(values: np.ndarray) -> float:
     """The largest change along the run."""
     return float(np.abs(values - values[0]).max())

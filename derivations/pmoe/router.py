@@ -3,20 +3,41 @@
     g_1 = g_1(0) + eta_r T_r Gam c,   g_2 = g_2(0) - eta_r T_r Gam c,   c(z) = (1/N_r) sum_i y_i N_i(z)
 
 whatever the batches.  c is a mean of independent vectors of mean (1/2, -1/2, 0, ..) and known covariance.
-Source: Chowdhury et al. 2023, equation (6) and Lemma E.1; the exact law is ours.
+With several classes, w_i and w_(i+1), i odd, are trained in this way on the samples of classes i and i + 1 alone.
+Source: Chowdhury et al. 2023, equation (6), Lemma E.1 and Appendix M.1; the exact law is ours.
 """
 
 import math
 
 import numpy as np
 
+from derivations.contract import UsageError
 from derivations.pmoe import world
 from derivations.pmoe.parameters import Parameters
 
 
 def mean_counts(p: Parameters) -> np.ndarray:
     """The population's c, (P,): (1/2, -1/2, 0, ..), since irrelevant patches have one law in both classes."""
-    return np.concatenate([[0.5, -0.5], np.zeros(p.p)])
+    return pair_population(p)[0]
+
+
+def pair_population(p: Parameters) -> np.ndarray:
+    """The population's c of every pair of classes, (c/2, P): 1/2 for the first pattern of the pair, -1/2 for the other.
+
+    >>> pair_population(Parameters(classes=4, p=1))
+    array([[ 0.5, -0.5,  0. ,  0. ,  0. ],
+           [ 0. ,  0. ,  0.5, -0.5,  0. ]])
+    """
+    found = np.zeros((p.classes // 2, p.width))
+    pair = np.arange(p.classes // 2)
+    found[pair, 2 * pair], found[pair, 2 * pair + 1] = 0.5, -0.5
+    return found
+
+
+def require_two(p: Parameters, what: str) -> None:
+    """Raise `UsageError` for more than two classes, for which `what` is not defined."""
+    if p.classes > 2:
+        raise UsageError(f"{what} is defined for two classes, but classes = {p.classes} were given")
 
 
 def moments(p: Parameters) -> tuple[np.ndarray, np.ndarray]:
@@ -33,6 +54,7 @@ def moments(p: Parameters) -> tuple[np.ndarray, np.ndarray]:
 
 def covariance(p: Parameters) -> np.ndarray:
     """The covariance C (P, P) of y N(x), so that c has covariance C/N_r (at even N_r where `balanced`)."""
+    require_two(p, "the covariance of the label-weighted counts")
     mean, second = moments(p)
     found = np.zeros((p.p + 2, p.p + 2))
     if p.balanced:
@@ -50,6 +72,7 @@ def sample_means(p: Parameters, rng: np.random.Generator, draws: int) -> np.ndar
 
     Conditionally on the number of samples of each class, sums of multinomial counts are multinomial.
     """
+    require_two(p, "the label-weighted mean of the counts")
     if p.N_r == 0:
         return np.tile(mean_counts(p), (draws, 1))
     plus = np.full(draws, (p.N_r + 1) // 2) if p.balanced else rng.binomial(p.N_r, 0.5, size=draws)
@@ -64,9 +87,42 @@ def sample_means(p: Parameters, rng: np.random.Generator, draws: int) -> np.ndar
     return found / p.N_r
 
 
+def pair_means(p: Parameters, rng: np.random.Generator) -> np.ndarray:
+    """A draw of the means c of all pairs (c/2, P) from N_r samples of all classes, exactly in law.
+
+    A pair has the samples of its own two classes, and none to step on (c = 0) where no sample is of them.
+    Source: Chowdhury et al. 2023, Appendix M.1, step 2.
+    """
+    if p.N_r == 0 or p.classes == 2:
+        return sample_means(p, rng, 1) if p.classes == 2 else pair_population(p)
+    share = np.full(p.classes, 1 / p.classes)
+    even = np.arange(p.classes) < p.N_r % p.classes
+    sizes = p.N_r // p.classes + even if p.balanced else rng.multinomial(p.N_r, share)
+    found = np.zeros((p.classes // 2, p.width))
+    for own, size in enumerate(sizes):
+        sign = 1.0 if own % 2 == 0 else -1.0
+        found[own // 2, own] = sign * size
+        if p.composition == "deterministic":
+            found[own // 2, p.classes :] += sign * size * np.array(p.counts, float).reshape(p.p)
+        elif p.p:
+            for total, pi in world.groups(p):
+                found[own // 2, p.classes :] += sign * rng.multinomial(size * total, pi)
+    return found / np.maximum(sizes.reshape(-1, 2).sum(axis=1), 1)[:, None]
+
+
+def pair_means_of(counts: np.ndarray, label: np.ndarray, weight: np.ndarray, classes: int) -> np.ndarray:
+    """The means c (c/2, P) of given samples: rows of `counts` (C, P) with labels 1 to c and weights (C,)."""
+    found = np.zeros((classes // 2, counts.shape[1]))
+    for pair in range(classes // 2):
+        sign = np.where(label == 2 * pair + 1, 1.0, np.where(label == 2 * pair + 2, -1.0, 0.0))
+        found[pair] = (weight * sign) @ counts / max(float(weight @ np.abs(sign)), 1e-300)
+    return found
+
+
 def trained(p: Parameters, gram: np.ndarray, route: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The route values (2, P) after training from `route`, with the samples drawn from `rng`."""
-    return route + p.reach * np.array([[1.0], [-1.0]]) * (gram @ sample_means(p, rng, 1)[0])
+    """The route values (k, P) after training from `route`, with the samples drawn from `rng`."""
+    means = pair_means(p, rng)
+    return route + p.reach * np.concatenate([np.stack([gram @ one, -(gram @ one)]) for one in means])
 
 
 def outranks(gram: np.ndarray, means: np.ndarray) -> np.ndarray:
@@ -97,7 +153,8 @@ def thresholds(p: Parameters, gram: np.ndarray, margin: float = 1.0) -> tuple[in
     At margin 1 these are the smallest l at which the population's routers find o1 in every sample of class +1, and o2
     in every one of class -1 (small initial routers).
     """
-    tilt = gram[2:, 0] - gram[2:, 1]
+    require_two(p, "the threshold of l")
+    tilt = world.tilt_of(p, gram)
     gap = 0.5 * (gram[0, 0] + gram[1, 1]) - gram[0, 1]
     return _most(p, tilt > margin * gap), _most(p, -tilt > margin * gap)
 
@@ -107,7 +164,8 @@ def l_star(p: Parameters, gram: np.ndarray) -> int:
 
     Source: Chowdhury et al. 2023, Definition D.3.
     """
-    tilt = gram[2:, 0] - gram[2:, 1]
+    require_two(p, "l* (Definition D.3)")
+    tilt = world.tilt_of(p, gram)
     gap = 0.5 * (gram[0, 0] + gram[1, 1]) - gram[0, 1]
     return _most(p, np.abs(tilt) > gap / 2)
 

@@ -25,8 +25,8 @@ def beta_star(o: np.ndarray, q: np.ndarray) -> float:
     return float(found.fun) if found.status == 0 else math.inf
 
 
-def of_gram(gram: np.ndarray) -> tuple[np.ndarray, float]:
-    """(distances |z - z'| (P, P), beta*) of patterns o1, o2, q_1.. with this Gram matrix.
+def of_gram(gram: np.ndarray, classes: int = 2) -> tuple[np.ndarray, float | None]:
+    """(distances |z - z'| (P, P), beta*) of patterns o_1.., q_1.. with this Gram matrix; no beta* beyond two classes.
 
     >>> distance, bound = of_gram(np.eye(4))
     >>> round(float(distance[0, 1]), 6), bound  # independent patterns are separable at every n
@@ -37,6 +37,8 @@ def of_gram(gram: np.ndarray) -> tuple[np.ndarray, float]:
     norms = np.diag(gram)
     distance = np.sqrt(np.maximum(norms[:, None] + norms - 2 * gram, 0.0))
     np.fill_diagonal(distance, 0.0)
+    if classes > 2:
+        return distance, None
     rows = root_of(gram)
     # b has to do with linear relations alone: independent patterns have none
     free = len(gram) == 2 or np.linalg.matrix_rank(gram) == len(gram)

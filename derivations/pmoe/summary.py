@@ -7,6 +7,7 @@ import numpy as np
 
 from derivations.contract import Initial, Labelled
 
+OUT = {2: ("expert", "neuron"), 3: ("expert", "neuron", "class")}
 ROWS = {"counts": ("row", "pattern"), "label": ("row",), "weight": ("row",)}
 
 
@@ -15,16 +16,14 @@ def constants(initial: Initial) -> Labelled:
     from derivations.pmoe.separability import of_gram
 
     c = initial.constants
-    distance, bound = of_gram(np.asarray(c["gram"]))
-    found: dict[str, Any] = {
-        "distance": (("pattern", "pattern_"), distance, "distances of the patterns"),
-        "beta_star": (
-            (),
-            np.array(bound),
-            "all compositions of n patches are linearly separable if and only if n - 1 is below it",
-        ),
+    distance, bound = of_gram(np.asarray(c["gram"]), initial.parameters.classes)
+    found: dict[str, Any] = {"distance": (("pattern", "pattern_"), distance, "distances of the patterns")}
+    if bound is not None:
+        meaning = "all compositions of n patches are linearly separable if and only if n - 1 is below it"
+        found["beta_star"] = ((), np.array(bound), meaning)
+    found |= {
         "gram": (("pattern", "pattern_"), np.asarray(c["gram"]), "inner products of the patterns"),
-        "out": (("expert", "neuron"), np.asarray(c["out"]), "output weights a, never trained"),
+        "out": (OUT[np.ndim(c["out"])], np.asarray(c["out"]), "output weights a, never trained"),
     }
     if bool(c["given"]):
         found["samples"] = ((), np.asarray(c["given"]), "number of samples of the file")
@@ -33,10 +32,13 @@ def constants(initial: Initial) -> Labelled:
 
 
 def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Loss, error and class means of v at both ends; routing margins; and how far routers moved."""
+    """Loss, error and class means of v at both ends; routing margins; and how far routers moved.
+
+    With an output per class the means of v and the routing margins are lists, in the order of the classes.
+    """
     p = initial.parameters
     summary: dict[str, Any] = {"mode": p.mode, "k": p.k, "l": p.l, "compositions": len(initial.constants["label"])}
-    if "loss" in run:
+    if "loss" in run and not p.softmax:
         from derivations.pmoe.closed import signal_constants
 
         schur, cube = signal_constants(np.asarray(initial.constants["gram"]))
@@ -44,12 +46,15 @@ def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]
     for name in ("loss", "error", "v1", "v2"):
         if name in run:
             summary[f"{name}_initial"], summary[f"{name}_final"] = float(run[name][0]), float(run[name][-1])
+    if "v" in run:
+        summary |= {f"v_{end}": [float(v) for v in run["v"][at]] for end, at in (("initial", 0), ("final", -1))}
     if "assumption" in run and p.mode == "joint":
         summary["assumption_4_4"] = bool(run["assumption"][-1] > 0)
-    if "route" in run and run["route"].shape[-1] > 2 and p.mode != "cnn":
+    if "route" in run and run["route"].shape[-1] > p.classes and p.mode != "cnn":
         final = run["route"][-1]
-        rest = final[:, 2:].max(axis=1)
-        summary["o1_above"], summary["o2_above"] = (float((final[:, a] - rest).max()) for a in range(2))
+        rest = final[:, p.classes :].max(axis=1)
+        above = [float((final[:, a] - rest).max()) for a in range(p.classes)]
+        summary |= {"o_above": above} if p.softmax else {"o1_above": above[0], "o2_above": above[1]}
         moved = np.abs(final - run["route"][0]).max()
         summary["router_displacement"] = float(moved)
         summary["displacement_over_sigma_r"] = float(moved / p.sigma_r) if p.sigma_r > 0 else None

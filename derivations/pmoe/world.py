@@ -1,7 +1,9 @@
 """The data of the paper: patterns by their Gram matrix, and samples as counts of patterns, exactly or as a pool.
 
-A sample has one class-discriminative patch (o1 for y = +1, o2 for y = -1) and n - 1 irrelevant ones whose law is the
-same in both classes; positions carry no information.  Patterns are numbered o1 = 0, o2 = 1, q_1 = 2, ...
+A sample has one class-discriminative patch and n - 1 irrelevant ones whose law is the same in all classes; positions
+carry no information.  Patterns are numbered o_1 = 0, .., o_c = c - 1, q_1 = c, ...; labels are y = +1 (o_1) and y = -1
+(o_2) under the logistic loss, and y = i (o_i) from 1 to c under the softmax loss.
+Source: Chowdhury et al. 2023, Section 4.2 and, for c classes, Appendix M.
 """
 
 import math
@@ -22,8 +24,8 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
 
 
 def pairs(p: Parameters) -> np.ndarray:
-    """(<o1, q>, <o2, q>) of every irrelevant pattern, (p, 2)."""
-    found = np.zeros((p.p, 2))
+    """<o_i, q> of every irrelevant pattern, (p, c): b1 and b2 for o1 and o2, and 0 for those of other classes."""
+    found = np.zeros((p.p, p.classes))
     for column, name in enumerate(("b1", "b2")):
         values = getattr(p, name)
         if len(values) not in (0, 1, p.p):
@@ -33,58 +35,81 @@ def pairs(p: Parameters) -> np.ndarray:
     return found
 
 
-def gram_of(p: Parameters) -> np.ndarray:
-    """The Gram matrix (P, P) of the patterns o1, o2, q_1..q_p, with a diagonal of exactly 1.
+def tilt_of(p: Parameters, gram: np.ndarray) -> np.ndarray:
+    """<o1 - o2, q> of every irrelevant pattern (p,), by which the routers of two classes rank."""
+    return gram[p.classes :, 0] - gram[p.classes :, 1]
 
-    q_i = [o1, o2] Gd^-1 b_i + the rest of its norm on an axis of its own, or in random directions orthogonal to o1, o2.
-    Raises `UsageError` where b_i' Gd^-1 b_i > 1 (no unit vector has these products) or two patterns coincide.
+
+def class_vectors(p: Parameters) -> np.ndarray:
+    """Unit vectors o_1..o_c of d dimensions with the products delta_d, (c, d).  Raises `UsageError` for a small d."""
+    found = np.zeros((p.classes, p.d))
+    if p.classes == 2:
+        found[0, 0], found[1, 0] = 1.0, p.delta_d
+        if p.d > 1:
+            found[1, 1] = math.sqrt(1 - p.delta_d**2)
+        return found
+    values, vectors = np.linalg.eigh(class_gram(p))
+    used = values > 1e-12
+    if p.d < used.sum():
+        raise UsageError(f"the patterns of {p.classes} classes span {used.sum()} dimensions, but d = {p.d}")
+    found[:, : used.sum()] = vectors[:, used] * np.sqrt(values[used])
+    return found
+
+
+def class_gram(p: Parameters) -> np.ndarray:
+    """The Gram matrix (c, c) of o_1..o_c."""
+    return np.where(np.eye(p.classes) > 0, 1.0, p.delta_d)
+
+
+def gram_of(p: Parameters) -> np.ndarray:
+    """The Gram matrix (P, P) of the patterns o_1..o_c, q_1..q_p, with a diagonal of exactly 1.
+
+    q_i = [o_1..o_c] Gd^-1 b_i + the rest of its norm on an axis of its own, or in random directions orthogonal to all
+    o.  Raises `UsageError` where b_i' Gd^-1 b_i > 1 (no unit vector has these products) or two patterns coincide.
     """
-    b = pairs(p)
+    b, c = pairs(p), p.classes
     if p.irrelevant == "random" and not p.b1 and not p.b2:
         x = generator(p.data_seed, "patterns").standard_normal((p.p, p.d))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
-        o = np.zeros((2, p.d))
-        o[0, 0], o[1, 0] = 1.0, p.delta_d
-        if p.d > 1:
-            o[1, 1] = math.sqrt(1 - p.delta_d**2)
-        x = np.vstack([o, x])
+        x = np.vstack([class_vectors(p), x])
         gram = x @ x.T
     else:
         inside, found = _spanned(p, b)
         rest = np.eye(p.p)
         if p.irrelevant == "random" and p.p:
-            x = generator(p.data_seed, "patterns").standard_normal((p.p, max(p.d - 2, 1)))
+            x = generator(p.data_seed, "patterns").standard_normal((p.p, max(p.d - c, 1)))
             x /= np.linalg.norm(x, axis=1, keepdims=True)
             rest = x @ x.T
         left = np.sqrt(np.maximum(1 - np.diag(found), 0.0))
-        gram = np.eye(p.p + 2)
-        gram[:2, :2] = inside
-        gram[2:, :2], gram[:2, 2:] = b, b.T
-        gram[2:, 2:] = found + left[:, None] * rest * left
+        gram = np.eye(p.width)
+        gram[:c, :c] = inside
+        gram[c:, :c], gram[:c, c:] = b, b.T
+        gram[c:, c:] = found + left[:, None] * rest * left
     np.fill_diagonal(gram, 1.0)
-    require_gram(gram)
+    require_gram(gram, c)
     return gram
 
 
 def _spanned(p: Parameters, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    inside = np.array([[1.0, p.delta_d], [p.delta_d, 1.0]])
+    inside = class_gram(p)
     inverse = np.linalg.pinv(inside, hermitian=True)
-    if p.p and np.abs(b @ (np.eye(2) - inside @ inverse)).max(initial=0.0) > 1e-9:
+    if p.p and np.abs(b @ (np.eye(p.classes) - inside @ inverse)).max(initial=0.0) > 1e-9:
         raise UsageError(f"at delta_d = {p.delta_d:g} an irrelevant pattern has b2 = -b1: other products do not exist")
     found = b @ inverse @ b.T
     if p.p and np.diag(found).max() > 1 + 1e-12:
         worst = int(np.argmax(np.diag(found)))
         raise UsageError(
-            f"no unit vector has the products {b[worst].tolist()} with o1 and o2 at delta_d = {p.delta_d:g}: "
+            f"no unit vector has the products {b[worst].tolist()} with o1, o2, .. at delta_d = {p.delta_d:g}: "
             "b' Gd^-1 b must be at most 1"
         )
     return inside, found
 
 
-def require_gram(gram: np.ndarray) -> None:
+def require_gram(gram: np.ndarray, classes: int = 2) -> None:
     """Raise `UsageError` unless `gram` is a Gram matrix of different patterns, none of them zero."""
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.shape[0] < 2:
-        raise UsageError(f"the Gram matrix must be square, of o1, o2 and the irrelevant patterns, not {gram.shape}")
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or gram.shape[0] < classes:
+        names = ", ".join(f"o{i}" for i in range(1, classes + 1))
+        raise UsageError(f"the Gram matrix must be square, of {names} and the irrelevant patterns, not {gram.shape}")
     if not np.isfinite(gram).all() or np.abs(gram - gram.T).max() > 1e-9 * max(1.0, np.abs(gram).max()):
         raise UsageError("the Gram matrix must be symmetric and finite")
     norms = np.diag(gram)
@@ -109,10 +134,9 @@ def groups(p: Parameters) -> list[tuple[int, np.ndarray]]:
     pi = probabilities(p)
     if p.composition == "multinomial":
         return [(p.n - 1, pi)] if p.n > 1 else []
-    near = np.abs(pairs(p) @ np.array([1.0, -1.0])) > (1 - p.delta_d) / 2
+    near = np.abs(pairs(p)[:, :2] @ np.array([1.0, -1.0])) > (1 - p.delta_d) / 2
     if p.irrelevant == "random" and not p.b1 and not p.b2:
-        gram = gram_of(p)
-        near = np.abs(gram[2:, 0] - gram[2:, 1]) > (1 - p.delta_d) / 2
+        near = np.abs(tilt_of(p, gram_of(p))) > (1 - p.delta_d) / 2
     parts = []
     for count, member, name in ((p.close, near, "close"), (p.n - 1 - p.close, ~near, "far")):
         share = np.where(member, pi, 0.0)
@@ -164,34 +188,40 @@ def _log_factorials(x: np.ndarray) -> np.ndarray:
 
 def sample(p: Parameters, rng: np.random.Generator, size: int, balanced: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """`size` samples: counts (size, P) and labels (size,); with `balanced` as many of each class (within one)."""
-    labels = np.where(rng.random(size) < 0.5, 1.0, -1.0)
+    c, number = p.classes, rng.random(size)
+    own = np.where(number < 0.5, 0, 1) if c == 2 else np.floor(number * c).astype(int)
     if balanced:
-        labels = np.where(np.arange(size) % 2 == 0, 1.0, -1.0)
-    counts = np.zeros((size, p.p + 2), int)
+        own = np.arange(size) % c
+    counts = np.zeros((size, p.width), int)
     if p.composition == "deterministic":
-        counts[:, 2:] = np.array(p.counts, int).reshape(1, p.p)
+        counts[:, c:] = np.array(p.counts, int).reshape(1, p.p)
     elif p.p:
         for total, pi in groups(p):
-            counts[:, 2:] += rng.multinomial(total, pi, size=size)
-    counts[:, 0], counts[:, 1] = labels > 0, labels < 0
-    return counts, labels
+            counts[:, c:] += rng.multinomial(total, pi, size=size)
+    counts[np.arange(size), own] = 1
+    return counts, labels_of(p, own)
+
+
+def labels_of(p: Parameters, own: np.ndarray) -> np.ndarray:
+    """The labels of the classes `own` (from 0): +1 and -1 under the logistic loss, else 1 to c."""
+    return own + 1.0 if p.softmax else np.where(own == 0, 1.0, -1.0)
 
 
 def population(p: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows (counts (C, P), label (C,), weight (C,)) over which expectations are taken.
 
     Exact by enumeration up to `exact` compositions; beyond, a pool of `pool` draws of the irrelevant part from
-    `data_seed`, each in both classes.
+    `data_seed`, each in all classes.
     """
     law = irrelevant_law(p)
     if law is None:
         counts, _ = sample(p, generator(p.data_seed, "pool"), p.pool)
-        chosen, repeats = np.unique(counts[:, 2:], axis=0, return_counts=True)
+        chosen, repeats = np.unique(counts[:, p.classes :], axis=0, return_counts=True)
         law = chosen, repeats / p.pool
     counts, chance = law
-    classes = [np.hstack([np.tile(row, (len(counts), 1)), counts]) for row in ([1, 0], [0, 1])]
-    labels = np.repeat([1.0, -1.0], len(counts))
-    return np.vstack(classes).astype(float), labels, np.concatenate([chance, chance]) / 2
+    classes = [np.hstack([np.tile(row, (len(counts), 1)), counts]) for row in np.eye(p.classes, dtype=int)]
+    labels = labels_of(p, np.repeat(np.arange(p.classes), len(counts)))
+    return np.vstack(classes).astype(float), labels, np.tile(chance, p.classes) / p.classes
 
 
 def empirical(index: np.ndarray, y: np.ndarray, patterns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -129,14 +129,18 @@ class Code:
         bottoms = [self.expr(f, axes, True) for f in ([sp.Integer(number.q)] if number.q != 1 else []) + below]
         if len(bottoms) > 1:
             return f"{code} / ({' * '.join(bottoms)})"
-        return f"{code} / {bottoms[0]}" if bottoms else code
+        return f"{code} / {bracketed(bottoms[0])}" if bottoms else code
+
+    def divisor(self, e: Any, axes: Axes) -> str:
+        """What is divided by, as one factor: a sum whose constant factors stand before it is a product."""
+        return bracketed(self.expr(e, axes, True))
 
     def power(self, e: Any, axes: Axes) -> str:
         """A power or a root."""
         if e.exp == sp.S.Half:
             return f"np.sqrt({self.expr(e.base, axes)})"
         if e.exp.is_number and e.exp.is_negative:
-            return f"1 / {self.expr(e.base**-e.exp, axes, True)}"
+            return f"1 / {self.divisor(e.base**-e.exp, axes)}"
         base = self.expr(e.base, axes, True)
         if isinstance(e.base, (sp.Mul, sp.Pow)) or base.startswith("-"):
             base = f"({base})"
@@ -234,3 +238,17 @@ class Code:
             return " * ".join(outside)
         code = f'np.einsum("{",".join(letters)}->{"".join(i.name for i in kept)}", {", ".join(operands)})'
         return " * ".join([*outside, self.laid(code, kept, axes) if kept else code])
+
+
+def bracketed(code: str) -> str:
+    """Code in brackets where a product or a quotient stands outside of all its own.
+
+    >>> bracketed("2 * np.sum(a * b)"), bracketed("np.sum(a * b)"), bracketed("(a * b)[0]")
+    ('(2 * np.sum(a * b))', 'np.sum(a * b)', '(a * b)[0]')
+    """
+    depth = 0
+    for letter in code.replace("**", "  "):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 and letter in "*/":
+            return f"({code})"
+    return code

@@ -36,6 +36,19 @@ def counts_of(atoms: np.ndarray, patterns: int) -> np.ndarray:
     return flat.reshape(patterns, size).astype(float)
 
 
+def beside(out: Any, fields: Any) -> Any:
+    """Output weights as `respond` takes them: with an axis for each of the fields' own, but by class as they are."""
+    return out if out.ndim == 3 else out.reshape(out.shape + (1,) * (fields.ndim - 2))
+
+
+def pushed(out: Any, experts: Any) -> Any:
+    """What a neuron's slope is multiplied by, (k, M, S, ..): a_r experts, or sum_i a_{r,i} experts_i over classes."""
+    if out.ndim == 2:
+        return beside(out, experts[:, None]) * experts[:, None]
+    wide = out.reshape(out.shape + (1,) * (experts.ndim - 2))
+    return sum(wide[:, :, i] * experts[:, None, i] for i in range(out.shape[2]))
+
+
 class BagChains:
     """Replicas of one training run, each with its own random numbers; the NumPy engine of both methods.
 
@@ -52,6 +65,7 @@ class BagChains:
         self.functions = importlib.import_module(model.module)
         self.numbers, self.law = model.numbers(p), model.law(p)
         self.rates, self.uniforms, self.ball = model.rates(p, step_size), model.uniforms(p), model.ball(p)
+        self.points = model.points(p)
         self.training = model.data(initials[0], batch)
         if self.training is not None and batch > len(self.training):
             raise UsageError(
@@ -61,7 +75,7 @@ class BagChains:
         self.atoms = None if self.training is None else atoms_of(self.training.counts)
         self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
         self.gram = np.asarray(initials[0].constants["gram"], float)
-        self.out = [np.asarray(initial.constants["out"], float)[..., None, None] for initial in initials]
+        self.out = [np.asarray(initial.constants["out"], float) for initial in initials]
         self.steps = 0
         if compressed:
             self.moving = [(np.array(i.state["pre"]), np.array(i.state["route"])) for i in initials]
@@ -109,11 +123,14 @@ class BagChains:
         """A step on inner products: responses are needed once per pattern, not once per patch."""
         pre, route = moving
         counts = counts_of(batch.atoms, len(self.gram))
-        response = self.functions.respond(pre, out[..., 0])[..., None]
+        response = self.functions.respond(pre, beside(out, pre))[..., None]
         weigh = getattr(self.functions, self.model.weigh)
         experts, routers, _ = weigh(route[..., None], response, counts, batch.labels, *self.numbers)
-        pull = experts.mean(axis=-1)[:, None] * self.functions.slope(pre)
-        moved = pre + self.rates[0] * out[..., 0] * (pull @ self.gram) if self.rates[0] else pre
+        moved, slope = pre, self.functions.slope(pre)
+        if self.rates[0] and out.ndim == 3:
+            moved = pre + self.rates[0] * ((pushed(out, experts.mean(axis=-1)) * slope) @ self.gram)
+        elif self.rates[0]:
+            moved = pre + self.rates[0] * out[..., None] * ((experts.mean(axis=-1)[:, None] * slope) @ self.gram)
         return moved, route + self.rates[1] * (routers.mean(axis=-1) @ self.gram)
 
     def patches(self, batch: Batch) -> np.ndarray:
@@ -124,7 +141,7 @@ class BagChains:
             direction = batch.noise / np.linalg.norm(batch.noise, axis=-1, keepdims=True)
             moved = x + self.ball * direction
             moved /= np.linalg.norm(moved, axis=-1, keepdims=True)
-            x = np.where((batch.atoms >= 2)[..., None], moved, x)
+            x = np.where((batch.atoms >= self.points)[..., None], moved, x)
         return x.reshape(-1, x.shape[-1])
 
     def step_vectors(self, moving: tuple[np.ndarray, np.ndarray], out: np.ndarray, batch: Batch) -> tuple[Any, Any]:
@@ -134,12 +151,12 @@ class BagChains:
         x = self.patches(batch)
         fields = (hidden.reshape(-1, d) @ x.T).reshape(k, each, n, size)
         route = (routers @ x.T).reshape(k, n, size)
-        response = self.functions.respond(fields, out)
+        response = self.functions.respond(fields, beside(out, fields))
         weigh = getattr(self.functions, self.model.weigh)
         experts, pull, _ = weigh(route, response, np.ones((n, size)), batch.labels, *self.numbers)
         moved = hidden
         if self.rates[0]:
-            change = out * experts[:, None] * self.functions.slope(fields)
+            change = pushed(out, experts) * self.functions.slope(fields)
             moved = hidden + self.rates[0] / size * (change.reshape(k * each, -1) @ x).reshape(hidden.shape)
         return moved, routers + self.rates[1] / size * (pull.reshape(k, -1) @ x)
 

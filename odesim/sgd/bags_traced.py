@@ -8,7 +8,7 @@ import numpy as np
 
 from derivations.bags import BagModel
 from derivations.contract import Initial
-from odesim.sgd.bags import BagChains
+from odesim.sgd.bags import BagChains, beside, pushed
 
 
 class BagReplicas(BagChains):
@@ -58,12 +58,16 @@ class BagReplicas(BagChains):
         pre, route = moving
         gram = jnp.asarray(self.gram, self.dtype)
         counts = (atoms[None] == jnp.arange(len(self.gram))[:, None, None]).sum(1).astype(pre.dtype)
-        response = self.traced["respond"](pre, out[..., 0])[..., None]
+        response = self.traced["respond"](pre, beside(out, pre))[..., None]
         weigh = self.traced[self.model.weigh]
         experts, routers, _ = weigh(route[..., None], response, counts, labels, *self.numbers)
         product = functools.partial(jnp.matmul, precision="highest")
-        pull = product(experts.mean(axis=-1)[:, None] * self.traced["slope"](pre), gram)
-        return pre + self.rates[0] * out[..., 0] * pull, route + self.rates[1] * product(routers.mean(axis=-1), gram)
+        slope = self.traced["slope"](pre)
+        if out.ndim == 3:
+            change = self.rates[0] * product(pushed(out, experts.mean(axis=-1)) * slope, gram)
+        else:
+            change = self.rates[0] * out[..., None] * product(experts.mean(axis=-1)[:, None] * slope, gram)
+        return pre + change, route + self.rates[1] * product(routers.mean(axis=-1), gram)
 
     def _vectors(self, moving: Any, out: Any, atoms: Any, labels: Any, key: Any) -> Any:
         """A step on weight vectors, patch by patch."""
@@ -78,15 +82,15 @@ class BagReplicas(BagChains):
             direction = jax.random.normal(key, x.shape, x.dtype)
             moved = x + self.ball * direction / jnp.linalg.norm(direction, axis=-1, keepdims=True)
             moved = moved / jnp.linalg.norm(moved, axis=-1, keepdims=True)
-            x = jnp.where((atoms >= 2)[..., None], moved, x)
+            x = jnp.where((atoms >= self.points)[..., None], moved, x)
         x = x.reshape(-1, d)
         product = functools.partial(jnp.matmul, precision="highest")
         fields = product(hidden.reshape(-1, d), x.T).reshape(k, each, n, size)
         route = product(routers, x.T).reshape(k, n, size)
-        response = self.traced["respond"](fields, out)
+        response = self.traced["respond"](fields, beside(out, fields))
         weigh = self.traced[self.model.weigh]
         experts, pull, _ = weigh(route, response, jnp.ones((n, size), x.dtype), labels, *self.numbers)
-        change = out * experts[:, None] * self.traced["slope"](fields)
+        change = pushed(out, experts) * self.traced["slope"](fields)
         moved = hidden + self.rates[0] / size * product(change.reshape(k * each, -1), x).reshape(hidden.shape)
         return moved, routers + self.rates[1] / size * product(pull.reshape(k, -1), x)
 

@@ -6,9 +6,10 @@ from derivations.statement import Statement
 
 def router(parameters: Parameters, tier: str) -> Statement:
     """The statement of the routers' own training, the same for every level."""
-    from derivations.pmoe.statements import small
+    from derivations.pmoe.statements import classes, small
 
-    return small.routers(settle(parameters, "router"), tier)
+    p = settle(parameters, "router")
+    return classes.routers(p, tier) if p.softmax else small.routers(p, tier)
 
 
 def experts(parameters: Parameters, tier: str) -> Statement:
@@ -22,6 +23,10 @@ def joint(parameters: Parameters, tier: str) -> Statement:
 
 
 def _statement(p: Parameters, tier: str, stage: str) -> Statement:
+    if p.softmax:
+        from derivations.pmoe.statements import classes
+
+        return classes.statement(p, tier, stage)
     if tier == "L3":
         from derivations.pmoe.statements import small
 

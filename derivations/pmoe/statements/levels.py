@@ -9,7 +9,7 @@ from typing import Any
 from derivations.contract import Initial
 from derivations.indexed import nested
 from derivations.pmoe.parameters import Parameters
-from derivations.pmoe.population import NEGLECTS, validity
+from derivations.pmoe.population import NEGLECTS, recursive, validity
 from derivations.pmoe.statements.parts import (
     GRAM,
     LOSS,
@@ -42,6 +42,7 @@ NOTE = {
     "uniform": "every routed patch has the same weight",
     "sharp": "all weight on the largest route value",
 }
+TITLES = {"L0": "every neuron", "L1": "responses, activation pattern frozen", "L2": "responses at infinite width"}
 SAMPLE = """np.array(
     [[y == c for c in (1, -1)] + [int(q == b) for q in range(P - 2)] for y in (1, -1) for b in range(P - 2)], float)"""
 
@@ -178,25 +179,23 @@ def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
             Named(COPIES, "shifts of the route values", 4),
             Named(JITTER[J, S, Z], "shifts", "1e-3 * np.random.default_rng(4).standard_normal((n_j, k, P))"),
         ]
-    if recursion(p, tier):
+    if recursive(p, tier):
         found.append(Named(STEP, "flow per step, eta times the number of neurons", p.step))
     return tuple(found)
 
 
-def recursion(p: Parameters, tier: str) -> bool:
-    """Whether the level is a recursion: neurons switch, and routing by rank jumps."""
-    return tier == "L0" or (p.mode == "joint" and p.lam > 0 and p.tie_rule != "fractional")
-
-
-def bind_to(p: Parameters) -> Any:
+def bind_to(p: Parameters, tier: str) -> Any:
     """The numbers of the constants in a run."""
 
     def bind(initial: Initial) -> dict[str, Any]:
+        from derivations.pmoe.initial import act_of
         from derivations.pmoe.population import jitter
 
         c = initial.constants
-        found = {"k": p.k, "M": p.m // p.k, "P": p.p + 2, "l": p.l, "n_x": len(c["label"]), "gram": c["gram"]}
-        found |= {"out": c["out"], "act": c["act"], "count": c["counts"], "label": c["label"], "weight": c["weight"]}
+        found = {"k": p.k, "M": p.m // p.k, "P": p.width, "l": p.l, "n_x": len(c["label"]), "gram": c["gram"]}
+        found |= {"out": c["out"], "count": c["counts"], "label": c["label"], "weight": c["weight"]}
+        if tier == "L1":
+            found["act"] = act_of(initial)
         shifts = jitter(p)
         found |= {"lambda_r": p.lam, "width": p.softness, "n_j": len(shifts), "jitter": shifts, "tau": p.step}
         return found
@@ -204,10 +203,15 @@ def bind_to(p: Parameters) -> Any:
     return bind
 
 
+def jumps(p: Parameters, step: bool) -> tuple[str, ...]:
+    """What the page says of jumps: a recursion steps over them."""
+    return () if step or p.lam == 0 else ("The right-hand side jumps where two route values change their order.",)
+
+
 def statement(p: Parameters, tier: str, stage: str) -> Statement:
     """The statement of level L0, L1 or L2."""
     first, equations = motion(p, tier)
-    step = recursion(p, tier)
+    step = recursive(p, tier)
     moving = (
         Named(PRE[S, R, Z], "pre-activation of a neuron on a pattern")
         if tier == "L0"
@@ -226,10 +230,7 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
     route = "np.zeros((k, P)) + [[1.0, -1.0] + [0.0] * (P - 2)] * np.where(np.arange(k) % 2, -1.0, 1.0)[:, None]"
     return Statement(
         name=f"pmoe, {stage}, {tier}",
-        title="mixture of two-layer CNNs on patterns: "
-        + {"L0": "every neuron", "L1": "responses, activation pattern frozen", "L2": "responses at infinite width"}[
-            tier
-        ],
+        title="mixture of two-layer CNNs on patterns: " + TITLES[tier],
         source="Chowdhury et al. 2023, Section 4 and Appendices E to H; the reduction to pattern space is ours",
         clock="one step of size eta advances t by eta times the number of neurons; logistic loss",
         validity=validity(p, tier, step),
@@ -237,15 +238,13 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
         indices=indices,
         state=(moving, Named(ROUTE[S, Z], "route value of a pattern")),
         constants=constants(p, tier),
-        bind=bind_to(p),
+        bind=bind_to(p, tier),
         definitions=(SLOPE, LOSS, *first, *routing(p), *drives(p)),
         equations=tuple(equations),
         loss=cost,
         kind="recursion" if step else "flow",
         step=STEP if step else None,
         notation={**NOTATION, "lambda_r": ("\\lambda", "λ"), "raised": ("e", "e")},
-        rules=()
-        if step
-        else (("The right-hand side jumps where two route values change their order.",) if p.lam > 0 else ()),
+        rules=jumps(p, step),
         example=Example(f'start = {{{start}, "route": {route}}}', "response" if tier != "L0" else "pre", 0.4, 200.0),
     )

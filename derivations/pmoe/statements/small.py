@@ -35,7 +35,7 @@ def routers(p: Parameters, tier: str) -> Statement:
     def bind(initial: Initial) -> dict[str, Any]:
         from derivations.pmoe.population import sample_mean
 
-        return {"P": p.p + 2, "gram": initial.constants["gram"], "mean_count": sample_mean(initial)}
+        return {"P": p.width, "gram": initial.constants["gram"], "mean_count": sample_mean(initial)}
 
     rate = LABEL[A] * sp.Sum(GRAM[Z, W] * MEAN_COUNT[W], W)
     return Statement(
@@ -83,7 +83,7 @@ def two_samples(p: Parameters, stage: str) -> Statement:
         two_samples(initial)  # refuses what the level does not describe
         return {
             "k": p.k,
-            "P": p.p + 2,
+            "P": p.width,
             "l": p.l,
             "y": np.array([1.0, -1.0]),
             "gram": initial.constants["gram"],

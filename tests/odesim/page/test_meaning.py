@@ -168,6 +168,24 @@ def test_the_routers_of_pmoe_descend_the_stated_loss():
     np.testing.assert_allclose(rates["response"], -np.einsum("szw,sw->sz", metric, slope), atol=1e-9)
 
 
+@pytest.mark.parametrize("tier", ["L0", "L1"])
+def test_several_classes_of_pmoe_descend_the_stated_loss(tier):
+    given = {"k": 2, "l": 4, "n": 4, "p": 2, "m": 8, "classes": 3, "delta_d": 0.3}
+    run = Compiled("pmoe", "joint", tier, given, backend="numpy")
+    _, state = run.state(np.random.default_rng(0))
+    rates = Evaluator(run.statement, {**run.constants, **state}).rates()
+    slope = differences(run, state, "route")  # every patch is routed, so that nothing jumps
+    wanted = -run.constants["lambda_r"] * slope @ run.constants["gram"]
+    np.testing.assert_allclose(rates["route"], wanted, atol=1e-10)
+    if tier == "L0":
+        wanted = -differences(run, state, "pre") @ run.constants["gram"] / 8
+        np.testing.assert_allclose(rates["pre"], wanted, atol=1e-9)
+        return
+    metric = run.constants["gram"] * run.constants["act"] / 8
+    wanted = -np.einsum("sijzw,sjw->siz", metric, differences(run, state, "response"))
+    np.testing.assert_allclose(rates["response"], wanted, atol=1e-9)
+
+
 def test_the_kernel_of_infinite_width_is_the_chance_of_two_signs():
     of = kernels(statement("pmoe", "L2"))
     for rho in (-0.8, 0.0, 0.3, 0.95):

@@ -78,7 +78,11 @@ def engine():
 @pytest.mark.slow
 @pytest.mark.parametrize(("system", "stage", "tier"), [*TIERS, *MAPS], ids=["-".join(one) for one in [*TIERS, *MAPS]])
 def test_every_page_is_set_by_tex_within_its_width(system, stage, tier, tmp_path):
-    (tmp_path / "page.tex").write_text(latex.page(statement(system, stage, tier)), encoding="utf-8")
+    set_by_tex(latex.page(statement(system, stage, tier)), tmp_path)
+
+
+def set_by_tex(page, tmp_path):
+    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
     command = [engine(), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=300)
     assert done.returncode == 0, done.stdout[-2000:]
@@ -86,6 +90,22 @@ def test_every_page_is_set_by_tex_within_its_width(system, stage, tier, tmp_path
     wide = [float(found) for found in re.findall(r"Overfull \\hbox \(([\d.]+)pt too wide", log)]
     assert [excess for excess in wide if excess > 5] == []
     assert (tmp_path / "page.pdf").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("stage", "tier"), [("joint", "L0"), ("joint", "L2"), ("experts", "L1"), ("router", "L0")])
+def test_pages_of_several_classes_run_alone(stage, tier, tmp_path):
+    system = derivations.system("pmoe")
+    found = load(system.stage(stage).statement)(system.parameters(classes=4, tier=tier), tier)
+    assert "passes" in run_alone(tmp_path, python.page(found))
+    assert all(len(line) <= 120 for line in text.page(found).splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "tier"), [("joint", "L0"), ("joint", "L1"), ("experts", "L2"), ("router", "L0")])
+def test_pages_of_several_classes_are_set_by_tex(stage, tier, tmp_path):
+    system = derivations.system("pmoe")
+    found = load(system.stage(stage).statement)(system.parameters(classes=4, tier=tier), tier)
+    set_by_tex(latex.page(found), tmp_path)
 
 
 @pytest.mark.parametrize(("system", "stage", "tier"), TIERS, ids=NAMES)

@@ -75,6 +75,15 @@ VARIANTS = [
     ("pmoe", "joint", "L2", {**JOINT, "tie_rule": "jitter", "jitters": 3, "softness": 0.3}),
     ("pmoe", "joint", "L0", {**JOINT, "tie_rule": "fractional", "softness": 0.1}),
     ("pmoe", "experts", "L1", {"mode": "cnn", "n": 5, "p": 3, "m": 12}),
+    *(("pmoe", "joint", tier, {**JOINT, "classes": 4, "gate": name})
+      for tier, name in (("L0", "softmax"), ("L1", "softmax"), ("L1", "sharp"), ("L2", "uniform"), ("L2", "softmax"))),
+    ("pmoe", "joint", "L1", {**JOINT, "classes": 3, "tie_rule": "jitter", "jitters": 3, "softness": 0.3}),
+    ("pmoe", "joint", "L0", {**JOINT, "classes": 3, "tie_rule": "fractional", "softness": 0.1}),
+    ("pmoe", "joint", "L1", {**JOINT, "loss": "softmax"}),
+    *(("pmoe", "experts", tier, {"classes": 4, "n": 5, "p": 3, "m": 24, "delta_d": 0.3, "d": 9})
+      for tier in ("L0", "L2")),
+    ("pmoe", "experts", "L1", {"mode": "cnn", "classes": 5, "n": 4, "p": 2, "m": 12}),
+    ("pmoe", "router", "L1", {"classes": 6, "n": 4, "p": 2, "m": 12, "N_r": 30, "delta_d": 0.2}),
     ("pruning", "tune", "recursion", {**TOKENS, "loss": "hinge"}),
     ("pruning", "tune", "recursion", {**TOKENS, "data": "multi_copy", "copies": 3}),
     ("pruning", "tune", "flow", {"d": 7, "n": 6, "l": 6, "k": 6, "m": 4, "important": 1}),
@@ -98,6 +107,20 @@ def test_the_page_follows_the_parameters(system, stage, tier, given):
     assert distance(run.printed(state), wanted, run.statement) < CLOSE
     if run.statement.loss is not None:
         assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(("stage", "tier"), [("joint", "L0"), ("joint", "L1"), ("joint", "L2"), ("router", "L0")])
+def test_the_pages_of_several_classes_are_the_compiled_code(stage, tier):
+    given = {"classes": 4, "n": 5, "p": 2, "m": 24, "delta_d": 0.2} | ({"k": 3, "l": 2} if stage == "joint" else {})
+    run = Compiled("pmoe", stage, tier, given)
+    space = {"__name__": "page"}
+    exec(compile(python.page(run.statement), "page.py", "exec"), space)
+    y, state = run.state(np.random.default_rng(4))
+    evaluator = Evaluator(run.statement, {**run.constants, **state})
+    assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
+    assert distance(space["rates"](state, space["parameters"](**run.constants)), run.flow(y), run.statement) < CLOSE
+    if run.statement.loss is not None:
+        assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
 
 
 @pytest.mark.parametrize("law", ["iid", "distinct"])

@@ -1,0 +1,173 @@
+"""The population dynamics of system `pmoe` with an output per class, in pattern space.
+
+The derivation is that of `derivations.pmoe.population` with, in place of y v, the vector e_i = 1(y = i) - softmax_i,
+minus the gradient of the loss in f_i (the paper's v_{i,y}, equation (25)):
+
+    f_i(x) = (1/l) sum_s sum_z n_s G_s phi_{s,i}(z),   phi_{s,i}(z) = sum_r a_{r,s,i} ReLU(h_{r,s}(z))
+    c_{s,i}(z) = E[e_i n_s G_s]/l,   d_s(z) = E[sum_i e_i n_s G_s (phi_{s,i}(z) - mean)]/l
+    h += (eta m/m) Gam (1(h >= 0) sum_i a_i c_{s,i}),   g += lam (eta m) Gam d_s                            (L0, exact)
+    phi_{s,i} += (eta m) sum_j (Gam o A_{s,i,j}/m) c_{s,j}                                                          (L1)
+    A_{s,i,j} = sum_r a_i a_j 1(h >= 0) 1(h' >= 0) -> (m/k) delta_ij kappa0(cosine)                                 (L2)
+
+as the weights of different outputs are independent.
+Source: Chowdhury et al. 2023, Appendix M; the reduction to pattern space is ours.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Equations, Initial, Labelled
+from derivations.pmoe import population, router, world
+from derivations.pmoe.classes import arrays
+from derivations.pmoe.classes.model import PAIR_LOSS, SHARE, pair_loss
+from derivations.pmoe.initial import act_of
+from derivations.pmoe.parameters import Parameters, require_outputs
+from derivations.pmoe.population import ANY, PAIR, PRE, ROUTE
+from derivations.pmoe.summary import constants, summarise
+
+RESPONSE = Component(
+    "response", ("expert", "class", "pattern"), ANY, "phi_{s,i}(z)", "an expert's response for a class"
+)
+WATCHED = (
+    Component("error", (), (0.0, 1.0), "P(f_y <= f_j for some j)", "probability of a wrong or undecided answer"),
+    Component(
+        "assumption", (), (0.0, 1.0), "Assumption 4.4", "1 where some expert gives o_i the top gate, for every i"
+    ),
+    Component("v", ("class",), (0.0, 1.0), "v_{i,i}", SHARE),
+    Component("routed", PAIR, (0.0, np.inf), "E n_s(z)", "mean number of routed copies of a pattern"),
+    Component(
+        "finds", ("class", "expert"), (0.0, 1.0), "P(o_i in J_s | i)", "share of a class whose pattern is routed"
+    ),
+)
+BELOW = ("derivations.pmoe.loops:rank", "derivations.pmoe.loops:soft_share", "derivations.pmoe.loops:take",
+         "derivations.pmoe.loops:route_row", "derivations.pmoe.loops:move_routers")  # fmt: skip
+CORE = ("class_pushes", "class_drives", "class_mean_drives")
+LOOPS = {
+    "l0": (*CORE, "class_responses", "class_l0_flow_loss", "class_look", "class_watch_rows", "class_l0_watch"),
+    "l1": (*CORE, "class_l1_flow_loss", "class_look", "class_watch_rows", "class_l1_watch"),
+    "l2": (*CORE, "class_l2_flow_loss", "class_look", "class_watch_rows", "class_l2_watch"),
+}
+
+
+def loops(level: str) -> tuple[str, ...]:
+    """The functions of a level, in the order in which they call each other."""
+    kernel = ("derivations.pmoe.loops:kernel_of",) if level == "l2" else ()
+    return (*BELOW, *kernel, *(f"derivations.pmoe.classes.loops:{name}" for name in LOOPS[level]))
+
+
+def equations(p: Parameters, tier: str) -> Equations:
+    """A level of the experts' or of joint training.  Raises `UsageError` for L3."""
+    require_outputs(p, tier)
+    level = tier.lower()
+    first = PRE if tier == "L0" else RESPONSE
+    recursion = population.recursive(p, tier)
+    return Equations(
+        tier=tier,
+        kind="recursion" if recursion else "ode",
+        structure=f"pmoe_classes_{level}",
+        state=(first, ROUTE),
+        kernels=_overlap if tier == "L2" else dict,
+        loops=loops(level),
+        arrays=functools.partial(arrays.build, level),
+        arguments=functools.partial(arguments, level=level),
+        start=functools.partial(population.start, names=(first.name, "route")),
+        unpack=functools.partial(unpack, p=p, neurons=tier == "L0"),
+        observe=observe,
+        constants=constants,
+        invariants=functools.partial(population.invariants, p=p),
+        crossings=(),
+        summary=summarise,
+        validity=population.validity(p, tier, recursion),
+        neglects=population.NEGLECTS[tier],
+        watched=WATCHED,
+        dense="interpolant",
+    )
+
+
+def routers(p: Parameters, tier: str) -> Equations:
+    """The routers' own training, by pairs of classes, solved exactly.  Source: equation (6), Appendix M.1, step 2."""
+    require_outputs(p, tier)
+    return Equations(
+        tier=tier,
+        kind="ode",
+        structure="pmoe_classes_router",
+        state=(ROUTE,),
+        kernels=dict,
+        loops=("derivations.pmoe.classes.loops:pair_router_flow",),
+        arrays=arrays.build_router,
+        arguments=lambda initial: (p.k, p.width, initial.constants["gram"], pair_means(initial)),
+        start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
+        unpack=lambda y: {"route": y.reshape(*y.shape[:-1], p.k, p.width)},
+        observe=observe_routers,
+        constants=constants,
+        invariants=lambda initial, state: {"router_sum": population.spread(pair_sums(state["route"]))},
+        crossings=(),
+        summary=summarise,
+        validity="exact for every batch size, step and number of samples N_r (0: the population)",
+        neglects="nothing",
+    )
+
+
+def pair_sums(route: np.ndarray) -> np.ndarray:
+    """g_i + g_(i+1) of every pair (..., c/2, P), which no step changes."""
+    return route[..., 0::2, :] + route[..., 1::2, :]
+
+
+def pair_means(initial: Initial) -> np.ndarray:
+    """The label-weighted mean counts (c/2, P) that train the pairs: of a file's samples, of N_r drawn ones, or all."""
+    c, p = initial.constants, initial.parameters
+    if bool(c["given"]):
+        return router.pair_means_of(c["counts"], c["label"], c["weight"], p.classes)
+    return router.pair_means(p, world.generator(p.data_seed, "router"))
+
+
+def observe_routers(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
+    """The linear loss of every pair, over its population and over the samples that train it."""
+    route, mean = state["route"], pair_means(initial)
+    apart = route[:, 0::2] - route[:, 1::2]
+    return {
+        "router_loss": (("time", "pair"), pair_loss(route), PAIR_LOSS),
+        "router_loss_samples": (
+            ("time", "pair"),
+            -(apart * mean).sum(axis=-1),
+            "the linear loss of a pair, -mean of +-<w_i - w_(i+1), sum_j x_j>, over the samples that train it",
+        ),
+    }
+
+
+def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
+    """The run-time arguments: sizes, gate, rates, the Gram matrix, what stays of the neurons, and the rows."""
+    p, c = initial.parameters, initial.constants
+    common, rows = population.common_arguments(initial)
+    if level == "l0":
+        return (p.k, p.m // p.k, p.classes, p.width, *common, c["out"], *rows)
+    if level == "l1":
+        return (p.k, p.classes, p.width, *common, c["gram"] * act_of(initial) / p.m, *rows)
+    return (p.k, p.classes, p.width, *common, *rows)
+
+
+def unpack(y: np.ndarray, p: Parameters, neurons: bool) -> dict[str, np.ndarray]:
+    """The components of a flat state (..., size), leading axes kept."""
+    lead, size = y.shape[:-1], p.k * p.width
+    route = y[..., -size:].reshape(*lead, p.k, p.width)
+    if neurons:
+        return {"pre": y[..., :-size].reshape(*lead, p.k, p.m // p.k, p.width), "route": route}
+    return {"response": y[..., :-size].reshape(*lead, p.k, p.classes, p.width), "route": route}
+
+
+def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
+    """The responses, where neurons are followed, and the share of them whose activation has changed."""
+    found = population.observe(initial, state)
+    if "response" in found:
+        values = found["response"][1]
+        found = {**found, "response": (("time", *RESPONSE.dims), values, f"{RESPONSE.meaning} ({RESPONSE.symbol})")}
+    return found
+
+
+def _overlap() -> Mapping[str, Any]:
+    from derivations.pmoe.kernels import limit_kernels
+
+    return {"overlap": limit_kernels()["overlap"]}
