@@ -113,12 +113,10 @@ def test_the_page_follows_the_parameters(system, stage, tier, given):
 def test_the_pages_of_several_classes_are_the_compiled_code(stage, tier):
     given = {"classes": 4, "n": 5, "p": 2, "m": 24, "delta_d": 0.2} | ({"k": 3, "l": 2} if stage == "joint" else {})
     run = Compiled("pmoe", stage, tier, given)
-    space = {"__name__": "page"}
-    exec(compile(python.page(run.statement), "page.py", "exec"), space)
     y, state = run.state(np.random.default_rng(4))
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
-    assert distance(space["rates"](state, space["parameters"](**run.constants)), run.flow(y), run.statement) < CLOSE
+    assert distance(run.printed(state), run.flow(y), run.statement) < CLOSE
     if run.statement.loss is not None:
         assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12)
 
