@@ -82,6 +82,7 @@ def test_symbolic_expectation_is_the_sum_over_all_pairings():
         assert sympy.expand(difference) == 0, degrees
 
 
+@pytest.mark.slow  # half a minute in which that library compiles itself; the sums over multigraphs stay
 def test_unit_variance_products_are_hafnians_without_loops():
     walrus = pytest.importorskip("thewalrus")
     for degrees in [(2, 2), (3, 1, 2), (2, 2, 2, 2), (3, 3, 2, 4)]:

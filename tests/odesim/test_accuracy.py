@@ -19,7 +19,7 @@ def stages(rtol, backend=None, **sizes):
     return pipeline.run(pipeline.build("liao", request, "all", until=ends, save_points=9, rtol=rtol, backend=backend))
 
 
-@pytest.mark.parametrize("backend", ["numba", "jax"])
+@pytest.mark.parametrize("backend", ["numba", pytest.param("jax", marks=pytest.mark.slow)])
 def test_the_loss_falls_to_its_rounding_after_recovery_and_is_never_negative(backend):
     _, pruned, tuned = stages(1e-8, backend)
     assert (tuned["loss"] >= 0).all() and (pruned["pruning_loss"] >= 0).all()

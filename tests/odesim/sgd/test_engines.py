@@ -63,7 +63,7 @@ def test_another_seed_gives_another_run():
 
 
 @pytest.mark.parametrize("batch", [7])
-@pytest.mark.parametrize("kind", ["jax", "float64"])
+@pytest.mark.parametrize("kind", [pytest.param("jax", marks=pytest.mark.slow), "float64"])
 def test_small_blocks_and_groups_of_replicas_have_the_same_law(kind, batch, monkeypatch):
     # Blocks of 5 samples, a remainder, and one replica at a time, against one block of all.
     from scipy import stats
