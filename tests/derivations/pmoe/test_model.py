@@ -93,6 +93,15 @@ def test_top_l_takes_the_largest_and_breaks_ties_by_index():
     assert model.top_l(route, counts, 10)[0, :, 0].tolist() == [2, 1, 4, 3]
 
 
+def test_ties_go_to_the_first_patch_whether_samples_share_an_order_or_not():
+    counts = np.ones((3, 2))
+    equal = np.zeros((1, 3, 2))
+    assert model.top_l(equal, counts, 1)[0].T.tolist() == [[1, 0, 0], [1, 0, 0]]
+    assert model.top_l(equal[:, :, :1], counts, 1)[0].T.tolist() == [[1, 0, 0], [1, 0, 0]]
+    last_two = np.array([[[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]])
+    assert model.top_l(last_two, counts, 1)[0].T.tolist() == [[0, 1, 0], [0, 1, 0]]
+
+
 def test_top_l_against_sorting():
     rng = np.random.default_rng(1)
     counts = rng.multinomial(9, np.ones(6) / 6, size=30).T.astype(float)

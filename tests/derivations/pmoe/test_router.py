@@ -65,6 +65,17 @@ def test_success_against_an_independent_program(given, simulated, law):
     assert router.gaussian_success(p, gram) == pytest.approx(law, abs=0.012)
 
 
+def test_a_router_finds_its_pattern_where_it_is_above_every_irrelevant_one():
+    gram = np.eye(5)
+    means = np.array([
+        [0.5, -0.5, 0.1, -0.2, 0.3],  # both found
+        [0.2, -0.5, 0.1, -0.2, 0.3],  # q_3 is above o1 for router 1
+        [0.5, -0.1, 0.1, -0.2, 0.3],  # q_2 is above o2 for router 2, which sees all values with the other sign
+        [0.5, -0.2, 0.1, -0.2, 0.3],  # a tie is not above
+    ])  # fmt: skip
+    assert router.outranks(gram, means).tolist() == [[True, True], [False, True], [True, False], [True, False]]
+
+
 def test_class_imbalance_alone_needs_6_57_n_squared_over_p_squared():
     """4 z^2 with z = 1.2816 the normal 90 % quantile, once n is large."""
     p = sizes(n=40_000, p=2)
