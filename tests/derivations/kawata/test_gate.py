@@ -27,7 +27,7 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
     factor = initial.root(gram)
     args = (*model.numbers(p, gram), c["a"], c["b"], c["sigma"])
     batches = []
-    for _ in range(40):
+    for _ in range(100):
         size = 25_000
         labels = model.draw(rng.random((2, size)), rng.standard_normal((1, size)), *args)
         y = rng.standard_normal((factor.shape[1], size)) + factor[6:].T @ model.mean(labels, *args)
@@ -35,7 +35,7 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
         outputs = c["a"][:, None] * model.activation(fields[:6] + c["b"][:, None], c["sigma"], args[5]) / p.J
         experts = np.eye(3)[initial.expert_of(p, 6)].T @ outputs
         batches.append((experts * model.label(fields, labels, 6, 2, args[12], args[13])) @ fields.T / size)
-    mean, error = np.mean(batches, axis=0), np.std(batches, axis=0, ddof=1) / math.sqrt(40)
+    mean, error = np.mean(batches, axis=0), np.std(batches, axis=0, ddof=1) / math.sqrt(100)
 
     def score(V):
         return np.abs((mean - np.concatenate([V[:, 5:], V[:, :5]], axis=1) @ gram) / error).max()
@@ -45,7 +45,7 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
     for columns in (slice(0, 2), slice(2, 3), slice(3, 5), slice(5, 11)):  # tasks, global task, means, neurons
         without = V.copy()
         without[:, columns] = 0.0
-        assert score(without) > 10, columns
+        assert score(without) > 8, columns
 
 
 @pytest.mark.parametrize("size", [0.3, 1.0, 4.0])
