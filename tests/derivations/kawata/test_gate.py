@@ -45,7 +45,7 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
     for columns in (slice(0, 2), slice(2, 3), slice(3, 5), slice(5, 11)):  # tasks, global task, means, neurons
         without = V.copy()
         without[:, columns] = 0.0
-        assert score(without) > 8, columns
+        assert score(without) > 6, columns
 
 
 @pytest.mark.parametrize("size", [0.3, 1.0, 4.0])

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import odesim
-from derivations.pruning import criteria, initial
+from derivations.pruning import criteria, initial, model
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.stages import evaluate
 
@@ -51,6 +51,15 @@ def test_importance_and_proficiency_are_those_of_all_inputs_of_independent_token
     # A task token can be among the l and yet have less than an even share: these experts tell the two apart.
     kept = np.array([[(h[t] > np.sort(h[2:])[:2].max()) for h in start.state["h"]] for t in (0, 1)], float)
     assert np.abs(kept - np.stack([first, second])).max() > 0.05
+
+
+def test_a_neuron_at_zero_is_active_in_every_program():
+    value, slope = model.activate(np.array([-1e-300, 0.0, 2.0]))
+    assert value.tolist() == [0.0, 0.0, 2.0] and slope.tolist() == [0.0, 1.0, 1.0]
+    zero = {"w": np.array([[0.3, -0.2, 0.1, 0.0]]), "W": np.zeros((1, 2, 4)), "a": np.array([1.0])}
+    rates = {"l": 2, "n": 4, "eta_r": 1e-3, "eta_e": 1e-2, "until": 3, "save_points": 2}
+    run = odesim.integrate("pruning", initial=zero, **rates)
+    assert (run["u"][-1, 0, :, 0] > 0).all()  # of the class that the head sign pushes up: it has begun to move
 
 
 def test_norms_count_what_lies_outside_the_patterns():
