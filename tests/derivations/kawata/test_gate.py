@@ -11,7 +11,7 @@ from derivations.kawata.parameters import Parameters
 
 def drilled():
     """Six strong neurons of three experts, with large overlaps with tasks and means."""
-    p = Parameters(C=2, M=3, J=2, d=60, rho=1.5, k_star=3, s=(1.0, -0.5), neurons=6)
+    p = Parameters(C=2, M=3, J=2, d=60, rho=3.0, k_star=3, s=(1.0, -0.5), neurons=6)
     rng = np.random.default_rng(0)
     arrays = {
         "kappa": rng.uniform(-0.5, 0.5, (6, 2)), "xi": rng.uniform(-0.5, 0.5, 6), "nu": rng.uniform(-0.4, 0.4, (6, 2)),
@@ -45,7 +45,10 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
     for columns in (slice(0, 2), slice(2, 3), slice(3, 5), slice(5, 11)):  # tasks, global task, means, neurons
         without = V.copy()
         without[:, columns] = 0.0
-        assert score(without) > 6, columns
+        assert score(without) > 5.5, columns  # the largest of 33 normal scores exceeds 4.5 once in 4,500 times
+    without = V.copy()
+    without[:, 3:5] /= p.rho
+    assert score(without) > 5.5
 
 
 @pytest.mark.parametrize("size", [0.3, 1.0, 4.0])

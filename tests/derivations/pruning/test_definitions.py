@@ -62,6 +62,29 @@ def test_a_neuron_at_zero_is_active_in_every_program():
     assert (run["u"][-1, 0, :, 0] > 0).all()  # of the class that the head sign pushes up: it has begun to move
 
 
+def test_a_token_that_stands_several_times_weighs_as_often_where_tokens_choose():
+    rng = np.random.default_rng(4)
+    logits, activation = rng.standard_normal((3, 2, 1)), rng.random((3, 2, 1))
+    rule = (0, 5, 2, 1, 0, 1.0, np.array([1.0, -1.0, 1.0]), np.zeros(1), None, None)
+    routers, neurons, output = model.coefficients(logits, activation, np.array([[1.0], [4.0]]), np.ones(1), *rule)
+    wide = [np.concatenate([x[:, :1], *[x[:, 1:]] * 4], axis=1) for x in (logits, activation)]
+    apart = model.coefficients(*wide, np.ones((5, 1)), np.ones(1), *rule)
+    assert output == pytest.approx(apart[2], rel=1e-13)
+    for joint, one in ((routers, apart[0]), (neurons, apart[1])):
+        assert joint[:, 0] == pytest.approx(one[:, 0], rel=1e-13)
+        assert joint[:, 1] == pytest.approx(one[:, 1:].sum(axis=1), rel=1e-13)
+
+
+def test_all_inputs_of_one_pattern_are_listed_with_their_copies_and_chances():
+    p = Parameters(d=6, n=5, k=2, l=3, m=1)
+    pi = np.array([0.4, 0.3, 0.2, 0.1])
+    start = initial.from_alignments(p, np.zeros((2, 6)), np.ones((2, 1, 6)), np.array([1.0, -1.0]), pi=pi)
+    found = model.inputs(start)
+    assert found.copies.tolist() == [[1.0] * 8, [4.0] * 8]  # a task token and n - 1 others
+    assert found.tokens.tolist() == [[0] * 4 + [1] * 4, [2, 3, 4, 5] * 2]
+    assert found.weight == pytest.approx(np.tile(pi, 2) / 2)
+
+
 def test_norms_count_what_lies_outside_the_patterns():
     rng = np.random.default_rng(6)
     p = Parameters(d=8, n=6, k=2, l=3, m=2)
