@@ -157,10 +157,10 @@ def build_l3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
 
 
 def build_router(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow` of the routers' own training."""
+    """`flow` of the routers' own training, pair by pair of classes."""
 
-    def flow(t: Any, y: Any, k: int, P: int, gram: Any, mean: Any) -> Any:
-        push = gram @ mean
-        return xp.concatenate([push, -push])
+    def flow(t: Any, y: Any, k: int, P: int, gram: Any, means: Any) -> Any:
+        push = means @ gram
+        return xp.stack([push, -push], axis=1).reshape(-1)
 
     return {"flow": flow}

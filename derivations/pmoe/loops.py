@@ -153,15 +153,20 @@ def mean_drives(route, response, l, gate, width, jitter, counts, label, weight, 
     return loss
 
 
+def times(matrix, vector, scale, out):
+    """out = scale matrix vector."""
+    for z in range(vector.size):
+        total = 0.0
+        for w in range(vector.size):
+            total += matrix[z, w] * vector[w]
+        out[z] = scale * total
+
+
 def move_routers(route, d, gram, lam, out):
     """out = lam Gam d for every expert; nothing where routers are frozen."""
     k, P = route.shape
     for s in range(k):
-        for z in range(P):
-            push = 0.0
-            for w in range(P):
-                push += gram[z, w] * d[s, w]
-            out[s * P + z] = lam * push
+        times(gram, d[s], lam, out[s * P : (s + 1) * P])
 
 
 def l0_flow_loss(t, y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, label, weight):  # noqa: E741
@@ -185,11 +190,7 @@ def l0_flow_loss(t, y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, 
             for z in range(P):
                 push[z] = scale * c[s, z] if pre[s, r, z] >= 0.0 else 0.0
             at = (s * M + r) * P
-            for z in range(P):
-                total = 0.0
-                for w in range(P):
-                    total += gram[z, w] * push[w]
-                dy[at + z] = total
+            times(gram, push, 1.0, dy[at : at + P])
     if lam > 0.0:
         move_routers(route, d, gram, lam, dy[size:])
     return dy, loss
@@ -203,11 +204,7 @@ def l1_flow_loss(t, y, k, P, l, gate, lam, width, jitter, gram, metric, counts, 
     loss = mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d)
     dy = np.zeros(y.size)
     for s in range(k):
-        for z in range(P):
-            total = 0.0
-            for w in range(P):
-                total += metric[s, z, w] * c[s, w]
-            dy[s * P + z] = total
+        times(metric[s], c[s], 1.0, dy[s * P : (s + 1) * P])
     if lam > 0.0:
         move_routers(route, d, gram, lam, dy[k * P :])
     return dy, loss
@@ -248,15 +245,13 @@ def l3_flow_loss(t, y, start, coupling):
     return dy, loss
 
 
-def router_flow(t, y, k, P, gram, mean):
-    """dg_1/dt = Gam c, dg_2/dt = -Gam c, with c the label-weighted mean counts."""
+def router_flow(t, y, k, P, gram, means):
+    """dg_i/dt = Gam c, dg_(i+1)/dt = -Gam c for every pair of classes, c its label-weighted mean counts (k/2, P)."""
     dy = np.empty(y.size)
-    for z in range(P):
-        push = 0.0
-        for w in range(P):
-            push += gram[z, w] * mean[w]
-        dy[z] = push
-        dy[P + z] = -push
+    for pair in range(k // 2):
+        at = 2 * pair * P
+        times(gram, means[pair], 1.0, dy[at : at + P])
+        dy[at + P : at + 2 * P] = -dy[at : at + P]
     return dy
 
 

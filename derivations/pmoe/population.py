@@ -45,12 +45,13 @@ WATCHED = (
     Component("finds1", ("expert",), (0.0, 1.0), "P(o1 in J_s | +1)", "share of class +1 whose o1 is routed"),
     Component("finds2", ("expert",), (0.0, 1.0), "P(o2 in J_s | -1)", "share of class -1 whose o2 is routed"),
 )
-CORE = ("rank", "soft_share", "take", "route_row", "drives", "mean_drives", "move_routers")
+CORE = ("rank", "soft_share", "take", "route_row", "drives", "mean_drives", "times", "move_routers")
 LOOPS = {
     "l0": (*CORE, "l0_flow_loss", "watch_rows", "l0_watch"),
     "l1": (*CORE, "l1_flow_loss", "watch_rows", "l1_watch"),
     "l2": (*CORE, "l1_flow_loss", "kernel_of", "l2_flow_loss", "watch_rows", "l2_watch"),
 }
+ROUTER_LOOPS = ("derivations.pmoe.loops:times", "derivations.pmoe.loops:router_flow")
 NEGLECTS = {
     "L0": "nothing: it is the population gradient step for patterns that are points",
     "L1": "changes of the neurons' activation pattern (the paper's pseudo network): O(m^(-1/2)) at fixed flow",
@@ -89,9 +90,9 @@ def routers(parameters: Parameters, tier: str | None = None) -> Equations:
         structure="pmoe_router",
         state=(ROUTE,),
         kernels=dict,
-        loops=("derivations.pmoe.loops:router_flow",),
+        loops=ROUTER_LOOPS,
         arrays=arrays.build_router,
-        arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)),
+        arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)[None]),
         start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
         unpack=lambda y: {"route": y.reshape(*y.shape[:-1], 2, p.width)},
         observe=observe_routers,

@@ -51,9 +51,13 @@ def test_steps_and_kinks_have_an_error_estimate_and_are_refused(name, rho, nodes
         quadrature.expectation(integrand, covariance, nodes)
 
 
-def test_a_tolerance_that_is_wide_enough_lets_a_kink_pass():
-    value = quadrature.expectation(SHARP["relu relu"][0], np.eye(2), tolerance=0.3)
-    assert value == pytest.approx(1 / (2 * math.pi), rel=0.05)
+def test_a_kink_passes_where_the_tolerance_is_above_its_error_and_not_below():
+    integrand, exact = SHARP["relu relu"]
+    value, error = quadrature.estimate(integrand, np.eye(2))
+    assert quadrature.expectation(integrand, np.eye(2), tolerance=1.01 * error / value) == value  # it is positive
+    assert value == pytest.approx(exact(0.0), rel=0.05)
+    with pytest.raises(NotReached):
+        quadrature.expectation(integrand, np.eye(2), tolerance=0.99 * error / value)
 
 
 @pytest.mark.parametrize("rho", [0.5, 0.999, 1.0])

@@ -100,13 +100,3 @@ def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]
         "loss": lambda y, *arguments: both(y, *arguments)[1],
         "watch": watch,
     }
-
-
-def build_router(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow` of the routers' own training, pair by pair of classes."""
-
-    def flow(t: Any, y: Any, k: int, P: int, gram: Any, means: Any) -> Any:
-        push = means @ gram
-        return xp.stack([push, -push], axis=1).reshape(-1)
-
-    return {"flow": flow}

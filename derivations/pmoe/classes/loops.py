@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from derivations.pmoe.loops import kernel_of, move_routers, rank, route_row
+from derivations.pmoe.loops import kernel_of, move_routers, rank, route_row, times
 
 
 def class_pushes(outputs, y, push):
@@ -108,11 +108,7 @@ def class_l0_flow_loss(t, y, k, M, classes, P, l, gate, lam, width, jitter, gram
                     for i in range(classes):
                         push[z] += out[s, r, i] * c[s, i, z] / (k * M)
             at = (s * M + r) * P
-            for z in range(P):
-                total = 0.0
-                for w in range(P):
-                    total += gram[z, w] * push[w]
-                dy[at + z] = total
+            times(gram, push, 1.0, dy[at : at + P])
     if lam > 0.0:
         move_routers(route, d, gram, lam, dy[size:])
     return dy, loss
@@ -151,27 +147,12 @@ def class_l2_flow_loss(t, y, k, classes, P, l, gate, lam, width, jitter, gram, c
     dy = np.zeros(y.size)
     for s in range(k):
         for i in range(classes):
-            for z in range(P):
-                total = 0.0
-                for w in range(P):
-                    total += metric[z, w] * c[s, i, w]
-                dy[(s * classes + i) * P + z] = total / k
+            at = (s * classes + i) * P
+            times(metric, c[s, i], 1.0, dy[at : at + P])
+            dy[at : at + P] /= k
     if lam > 0.0:
         move_routers(route, d, gram, lam, dy[size:])
     return dy, loss
-
-
-def pair_router_flow(t, y, k, P, gram, means):
-    """dg_i/dt = Gam c, dg_(i+1)/dt = -Gam c for every pair of classes, c its label-weighted mean counts (k/2, P)."""
-    dy = np.empty(y.size)
-    for pair in range(k // 2):
-        for z in range(P):
-            push = 0.0
-            for w in range(P):
-                push += gram[z, w] * means[pair, w]
-            dy[2 * pair * P + z] = push
-            dy[(2 * pair + 1) * P + z] = -push
-    return dy
 
 
 def class_look(g, order, phi, row, own, l, gate, width, routed, gates, outputs):  # noqa: E741

@@ -21,6 +21,7 @@ import numpy as np
 
 from derivations.contract import Component, Equations, Initial, Labelled
 from derivations.pmoe import population, router, world
+from derivations.pmoe.arrays import build_router
 from derivations.pmoe.classes import arrays
 from derivations.pmoe.classes.model import PAIR_LOSS, SHARE, pair_loss
 from derivations.pmoe.initial import act_of
@@ -43,7 +44,8 @@ WATCHED = (
     ),
 )
 BELOW = ("derivations.pmoe.loops:rank", "derivations.pmoe.loops:soft_share", "derivations.pmoe.loops:take",
-         "derivations.pmoe.loops:route_row", "derivations.pmoe.loops:move_routers")  # fmt: skip
+         "derivations.pmoe.loops:route_row", "derivations.pmoe.loops:times",
+         "derivations.pmoe.loops:move_routers")  # fmt: skip
 CORE = ("class_pushes", "class_drives", "class_mean_drives")
 LOOPS = {
     "l0": (*CORE, "class_responses", "class_l0_flow_loss", "class_look", "class_watch_rows", "class_l0_watch"),
@@ -93,11 +95,11 @@ def routers(p: Parameters, tier: str) -> Equations:
     return Equations(
         tier=tier,
         kind="ode",
-        structure="pmoe_classes_router",
+        structure="pmoe_router",
         state=(ROUTE,),
         kernels=dict,
-        loops=("derivations.pmoe.classes.loops:pair_router_flow",),
-        arrays=arrays.build_router,
+        loops=population.ROUTER_LOOPS,
+        arrays=build_router,
         arguments=lambda initial: (p.k, p.width, initial.constants["gram"], pair_means(initial)),
         start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
         unpack=lambda y: {"route": y.reshape(*y.shape[:-1], p.k, p.width)},

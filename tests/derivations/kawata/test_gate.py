@@ -8,6 +8,9 @@ import pytest
 from derivations.kawata import gate, initial, model
 from derivations.kawata.parameters import Parameters
 
+LIMIT = 4.5
+"""The largest of 33 normal scores exceeds it once in 4,500 times; what is wrong has to exceed twice as much."""
+
 
 def drilled():
     """Six strong neurons of three experts, with large overlaps with tasks and means."""
@@ -27,7 +30,7 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
     factor = initial.root(gram)
     args = (*model.numbers(p, gram), c["a"], c["b"], c["sigma"])
     batches = []
-    for _ in range(100):
+    for _ in range(400):
         size = 25_000
         labels = model.draw(rng.random((2, size)), rng.standard_normal((1, size)), *args)
         y = rng.standard_normal((factor.shape[1], size)) + factor[6:].T @ model.mean(labels, *args)
@@ -35,20 +38,20 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
         outputs = c["a"][:, None] * model.activation(fields[:6] + c["b"][:, None], c["sigma"], args[5]) / p.J
         experts = np.eye(3)[initial.expert_of(p, 6)].T @ outputs
         batches.append((experts * model.label(fields, labels, 6, 2, args[12], args[13])) @ fields.T / size)
-    mean, error = np.mean(batches, axis=0), np.std(batches, axis=0, ddof=1) / math.sqrt(100)
+    mean, error = np.mean(batches, axis=0), np.std(batches, axis=0, ddof=1) / math.sqrt(400)
 
     def score(V):
         return np.abs((mean - np.concatenate([V[:, 5:], V[:, :5]], axis=1) @ gram) / error).max()
 
     V = gate.population_gradient(start)
-    assert score(V) < 4.5  # the largest of 33
+    assert score(V) < LIMIT
     for columns in (slice(0, 2), slice(2, 3), slice(3, 5), slice(5, 11)):  # tasks, global task, means, neurons
         without = V.copy()
         without[:, columns] = 0.0
-        assert score(without) > 5.5, columns  # the largest of 33 normal scores exceeds 4.5 once in 4,500 times
+        assert score(without) > 2 * LIMIT, columns
     without = V.copy()
     without[:, 3:5] /= p.rho
-    assert score(without) > 5.5
+    assert score(without) > 2 * LIMIT
 
 
 @pytest.mark.parametrize("size", [0.3, 1.0, 4.0])
