@@ -29,7 +29,7 @@ def needs(quick: bool = False) -> list[Request]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """Shares with Wilson intervals."""
+    """Shares with Clopper-Pearson intervals."""
     from matplotlib.figure import Figure
 
     from derivations import intervals

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from derivations.liao import race
 from derivations import intervals
+from derivations.liao import race
 from figures.liao._shared import COLOURS, INITS
 from odesim.figures import Table
 
 CAPTION = (
-    "The probability that all teachers are captured, with 95 % Wilson bands, and the mean fraction captured "
+    "The probability that all teachers are captured, with 95 % Clopper-Pearson bands, and the mean fraction captured "
     "(thin), against the number m of students, in the limit of large d, for both initialisations."
 )
 CLAIMS = ("claim-m",)
