@@ -180,7 +180,8 @@ class Power:
             return with_values(given, (values(given) - self.shift) * (x / middle) ** size + self.shift)
 
         signs = {"at most": (1,), "at least": (-1,)}.get(self.bound, (1, -1))
-        return (Deviation("exponent", disturb, 30.0, lambda s: f"an exponent off by {s:.2g}", signs),)
+        found = self.judge(samples).estimate or 0.0
+        return (Deviation("exponent", disturb, 30.0, lambda s: f"an exponent of {found + s:.3g}", signs),)
 
 
 def _slopes(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:

@@ -65,4 +65,4 @@ class Probability:
             return with_values(given, found)
 
         signs = tuple(sign for sign, bound in ((1, self.low > 0), (-1, self.high < 1)) if bound)
-        return (Deviation("share of runs", disturb, 1.0, lambda s: f"{s:.0%} of the runs otherwise", signs),)
+        return (Deviation("share of runs", disturb, 1.0, lambda s: f"{abs(s):.0%} of the runs otherwise", signs),)

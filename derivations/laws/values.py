@@ -117,7 +117,7 @@ class Equals:
                 "one point" if alone else "all points",
                 lambda given, size: with_values(given, values(given) + size * by),
                 largest,
-                lambda s: f"{'one point' if alone else 'every point'} off by {s:.2g}",
+                lambda s: f"{'one point' if alone else 'every point'} off by {s:+.2g}",
             )
 
         everywhere = shift(np.ones(len(samples)))
