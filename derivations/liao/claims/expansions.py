@@ -245,12 +245,12 @@ def _hessian(twice_v: float, mixed: float, twice_w: float, v: np.ndarray, w: np.
 
 
 DELTAS: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"delta": v} for v in (0.025, 0.05, 0.1)), 2),
-    "full": Grid(tuple({"delta": v} for v in (0.0125, 0.025, 0.05, 0.1)), 12),
+    "quick": Grid(tuple({"delta": v} for v in (0.01, 0.02, 0.04, 0.08)), 5),
+    "full": Grid(tuple({"delta": v} for v in (0.005, 0.01, 0.02, 0.04, 0.08)), 12),
 }
 SMALL: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"eps": v} for v in (0.003, 0.01, 0.03)), 2),
-    "full": Grid(tuple({"eps": v} for v in (0.001, 0.003, 0.01, 0.03)), 12),
+    "quick": Grid(tuple({"eps": v} for v in (0.001, 0.003, 0.01, 0.03)), 5),
+    "full": Grid(tuple({"eps": v} for v in (0.0003, 0.001, 0.003, 0.01, 0.03)), 12),
 }
 FORMS = (Variant("printed", {"form": "printed"}, expected="refuted"), Variant("corrected", {"form": "corrected"}))
 

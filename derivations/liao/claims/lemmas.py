@@ -206,7 +206,11 @@ CLAIMS = (
         source=at("Lemma 8"),
         measure=escape_bound,
         law=Bounded(
-            low=0.0, margin=1e-7, meaning="(gamma2 - bound) / gamma2(0)", visible=0.01, because="both start from gamma2(0)"
+            low=0.0,
+            margin=1e-7,
+            meaning="(gamma2 - bound) / gamma2(0)",
+            visible=0.01,
+            because="both start from gamma2(0)",
         ),
         sweep=once(*({"xi": xi, "g2": g2} for xi in (0.5, 0.9) for g2 in (1e-1, 1e-2, 1e-3))),
         control=break_measure(lambda lab, point, seed: escape_bound(lab, point, seed, saturation=0.0)),
