@@ -242,9 +242,7 @@ CLAIMS = (
         law=All(
             {
                 "time": Equals(1.0, relative=1e-3, error=1e-8, meaning="time to gamma2 = 0.9 over its prediction"),
-                "lag": Equals(
-                    5.49, absolute=0.02, error=1e-6, meaning="time from the expert's to the router's recovery"
-                ),
+                "lag": Equals(5.49, absolute=0.02, error=1e-6, meaning="time from expert to router"),
             }
         ),
         sweep={

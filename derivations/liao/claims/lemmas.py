@@ -210,7 +210,7 @@ CLAIMS = (
             margin=1e-7,
             meaning="(gamma2 - bound) / gamma2(0)",
             visible=0.01,
-            because="both start from gamma2(0)",
+            because="equal at t = 0",
         ),
         sweep=once(*({"xi": xi, "g2": g2} for xi in (0.5, 0.9) for g2 in (1e-1, 1e-2, 1e-3))),
         control=break_measure(lambda lab, point, seed: escape_bound(lab, point, seed, saturation=0.0)),

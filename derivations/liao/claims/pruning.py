@@ -224,9 +224,9 @@ def residual_expectations(lab: Any, point: Mapping[str, Any], seed: int, drop: i
     return largest
 
 
-def at_overlap(rho: float) -> np.ndarray:
+def at_overlap(rho: float, temperature: float = 1.0) -> np.ndarray:
     """All correlation functions of the logistic gate at an overlap."""
-    table = gate_table("logistic", 1.0, 3)
+    table = gate_table("logistic", temperature, 3)
     total = np.polynomial.polynomial.polyval(rho**2, table.series.T)
     return table.shift + total * rho**table.odd
 
