@@ -127,8 +127,8 @@ def sgd_error(lab: Any, point: Mapping[str, Any], seed: int, **other: Any) -> fl
 CLAIMS = (
     Claim(
         id="fig-1",
-        statement="In the paper's experiment (m = 25, m* = 5, d = 1000) exactly one student ends up at each teacher: the "
-        "figure shows one run at an unknown time, which would be an accident if it happened in less than 5 % of runs.",
+        statement="In the paper's experiment (m = 25, m* = 5, d = 1000) exactly one student ends up at each teacher: "
+        "the figure shows one run at an unknown time, an accident if it happened in less than 5 % of runs.",
         source=at("Figure 1"),
         measure=one_each,
         law=Probability(low=0.05, visible=0.02, meaning="exactly one student at every teacher at some time"),
@@ -154,8 +154,8 @@ CLAIMS = (
     ),
     Claim(
         id="fig-3a",
-        statement="E pi'(z1) pi'''(z2) is negative at every covariance in [-1, 1], between -0.015307 and -0.012892 (its "
-        "sign is proved by asm-3).",
+        statement="E pi'(z1) pi'''(z2) is negative at every covariance in [-1, 1], between -0.015307 and -0.012892 "
+        "(its sign is proved by asm-3).",
         source=at("Figure 3, left"),
         measure=extremes_s13,
         law=All(

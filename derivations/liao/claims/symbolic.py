@@ -202,7 +202,7 @@ CLAIMS = (
     ),
     Claim(
         id="lem-27",
-        statement="|pi'''| <= 1 (its maximum is exactly 1/8), E[pi(z)] = 1/2, and the even derivatives of pi have mean 0.",
+        statement="|pi'''| <= 1 (its maximum is exactly 1/8), E[pi(z)] = 1/2, and even derivatives of pi have mean 0.",
         source=at("Lemma 27"),
         measure=lemma_27,
         law=All(

@@ -94,7 +94,7 @@ def staged(lab: Any, point: Mapping[str, Any], seed: int) -> list[tuple[float, A
 
 
 def settled(lab: Any, point: Mapping[str, Any], seed: int, wait: float = 1.0) -> Any:
-    """The run from the last recovery for 30 + 4.5 log d, at a tolerance of 1e-11; `None` where one never comes.
+    """The run from the last recovery for 30 + 4.5 log d, at a tolerance of 1e-9; `None` where one never comes.
 
     The slowest rate at the optimum is .269, of the routers: by the end 1 - gamma1 has decayed by d^-2.4 exp(-16).
     `wait` < 1 waits for that part of log d only, from the last expert on (control).
@@ -106,7 +106,7 @@ def settled(lab: Any, point: Mapping[str, Any], seed: int, wait: float = 1.0) ->
     start = continued(lab, point, seed, stopped(lab, point, seed, last))
     until = 30 + 4.5 * math.log(point["d"]) if wait >= 1 else wait * math.log(point["d"])
     size = {**SMALL, "init": point["init"], "d": point["d"], "until": until}
-    return lab.integrate(start=start, seed=seed, save_points=3, rtol=1e-11, **size)
+    return lab.integrate(start=start, seed=seed, save_points=3, rtol=1e-9, **size)
 
 
 def pruned_run(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
