@@ -213,7 +213,7 @@ CLAIMS = (
             }
         ),
         sweep=once(),
-        control=break_measure(functools.partial(lemma_27, beta=sympy.Rational(10**12 + 1, 10**12))),
+        control=break_measure(functools.partial(lemma_27, beta=sympy.Rational(10**11 + 1, 10**11))),
         rungs=(1, 2, 9),
     ),
     Claim(
