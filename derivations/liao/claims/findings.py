@@ -39,12 +39,19 @@ def one_each(lab: Any, point: Mapping[str, Any], seed: int, experts: int = 1) ->
 
 
 def router_first(lab: Any, point: Mapping[str, Any], seed: int, exchanged: int = 0) -> float:
-    """1 if in some recovered pair the router passed 0.9 before its expert; `exchanged` swaps so many (control)."""
+    """1 if in some pair the router passed 0.9 before its expert; `exchanged` swaps so many of them (control).
+
+    Of every teacher the student that recovered it first, as the figure shows them; with `all` every student.
+    """
     run = paper_run(lab, point, seed)
-    both = np.isfinite(run["T_gamma1"]) & np.isfinite(run["T_gamma2"])
+    router, expert = run["T_gamma1"], run["T_gamma2"]
+    both = np.isfinite(router) & np.isfinite(expert)
+    if not point.get("all"):
+        later = np.maximum(router, expert)
+        both &= later == later.min(axis=0)
     if not both.any():
         return math.nan  # no pair to judge
-    late = run["T_gamma1"][both] <= run["T_gamma2"][both]
+    late = router[both] <= expert[both]
     late[:exchanged] = ~late[:exchanged]
     return float(late.any())
 
@@ -70,8 +77,8 @@ def squares(lab: Any, point: Mapping[str, Any], seed: int, beta: float = 1.0) ->
     return scores
 
 
-def dead_pair(point: Mapping[str, Any], generic: float = 0.0, overlap: float = -3.0) -> Any:
-    """m = 2, m* = 1: gamma2 = (1, 1/2)/sqrt(d), I2 = `overlap`/sqrt(d), every other overlap zero, unit norms.
+def dead_pair(point: Mapping[str, Any], generic: float = 0.0) -> Any:
+    """m = 2, m* = 1: gamma2 = (1, 1/2)/sqrt(d), I2 = -3/sqrt(d), every other overlap zero, unit norms.
 
     `generic` times 1/sqrt(d) is the size of random numbers in the place of those zeros: with zeros the flow stays on
     a symmetric manifold, where it can end at a saddle point.
@@ -83,7 +90,7 @@ def dead_pair(point: Mapping[str, Any], generic: float = 0.0, overlap: float = -
     noise = np.tril(np.random.default_rng(4).normal(size=(6, 6)), -1) * generic * root
     noise[4:, 4:] = 0.0
     gram = np.eye(6) + noise + noise.T
-    for i, j, value in ((2, 5, 1.0), (3, 5, 0.5), (2, 3, overlap)):
+    for i, j, value in ((2, 5, 1.0), (3, 5, 0.5), (2, 3, -3.0)):
         gram[i, j] = gram[j, i] = value * root
     return initial.from_gram(Parameters(m=2, m_star=1, d=point["d"]), gram, np.ones(2), np.ones(2))
 
@@ -99,39 +106,41 @@ def dead_recovery(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(dead_run(lab, point, 1.2, dead_pair(point))["T_gamma2"].min())
 
 
-def spurious_minimum(lab: Any, point: Mapping[str, Any], seed: int, overlap: float = -3.0) -> dict[str, float]:
+def spurious_minimum(lab: Any, point: Mapping[str, Any], seed: int, generic: float = 0.01) -> dict[str, float]:
     """The loss where the dead pair's run ends, and the largest growth rate of the linearised flow there.
 
-    With `overlap` positive no pair dies (control).
+    With `generic` 0 the run stays on the symmetric manifold and ends at a saddle point (control).
     """
-    start = dead_pair(point, 0.01, overlap)
-    run = dead_run(lab, point, 3.0, start)
-    final = {name: run[name][-1] for name in tools.OVERLAPS}
     from derivations.liao import population
 
+    start = dead_pair(point, generic)
+    run = dead_run(lab, point, 3.0, start)
+    final = {name: run[name][-1] for name in tools.OVERLAPS}
     rates = np.linalg.eigvals(reduced.jacobian(start, population.pack(final, 2))).real
     return {"loss": float(run["loss"][-1]), "growth": float(rates.max())}
 
 
-def sgd_error(lab: Any, point: Mapping[str, Any], seed: int, **other: Any) -> float:
-    """max |G_sgd - G_flow| over overlaps and time, m = 3, m* = 1, d = 20, t <= 1.5, step size 0.01.
+def sgd_error(lab: Any, point: Mapping[str, Any], seed: int, growth: float = 0.0) -> float:
+    """rms of G_sgd - G_flow over overlaps and time, m = 3, m* = 1, d = 20, t <= 1.5, step size 0.005.
 
-    `other` changes the flow that it is compared with (control).
+    The step is small enough for its own error to lie below the noise of the largest batch.  `growth` multiplies the
+    error by a power of the batch (control).
     """
     names = {"m": 3, "m_star": 1, "d": 20, "until": 1.5, "save_points": 16}
-    flow = lab.integrate(seed=seed, **names, **other)
-    sgd = lab.simulate(method="compressed", step_size=0.01, batch=point["B"], seed=seed, **names)
-    return max(float(np.abs(sgd[name][0] - flow[name]).max()) for name in tools.OVERLAPS)
+    flow = lab.integrate(seed=seed, **names)
+    sgd = lab.simulate(method="compressed", step_size=0.005, batch=point["B"], seed=seed, **names)
+    squares = np.concatenate([((sgd[name][0] - flow[name]) ** 2).ravel() for name in tools.OVERLAPS])
+    return float(np.sqrt(squares.mean())) * point["B"] ** growth
 
 
 CLAIMS = (
     Claim(
         id="fig-1",
         statement="In the paper's experiment (m = 25, m* = 5, d = 1000) exactly one student ends up at each teacher: "
-        "the figure shows one run at an unknown time, an accident if it happened in less than 5 % of runs.",
+        "the figure shows one run at an unknown time, chosen badly if fewer than one run in four gave it.",
         source=at("Figure 1"),
         measure=one_each,
-        law=Probability(low=0.05, visible=0.02, meaning="exactly one student at every teacher at some time"),
+        law=Probability(low=0.25, visible=0.05, meaning="exactly one student at every teacher at some time"),
         sweep={"quick": Grid(({},), 24), "full": Grid(({},), 60)},
         control=break_measure(functools.partial(one_each, experts=0)),
         rungs=(3, 4, 8, 9),
@@ -141,14 +150,22 @@ CLAIMS = (
     ),
     Claim(
         id="fig-2",
-        statement="In every recovered pair the expert is recovered before its router.",
+        statement="In every matched pair the expert is recovered before its router.",
         source=at("Figure 2"),
         measure=router_first,
-        law=Proven("the expert before its router in every recovered pair:"),
+        law=Proven("the expert before its router in every pair:"),
         sweep={"quick": Grid(({},), 24), "full": Grid(({},), 60)},
         control=break_measure(functools.partial(router_first, exchanged=1)),
         rungs=(3, 4, 9),
-        variants=tuple(Variant(init, {"init": init}) for init in tools.INITS),
+        variants=(
+            *(Variant(init, {"init": init}) for init in tools.INITS),
+            Variant(
+                "any student",
+                {"init": "random", "all": True},
+                "The same for every student that ever passes 0.9 at a teacher, latecomers included.",
+                expected="refuted",
+            ),
+        ),
         control_variant="orthogonal",
         slow_control=True,
     ),
@@ -223,22 +240,22 @@ CLAIMS = (
             }
         ),
         sweep=once({"d": 1000}),
-        control=break_measure(functools.partial(spurious_minimum, overlap=3.0)),
+        control=break_measure(functools.partial(spurious_minimum, generic=0.0)),
         rungs=(3, 4, 5, 9),
         slow_control=True,
         erratum="errata-1",
     ),
     Claim(
         id="own-6",
-        statement="SGD approaches the flow: max |G_sgd - G_flow| falls like sqrt(step size / B).",
+        statement="SGD approaches the flow: the rms of G_sgd - G_flow falls like sqrt(step size / B).",
         source=at("Section 6 (simulation of gradient flow)"),
         measure=sgd_error,
-        law=Power(-0.5, over="B", margin=0.1, meaning="max |G_sgd - G_flow|", because="next order, step size"),
+        law=Power(-0.5, over="B", margin=0.1, meaning="rms of G_sgd - G_flow", because="the next order in the noise"),
         sweep={
-            "quick": Grid(tuple({"B": 500 * 4**k} for k in range(4)), 12),
-            "full": Grid(tuple({"B": 500 * 4**k} for k in range(5)), 20),
+            "quick": Grid(tuple({"B": 500 * 4**k} for k in range(4)), 30),
+            "full": Grid(tuple({"B": 500 * 4**k} for k in range(5)), 60),
         },
-        control=break_measure(functools.partial(sgd_error, temperature=1.1)),
+        control=break_measure(functools.partial(sgd_error, growth=0.2)),
         rungs=(6, 7, 8, 9),
         slow_control=True,
     ),
