@@ -72,8 +72,8 @@ def quantile_of_gaps(lab: Any, point: Mapping[str, Any], seed: int, digits: int 
     m, j, k, delta = point["M"], point["J"], point["K"], 0.1
     draws = generator(lab, seed, 4).standard_normal((1500, m, j * k))
     draws = draws if digits is None else draws.round(digits)
-    top = np.partition(draws, -2, axis=2)[..., -2:]
-    gaps = (1 - top.min(axis=2) / top.max(axis=2)).min(axis=1)
+    second, first = np.moveaxis(np.partition(draws, -2, axis=2)[..., -2:], 2, 0)
+    gaps = ((first - second) / np.maximum(np.abs(first), 1e-300)).min(axis=1)
     return float(np.quantile(gaps, delta / 3) * 3 * m * j**2 * k**2 / delta)
 
 
@@ -118,21 +118,30 @@ def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of 64 experts whose largest overlap moves in training on n = 1000 examples, less the predicted one."""
-    n, m = 1000, 64
-    size = {"M": m, "J": 8, "P": 3, "d": 8, "sigma_0": 1e-3, "data_seed": seed, "rho": 0.0, "n_test": 2}
+    """The share of 4 experts whose largest overlap moves in training on n = 1000 examples, less the predicted one.
+
+    With class weights c_k an overlap is 1/(1/x - c_k t), and the largest has grown from x to x + tau in the clock
+    of training: of two near competitors the second passes the first only late, so that the horizon belongs to the law.
+    With more experts the noise of routing a few examples to each adds its own.
+    """
+    n, m, horizon, sigma = 1000, 4, 8e-3, 1e-3
+    size = {"M": m, "J": 8, "P": 3, "d": 8, "sigma_0": sigma, "data_seed": seed, "rho": 0.0, "n_test": 2}
     run = lab.simulate(
-        method="compressed", step_size=1e-4, batch=n, until=4e-3, save_points=2, seed=seed, **size
+        method="compressed", step_size=2e-4, batch=n, until=horizon, save_points=2, seed=seed, **size
     )  # fmt: skip
     first, last = (run["feat"][0, t].reshape(m, -1).argmax(axis=1) for t in (0, -1))
     rng = generator(lab, seed, 8)
     c = 1 + class_weights(n, 3, rng, 4000)
-    x = rng.standard_normal((4000, 8, 4))
-    chance = float(((x * c[:, None]).reshape(4000, -1).argmax(1) != x.reshape(4000, -1).argmax(1)).mean())
-    return float((first != last).mean()) - point.get("factor", 1.0) * chance
+    x = np.maximum(rng.standard_normal((4000, 8, 4)), 1e-9)
+    speed = (c[:, None] * x).reshape(4000, -1)
+    top = x.reshape(4000, -1).max(axis=1)
+    grown = 1 - top / (top + horizon / sigma)
+    inverse = (1 - grown[:, None] * speed / speed.max(axis=1, keepdims=True)) / x.reshape(4000, -1)
+    chance = float((inverse.argmin(axis=1) != x.reshape(4000, -1).argmax(axis=1)).mean())
+    return float((first != last).mean()) - chance
 
 
-LARGE_D = (64, 256, 1024, 4096)
+LARGE_D = (216, 864, 3456, 13824)
 BOUND = ({"M": 4, "J": 4, "K": 2}, {"M": 8, "J": 8, "K": 4}, {"M": 16, "J": 8, "K": 4})
 SLACK = (Variant("main", expected="consistent"),)
 """The lemma's bounds are powers of M J K where the truth is logarithmic."""
@@ -197,9 +206,11 @@ CLAIMS = (
         "All initial overlaps are O(sigma_0) up to logarithms, at sigma_0 = d^(-1/3) for growing d.",
         "Lemma D.5",
         largest_overlap,
-        Power(1.0, over="sigma_0", margin=0.03, meaning="largest |<w, u>|"),
-        over("sigma_0", *(d ** (-1 / 3) for d in LARGE_D), seeds=12),
-        break_law(exponent=1.06),
+        Power(
+            1.0, over="sigma_0", margin=0.06, meaning="largest |<w, u>|", because="norms of noise patches at d = 216"
+        ),
+        over("sigma_0", *(d ** (-1 / 3) for d in LARGE_D), seeds=16),
+        break_law(exponent=1.12),
         (2, 8, 9),
     ),
     claim(
@@ -214,19 +225,19 @@ CLAIMS = (
         (2, 7, 8, 9),
         variants=(
             Variant("rate"),
-            Variant("setting 3", law=Equals(0.056, absolute=0.006), sweep={"quick": over("n", 16000, seeds=6)}),
+            Variant("setting 3", law=Equals(0.056, absolute=0.006), sweep={"quick": over("n", 16000, seeds=40)}),
             Variant(
                 "setting 1",
                 {"setting": 1},
                 law=Equals(0.133, absolute=0.01),
-                sweep={"quick": over("n", 16000, seeds=6)},
+                sweep={"quick": over("n", 16000, seeds=40)},
             ),
             Variant(
                 "training",
                 {"training": True},
-                "In training on 1000 examples a fifth of the professions change, as predicted to a quarter of that.",
-                law=Equals(0.0, absolute=0.05, meaning="observed less predicted share of changed professions"),
-                sweep={"quick": grid(seeds=16), "full": grid(seeds=40)},
+                "In training on 1000 examples some 15 % of the professions change, as predicted to a quarter of that.",
+                law=Equals(0.0, absolute=0.04, meaning="observed less predicted share of changed professions"),
+                sweep={"quick": grid(seeds=240), "full": grid(seeds=1000)},
             ),
         ),
     ),

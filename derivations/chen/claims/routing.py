@@ -164,7 +164,7 @@ def tensor_race(lab: Any, point: Mapping[str, Any], seed: int, lead: float = 1.0
 
     `lead` is a factor on the lead G that the winner begins with (control).
     """
-    gap, s, x, goal = point["G"], point["S"], 0.05, 1.0
+    gap, s, x, goal = point["G"], point["S"], 0.05, 20.0
     y0 = x / (s * (1 + lead * gap))
     step = min(gap**2 * x / math.log(goal / x), gap**2 * y0 / math.log(1 / gap))
     y = y0
@@ -346,7 +346,7 @@ CLAIMS = (
         "Lemma F.2",
         tensor_race,
         Bounded(high=1.0, meaning="y_T/(y_0 (1 + 1/G))"),
-        grid({"G": 0.1, "S": 0.3}, {"G": 0.1, "S": 1.0}, {"G": 0.3, "S": 3.0}),
+        grid({"G": 0.1, "S": 0.1}, {"G": 0.1, "S": 0.3}, {"G": 0.1, "S": 1.0}, {"G": 0.3, "S": 3.0}),
         break_measure(lambda *a: tensor_race(*a, lead=0.5)),
         (2, 9),
         erratum="errata-8",
