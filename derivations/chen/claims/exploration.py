@@ -283,7 +283,7 @@ CLAIMS = (
         "Lemma E.8",
         lead,
         Power(1.0, over="sigma_0", margin=0.06, meaning="|x* - tau|"),
-        over("sigma_0", *SMALL, seeds=8),
+        over("sigma_0", *SMALL, seeds=6),
         break_law(exponent=0.88),
         (4, 8, 9),
         variants=(Variant("closed form"), Variant("flow", {"flow": True}, "The same in the exact flow.")),

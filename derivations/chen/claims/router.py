@@ -56,8 +56,9 @@ CLAIMS = (
         training_against_pair,
         Bounded(high=0.08, meaning="largest relative difference of D"),
         grid(seeds=6),
-        break_measure(lambda lab, point, seed: training_against_pair(lab, {"rho": 90.0}, seed)),
+        break_measure(lambda lab, point, seed: training_against_pair(lab, {"rho": 77.0}, seed)),
         (7, 9),
+        variants=(Variant("main", expected="consistent"),),
     ),
     claim(
         "sstar",
@@ -110,7 +111,7 @@ CLAIMS = (
         "Proposition E.9",
         centre_output,
         Power(3.0, over="sigma_0", margin=0.1, meaning="output from centres", because="drift of the centres, n^(-1/2)"),
-        over("sigma_0", 0.005, 0.01, 0.02, 0.04, seeds=8),
+        over("sigma_0", 0.005, 0.01, 0.02, 0.04, seeds=40),
         break_law(exponent=2.8),
         (7, 8, 9),
         variants=(
@@ -119,6 +120,7 @@ CLAIMS = (
                 "share",
                 {"share": True},
                 statement="Until D = .05 every expert keeps nine tenths of its share 1/M of the own cluster.",
+                expected="consistent",
                 law=Bounded(low=0.9, meaning="M p on the own cluster"),
                 sweep={"quick": grid()},
             ),
@@ -140,7 +142,7 @@ CLAIMS = (
         "Lemma E.12",
         specialist_lead,
         Power(1.0, over="sigma_0", margin=0.06, meaning="|s - tau|"),
-        over("sigma_0", 1e-8, 1e-7, 1e-6, 1e-5, seeds=8),
+        over("sigma_0", 1e-8, 1e-7, 1e-6, 1e-5, seeds=5),
         break_law(exponent=0.88),
         (4, 8, 9),
         variants=(
@@ -160,9 +162,9 @@ CLAIMS = (
         "Routers pick up features only through sampling noise: max <theta, v>/D ~ n^(-1/2).",
         "Lemma E.14",
         contamination,
-        Power(-0.5, over="n", margin=0.08, meaning="max <theta, v>/D"),
+        Power(-0.5, over="n", margin=0.1, meaning="max <theta, v>/D", because="largest of 32, noise of D"),
         over("n", 500, 2000, 8000, 32000, seeds=16),
-        break_law(exponent=-0.66),
+        break_law(exponent=-0.7),
         (7, 8, 9),
         erratum="errata-2",
     ),
@@ -203,9 +205,7 @@ CLAIMS = (
         "constant is ours).",
         "Lemma E.17",
         outer_drift,
-        Power(
-            3.0, over="s", margin=0.01, error=1e-9, correction=3.0, meaning="drift", because="q - 1/2 is of order s^3"
-        ),
+        Power(3.0, over="s", margin=0.01, error=1e-9, meaning="drift", because="q - 1/2 ~ s^3"),
         over("s", 0.01, 0.02, 0.04, 0.08),
         break_law(exponent=3.02),
         (4, 8, 9),
@@ -245,7 +245,7 @@ CLAIMS = (
         "lie below by Omega(K^-1 M^-9) |M_k|.",
         "Lemma E.18",
         contrast_at_end,
-        Equals(1.0, absolute=0.01, error=1e-6, meaning="D over its law", because="q - 1/2 of order M^-6"),
+        Equals(1.0, absolute=0.01, error=1e-3, meaning="D over its law", because="q - 1/2 of order M^-6"),
         grid(*({"M": m, "K": k} for m in (4, 8, 16) for k in (2, 4)), {"M": 16, "K": 8}),
         break_law(value=1.02),
         (4, 8, 9),
@@ -254,13 +254,13 @@ CLAIMS = (
             Variant(
                 "rate",
                 {"raw": True, "K": 4},
-                law=Power(-8.0, over="M", margin=0.05, error=1e-6, meaning="D"),
-                sweep={"quick": over("M", 4, 8, 12, 16, 24)},
+                law=Power(-8.0, over="M", margin=0.05, error=1e-3, meaning="D"),
+                sweep={"quick": over("M", 4, 6, 9, 13)},
             ),
             Variant(
                 "K",
                 {"raw": True},
-                law=Power(-1.0, over="K", margin=0.01, error=1e-6, meaning="D"),
+                law=Power(-1.0, over="K", margin=0.01, error=1e-3, meaning="D"),
                 sweep={"quick": over("K", 2, 4, 8, 16, M=16)},
             ),
         ),
@@ -283,12 +283,7 @@ CLAIMS = (
         All(
             {
                 "moved": Proven("starved experts rest"),
-                "dead": Bounded(
-                    low=1, visible=math.inf, because="there are some", meaning="starved experts at the end"
-                ),
-                "rise": Bounded(
-                    high=0, visible=math.inf, because="a sign", meaning="rise of the number of live experts"
-                ),
+                "rise": Bounded(high=0, visible=math.inf, because="a sign", meaning="rise of the live experts"),
             }
         ),
         grid(seeds=6),
@@ -304,6 +299,15 @@ CLAIMS = (
         grid({"when": "early"}),
         break_measure(lambda lab, point, seed: loads(lab, {"when": "end"}, seed)),
         (4, 9),
-        variants=(Variant("early"), Variant("late", {"when": "end"}, law=Bounded(low=0.9), sweep={"quick": grid()})),
+        variants=(
+            Variant("early", expected="consistent"),
+            Variant(
+                "late",
+                {"when": "end"},
+                "At time 2 one of the two takes it all.",
+                law=Equals(1.0, absolute=0.01, error=1e-6, meaning="relative difference of loads"),
+                sweep={"quick": grid()},
+            ),
+        ),
     ),
 )
