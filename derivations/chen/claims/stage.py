@@ -78,35 +78,34 @@ def plateau(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def outer_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """-d gcen/dt of an expert outside a group of a given size, at h = 0, rho = 1, by the manifold flow."""
+    """-d gcen/dt of an expert outside a group of one, at h = 0, rho = 1, by the manifold flow."""
     m, k, s = int(point.get("M", 8)), int(point.get("K", 4)), point.get("s", 0.05)
-    group = int(point.get("group", 1))
     feat = np.zeros((m, 1, k))
-    feat[:group, 0, 0] = s
-    feat[np.arange(group, m), 0, 1 + np.arange(m - group) % (k - 1)] = s
+    feat[0, 0, 0] = s
+    feat[np.arange(1, m), 0, 1 + np.arange(m - 1) % (k - 1)] = s
     p = Parameters(M=m, J=1, K=k, d=2 * k, rho=1.0)
     zero = np.zeros((m, k))
     start = initial.from_overlaps(p, feat, 0 * feat, zero, zero)
     drift = -float(lab.functions(start, "spec").flow(start.state)["gcen"][-1, 0])
-    exact = group * moment(p, "beta", 1) * moment(p, "alpha", 3) * s**3 / (2 * k * m**3)
+    exact = moment(p, "beta", 1) * moment(p, "alpha", 3) * s**3 / (2 * k * m**3)
     return drift / exact if point.get("ratio") else drift
 
 
 def contrast_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """D at T_2 = M^-2 over c E[beta] E[alpha^3] M^-8/(8 K), rho = c M^2; D itself with `raw`."""
-    m, k = int(point["M"]), int(point.get("K", 4))
-    size = {**MANIFOLD, "M": m, "K": k, "d": 2 * k, "rho": float(m * m), "strength": 1e-6}
+    m = point["M"]
+    size = {**MANIFOLD, "M": m, "rho": float(m * m), "strength": 1e-6}
     run = lab.integrate(tier="group2", until=m**-2.0, save_points=3, rtol=1e-10, **size)
     d = float(run["D"][-1])
-    return d if point.get("raw") else d / (prefactor(M=m, K=k, d=2 * k, rho=float(m * m)) * m**-8.0)
+    return d if point.get("raw") else d / (prefactor(M=m, rho=float(m * m)) * m**-8.0)
 
 
 def half_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time at which D = 1/2, rho = c M^2, from strength 1e-6 (with `stall`, the strength over its plateau)."""
+    """The time at which D = 1/2, rho = c M^2, from strength 1e-3 (with `stall`, the strength over its plateau)."""
     if point.get("stall"):
         return stalled(lab, point, seed)
     run = lab.integrate(
-        tier="group2", until=6.0, save_points=3, **{**MANIFOLD, "rho": 64.0 * point["c"], "strength": 1e-6}
+        tier="group2", until=6.0, save_points=3, **{**MANIFOLD, "rho": 64.0 * point["c"], "strength": 1e-3}
     )
     return float(run["T_half"])
 
