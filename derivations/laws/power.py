@@ -121,9 +121,9 @@ class Power:
         ends = (found.value - found.error, found.value + found.error)
         away = np.abs(local - self.exponent)
         doubt = ""
-        if away[-1] > max(away[-2], self.margin) + own:
+        if not self.bound and away[-1] > max(away[-2], self.margin) + own:  # a bound may be left behind
             doubt = f"local exponents move away from the claim, {local[-2]:.4f} to {local[-1]:.4f}"
-        elif away[-1] > 2 * self.margin:
+        elif not self.bound and away[-1] > 2 * self.margin:
             doubt = f"the last local exponent {local[-1]:.4f} is still far"
         words = f" as limit of {local.size} local exponents {local[0]:.4f} to {local[-1]:.4f}"
         return Found(found.value, ends, ends, words, doubt)
@@ -141,7 +141,7 @@ class Power:
             attained = decided(*found.interval, (self.exponent, self.exponent), self.margin) == "confirmed"
             answer = "confirmed" if attained else "consistent"
         standing = tuple(rival.name for rival in self.rivals if rival.name not in rejected)
-        if answer == "confirmed" and ((found.doubt and not self.bound) or standing):
+        if answer == "confirmed" and (found.doubt or standing):
             answer = "inconclusive"
         if answer == "refuted" and self.error is None and found.doubt:
             answer = "inconclusive"
