@@ -12,7 +12,6 @@ from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, op
 
 LEAST_SIZES = 4
 """Fewer sizes than this have no trend of local exponents."""
-TARGETS = {"": (1.0, 1.0), "at most": (-np.inf, 1.0), "at least": (1.0, np.inf)}
 
 LOGARITHMS: Sequence[scaling.Form] = (
     scaling.Form("sqrt(d) log d", logarithm=1.0, exponent=0.5),
@@ -129,11 +128,12 @@ class Power:
         return Found(found.value, ends, ends, words, doubt)
 
     def _judged(self, found: Found, x: np.ndarray, rejected: tuple[str, ...]) -> Judgement:
-        target = tuple(self.exponent if end == 1.0 else end for end in TARGETS[self.bound])
+        low = -np.inf if self.bound == "at most" else self.exponent
+        target = (low, np.inf if self.bound == "at least" else self.exponent)
         answer: Answer = "inconclusive"
-        if decided(*found.interval, (target[0], target[1]), self.margin) == "confirmed":
+        if decided(*found.interval, target, self.margin) == "confirmed":
             answer = "confirmed"
-        elif decided(*found.wide, (target[0], target[1]), self.margin) == "refuted":
+        elif decided(*found.wide, target, self.margin) == "refuted":
             answer = "refuted"
         slack = None
         if self.bound and answer == "confirmed":
