@@ -8,7 +8,7 @@ import numpy as np
 
 from derivations import intervals, scaling
 from derivations.claim import Answer, Deviation, Judgement, Samples
-from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, with_values
+from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, with_values, within
 
 LEAST_SIZES = 4
 """Fewer sizes than this have no trend of local exponents."""
@@ -147,7 +147,7 @@ class Power:
             answer = "inconclusive"
         relation = {"at most": "<= ", "at least": ">= "}.get(self.bound, "")
         reason = f"{self.meaning} ~ {self.over}^{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
-        reason += f"{found.words}, predicted exponent {relation}{self.exponent:g} within {self.margin:g}"
+        reason += f"{found.words}, predicted exponent {relation}{self.exponent:g} {within(self.margin, self.because)}"
         reason += f"; {found.doubt}" if found.doubt else ""
         reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if self.rivals else ""
         reason += f"; not rejected: {', '.join(standing)}" if standing else ""
