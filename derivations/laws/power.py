@@ -39,7 +39,8 @@ class Power:
     `error=None`: sampled; one least-squares slope for every seed measured at all sizes (at least five seeds, four
     sizes), their t interval; a significant change of slope beyond the margin leaves a two-sided law open and judges
     a bound by the upper half of the sizes.  `error=e`: deterministic with relative error e; the limit of the local
-    exponents decides, extrapolated with the `correction` of the theory ("log": 1/log x, s: x^-s).
+    exponents decides, extrapolated with the `correction` of the theory ("log": 1/log x, s: x^-s) towards large
+    coordinates, or `toward="small"` ones (1/x takes the place of x there).
 
     `bound` "at most" or "at least": confirmed where the exponent is attained within the margin, consistent where it
     is clearly on the allowed side.  `shift` is subtracted from y first (a known finite-size lag).  An infinite
@@ -65,6 +66,7 @@ class Power:
     meaning: str = "y"
     error: float | None = None
     correction: str | float = ""
+    toward: str = "large"
     because: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
@@ -114,8 +116,7 @@ class Power:
 
     def _limit(self, x: np.ndarray, log_y: np.ndarray, error: float) -> Found:
         """The limit of the local exponents of exact data; several draws at a size are averaged in logarithms."""
-        own = 2 * error / float(np.diff(np.log(x)).min())
-        local = scaling.local_exponents(x, log_y.mean(axis=0))
+        own, x, local = self._local(x, log_y, error)
         found = scaling.limit(x, local, own, self.correction)
         ends = (found.value - found.error, found.value + found.error)
         away = np.abs(local - self.exponent)
@@ -126,6 +127,12 @@ class Power:
             doubt = f"the last local exponent {local[-1]:.4f} is still far"
         words = f" as limit of {local.size} local exponents {local[0]:.4f} to {local[-1]:.4f}"
         return Found(found.value, ends, ends, words, doubt)
+
+    def _local(self, x: np.ndarray, log_y: np.ndarray, error: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """(error of a local exponent, sizes that grow towards the limit, local exponents in that order)."""
+        own = 2 * error / float(np.diff(np.log(x)).min())
+        local = scaling.local_exponents(x, log_y.mean(axis=0))
+        return (own, x, local) if self.toward == "large" else (own, 1 / x[::-1], local[::-1])
 
     def _judged(self, found: Found, x: np.ndarray, rejected: tuple[str, ...]) -> Judgement:
         low = -np.inf if self.bound == "at most" else self.exponent
@@ -163,8 +170,7 @@ class Power:
         if rival.exponent is None:
             raise ValueError(f"the rival {rival.name!r} needs a fixed exponent")
         if self.error is not None:
-            own = 2 * self.error / float(np.diff(np.log(x)).min())
-            local = scaling.local_exponents(x, log_y.mean(axis=0))
+            own, x, local = self._local(x, log_y, self.error)
             found = scaling.limit(x, local, own, self.correction or 1.0)
             last = abs(local[-1] - rival.exponent)
             return bool(abs(found.value - rival.exponent) > found.error and last > 3 * own + 1e-9)
