@@ -99,7 +99,7 @@ def share(law: Probability, runs: int) -> Draw:
     return draw
 
 
-def numbers(make: Callable[[np.random.Generator, bool], Sequence[float]]) -> Draw:
+def numbers(make: Callable[[np.random.Generator, bool], Sequence[float] | np.ndarray]) -> Draw:
     """Cases at one point."""
     return lambda rng, wrong: [({}, seed, float(value)) for seed, value in enumerate(make(rng, wrong))]
 
