@@ -11,15 +11,50 @@ import numpy as np
 
 from derivations.contract import Initial, Source, System
 
-Answer = Literal["confirmed", "refuted", "inconclusive"]
+Answer = Literal["confirmed", "refuted", "consistent", "inconclusive"]
+"""`consistent`: a bound that the measurement obeys with room to spare, so that it was not put to the test."""
+ANSWERS: tuple[Answer, ...] = ("confirmed", "consistent", "refuted", "inconclusive")
+HOLDS: tuple[Answer, ...] = ("confirmed", "consistent")
 Effort = Literal["quick", "full", "gpu"]
 Samples = Sequence[tuple[Mapping[str, Any], int, Any]]
 """What a claim measured: (point of the sweep, seed, measurement), the measurement a number or a mapping."""
 
 
 @dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """The smallest deviation of the samples at which an answer changes; `size` is `None` where no size in reach does.
+
+    `kind` says of what ("exponent", "one case", "share of runs", ...), `sentence` the same for a reader, `part` the
+    part of the law.
+    """
+
+    kind: str
+    size: float | None
+    sentence: str
+    part: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Deviation:
+    """A family of disturbances of the samples: `disturb(samples, s)` for sizes -largest <= s <= largest.
+
+    `signs` are the directions in which the law can break; `sentence(s)` says what a deviation of size s means.
+    """
+
+    kind: str
+    disturb: Callable[["Samples", float], "Samples"]
+    largest: float
+    sentence: Callable[[float], str]
+    signs: tuple[int, ...] = (1, -1)
+    part: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Judgement:
-    """What a law says of the samples: the answer, the estimate with its interval, and one quotable reason."""
+    """What a law says of the samples: the answer, the estimate with its interval, and one quotable reason.
+
+    `margin` is the deviation from the prediction that still confirms; `slack` how far a bound is from being touched.
+    """
 
     answer: Answer
     predicted: Any
@@ -27,14 +62,22 @@ class Judgement:
     interval: tuple[float, float] | None
     reason: str
     rejected: tuple[str, ...] = ()
+    margin: float | None = None
+    slack: float | None = None
+    deciding: str = ""
+    sensitivity: tuple[Sensitivity, ...] = ()
 
 
 @runtime_checkable
 class Law(Protocol):
     """A prediction that can be held against samples; the laws in use are in `derivations.laws`."""
 
-    def judge(self, samples: Samples) -> Judgement:
-        """Confirmed, refuted or inconclusive, with the evidence in one sentence."""
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """The answer with the evidence in one sentence; `looks` is the number of parts that share the doubt."""
+        ...
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """The disturbances that measure what the answer would have noticed."""
         ...
 
 

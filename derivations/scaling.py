@@ -1,7 +1,6 @@
-"""Fits of measured scalings: powers with logarithms and finite-size shifts, against rivals, with bootstrap intervals.
+"""Exponents of measured scalings: local ones and their limit for exact data, one a run for sampled data.
 
-Knows nothing of networks.  A fit is least squares in the logarithm; the interval of an exponent comes from
-resampling seeds within every point of the sweep; two laws are compared by their residuals on the same points.
+Knows nothing of networks.  y(x) = C x^p (log x)^q (1 + corrections); everything is done in logarithms.
 """
 
 import dataclasses
@@ -9,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-RESAMPLES = 1000
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -21,21 +19,27 @@ class Form:
     logarithm: float = 0.0
     exponent: float | None = None
 
+    def remove(self, x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
+        """log y less the logarithmic factor: a pure power where the form is true."""
+        return log_y - self.logarithm * np.log(np.log(x)) if self.logarithm else log_y
+
 
 @dataclasses.dataclass(frozen=True)
-class Fit:
-    """The exponent with its 95 % interval, the prefactor, and the root mean square residual in log y."""
+class Limit:
+    """The exponent that local exponents tend to, with an error bound."""
 
-    form: Form
-    exponent: float
-    interval: tuple[float, float]
-    prefactor: float
-    residual: float
-    points: int
+    value: float
+    error: float
 
 
 def medians(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct x in increasing order and the median of y at each."""
+    """Distinct x in increasing order and the median of y at each.
+
+    Example:
+        >>> at, middle = medians([1, 2, 1, 2, 1, 2], [5, 7, 5, 7, 1e9, 7])
+        >>> at.tolist(), middle.tolist()
+        ([1.0, 2.0], [5.0, 7.0])
+    """
     at, values = np.asarray(x, float), np.asarray(y, float)
     distinct = np.unique(at)
     return distinct, np.array([np.median(values[at == value]) for value in distinct])
@@ -43,7 +47,7 @@ def medians(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
 
 def least_squares(x: np.ndarray, y: np.ndarray, form: Form) -> tuple[float, float, float]:
     """(exponent, log prefactor, root mean square residual) of log y against log x for a form."""
-    target = np.log(y) - form.logarithm * np.log(np.log(x)) if form.logarithm else np.log(y)
+    target = form.remove(x, np.log(y))
     if form.exponent is not None:
         level = target - form.exponent * np.log(x)
         return form.exponent, float(level.mean()), float(np.sqrt(((level - level.mean()) ** 2).mean()))
@@ -51,64 +55,70 @@ def least_squares(x: np.ndarray, y: np.ndarray, form: Form) -> tuple[float, floa
     return float(slope), float(constant), float(np.sqrt(((target - slope * np.log(x) - constant) ** 2).mean()))
 
 
-def fit(x: Numbers, y: Numbers, form: Form, seed: int = 0) -> Fit:
-    """Fit a form to medians over seeds; the interval resamples the measurements at every x (1000 times)."""
-    xs, ys = np.asarray(x, float), np.asarray(y, float)
-    distinct, middle = medians(xs, ys)
-    if distinct.size < 3:
-        raise ValueError(f"a fit needs at least three different x, but got {distinct.size}")
-    if (middle <= 0).any() or not np.isfinite(middle).all():
-        raise ValueError("a fit in logarithms needs positive finite medians")
-    exponent, constant, residual = least_squares(distinct, middle, form)
-    rng = np.random.default_rng(seed)
-    groups = [ys[xs == value] for value in distinct]
-    slopes = np.array([least_squares(distinct, _resample(groups, rng), form)[0] for _ in range(RESAMPLES)])
-    low, high = np.quantile(slopes, [0.025, 0.975])
-    return Fit(form, exponent, (float(low), float(high)), float(np.exp(constant)), residual, distinct.size)
+def local_exponents(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
+    """Slopes of log y between neighbouring x (..., n - 1), the x increasing.
+
+    Example:
+        >>> x = np.array([1.0, 10.0, 100.0])
+        >>> local_exponents(x, np.log(3 * x**0.5)).round(12).tolist()
+        [0.5, 0.5]
+    """
+    return np.diff(log_y, axis=-1) / np.diff(np.log(x))
 
 
-def _resample(groups: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """Medians of resampled groups; groups of one size hold the same seeds in order and are resampled together."""
-    sizes = {group.size for group in groups}
-    if len(sizes) == 1:
-        index = rng.integers(0, groups[0].size, groups[0].size)
-        return np.array([np.median(group[index]) for group in groups])
-    return np.array([np.median(rng.choice(group, group.size)) for group in groups])
+def limit(x: np.ndarray, exponents: np.ndarray, error: float, correction: str | float = "") -> Limit:
+    """Where local exponents tend to, from the last three of them.
+
+    Args:
+        x: the sizes (n,), increasing.
+        exponents: the local exponents (n - 1,), at least three.
+        error: the numerical error of each of them.
+        correction: "log" for p + c / log x, a number s for p + c x^-s.  Without one, x^-s with the s that the data
+            show, and the distance to the extrapolation in 1 / log x is part of the error.
+
+    Returns:
+        The limit; its error is the spread of the extrapolations from the last two and the last three exponents.
+
+    Example:
+        >>> x = 10.0 ** np.arange(2, 8)
+        >>> p = local_exponents(x, np.log(x**0.5 * np.log(x)))
+        >>> round(float(p[-1]), 2), round(limit(x, p, 1e-12, "log").value, 3)
+        (0.57, 0.5)
+    """
+    middle = np.sqrt(x[:-1] * x[1:])
+    if correction == "":
+        powers, logs = (limit(x, exponents, error, kind) for kind in (_decay(exponents, middle), "log"))
+        return Limit(powers.value, abs(powers.value - logs.value) + powers.error)
+    u = 1 / np.log(middle) if correction == "log" else middle ** -float(correction)
+    last, all_three = (np.polyfit(u[-n:], exponents[-n:], 1) for n in (2, 3))
+    gain = float(1 + 2 * u[-1] / abs(u[-1] - u[-2]))  # what an error of an exponent becomes by extrapolation
+    return Limit(float(last[1]), float(abs(last[1] - all_three[1]) + gain * error))
 
 
-def compare(x: Numbers, y: Numbers, law: Form, rivals: Sequence[Form], seed: int = 0) -> dict[str, float]:
-    """For each rival, the fraction of resamples in which the law leaves the smaller residual (1: always)."""
-    xs, ys = np.asarray(x, float), np.asarray(y, float)
-    distinct = np.unique(xs)
-    groups = [ys[xs == value] for value in distinct]
-    rng = np.random.default_rng(seed)
-    wins = dict.fromkeys((rival.name for rival in rivals), 0.0)
-    for _ in range(RESAMPLES // 4):
-        sample = _resample(groups, rng)
-        own = least_squares(distinct, sample, law)[2]
-        for rival in rivals:
-            wins[rival.name] += float(own < least_squares(distinct, sample, rival)[2]) / (RESAMPLES // 4)
-    return wins
+def _decay(exponents: np.ndarray, middle: np.ndarray) -> float:
+    """The s of corrections x^-s from the last two differences, between 1/20 and 2."""
+    before, after = abs(exponents[-2] - exponents[-3]), abs(exponents[-1] - exponents[-2])
+    if before <= 0 or after <= 0:
+        return 2.0
+    return float(np.clip(np.log(before / after) / np.log(middle[-1] / middle[-2]), 0.05, 2.0))
 
 
-def wilson(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % Wilson interval of a probability."""
-    if trials == 0:
-        return 0.0, 1.0
-    p, n = successes / trials, trials
-    centre, width = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    low, high = (centre - width) / (1 + z**2 / n), (centre + width) / (1 + z**2 / n)
-    return max(0.0, float(low)), min(1.0, float(high))  # beyond [0, 1] by rounding only
+def table(
+    samples: Sequence[tuple[Mapping[str, float], int, float]], over: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(x, seeds, y): distinct sizes (n,), the seeds measured at every one of them (runs,), their values (runs, n).
 
-
-def bootstrap_median(values: Numbers, seed: int = 0) -> tuple[float, float]:
-    """The 95 % percentile interval of a median."""
-    data = np.asarray(values, float)
-    rng = np.random.default_rng(seed)
-    found = np.median(rng.choice(data, (RESAMPLES, data.size)), axis=1)
-    return float(np.quantile(found, 0.025)), float(np.quantile(found, 0.975))
-
-
-def columns(samples: Sequence[tuple[Mapping[str, float], int, float]], name: str) -> tuple[list[float], list[float]]:
-    """(x, y) of samples against the coordinate `name` of their points."""
-    return [float(point[name]) for point, _, _ in samples], [float(value) for _, _, value in samples]
+    Where a seed has several measurements at one size (points that differ in another coordinate), their mean in
+    logarithms is taken: they belong to one draw.
+    """
+    x = np.unique([float(point[over]) for point, _, _ in samples])
+    found: dict[int, list[list[float]]] = {}
+    for point, seed, value in samples:
+        found.setdefault(seed, [[] for _ in x])[int(np.searchsorted(x, float(point[over])))].append(float(value))
+    complete = {seed: row for seed, row in found.items() if all(cell and np.isfinite(cell).all() for cell in row)}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = [
+            [float(np.exp(np.log(cell).mean())) if min(cell) > 0 else min(cell) for cell in row]
+            for row in complete.values()
+        ]
+    return x, np.array(list(complete), int), np.array(y, float).reshape(len(complete), x.size)

@@ -25,7 +25,7 @@ class Laboratory:
 
     def __init__(self, system: System, effort: Effort = "quick", backend: str = "numba", seed: int = 0) -> None:
         self.system, self.effort, self.backend, self.seed = system, effort, backend, seed
-        self.evidence: list[str] = []
+        self.evidence: dict[str, Any] = {}
         self._runs: collections.OrderedDict[str, Trajectory] = collections.OrderedDict()
         self._functions: dict[str, Any] = {}
 
@@ -52,7 +52,8 @@ class Laboratory:
         if start is not None:  # its parameters need not be those of the case
             arrays = content({**start.state, **start.constants})
             digest = digest_of({"case": digest, "start": arrays, "parameters": repr(start.parameters)})
-        return self._remember(digest, lambda: integration.solve(case, initial=start))
+        asked = case.request() | ({"start": "given by the claim"} if start is not None else {})
+        return self._remember(digest, asked, lambda: integration.solve(case, initial=start))
 
     def simulate(self, *, method: str, step_size: float, batch: int, seed: int = 0, **request: Any) -> Trajectory:
         """The trajectory of finite-sample SGD (`seeds`, `device`, `precision` and `fresh_initial` may be given)."""
@@ -60,7 +61,7 @@ class Laboratory:
         options = {name: request.pop(name) for name in names if name in request}
         case = self._case(seed, request.pop("until", None), {"backend": None, **request})
         wanted = simulation.Simulation.build(case, method=method, step_size=step_size, batch=batch, **options)
-        return self._remember(wanted.digest, lambda: simulation.simulate(wanted))
+        return self._remember(wanted.digest, wanted.request(), lambda: simulation.simulate(wanted))
 
     def initial(self, *, seed: int = 0, stage: str | None = None, **parameters: Any) -> Initial:
         """The initial condition that `integrate` would start from."""
@@ -121,12 +122,12 @@ class Laboratory:
         case = self._case(seed, request.pop("until", None), {**parameters, **request, "stage": name})
         arrays = pipeline.ending(previous)
         digest = digest_of({"case": case.digest, "start": content(arrays)})
-        return self._remember(digest, lambda: pipeline.run_stage(case, arrays))
+        asked = case.request() | {"start": "the end of an earlier stage"}
+        return self._remember(digest, asked, lambda: pipeline.run_stage(case, arrays))
 
-    def take_evidence(self) -> list[str]:
-        """The digests of the runs since the last call, each once."""
-        taken = list(dict.fromkeys(self.evidence))
-        self.evidence.clear()
+    def take_evidence(self) -> dict[str, Any]:
+        """The runs since the last call: what was asked, by digest."""
+        taken, self.evidence = self.evidence, {}
         return taken
 
     def _case(self, seed: int, until: float | None, request: Mapping[str, Any]) -> Case:
@@ -135,8 +136,8 @@ class Laboratory:
         options = {"backend": self.backend, **options, "seed": seed + 1_000_003 * self.seed, "until": until}
         return Case.build(self.system, parameters, **options)
 
-    def _remember(self, digest: str, run: Any) -> Trajectory:
-        self.evidence.append(digest)
+    def _remember(self, digest: str, asked: Mapping[str, Any], run: Any) -> Trajectory:
+        self.evidence[digest] = asked
         if digest in self._runs:
             self._runs.move_to_end(digest)
             return self._runs[digest]

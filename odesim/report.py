@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from derivations.claim import ANSWERS
 from odesim.errors import StorageError, UsageError
 from odesim.store.files import FIGURES, MANIFEST, VERDICTS, read_json, replacing, sha256
 from odesim.store.folder import kind_of, manifest_of
 from odesim.store.read import read_headline
 
-ANSWERS = ("confirmed", "refuted", "inconclusive")
 RUNGS = {
     1: "identity",
     2: "expectation",

@@ -1,12 +1,14 @@
 """From claims to verdicts: sweep, measure, judge, check against flips, and keep what is finished."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Variant
+from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Sensitivity, Variant
 from derivations.contract import System, load
+from derivations.laws.sensitivity import judged
 from odesim.errors import NumericalError, UsageError
 from odesim.lab import Laboratory
 from odesim.parse import nearest
@@ -14,15 +16,14 @@ from odesim.store.files import jsonable
 from odesim.store.verdicts import Ledger
 
 EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
-GROUPS = 3
-"""Seeds are split into this many groups; groups that contradict each other leave a claim open."""
-GROUP_SEEDS = 3
-"""A group of fewer seeds than this contradicts nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests."""
+    """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests.
+
+    `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
+    """
 
     claim: str
     variant: str
@@ -39,10 +40,26 @@ class Verdict:
     rejected: tuple[str, ...] = ()
     expected: str = ""
     erratum: str = ""
+    margin: float | None = None
+    slack: float | None = None
+    deciding: str = ""
+    sensitivity: tuple[Sensitivity, ...] = ()
+    law: str = ""
+    samples: Samples = ()
+    runs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The verdict as JSON knows it."""
-        return jsonable(dataclasses.asdict(self))
+        """The verdict as JSON knows it; what is not finite among the samples is written as "inf" or "nan"."""
+        samples = [[point, seed, _told(value)] for point, seed, value in self.samples]
+        return jsonable({**dataclasses.asdict(dataclasses.replace(self, samples=())), "samples": samples})
+
+
+def _told(value: Any) -> Any:
+    """A measurement that JSON can hold without loss: "never reached" stays different from "failed"."""
+    if isinstance(value, Mapping):
+        return {name: _told(item) for name, item in value.items()}
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
 
 
 def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
@@ -75,17 +92,22 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
     lab.take_evidence()
     if grid is None:
         needs = next(name for name in EFFORTS if (variant.sweep or claim.sweep).get(name) is not None)
-        return _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"), [], 0.0)
+        return _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"))
+    samples: Samples = ()
     try:
         samples = measure(lab, claim, variant, grid)
-        judgement = judge(variant.law or claim.law, samples)
+        judgement = judged(variant.law or claim.law, samples)
     except NumericalError as error:
         judgement = Judgement("inconclusive", None, None, None, f"a run failed: {error}")
     except ModuleNotFoundError as error:
         judgement = Judgement(
             "inconclusive", None, None, None, f"needs the package {error.name}, which is not installed"
         )
-    return _verdict(claim, variant, judgement, lab.take_evidence(), time.perf_counter() - began)
+    found = _verdict(claim, variant, judgement)
+    runs = lab.take_evidence()
+    return dataclasses.replace(
+        found, evidence=tuple(runs), runs=runs, samples=samples, seconds=time.perf_counter() - began
+    )
 
 
 def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samples:
@@ -97,22 +119,6 @@ def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samp
     return samples
 
 
-def judge(law: Any, samples: Samples) -> Judgement:
-    """The law's answer, unless groups of seeds contradict each other: then the claim is open and says so."""
-    judgement: Judgement = law.judge(samples)
-    seeds = sorted({seed for _, seed, _ in samples})
-    if judgement.answer == "inconclusive" or len(seeds) < GROUPS * GROUP_SEEDS:
-        return judgement
-    answers = set()
-    for k in range(GROUPS):
-        chosen = set(seeds[k::GROUPS])
-        answers.add(law.judge([sample for sample in samples if sample[1] in chosen]).answer)
-    if {"confirmed", "refuted"} <= answers:
-        reason = f"the answer flips between groups of seeds ({judgement.reason})"
-        return dataclasses.replace(judgement, answer="inconclusive", reason=reason)
-    return judgement
-
-
 def control(lab: Laboratory, claim: Claim) -> Verdict:
     """The verdict on a claim's broken twin, which must be `refuted`."""
     twin = claim.control(claim)
@@ -121,7 +127,7 @@ def control(lab: Laboratory, claim: Claim) -> Verdict:
     return verify(lab, twin, variant)
 
 
-def _verdict(claim: Claim, variant: Variant, judgement: Judgement, evidence: list[str], seconds: float) -> Verdict:
+def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
     return Verdict(
         claim=claim.id,
         variant=variant.name,
@@ -131,14 +137,24 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement, evidence: lis
         interval=judgement.interval,
         rungs=claim.rungs,
         reason=judgement.reason,
-        evidence=tuple(evidence),
-        seconds=seconds,
+        evidence=(),
+        seconds=0.0,
         statement=variant.statement or claim.statement,
         source=str(claim.source),
         rejected=judgement.rejected,
         expected=variant.expected,
         erratum=claim.erratum,
+        margin=judgement.margin,
+        slack=judgement.slack,
+        deciding=judgement.deciding,
+        sensitivity=judgement.sensitivity,
+        law=_law_of(variant.law or claim.law, judgement.deciding),
     )
+
+
+def _law_of(law: Any, deciding: str) -> str:
+    """The kind of the law that decided."""
+    return type(law.parts[deciding] if deciding else law).__name__
 
 
 def verify_all(
@@ -180,5 +196,5 @@ def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, sc
 
 
 def disagrees(verdict: Mapping[str, Any]) -> bool:
-    """Whether `--strict` objects: the claim is open, or did not come out as its last full verdict."""
-    return verdict["answer"] == "inconclusive" or verdict["answer"] != verdict["expected"]
+    """Whether `--strict` objects: the claim did not come out as an informed reader expects."""
+    return bool(verdict["answer"] != verdict["expected"])

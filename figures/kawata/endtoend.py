@@ -58,7 +58,7 @@ def draw(stored: Sequence[Any]) -> Any:
     """Errors on the left, routing on the right."""
     from matplotlib.figure import Figure
 
-    from derivations.scaling import bootstrap_median
+    from derivations import intervals
 
     table = stored[0]
     figure = Figure(figsize=(6.6, 3.2), layout="constrained")
@@ -75,7 +75,7 @@ def draw(stored: Sequence[Any]) -> Any:
         for k, name in enumerate(names):
             values = np.asarray(table[name], float)
             spread = k + 0.16 * (np.arange(values.size) / max(values.size - 1, 1) - 0.5)
-            axis.fill_between([k - 0.25, k + 0.25], *bootstrap_median(values), color=COLOURS[k], alpha=0.2, linewidth=0)
+            axis.fill_between([k - 0.25, k + 0.25], *intervals.median(values), color=COLOURS[k], alpha=0.2, linewidth=0)
             axis.plot(spread, values, "o", color=COLOURS[k], markersize=4)
             axis.plot([k - 0.25, k + 0.25], [np.median(values)] * 2, "-", color=COLOURS[k])
         axis.set_xticks(range(len(names)), labels, fontsize=7)

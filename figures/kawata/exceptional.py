@@ -29,10 +29,10 @@ def needs(quick: bool = False) -> list[Request]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """Shares with Wilson intervals."""
+    """Shares with Clopper-Pearson intervals."""
     from matplotlib.figure import Figure
 
-    from derivations.scaling import wilson
+    from derivations import intervals
 
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
     axis = figure.subplots()
@@ -41,7 +41,7 @@ def draw(stored: Sequence[Any]) -> Any:
         d = np.array([run.manifest["origin"]["parameters"]["d"] for run in runs], float)
         hits = [np.isfinite(run["T_xi"]) for run in runs]
         share = np.array([h.mean() for h in hits])
-        bounds = np.array([wilson(int(h.sum()), h.size) for h in hits])
+        bounds = np.array([intervals.share(int(h.sum()), h.size) for h in hits])
         error = np.abs(bounds.T - share)
         power = -(C // 2) / 4
         axis.errorbar(d, share, error, fmt="o", color=COLOURS[k], capsize=2, label=f"$|C_j|$ = {C // 2}, C = {C}")

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from derivations import intervals
 from derivations.liao import race
-from derivations.scaling import wilson
 from figures.liao._shared import COLOURS, INITS
 from odesim.figures import Table
 
 CAPTION = (
-    "The probability that all teachers are captured, with 95 % Wilson bands, and the mean fraction captured "
+    "The probability that all teachers are captured, with 95 % Clopper-Pearson bands, and the mean fraction captured "
     "(thin), against the number m of students, in the limit of large d, for both initialisations."
 )
 CLAIMS = ("claim-m",)
@@ -51,7 +51,7 @@ def draw(stored: Sequence[Any]) -> Any:
     axis = figure.subplots()
     for init, colour, marker in zip(INITS, (COLOURS[1], COLOURS[0]), "so", strict=True):
         successes = table[f"all {init}"]
-        bands = np.array([wilson(int(count), draws) for count in successes])
+        bands = np.array([intervals.share(int(count), draws) for count in successes])
         axis.fill_between(widths, bands[:, 0], bands[:, 1], color=colour, alpha=0.2, linewidth=0)
         axis.plot(widths, successes / draws, marker=marker, ms=4, color=colour, label=f"all captured, {init}")
         mean = table[f"mean {init}"] / m_star

@@ -62,7 +62,7 @@ def _sweep(folder: str, json: bool, quiet: bool) -> int:
 def _verdicts(folder: str, json: bool, quiet: bool) -> int:
     """Stored verdicts, as `odesim verify` printed them."""
     from odesim.cli.output import print_json
-    from odesim.cli.verify import print_verdicts
+    from odesim.cli.verdicts import print_verdicts
     from odesim.store.verdicts import stored
 
     content = stored(Path(folder))

@@ -22,12 +22,13 @@ SWEEP = "sweep.nc"
 CELLS = "cells"
 VERDICTS = "verdicts.json"
 LEDGER = "verdicts.jsonl"
+EVIDENCE = "evidence.json"
 FIGURES = "figures.json"
 
 
 def is_ours(name: str) -> bool:
     """Whether odesim writes files of this name into a run folder."""
-    ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER)
+    ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE)
     written = name in ours or name.endswith((".png", ".partial"))
     return written or (name.startswith(".") and ".partial-" in name)
 

@@ -1,4 +1,4 @@
-"""Folders of verdicts: the request that names one, what is finished in it, and its manifest."""
+"""Folders of verdicts: the request that names one, what is finished in it, its evidence, and its manifest."""
 
 import dataclasses
 import functools
@@ -11,7 +11,7 @@ from typing import Any
 
 from odesim.case import digest_of
 from odesim.errors import UsageError
-from odesim.store.files import LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
+from odesim.store.files import EVIDENCE, LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
 
@@ -100,7 +100,7 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / MANIFEST).is_file() and not resume:
-            for name in (MANIFEST, VERDICTS, LEDGER):
+            for name in (MANIFEST, VERDICTS, LEDGER, EVIDENCE):
                 (folder / name).unlink(missing_ok=True)
     return folder
 
@@ -112,18 +112,36 @@ def _digest(folder: Path) -> Any:
         return None
 
 
-def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]) -> None:
-    """Write the verdicts and, last, the manifest of a finished request."""
+def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write the verdicts, the evidence they rest on and, last, the manifest; gives the verdicts without evidence."""
     from odesim import __version__
     from odesim.store.manifest import versions
 
     told = {name: getattr(request, name) for name in ("system", "effort", "key", "seed", "backend")}
+    answers, evidence = without_evidence(verdicts), evidence_of(verdicts)
     with storing(folder):
-        write_json(folder / VERDICTS, {"system": request.system, "effort": request.effort, "verdicts": list(verdicts)})
+        write_json(folder / VERDICTS, {"system": request.system, "effort": request.effort, "verdicts": answers})
+        write_json(folder / EVIDENCE, evidence)
         made = {"schema": SCHEMA, "kind": "verdicts", "digest": request.digest, "request": request.request(), **told}
-        files = {VERDICTS: {"sha256": sha256(folder / VERDICTS), "bytes": (folder / VERDICTS).stat().st_size}}
+        files = {
+            name: {"sha256": sha256(folder / name), "bytes": (folder / name).stat().st_size}
+            for name in (VERDICTS, EVIDENCE)
+        }
         made |= {"odesim": __version__, "versions": versions(), "files": files}
         write_manifest(folder / MANIFEST, made)
+    return answers
+
+
+def without_evidence(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The verdicts as they are printed: without samples and requests, which are kept in a file of their own."""
+    return [{name: value for name, value in v.items() if name not in ("samples", "runs")} for v in verdicts]
+
+
+def evidence_of(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the verdicts rest on: the samples of every form, and the request behind the digest of every run."""
+    samples = [{"claim": v["claim"], "variant": v["variant"], "samples": v["samples"]} for v in verdicts]
+    runs = {digest: request for v in verdicts for digest, request in v["runs"].items()}
+    return {"samples": samples, "runs": runs}
 
 
 def stored(folder: Path) -> dict[str, Any]:

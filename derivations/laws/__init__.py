@@ -1,0 +1,14 @@
+"""The laws that claims are judged by: each says what confirms it, what refutes it, and what leaves it open.
+
+Every law has the same two methods: `judge(samples, looks)` answers, and `deviations(samples)` names the disturbances
+of the samples by which `sensitivity.judged` measures what the answer would have noticed.
+"""
+
+from derivations.laws.bounds import Bounded
+from derivations.laws.cases import Agrees, Proven, Vanishes
+from derivations.laws.parts import All
+from derivations.laws.power import LOGARITHMS, Power
+from derivations.laws.shares import Probability
+from derivations.laws.values import Equals
+
+__all__ = ["LOGARITHMS", "Agrees", "All", "Bounded", "Equals", "Power", "Probability", "Proven", "Vanishes"]

@@ -1,0 +1,84 @@
+"""Bounds that hold in every case, and the room that a measurement leaves to them."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations.claim import Answer, Deviation, Judgement, Samples
+from derivations.laws.tools import failed, name_of, values, with_values
+
+ROOM = 0.1
+"""A bound is put to the test where a case comes this close to it, as a share of the bound."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounded:
+    """Every measurement lies between `low` and `high`; one of them may be absent.
+
+    A case beyond a bound by more than `margin`, the numerical error, refutes.  Where every case obeys, the claim is
+    confirmed if one comes within `visible` of a bound (`because` says why that much; without it a tenth of the
+    bound), so that a bound stronger by more would have been broken; otherwise it is consistent and the slack is
+    part of the answer.  `visible=inf` is for signs and orders, of which there is no stronger form.
+
+    Example:
+        >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 0.97)]).answer
+        'confirmed'
+        >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 0.4)]).answer
+        'consistent'
+        >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 1.4)]).answer
+        'refuted'
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    margin: float = 0.0
+    meaning: str = "value"
+    visible: float | None = None
+    because: str = ""
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Refuted by any case beyond a bound, confirmed by one that comes close while all obey."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        found = values(samples)
+        least, most = float(found.min()), float(found.max())
+        excess = max(self.low - least, most - self.high)
+        slack = float(-excess)
+        answer: Answer = "refuted" if excess > self.margin else "inconclusive" if excess > 0 else "confirmed"
+        if answer == "confirmed" and slack > self._visible(most - self.high < self.low - least):
+            answer = "consistent"
+        upper = most - self.high >= self.low - least
+        worst = int(found.argmax() if upper else found.argmin())
+        where = name_of(dict(samples[worst][0]), samples)
+        reason = f"{self.meaning} in [{least:.6g}, {most:.6g}] over {found.size} cases, "
+        reason += " and ".join(
+            f"{sign} {end:g}" for sign, end in ((">=", self.low), ("<=", self.high)) if abs(end) < np.inf
+        )
+        if answer == "consistent":
+            reason += f"; a bound tighter by {slack:.3g} would have been obeyed"
+        elif answer != "confirmed":
+            reason += f"; beyond it by {excess:.3g}" + (f" at {where}" if where else "")
+        return Judgement(
+            answer, [self.low, self.high], most if upper else least, (least, most), reason, margin=self.margin,
+            slack=slack if answer in ("confirmed", "consistent") and np.isfinite(slack) else None,
+        )  # fmt: skip
+
+    def _visible(self, lower: bool) -> float:
+        if self.visible is not None:
+            return self.visible
+        return ROOM * abs(self.low if lower else self.high)
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """The case nearest to a bound moved over it."""
+        found = values(samples)
+        upper = found.max() - self.high >= self.low - found.min()
+        place = int(found.argmax() if upper else found.argmin())
+        span = max(abs(self.high if upper else self.low), float(np.abs(found).max()), self.margin, 1e-12)
+
+        def disturb(given: Samples, size: float) -> Samples:
+            shifted = values(given)
+            shifted[place] += size if upper else -size
+            return with_values(given, shifted)
+
+        return (Deviation("one case", disturb, 1e3 * span, lambda s: f"one case worse by {s:.2g}", (1,)),)

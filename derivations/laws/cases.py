@@ -1,0 +1,127 @@
+"""Laws that are judged case by case: a discrepancy that vanishes, a mean that agrees, a fact that holds."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations.claim import Answer, Deviation, Judgement, Samples
+from derivations.laws.tools import failed, name_of, values, with_values
+
+
+@dataclasses.dataclass(frozen=True)
+class Vanishes:
+    """A discrepancy is zero up to the numerical error: |y| <= `tolerance` in every case.
+
+    Above `refuted_above` (ten tolerances where it is not given) it is not zero; between them the claim stays open.
+
+    Example:
+        >>> Vanishes(1e-10).judge([({}, 0, 2e-12), ({}, 1, -3e-11)]).answer
+        'confirmed'
+        >>> Vanishes(1e-10).judge([({}, 0, 2e-12), ({}, 1, 0.1)]).reason
+        'largest discrepancy 0.1 over 2 cases, tolerance 1e-10'
+    """
+
+    tolerance: float
+    refuted_above: float | None = None
+    meaning: str = "discrepancy"
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Confirmed when every discrepancy is within tolerance, refuted when one is clearly beyond it."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        found = np.abs(values(samples))
+        worst = float(found.max())
+        above = self.tolerance * 10 if self.refuted_above is None else self.refuted_above
+        answer: Answer = "confirmed" if worst <= self.tolerance else "refuted" if worst > above else "inconclusive"
+        where = name_of(dict(samples[int(found.argmax())][0]), samples)
+        reason = f"largest {self.meaning} {worst:.3g}{f' at {where}' if where else ''} over {len(samples)} cases, "
+        return Judgement(answer, 0.0, worst, None, f"{reason}tolerance {self.tolerance:g}", margin=self.tolerance)
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """A discrepancy added in the one case in which it is smallest."""
+        found = values(samples)
+        place = int(np.abs(found).argmin())
+
+        def disturb(given: Samples, size: float) -> Samples:
+            shifted = values(given)
+            shifted[place] += size
+            return with_values(given, shifted)
+
+        largest = 1e3 * max(self.tolerance, self.refuted_above or 0.0)
+        return (Deviation("one case", disturb, largest, lambda s: f"a discrepancy of {s:.2g} in one case"),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Agrees:
+    """Sampled means agree with exact values: z-scores (difference over its standard error), |z| <= `limit` each.
+
+    The limit belongs to all cases together: by chance one of n exceeds it with probability n erfc(limit/sqrt 2), 7e-6
+    a case for 4.5.  Beyond twice the limit the claim is refuted.
+
+    Example:
+        >>> Agrees().judge([({}, seed, z) for seed, z in enumerate((0.3, -2.1, 1.0))]).answer
+        'confirmed'
+        >>> Agrees().judge([({}, 0, 0.3), ({}, 1, -19.0)]).answer
+        'refuted'
+    """
+
+    limit: float = 4.5
+    meaning: str = "z"
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Confirmed when no z-score exceeds the limit, refuted when one exceeds it twice over."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        found = values(samples)
+        worst = float(np.abs(found).max())
+        answer: Answer = "confirmed" if worst <= self.limit else "refuted" if worst > 2 * self.limit else "inconclusive"
+        chance = found.size * math.erfc(self.limit / math.sqrt(2))
+        reason = f"largest |{self.meaning}| {worst:.2f} over {found.size} cases, limit {self.limit:g} "
+        return Judgement(answer, 0.0, worst, None, f"{reason}(by chance with probability {chance:.1g})")
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """All z-scores shifted by the same number of standard errors."""
+        return (
+            Deviation(
+                "standard errors",
+                lambda given, size: with_values(given, values(given) + size),
+                1e3 * self.limit,
+                lambda s: f"a difference of {s:.2g} standard errors",
+            ),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Proven:
+    """A symbolic identity or an exact decision: every measurement is 0 (holds) or 1 (fails); one failure refutes.
+
+    Example:
+        >>> Proven("the identity").judge([({}, 0, 0), ({}, 1, 1)]).reason
+        'the identity fails in 1 of 2 cases'
+    """
+
+    meaning: str
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Confirmed when all hold, refuted when one fails."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        failures = int((values(samples) != 0).sum())
+        verb = f"fails in {failures} of" if failures else "holds exactly in all"
+        answer: Answer = "refuted" if failures else "confirmed"
+        return Judgement(answer, 0.0, float(failures), None, f"{self.meaning} {verb} {len(samples)} cases")
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """One of the N cases flipped: a size of 1/N and more."""
+
+        def disturb(given: Samples, size: float) -> Samples:
+            found = values(given)
+            found[: int(abs(size) * found.size + 1e-9)] = 1.0
+            return with_values(given, found)
+
+        count = len(samples)
+        return (
+            Deviation("share of cases", disturb, 1.0, lambda s: f"{round(s * count)} of {count} cases false", (1,)),
+        )

@@ -1,0 +1,67 @@
+"""Several laws on several numbers of one measurement."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from derivations.claim import Deviation, Judgement, Law, Samples
+
+ORDER = ("refuted", "inconclusive", "consistent", "confirmed")
+"""The weakest part decides: refuted before open before consistent before confirmed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class All:
+    """Every part holds: the measurement is a mapping, `parts[name]` judges its entry `name`.
+
+    The sampled parts share the doubt (Bonferroni), so that more parts do not mean more false alarms.
+
+    Example:
+        >>> from derivations.laws import Bounded, Vanishes
+        >>> law = All({"gap": Vanishes(1e-9), "share": Bounded(high=1.0)})
+        >>> law.judge([({}, 0, {"gap": 0.0, "share": 1.7})]).reason
+        'share: value in [1.7, 1.7] over 1 cases, <= 1; beyond it by 0.7; gap: largest discrepancy 0 over 1 cases, \
+tolerance 1e-09'
+    """
+
+    parts: Mapping[str, Any]
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """The answer of the weakest part, which comes first in the reason and gives the estimate."""
+        judged = {name: law.judge(entry(samples, name), looks * len(self.parts)) for name, law in self.parts.items()}
+        ordered = sorted(judged.items(), key=lambda item: ORDER.index(item[1].answer))
+        name, leading = ordered[0]
+        reason = "; ".join(f"{part}: {found.reason}" for part, found in ordered)
+        return dataclasses.replace(leading, reason=reason, deciding=name)
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """Those of every part, on its own entry."""
+        return tuple(
+            _inside(name, deviation)
+            for name, law in self.parts.items()
+            for deviation in part_of(law).deviations(entry(samples, name))
+        )
+
+
+def part_of(law: Any) -> Law:
+    """A part, known to be a law."""
+    part: Law = law
+    return part
+
+
+def entry(samples: Samples, name: str) -> Samples:
+    """The samples of one entry of the measurements."""
+    return [(point, seed, value[name]) for point, seed, value in samples]
+
+
+def _inside(name: str, deviation: Deviation) -> Deviation:
+    def disturb(samples: Samples, size: float) -> Samples:
+        changed = deviation.disturb(entry(samples, name), size)
+        return [
+            (point, seed, {**value, name: new})
+            for (point, seed, value), (_, _, new) in zip(samples, changed, strict=True)
+        ]
+
+    return dataclasses.replace(
+        deviation, disturb=disturb, part=name, sentence=lambda s: f"{name}: {deviation.sentence(s)}"
+    )

@@ -1,0 +1,189 @@
+"""Powers: exact ones by the limit of their local exponents, sampled ones by one slope a run."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations import intervals, scaling
+from derivations.claim import Answer, Deviation, Judgement, Samples
+from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, with_values
+
+LEAST_SIZES = 4
+"""Fewer sizes than this have no trend of local exponents."""
+TARGETS = {"": (1.0, 1.0), "at most": (-np.inf, 1.0), "at least": (1.0, np.inf)}
+
+LOGARITHMS: Sequence[scaling.Form] = (
+    scaling.Form("sqrt(d) log d", logarithm=1.0, exponent=0.5),
+    scaling.Form("sqrt(d log d)", logarithm=0.5, exponent=0.5),
+    scaling.Form("sqrt(d) / log d", logarithm=-1.0, exponent=0.5),
+)
+"""The rivals of a square root that a log-log slope alone would let pass."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """An exponent with its confirming and its refuting interval, and what keeps it from being believed."""
+
+    value: float
+    interval: tuple[float, float]
+    wide: tuple[float, float]
+    words: str
+    doubt: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Power:
+    """y ~ x^exponent against the coordinate `over`, the exponent within `margin`, and `rivals` do not fit.
+
+    `error=None`: sampled; one least-squares slope for every seed measured at all sizes (at least five seeds, four
+    sizes), their t interval; a significant change of slope beyond the margin leaves a two-sided law open and judges
+    a bound by the upper half of the sizes.  `error=e`: deterministic with relative error e; the limit of the local
+    exponents decides, extrapolated with the `correction` of the theory ("log": 1/log x, s: x^-s).
+
+    `bound` "at most" or "at least": confirmed where the exponent is attained within the margin, consistent where it
+    is clearly on the allowed side.  `shift` is subtracted from y first (a known finite-size lag).  An infinite
+    measurement was never reached: the law is claimed with a probability of at least `reached`.
+
+    Example:
+        >>> exact = [({"d": 10**k}, 0, 3.0 * 10 ** (k / 2)) for k in range(4, 9)]
+        >>> Power(0.5, error=1e-9).judge(exact).answer
+        'confirmed'
+        >>> Power(1.0, error=1e-9).judge(exact).answer
+        'refuted'
+        >>> Power(1.0, bound="at most", error=1e-9).judge(exact).answer
+        'consistent'
+    """
+
+    exponent: float
+    over: str = "d"
+    margin: float = 0.03
+    rivals: tuple[scaling.Form, ...] = ()
+    bound: str = ""
+    shift: float = 0.0
+    reached: float = 1.0
+    meaning: str = "y"
+    error: float | None = None
+    correction: str | float = ""
+    because: str = ""
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Whether enough runs reach it, then the exponent against its claim, then the rivals."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        count = int(np.isfinite(values(samples)).sum())
+        unreached = f"{self.meaning} is not reached in {len(samples) - count} of {len(samples)} runs"
+        if count < len(samples) and intervals.share(count, len(samples), 1 - ALARM)[1] < self.reached:
+            return Judgement("refuted", self.exponent, None, None, f"{unreached}, claimed for {self.reached:.0%}")
+        if count < len(samples) and intervals.share(count, len(samples))[0] < self.reached:
+            return open_because(f"{unreached}, claimed for {self.reached:.0%}", self.exponent)
+        x, runs, y = scaling.table(samples, self.over)
+        y = y - self.shift
+        if (reason := self._unfit(x, runs, y)) is not None:
+            return open_because(reason, self.exponent)
+        found = self._exponent(x, np.log(y), 1 / looks)
+        judgement = self._judged(found, x, self._rejected(x, np.log(y)))
+        if count < len(samples):
+            judgement = dataclasses.replace(judgement, reason=f"{judgement.reason}; {unreached}")
+        return judgement
+
+    def _unfit(self, x: np.ndarray, runs: np.ndarray, y: np.ndarray) -> str | None:
+        if x.size < LEAST_SIZES:
+            return f"{self.meaning}: {x.size} values of {self.over}, of which at least {LEAST_SIZES} are needed"
+        least = 1 if self.error is not None else LEAST_RUNS
+        if runs.size < least:
+            return f"{self.meaning}: {runs.size} runs measured at every size, of which at least {least} are needed"
+        if (y <= 0).any():
+            return f"{self.meaning} is not positive in some cases, where an exponent has no meaning"
+        return None
+
+    def _exponent(self, x: np.ndarray, log_y: np.ndarray, share: float) -> Found:
+        """The exponent of the data, exact or sampled; `share` is the part of the doubt that is its own."""
+        if self.error is not None:
+            return self._limit(x, log_y, self.error)
+        slopes, half = _slopes(x, log_y), x.size // 2
+        lower, upper = _slopes(x[: half + 1], log_y[:, : half + 1]), _slopes(x[-half - 1 :], log_y[:, -half - 1 :])
+        low, high = intervals.mean(upper - lower, 1 - ALARM)
+        moves = (low > 0 or high < 0) and abs(float(np.mean(upper - lower))) > self.margin
+        used = upper if moves and self.bound else slopes
+        low, high = intervals.mean(used, 1 - DOUBT * share)
+        words = f" over {x.size} values of {self.over}, {len(used)} runs"
+        words += " (upper half of the sizes, as the slope still changes)" if moves and self.bound else ""
+        drift = f"the slope changes from {lower.mean():.3f} to {upper.mean():.3f}" if moves and not self.bound else ""
+        return Found(float(used.mean()), (low, high), intervals.mean(used, 1 - ALARM * share), words, drift)
+
+    def _limit(self, x: np.ndarray, log_y: np.ndarray, error: float) -> Found:
+        """The limit of the local exponents of exact data; several draws at a size are averaged in logarithms."""
+        own = 2 * error / float(np.diff(np.log(x)).min())
+        local = scaling.local_exponents(x, log_y.mean(axis=0))
+        found = scaling.limit(x, local, own, self.correction)
+        ends = (found.value - found.error, found.value + found.error)
+        away = np.abs(local - self.exponent)
+        doubt = ""
+        if away[-1] > max(away[-2], self.margin) + own:
+            doubt = f"local exponents move away from the claim, {local[-2]:.4f} to {local[-1]:.4f}"
+        elif away[-1] > 2 * self.margin:
+            doubt = f"the last local exponent {local[-1]:.4f} is still far"
+        words = f" as limit of {local.size} local exponents {local[0]:.4f} to {local[-1]:.4f}"
+        return Found(found.value, ends, ends, words, doubt)
+
+    def _judged(self, found: Found, x: np.ndarray, rejected: tuple[str, ...]) -> Judgement:
+        target = tuple(self.exponent if end == 1.0 else end for end in TARGETS[self.bound])
+        answer: Answer = "inconclusive"
+        if decided(*found.interval, (target[0], target[1]), self.margin) == "confirmed":
+            answer = "confirmed"
+        elif decided(*found.wide, (target[0], target[1]), self.margin) == "refuted":
+            answer = "refuted"
+        slack = None
+        if self.bound and answer == "confirmed":
+            slack = self.exponent - found.interval[1] if self.bound == "at most" else found.interval[0] - self.exponent
+            attained = decided(*found.interval, (self.exponent, self.exponent), self.margin) == "confirmed"
+            answer = "confirmed" if attained else "consistent"
+        standing = tuple(rival.name for rival in self.rivals if rival.name not in rejected)
+        if answer == "confirmed" and ((found.doubt and not self.bound) or standing):
+            answer = "inconclusive"
+        if answer == "refuted" and self.error is None and found.doubt:
+            answer = "inconclusive"
+        relation = {"at most": "<= ", "at least": ">= "}.get(self.bound, "")
+        reason = f"{self.meaning} ~ {self.over}^{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
+        reason += f"{found.words}, predicted exponent {relation}{self.exponent:g} within {self.margin:g}"
+        reason += f"; {found.doubt}" if found.doubt else ""
+        reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if self.rivals else ""
+        reason += f"; not rejected: {', '.join(standing)}" if standing else ""
+        return Judgement(
+            answer, self.exponent, found.value, found.interval, reason, rejected, margin=self.margin, slack=slack
+        )
+
+    def _rejected(self, x: np.ndarray, log_y: np.ndarray) -> tuple[str, ...]:
+        """The rivals whose own exponent the data exclude once their logarithm is taken out."""
+        return tuple(rival.name for rival in self.rivals if self._excludes(rival, x, rival.remove(x, log_y)))
+
+    def _excludes(self, rival: scaling.Form, x: np.ndarray, log_y: np.ndarray) -> bool:
+        if rival.exponent is None:
+            raise ValueError(f"the rival {rival.name!r} needs a fixed exponent")
+        if self.error is not None:
+            own = 2 * self.error / float(np.diff(np.log(x)).min())
+            local = scaling.local_exponents(x, log_y.mean(axis=0))
+            found = scaling.limit(x, local, own, self.correction or 1.0)
+            last = abs(local[-1] - rival.exponent)
+            return bool(abs(found.value - rival.exponent) > found.error and last > 3 * own + 1e-9)
+        low, high = intervals.mean(_slopes(x, log_y), 1 - ALARM)
+        return bool(rival.exponent < low or rival.exponent > high)
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """A further factor (x/x0)^s, x0 the geometric middle of the sizes."""
+        x = np.array([float(point[self.over]) for point, _, _ in samples])
+        middle = math.exp(float(np.log(x).mean()))
+
+        def disturb(given: Samples, size: float) -> Samples:
+            return with_values(given, (values(given) - self.shift) * (x / middle) ** size + self.shift)
+
+        signs = {"at most": (1,), "at least": (-1,)}.get(self.bound, (1, -1))
+        return (Deviation("exponent", disturb, 30.0, lambda s: f"an exponent off by {s:.2g}", signs),)
+
+
+def _slopes(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
+    """The least-squares slope of every run (runs,)."""
+    u = np.log(x) - np.log(x).mean()
+    return log_y @ u / (u @ u)

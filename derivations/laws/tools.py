@@ -1,0 +1,75 @@
+"""What the laws share: measurements as arrays, levels of their tests, and the words for what is missing."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from derivations.claim import Answer, Judgement, Samples
+
+DOUBT = 0.05
+"""A law is confirmed by an interval that misses the truth with this probability, shared among the parts looked at."""
+ALARM = 0.01
+"""A law is refuted only by an interval that misses the truth this rarely: a false alarm costs more than silence."""
+LEAST_RUNS = 5
+"""Fewer independent runs of a sampled quantity decide nothing."""
+
+
+def values(samples: Samples) -> np.ndarray:
+    """The measurements as an array of numbers."""
+    return np.array([float(value) for _, _, value in samples])
+
+
+def with_values(samples: Samples, found: np.ndarray) -> Samples:
+    """The same points and seeds with other measurements."""
+    return [(point, seed, float(value)) for (point, seed, _), value in zip(samples, found, strict=True)]
+
+
+def failed(samples: Samples, meaning: str) -> Judgement | None:
+    """An open answer where a measurement is not a number: what failed is no evidence for either side."""
+    found = values(samples)
+    missing = int(np.isnan(found).sum())
+    if not found.size or missing:
+        what = f"{meaning} is not a number in {missing} of {found.size} cases" if found.size else "nothing was measured"
+        return open_because(what)
+    return None
+
+
+def open_because(reason: str, predicted: object = None) -> Judgement:
+    """An inconclusive judgement with its reason."""
+    return Judgement("inconclusive", predicted, None, None, reason)
+
+
+def points_of(samples: Samples) -> list[tuple[dict[str, object], np.ndarray]]:
+    """The measurements of every distinct point of the sweep, in the order of the sweep."""
+    found: dict[str, tuple[dict[str, object], list[float]]] = {}
+    for point, _, value in samples:
+        found.setdefault(repr(sorted(point.items(), key=lambda item: item[0])), (dict(point), []))[1].append(value)
+    return [(point, np.array(measured, float)) for point, measured in found.values()]
+
+
+def name_of(point: dict[str, object], among: Samples) -> str:
+    """A point by the coordinates in which the points of the sweep differ."""
+    differ = [name for name in point if len({repr(other.get(name)) for other, _, _ in among}) > 1]
+    return ", ".join(f"{name} = {point[name]}" for name in differ)
+
+
+def decided(low: float, high: float, target: tuple[float, float], margin: float) -> Answer:
+    """Where the interval [low, high] lies: within `margin` of the target set, farther from it, or across the edge."""
+    if low >= target[0] - margin and high <= target[1] + margin:
+        return "confirmed"
+    if high < target[0] - margin or low > target[1] + margin:
+        return "refuted"
+    return "inconclusive"
+
+
+def confirmed_or_refuted(
+    interval: Callable[[float], tuple[float, float]], target: tuple[float, float], margin: float, looks: int
+) -> Answer:
+    """The answer of a sampled quantity: confirmed at the level of `DOUBT`, refuted at that of `ALARM`.
+
+    `interval(level)` gives the interval at a level; both are corrected for the number of `looks`.
+    """
+    if decided(*interval(1 - DOUBT / looks), target, margin) == "confirmed":
+        return "confirmed"
+    refuted = decided(*interval(1 - ALARM / looks), target, margin) == "refuted"
+    return "refuted" if refuted else "inconclusive"

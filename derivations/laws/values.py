@@ -1,0 +1,124 @@
+"""Values: exact ones at every case, sampled ones by the interval of the mean at every point."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations import intervals
+from derivations.claim import Answer, Deviation, Judgement, Samples
+from derivations.laws.tools import (
+    DOUBT,
+    LEAST_RUNS,
+    confirmed_or_refuted,
+    failed,
+    name_of,
+    open_because,
+    points_of,
+    values,
+    with_values,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Equals:
+    """A quantity equals `value` within the margin relative |value| + absolute.
+
+    `error=None`: sampled; the t interval of the mean over the runs of every point (at least five) must lie within
+    the margin, and refutes where it lies outside, both corrected for the number of points.  `error=e`: deterministic
+    with relative numerical error e; every single case is judged.  `because` says where the margin comes from.
+
+    Example:
+        >>> Equals(2.0, absolute=0.01, error=1e-9).judge([({}, 0, 2.001), ({}, 1, 1.996)]).answer
+        'confirmed'
+        >>> Equals(2.0, absolute=0.01, error=1e-9).judge([({}, 0, 2.001), ({}, 1, 7.0)]).answer
+        'refuted'
+        >>> Equals(2.0, absolute=0.01).judge([({}, seed, 2.0 + 0.01 * seed) for seed in range(4)]).reason
+        'value: 4 runs a point, of which at least 5 are needed'
+    """
+
+    value: float
+    relative: float = 0.0
+    absolute: float = 0.0
+    meaning: str = "value"
+    error: float | None = None
+    because: str = ""
+
+    @property
+    def margin(self) -> float:
+        """The deviation from the value that still confirms."""
+        return self.relative * abs(self.value) + self.absolute
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Confirmed when every point is within the margin, refuted when one is clearly outside."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        found = values(samples)
+        if not np.isfinite(found).all():
+            count = int((~np.isfinite(found)).sum())
+            reason = f"{self.meaning} is infinite (never reached) in {count} of {found.size} cases"
+            return Judgement("refuted", self.value, None, None, reason, margin=self.margin)
+        return self._sampled(samples, looks) if self.error is None else self._exact(samples, self.error)
+
+    def _exact(self, samples: Samples, error: float) -> Judgement:
+        found = values(samples)
+        away = np.abs(found - self.value)
+        own = error * np.maximum(np.abs(found), abs(self.value))
+        worst = int(away.argmax())
+        answer: Answer = "inconclusive"
+        if (away + own <= self.margin).all():
+            answer = "confirmed"
+        elif (away - own > self.margin).any():
+            answer = "refuted"
+        where = name_of(dict(samples[worst][0]), samples)
+        reason = f"{self.meaning} in [{found.min():.6g}, {found.max():.6g}] over {found.size} cases"
+        reason += f", farthest {found[worst]:.6g}{f' at {where}' if where else ''}"
+        bounds = (float(found.min()), float(found.max()))
+        return self._judgement(answer, float(found[worst]), bounds, reason)
+
+    def _sampled(self, samples: Samples, looks: int) -> Judgement:
+        groups = points_of(samples)
+        fewest = min(group.size for _, group in groups)
+        if fewest < LEAST_RUNS:
+            reason = f"{self.meaning}: {fewest} runs a point, of which at least {LEAST_RUNS} are needed"
+            return open_because(reason, self.value)
+        tests, target = looks * len(groups), (self.value, self.value)
+        answers = [
+            confirmed_or_refuted(lambda level, g=group: intervals.mean(g, level), target, self.margin, tests)  # type: ignore[misc]
+            for _, group in groups
+        ]
+        answer: Answer = (
+            "refuted" if "refuted" in answers else "inconclusive" if "inconclusive" in answers else "confirmed"
+        )
+        worst = max(range(len(groups)), key=lambda k: abs(groups[k][1].mean() - self.value))
+        point, group = groups[worst]
+        low, high = intervals.mean(group, 1 - DOUBT / tests)
+        where = name_of(dict(point), samples)
+        at = f" at {where}, the farthest of {len(groups)} points" if where else ""
+        reason = f"{self.meaning} {group.mean():.6g} [{low:.6g}, {high:.6g}]{at}, {fewest} runs a point"
+        return self._judgement(answer, float(group.mean()), (low, high), reason)
+
+    def _judgement(self, answer: Answer, estimate: float, bounds: tuple[float, float], reason: str) -> Judgement:
+        reason += f", predicted {self.value:.6g} within {self.margin:.2g}"
+        return Judgement(answer, self.value, estimate, bounds, reason, margin=self.margin)
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """All measurements shifted, and those of the one point that lies best."""
+        groups = points_of(samples)
+        best = min(groups, key=lambda pair: abs(pair[1].mean() - self.value))[0]
+        mask = np.array([dict(point) == best for point, _, _ in samples], float)
+        if self.error is not None:  # a single case, which the law judges by itself
+            mask = (np.arange(len(samples)) == np.abs(values(samples) - self.value).argmin()).astype(float)
+        largest = 1e3 * max(self.margin, abs(self.value))
+
+        def shift(by: np.ndarray) -> Deviation:
+            alone = not by.all()
+            return Deviation(
+                "one point" if alone else "all points",
+                lambda given, size: with_values(given, values(given) + size * by),
+                largest,
+                lambda s: f"{'one point' if alone else 'every point'} off by {s:.2g}",
+            )
+
+        everywhere = shift(np.ones(len(samples)))
+        return (everywhere,) if mask.all() else (everywhere, shift(mask))

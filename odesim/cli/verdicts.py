@@ -1,0 +1,107 @@
+"""Verdicts and claims as people read them: a table, the whole of one verdict, and the list of what can be asked."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from derivations.claim import ANSWERS, Claim
+from odesim.verification import disagrees
+
+COLOURS = {"confirmed": "green", "consistent": "cyan", "refuted": "red", "inconclusive": "yellow"}
+SHORT = 120
+"""Characters of a statement in the table; `--explain` prints all of it."""
+
+
+def print_verdicts(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Print verdicts as a table: statement, what decided, what would have been seen, and what was expected."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("claim", "answer", "statement, what decided it, and what would have been seen")
+    for verdict in verdicts:
+        lines = [f"[dim]{escape(shortened(verdict['statement']))}[/]", escape(verdict["reason"])]
+        lines += [f"[dim]{escape(text)}[/]" for text in (seen(verdict),) if text]
+        answer = f"[{COLOURS[verdict['answer']]}]{verdict['answer']}[/]"
+        if disagrees(verdict):
+            answer += f"\n[bold]expected:\n{verdict['expected']}[/]"
+        table.add_row(escape(name_of(verdict)), answer, "\n".join(lines))
+    console = Console()
+    console.print(table)
+    console.print(f"{counted(verdicts)}; verdicts in {folder}", highlight=False)
+
+
+def counted(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """How many verdicts of each answer, how many are unexpected, and how many false alarms chance would make."""
+    counts = collections.Counter(verdict["answer"] for verdict in verdicts)
+    text = ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS)
+    unexpected = sum(map(disagrees, verdicts))
+    sampled = sum(verdict["interval"] is not None for verdict in verdicts)
+    return f"{text}; {unexpected} not as expected; by chance at most {0.01 * sampled:.1f} refutations would be false"
+
+
+def print_whole(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Print everything about the forms of one claim: statement, source, law, sensitivity, samples, runs."""
+    for verdict in verdicts:
+        print(f"{name_of(verdict)}: {verdict['answer']} (expected {verdict['expected']})")
+        print(f"  statement    {verdict['statement']}")
+        print(f"  source       {verdict['source']}" + (f"; see {verdict['erratum']}" if verdict["erratum"] else ""))
+        for number, part in enumerate(verdict["reason"].split("; ")):
+            print(f"  {'decided by' if not number else '':12} {part}")
+        for number, found in enumerate(verdict["sensitivity"]):
+            print(f"  {'sensitivity' if not number else '':12} {found['sentence']}")
+        print(f"  rungs        {', '.join(map(str, verdict['rungs']))}; {verdict['seconds']:.1f} s")
+        print(f"  samples      {len(verdict['samples'])} of {len(_points(verdict['samples']))} points")
+        for point, values in _points(verdict["samples"]).items():
+            print(f"    {point or '(one point)'}: {', '.join(map(_value, values))}")
+        print(f"  runs         {len(verdict['runs'])}, their requests by digest in {folder / 'evidence.json'}")
+
+
+def print_claims(claims: Sequence[Claim], *, json: bool) -> None:
+    """Print the claims of a system with their forms, source and statement; or the same as JSON."""
+    if json:
+        from odesim.cli.output import print_json
+
+        listed = [
+            {
+                "claim": claim.id, "source": str(claim.source), "statement": claim.statement,
+                "variants": {v.name: {"statement": v.statement, "expected": v.expected} for v in claim.variants},
+            }
+            for claim in claims
+        ]  # fmt: skip
+        print_json({"claims": listed})
+        return
+    for claim in claims:
+        forms = ", ".join(f"{v.name}: {v.expected}" if v.name != "main" else v.expected for v in claim.variants)
+        print(f"{claim.id}  [{claim.source}]  (expected {forms})\n    {claim.statement}")
+
+
+def name_of(verdict: Mapping[str, Any]) -> str:
+    """The claim with its form, where it has several."""
+    return str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
+
+
+def seen(verdict: Mapping[str, Any]) -> str:
+    """The sensitivities in one line, those of the deciding part first."""
+    ordered = sorted(verdict["sensitivity"], key=lambda found: found["part"] != verdict["deciding"])
+    return "; ".join(found["sentence"] for found in ordered)
+
+
+def shortened(text: str) -> str:
+    """A statement cut at a word."""
+    return text if len(text) <= SHORT else text[:SHORT].rsplit(" ", 1)[0] + " ..."
+
+
+def _points(samples: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    """The measurements of every point, by its coordinates in words."""
+    found: dict[str, list[Any]] = {}
+    for point, _, value in samples:
+        found.setdefault(", ".join(f"{name} = {item}" for name, item in point.items()), []).append(value)
+    return found
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_value(item)}" for name, item in value.items()) + "}"
+    return f"{value:.6g}" if isinstance(value, float | int) else str(value)

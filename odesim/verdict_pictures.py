@@ -1,0 +1,106 @@
+"""The picture of every verdict: what was measured, against what was claimed, as a small vector graphic."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from odesim.store.files import storing
+
+FOLDER = "evidence"
+PANELS = 6
+"""More parts than this are not drawn side by side; the deciding one comes first."""
+
+
+def draw_all(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Draw every verdict that has samples into `folder`/evidence, as CLAIM.FORM.svg."""
+    with storing(folder):
+        (folder / FOLDER).mkdir(exist_ok=True)
+        for verdict in verdicts:
+            path = folder / FOLDER / f"{file_name(verdict)}.svg"
+            if verdict["samples"]:
+                draw(verdict).savefig(path, metadata={"Date": None})
+
+
+def file_name(verdict: Mapping[str, Any]) -> str:
+    """The name of the picture of a verdict, without its ending."""
+    name = str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f".{verdict['variant']}")
+    return "".join(letter if letter.isalnum() or letter in ".-_" else "_" for letter in name)
+
+
+def draw(verdict: Mapping[str, Any]) -> Any:
+    """A `matplotlib.figure.Figure`: a panel for every part, the deciding one first.
+
+    Against the coordinate of the sweep where one is swept over numbers, logarithmically from a decade on; otherwise
+    case by case.  The claimed value and its margin are drawn where the verdict holds one number.
+    """
+    from matplotlib.figure import Figure
+
+    parts = list(itertools.islice(_parts(verdict), PANELS))
+    figure = Figure(figsize=(3.1 * len(parts) + 0.4, 2.9))
+    figure.subplots_adjust(left=0.75 / figure.get_figwidth(), right=0.98, bottom=0.19, top=0.8, wspace=0.32)
+    for axis, (name, samples) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        _panel(axis, samples)
+        axis.set_title(name, fontsize=8)
+        if len(parts) == 1 or name == verdict["deciding"]:
+            _claimed(axis, verdict, samples)
+    title = f"{verdict['claim']} ({verdict['variant']}): {verdict['answer']}, {len(verdict['samples'])} measurements"
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def _parts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[Any, int, float]]]]:
+    """The samples part by part, as numbers."""
+    samples = verdict["samples"]
+    if not isinstance(samples[0][2], Mapping):
+        yield "", [(point, seed, float(value)) for point, seed, value in samples]
+        return
+    for name in sorted(samples[0][2], key=lambda part: part != verdict["deciding"]):
+        yield name, [(point, seed, float(value[name])) for point, seed, value in samples]
+
+
+def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]]) -> None:
+    swept = _swept([point for point, _, _ in samples])
+    finite = [(p, s, y) for p, s, y in samples if math.isfinite(y)]
+    x = [float(p[swept]) if swept else k for k, (p, _, _) in enumerate(finite)]
+    y = [value for _, _, value in finite]
+    axis.plot(x, y, "o", ms=4, alpha=0.7, mec="none", color="#0072b2")
+    axis.set_xlabel(swept or "case", fontsize=8)
+    axis.tick_params(labelsize=7)
+    if swept and min(x, default=0) > 0 and max(x) / min(x) > 10:
+        axis.set_xscale("log")
+    if y and min(y) > 0 and max(y) / min(y) > 10:
+        axis.set_yscale("log")
+    if len(finite) < len(samples):
+        axis.text(0.02, 0.02, f"{len(samples) - len(finite)} never reached", transform=axis.transAxes, fontsize=7)
+
+
+def _swept(points: Sequence[Mapping[str, Any]]) -> str:
+    """The coordinate with the most values, where they are numbers; empty where no coordinate is swept."""
+    values = {name: {point[name] for point in points if name in point} for name in points[0]}
+    numbers = {
+        name: found
+        for name, found in values.items()
+        if len(found) > 1 and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
+    }
+    return max(numbers, key=lambda name: len(numbers[name])) if numbers else ""
+
+
+def _claimed(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
+    """The claimed value or bound with its margin, or the claimed power through the middle of the points."""
+    predicted, margin = verdict["predicted"], verdict["margin"]
+    if verdict["law"] == "Power":
+        swept = _swept([point for point, _, _ in samples])
+        good = [(float(p[swept]), y) for p, _, y in samples if swept and math.isfinite(y) and y > 0]
+        if good and predicted is not None and axis.get_xscale() == "log":
+            x = [u for u, _ in good]
+            level = sum(math.log(v) - predicted * math.log(u) for u, v in good) / len(good)
+            ends = (min(x), max(x))
+            axis.plot(ends, [math.exp(level) * end**predicted for end in ends], color="black", lw=0.8)
+        return
+    for end in predicted if isinstance(predicted, list) else [predicted]:
+        if end is not None and math.isfinite(end) and not (end <= 0 and axis.get_yscale() == "log"):
+            axis.axhline(end, color="black", lw=0.8)
+            if margin:
+                axis.axhspan(end - margin, end + margin, color="black", alpha=0.08, lw=0)
