@@ -91,12 +91,14 @@ def many_tokens(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return reached(run.time, x[:, 1], 1.0) / reached(run.time, x[:, 0], 1.0)
 
 
-def tail(z: float, nodes: int = 80) -> tuple[np.ndarray, np.ndarray]:
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
+
+
+def tail(z: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes below z and weights of the standard normal law: z - y on the scale of its tail, or all down to -9."""
-    at, weights = np.polynomial.legendre.leggauss(nodes)
     reach = 40 / abs(z) if z < -1 else min(z, 9.0) + 9
-    below = min(z, 9.0) - reach * (at + 1) / 2
-    return below, weights * reach / 2 * np.exp(-(below**2) / 2) / np.sqrt(2 * np.pi)
+    below = min(z, 9.0) - reach * (NODES + 1) / 2
+    return below, WEIGHTS * reach / 2 * np.exp(-(below**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def grown(log_d: float, proficiency: float, gain: float, neurons: float = 0.5, K: float = 5.0, l: int = 5) -> bool:
@@ -145,14 +147,6 @@ def wrong_rank(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     unit = 2 * 7.903 / np.sqrt(1e-8 * 10)
     run = once_run(lab, start, float(point.get("share", 0.3) * unit))
     return float(run["Delta"][-1, 1] - run["Delta"][-1, 0])
-
-
-def wrong_rank(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 where the mis-signed expert, active on irrelevant patterns, has the larger Delta at a share of t*."""
-    start = two_experts(int(point["N"]), tiny=2.0, l=5)
-    unit = 2 * 7.903 / np.sqrt(1e-8 * 10)
-    run = once_run(lab, start, float(point.get("share", 0.3) * unit))
-    return float(run["Delta"][-1, 1] > run["Delta"][-1, 0])
 
 
 SIZES = (24, 48, 98, 198, 398)
