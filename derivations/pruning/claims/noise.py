@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_law, break_measure, grid, new_law, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Vanishes
 from derivations.pruning import initial
@@ -49,7 +49,7 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     start = initial.from_alignments(p, h, u, np.array([1.0, 1.0, -1.0, -1.0]))
     arrays = {"w": h, "W": u, "a": start.constants["a"]}
     run = lab.simulate(
-        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed, seeds=24,
+        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed, seeds=12 if point.get("of") else 24,
         initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
     )  # fmt: skip
     from derivations.pruning.inputs import table
@@ -76,7 +76,7 @@ def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
     With `of` = spread, the standard deviation of Delta over the runs, over its mean.
     """
-    given = {"d": 100, "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
+    given = {"d": int(point.get("d", 100)), "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
     run = lab.simulate(
         method="compressed", step_size=2.0, batch=int(point["B"]), seeds=12, seed=seed, save_points=2, **given
     )  # fmt: skip
@@ -129,9 +129,9 @@ CLAIMS = (
         "A neutral router diffuses: E|dw|^2 = eta_r^2 (T/B) E[sum mass^2 (sigma - sbar)^2].",
         "section 4.1 (our law)",
         neutral_noise,
-        Equals(1.0, relative=0.1, meaning="variance over the law", because="runs leave the start by a few percent"),
-        grid({"eta_r": 1e-3, "B": 8, "T": 300}, {"eta_r": 1e-3, "B": 32, "T": 300}, seeds=6),
-        break_law(value=1.2),
+        Equals(1.0, relative=0.15, meaning="variance over the law", because="the specification's figure"),
+        grid({"eta_r": 1e-3, "B": 8, "T": 300}, seeds=14),
+        break_law(value=1.4),
         (2, 7, 9),
         variants=(
             Variant("prefactor"),
@@ -140,7 +140,7 @@ CLAIMS = (
                 {"of": "variance", "eta_r": 1e-3, "B": 8},
                 "It grows like T.",
                 law=Power(1.0, over="T", margin=0.1, meaning="E|dw|^2"),
-                sweep={"quick": over("T", 20, 60, 180, 540, seeds=5)},
+                sweep={"quick": over("T", 20, 60, 180, 540, seeds=10)},
             ),
             Variant(
                 "in-B",
@@ -166,7 +166,7 @@ CLAIMS = (
         batch_error,
         Bounded(high=0.05, meaning="relative error of Delta"),
         over("B", 250_000, seeds=5),
-        break_law(exponent=-0.35),
+        new_law(Power(-0.4, over="B", margin=0.05, meaning="spread of Delta")),
         (7, 8, 9),
         variants=(
             Variant("printed", expected="consistent"),
@@ -174,10 +174,10 @@ CLAIMS = (
                     sweep={"quick": over("B", 1, seeds=5)}, expected="consistent"),
             Variant(
                 "in-B",
-                {"of": "spread"},
+                {"of": "spread", "d": 50},
                 "The spread of Delta over runs falls like B^(-1/2).",
                 law=Power(-0.5, over="B", margin=0.05, meaning="spread of Delta"),
-                sweep={"quick": over("B", 1, 4, 16, 64, 256, seeds=6)},
+                sweep={"quick": over("B", 1, 8, 64, 512, 4096, seeds=10)},
             ),
         ),
         control_variant="in-B",
