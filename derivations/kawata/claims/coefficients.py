@@ -87,7 +87,8 @@ CLAIMS = (
     Claim(
         "lem-B.5", "Until kappa = d^{-1/2+1/(2k)} the coefficients stay within O(d^{-1/2}) of their start.",
         at("Lemma B.5"), drift_of_coefficient, Power(0.0, margin=0.06, bound="at most", meaning="change sqrt(d)"),
-        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6), "full": Grid(tuple({"d": 10**k} for k in range(3, 8)), 12)},
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6),
+         "full": Grid(tuple({"d": 10**k} for k in range(3, 8)), 12)},
         break_measure(lambda lab, point, seed: drift_of_coefficient(lab, {**point, "A": 0.15}, seed)),
         (4, 8, 9),
         (
@@ -107,7 +108,8 @@ CLAIMS = (
     Claim(
         "rem-3.3", "Overlaps v_c . w* of order d^{-1/2} are negligible.", at("Remark 3.3"), loss_of_neurons,
         Vanishes(0.05, refuted_above=0.2, meaning="loss of recovering neurons"),
-        once({"d": 10**4}, {"d": 10**6}, seeds=5), new_law(Power(-0.15, margin=0.05, meaning="loss of recovering neurons")), (4, 9),
+        once({"d": 10**4}, {"d": 10**6}, seeds=5),
+        new_law(Power(-0.15, margin=0.05, meaning="loss of recovering neurons")), (4, 9),
         (
             Variant("printed", {"rho": 1.0}, expected="refuted"),
             Variant("corrected", {"rho": 1.0}, "They cost a share of the recovering neurons that does not fall with d.",

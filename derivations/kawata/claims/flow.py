@@ -160,7 +160,7 @@ CLAIMS = (
         at("Lemma C.7"), drift_score, Agrees(meaning="z-score"),
         once({"activation": "relu"}, {"activation": "erf"}, {"activation": "cos"}, seeds=2),
         break_measure(functools.partial(drift_score, factor=0.5)), (6, 9),
-        (Variant("printed", {"tier": "paper"}, "With the projection of the paper, which leaves the means out.", "refuted"),
+        (Variant("printed", {"tier": "paper"}, "With the projection of the paper, without the means.", "refuted"),
          Variant("corrected", {"tier": "exact"})), "corrected", erratum="errata-14",
     ),
     Claim(

@@ -220,7 +220,8 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.15", "Gate overlaps scale like rho kappa^k / (J M^3) for experts outside M_c.", at("Lemma C.15"),
-        gate_overlap, Power(3.0, over="kappa", margin=0.02, error=1e-9), MS, break_law(exponent=-2.95, over="M"), (8, 9), SCALES, "M",
+        gate_overlap, Power(3.0, over="kappa", margin=0.02, error=1e-9), MS,
+        break_law(exponent=-2.95, over="M"), (8, 9), SCALES, "M",
         erratum="errata-11",
     ),
     Claim(
@@ -241,7 +242,8 @@ CLAIMS = (
         break_measure(functools.partial(ideal, power=1.0)), (1, 9), erratum="errata-11",
     ),
     Claim(
-        "phase2-n", "The gate needs a batch of order d: half of the routing of the population's gate is reached at n ~ d.",
+        "phase2-n", "The gate needs a batch of order d: half of the routing of the population's gate is reached "
+                    "at n ~ d.",
         at("Lemma 4.10 (ours)"), batch_needed, Power(1.0, margin=0.1, meaning="batch"),
         {"quick": Grid(tuple({"d": d} for d in (32, 64, 128, 256)), 6)},
         break_law(exponent=0.75), (7, 8, 9),

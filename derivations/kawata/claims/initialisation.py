@@ -1,6 +1,5 @@
 """Random initial neurons: professionals, coverage, dominance, the sets of Phase III, and a common stopping time."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Mapping
@@ -97,7 +96,7 @@ CLAIMS = (
     Claim(
         "lem-C.2", "The winner of the initial overlaps dominates all others of its expert.", at("Lemma C.2"), dominance,
         Bounded(low=0.95, meaning="share of experts"), once(seeds=5),
-        lambda claim: dataclasses.replace(claim, measure=lambda lab, p, s: dominance(lab, {**p, "neurons": 7}, s)), (2, 9),
+        break_measure(lambda lab, p, s: dominance(lab, {**p, "neurons": 7}, s)), (2, 9),
         (
             Variant("printed", {"form": "printed"}, "Signed argmax against absolute values.", "refuted"),
             Variant("growth", {"form": "growth"}, "Among neurons of the right sign it does by definition; one of eight "
@@ -107,7 +106,8 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.2-size", "The winner is at least 2/sqrt d with constant J C (P(N < 2) < .9 in the proof).",
-        at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts"), once({"JC": 8}, {"JC": 32}, seeds=5),
+        at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts"),
+        once({"JC": 8}, {"JC": 32}, seeds=5),
         break_measure(lambda lab, p, s: large_winner(lab, {**p, "more": 3}, s)), (2, 9),
         (Variant("printed", expected="refuted"),
          Variant("corrected", {"score": True}, "P(max >= 2) = 1 - .97725^{JC}: .168 at 8, .522 at 32.",

@@ -102,7 +102,8 @@ def four_phases(lab: Any, seed: int, network: str, until: float = 60.0) -> Mappi
 CLAIMS = (
     Claim(
         "lem-C.27", "ReLU features with +-w and biases of range C_b approximate a polynomial of w . x to O(1/N).",
-        at("Lemma C.27"), approximation, Power(-1.0, over="N", bound="at most", margin=0.05, error=1e-6, meaning="sup error"),
+        at("Lemma C.27"), approximation,
+        Power(-1.0, over="N", bound="at most", margin=0.05, error=1e-6, meaning="sup error"),
         {"quick": Grid(tuple({"N": n} for n in (8, 16, 32, 64, 128)))},
         break_measure(functools.partial(approximation, both=False)), (2, 8, 9),
         (Variant("main", expected="consistent"),), erratum="errata-13",
@@ -127,9 +128,9 @@ CLAIMS = (
         (Variant("main", expected="consistent"),),
     ),
     Claim(
-        "thm-4.6", "After the four phases, the first and the third by the population flow, the test error of the mixture is "
-                   "far below one half of that of zero, the share of the global task.  (Its sample complexity d^{k-1} is "
-                   "measured in Phase I by SGD alone, weak-time.)",
+        "thm-4.6", "After the four phases, the first and the third by the population flow, the test error of the "
+                   "mixture is below one half of that of zero, the share of the global task.  (Its sample complexity d^{k-1} "
+                   "is measured in Phase I by SGD alone, weak-time.)",
         at("Theorem 4.6"), end_to_end, Bounded(high=0.5, meaning="squared test error over E f*^2"),
         {"quick": Grid(seeds=5), "full": Grid(seeds=10)},
         break_measure(lambda lab, point, seed: end_to_end(lab, {**point, "until": 1e-6}, seed)), (4, 7, 9),

@@ -126,8 +126,8 @@ def sandwich(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 0.8) -
     d, a, x = 40, 0.02, 2.5
     step, request = a * d**-1.5, {**CUBIC, "s": (1.0,)}
     run = lab.simulate(
-        method="compressed", step_size=step, batch=1, seeds=24, seed=seed, d=d, initial=neuron([x * d**-0.5], xi=d**-0.5),
-        until=step * round(0.45 / a * d**2), save_points=100, **request,
+        method="compressed", step_size=step, batch=1, seeds=24, seed=seed, d=d,
+        initial=neuron([x * d**-0.5], xi=d**-0.5), until=step * round(0.45 / a * d**2), save_points=100, **request,
     )  # fmt: skip
     kappa, xi = run["kappa"][:, :, 0, 0], np.abs(run["xi"][:, :, 0])
     P, Q, low, high, at_step = 0.8 * x * d**-0.5, point.get("upper", 1.2) * d**-0.5, [], [], 0
@@ -225,8 +225,8 @@ CLAIMS = (
         once(seeds=5), break_measure(functools.partial(sandwich, rate=1.2)), (7, 9), erratum="errata-11",
     ),
     Claim(
-        "lem-C.13", "The other overlaps stay below Q+ = Q + (1 + a_2) K Q^{k-1} + A_3 K kappa^{k-1} d^{-1/2} up to weak "
-                    "recovery (A_3 = 4), in 95 % of the runs.",
+        "lem-C.13", "The other overlaps stay below Q+ = Q + (1 + a_2) K Q^{k-1} + A_3 K kappa^{k-1} d^{-1/2} up to "
+                    "weak recovery (A_3 = 4), in 95 % of the runs.",
         at("Lemma C.13"), sandwich, Bounded(low=0.95, visible=0.05, because="a share", meaning="share of replicas"),
         once({"of": "others"}, seeds=5), break_measure(
             lambda lab, point, seed: sandwich(lab, {**point, "upper": 0.8}, seed)), (7, 9),

@@ -39,9 +39,7 @@ def subset(start: Initial, chosen: np.ndarray) -> Initial:
 def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request: Any) -> Iterator[tuple[Initial, Any]]:
     """(start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`; beta = 1, C = 2."""
     k, d = request["k_star"], request["d"]
-    start = learners(
-        lab, seed, C=2, rho=1.0, bias=(BIAS[k],), neurons=neurons, threshold=level, **request
-    )
+    start = learners(lab, seed, C=2, rho=1.0, bias=(BIAS[k],), neurons=neurons, threshold=level, **request)
     horizon = 1e3 * d ** ((k - 2) / 2)
     times = lab.integrate(start=start, until=horizon, **LOOSE)["T_kappa"].min(axis=1)
     for j in np.flatnonzero(np.isfinite(times) & (times > 0)):
@@ -88,7 +86,7 @@ def unopposed_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The share that aligns with the cancelled global task when no local task can be learned (alpha beta < 0)."""
     start = learners(lab, seed, C=2, d=point["d"], link=hermite_link(4, 2, -1.0), k_star=4, bias=(-0.5,), rho=1.0,
                      neurons=2500)  # fmt: skip
-    run = lab.integrate(start=start, until=1e4 * point["d"] ** 1.5, **LOOSE)
+    run = lab.integrate(start=start, until=1e7 * point["d"] ** 1.5, **LOOSE)
     return float(np.isfinite(run["T_xi"]).mean())
 
 
@@ -121,7 +119,7 @@ WIDE = {
     "full": Grid(tuple({"d": 10**k} for k in range(2, 9)), 6),
 }
 RARE = {
-    "quick": Grid(tuple({"d": 10**k, "neurons": 1500} for k in (4, 5, 6, 7)), 8),
+    "quick": Grid(tuple({"d": 10**k, "neurons": 1500} for k in (4, 5, 6, 7)), 6),
     "full": Grid(tuple({"d": 10**k, "neurons": 20_000} for k in range(4, 9)), 3),
 }
 FORMS = (
@@ -156,7 +154,8 @@ CLAIMS = (
         break_law(exponent=-0.6), (4, 8, 9), FORMS, "typical", erratum="errata-4",
     ),
     Claim(
-        "thm-B.17", STATED + "  (The measurement of thm-4.3.)", at("Theorem B.17"), theorem, Power(-0.5, margin=0.05, meaning="median of sup |xi|"), WIDE,
+        "thm-B.17", STATED + "  (The measurement of thm-4.3.)", at("Theorem B.17"), theorem,
+        Power(-0.5, margin=0.05, meaning="median of sup |xi|"), WIDE,
         break_law(exponent=-0.6), (4, 8, 9), FORMS, "typical", erratum="errata-4",
     ),
     Claim(

@@ -214,7 +214,9 @@ CLAIMS = (
                 {"rival": "neuron_norm_change_mean"},
                 "Router-norm change is no better than the mean growth of neuron norms (in Figure 5 it is).",
                 law=Equals(
-                    0.0, absolute=0.002, meaning="error of the rival less that of router-norm change",
+                    0.0,
+                    absolute=0.002,
+                    meaning="error of the rival less that of router-norm change",
                     because="a fifth of the error that either leaves at the earliest of these times",
                 ),
                 sweep={"quick": over("K", *EARLY, seeds=8)},

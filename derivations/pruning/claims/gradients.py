@@ -212,8 +212,16 @@ CLAIMS = (
             }
         ),
         grid(
-            *({"C": C, "delta": delta, "l": l} for C, delta, l in ((4e-3, -1.0, 5), (2e-3, -1.0, 5), (2e-3, -3.0, 3),
-                                                                   (2e-3, -3.0, 8), (1e-3, -1.0, 20)))
+            *(
+                {"C": C, "delta": delta, "l": l}
+                for C, delta, l in (
+                    (4e-3, -1.0, 5),
+                    (2e-3, -1.0, 5),
+                    (2e-3, -3.0, 3),
+                    (2e-3, -3.0, 8),
+                    (1e-3, -1.0, 20),
+                )
+            )
         ),
         break_measure(lambda lab, point, seed: phase_one(lab, {**point, "factor": 1.01}, seed)),
         (4, 9),

@@ -289,8 +289,11 @@ CLAIMS = (
         post_slope,
         Bounded(0.25, 0.5, meaning="gain/(eta_e T')"),
         grid(
-            *({"d": d, "k": k, "l": l} for d, k, l in ((50, 14, 5), (100, 14, 3), (100, 28, 5), (200, 14, 10),
-                                                       (400, 14, 5))), seeds=5
+            *(
+                {"d": d, "k": k, "l": l}
+                for d, k, l in ((50, 14, 5), (100, 14, 3), (100, 28, 5), (200, 14, 10), (400, 14, 5))
+            ),
+            seeds=5,
         ),
         break_measure(lambda lab, point, seed: post_slope(lab, {**point, "factor": 1.2}, seed)),
         (4, 9),

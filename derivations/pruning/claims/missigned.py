@@ -204,7 +204,11 @@ CLAIMS = (
         "Theorem 4.3 (our exponent)",
         critical,
         Power(
-            -0.25, margin=0.01, error=2e-4, correction="log", meaning="critical proficiency",
+            -0.25,
+            margin=0.01,
+            error=2e-4,
+            correction="log",
+            meaning="critical proficiency",
             because="the tail of the irrelevant logits adds (log d)^(-1/4), .25/log d to the exponent",
         ),
         over("d", 1e12, 1e15, 1e18, 1e21, 1e24, 1e27),
@@ -215,8 +219,8 @@ CLAIMS = (
             Variant(
                 "values",
                 {"gain": 1.0},
-                "For a gain of log l (in the place of 1.5 log l, for which it is 1.4 to 1.7 times as large) the critical "
-                "proficiency is .251, .156, .0914, .0515, .0284 at d = 1e2 to 1e6.",
+                "For a gain of log l (in the place of 1.5 log l, for which it is 1.4 to 1.7 times as large) the "
+                "critical proficiency is .251, .156, .0914, .0515, .0284 at d = 1e2 to 1e6.",
                 law=Equals(1.0, relative=0.02, error=1e-3, meaning="critical proficiency over the known one"),
                 sweep={"quick": grid(*({"d": d, "known": known} for d, known in KNOWN.items()))},
             ),

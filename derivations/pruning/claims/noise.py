@@ -49,8 +49,8 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     start = initial.from_alignments(p, h, u, np.array([1.0, 1.0, -1.0, -1.0]))
     arrays = {"w": h, "W": u, "a": start.constants["a"]}
     run = lab.simulate(
-        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed, seeds=12 if point.get("of") else 24,
-        initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
+        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed,
+        seeds=12 if point.get("of") else 24, initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
     )  # fmt: skip
     from derivations.pruning.inputs import table
 
@@ -170,8 +170,13 @@ CLAIMS = (
         (7, 8, 9),
         variants=(
             Variant("printed", expected="consistent"),
-            Variant("sufficient-one", {}, "So does a batch of one: the condition is far from necessary.",
-                    sweep={"quick": over("B", 1, seeds=5)}, expected="consistent"),
+            Variant(
+                "sufficient-one",
+                {},
+                "So does a batch of one: the condition is far from necessary.",
+                sweep={"quick": over("B", 1, seeds=5)},
+                expected="consistent",
+            ),
             Variant(
                 "in-B",
                 {"of": "spread", "d": 50},
@@ -201,7 +206,12 @@ CLAIMS = (
                 {"plain": True},
                 "Small gaps are proportional to eta_r/eta_e.",
                 law=Power(
-                    -1.0, over="inverse", margin=0.02, error=1e-4, correction=1.0, meaning="gap",
+                    -1.0,
+                    over="inverse",
+                    margin=0.02,
+                    error=1e-4,
+                    correction=1.0,
+                    meaning="gap",
                     because="the next order of the equation is linear in the gap",
                 ),
                 sweep={"quick": over("inverse", 10, 30, 100, 300, 1000)},

@@ -128,7 +128,9 @@ CLAIMS = (
             {
                 "failing": Vanishes(0.0, 0.0, "number of choices with important experts of both signs that fail"),
                 "share": Bounded(
-                    low=0.0, visible=0.05, meaning="share of choices without an error less the formula",
+                    low=0.0,
+                    visible=0.05,
+                    meaning="share of choices without an error less the formula",
                     because="a tenth of the chance of one expert of each sign",
                 ),
             }

@@ -184,13 +184,20 @@ CLAIMS = (
                 "large-l",
                 {},
                 "For large l the time is t*, without a factor sqrt(log l): their ratio tends to a constant, and to 1.",
-                law=All({
-                    "quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature"),
-                    "ratio": Power(
-                        0.0, over="l", margin=0.005, error=1e-5, correction=1.0, meaning="time over t*",
-                        because="the next order is 1/l; sqrt(log l) would add .1",
-                    ),
-                }),
+                law=All(
+                    {
+                        "quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature"),
+                        "ratio": Power(
+                            0.0,
+                            over="l",
+                            margin=0.005,
+                            error=1e-5,
+                            correction=1.0,
+                            meaning="time over t*",
+                            because="the next order is 1/l; sqrt(log l) would add .1",
+                        ),
+                    }
+                ),
                 sweep={"quick": over("l", 30, 100, 300, 1000, 3000)},
             ),
             *(
@@ -230,7 +237,12 @@ CLAIMS = (
         "Lemma 4.1(iv) (our law)",
         either(late, growth_at_T, "at_T"),
         Power(
-            2.0, over="t", margin=0.02, error=1e-6, correction=1.0, meaning="e^x",
+            2.0,
+            over="t",
+            margin=0.02,
+            error=1e-6,
+            correction=1.0,
+            meaning="e^x",
             because="the time lost before gates saturate adds t*/t to the slope",
         ),
         over("t", 10, 30, 100, 300, 1000, 3000),
