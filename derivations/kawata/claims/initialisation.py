@@ -96,7 +96,7 @@ CLAIMS = (
     Claim(
         "lem-C.2", "The winner of the initial overlaps dominates all others of its expert.", at("Lemma C.2"), dominance,
         Bounded(low=0.95, meaning="share of experts"), once(seeds=5),
-        break_measure(lambda lab, p, s: dominance(lab, {**p, "neurons": 7}, s)), (2, 9),
+        break_measure(lambda lab, p, s: dominance(lab, {**p, "neurons": 6}, s)), (2, 9),
         (
             Variant("printed", {"form": "printed"}, "Signed argmax against absolute values.", "refuted"),
             Variant("growth", {"form": "growth"}, "Among neurons of the right sign it does by definition; one of eight "

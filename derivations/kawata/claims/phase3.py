@@ -90,8 +90,8 @@ def global_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(np.isfinite(lab.integrate(until=300.0 * 200 * d, **request, **LOOSE)["T_xi"]).mean())
 
 
-def change_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median over neurons of |alpha_k(rho nu + b) - alpha_k(rho nu_0 + b)| of their own cluster before recovery.
+def shift_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The median over neurons of |alpha_k(rho nu + b) - alpha_k(b)| of their own cluster before recovery.
 
     In the time .3 J d; perfect routing, rho = 1, k = 4.
     """
@@ -99,8 +99,8 @@ def change_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     request = dict(C=2, M=2, J=J, k_star=4, d=d, seed=seed, bias=(-0.8,), **PERFECT)
     run = lab.integrate(until=0.3 * J * d, **request, **LOOSE)
     own = (np.arange(2 * J) * 2) // (2 * J)
-    alpha = [coefficient("relu", 4, nu[np.arange(2 * J), own] - 0.8) for nu in (run["nu"][0], run["nu"][-1])]
-    return float(np.median(np.abs(alpha[1] - alpha[0])))
+    alpha = coefficient("relu", 4, run["nu"][-1][np.arange(2 * J), own] - 0.8)
+    return float(np.median(np.abs(alpha - coefficient("relu", 4, -0.8))))
 
 
 WIDE = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 8)}
@@ -128,16 +128,16 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: race_winner(lab, {**point, "swap": True}, seed)), (4, 9),
     ),
     Claim(
-        "lem-C.22", "Behind the gate the coefficient of a neuron stays within O(d^{-1/2}) of its start before "
+        "lem-C.22", "Behind the gate a neuron's coefficient stays within O(d^{-1/2}) of that without means, before "
                     "recovery.",
-        at("Lemma C.22"), change_behind_gate,
-        Power(-0.5, bound="at most", margin=0.05, meaning="median change of alpha_k"), WIDE,
+        at("Lemma C.22"), shift_behind_gate,
+        Power(-0.5, bound="at most", margin=0.05, meaning="median shift of alpha_k"), WIDE,
         break_law(exponent=-0.65, bound="at most"), (4, 8, 9), erratum="errata-3",
     ),
     Claim(
-        "lem-C.23", "Behind the gate it leaves it by at least order d^{-1/2} (the measurement of lem-C.22).",
-        at("Lemma C.23"), change_behind_gate,
-        Power(-0.5, bound="at least", margin=0.05, meaning="median change of alpha_k"), WIDE,
+        "lem-C.23", "Behind the gate it differs from it by at least order d^{-1/2} (the measurement of lem-C.22).",
+        at("Lemma C.23"), shift_behind_gate,
+        Power(-0.5, bound="at least", margin=0.05, meaning="median shift of alpha_k"), WIDE,
         break_law(exponent=-0.35, bound="at least"), (4, 8, 9), erratum="errata-3",
     ),
     Claim(

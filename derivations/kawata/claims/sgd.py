@@ -37,16 +37,16 @@ def samples_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     the sweep are groups of replicas, so that the exponent has an interval.
     """
     d = point["d"]
-    run = chains(lab, seed, 2.0, d, 0.1, 3.2, 5 if lab.effort == "quick" else 10)
+    run = chains(lab, seed, 2.0, d, 0.1, 3.2, 10)
     return float((np.median(run["T_kappa"][:, 0, 0]) + 2 / 3) / (0.1 * d**-1.5))
 
 
 def slowed_by_experts(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The same in flow time for M experts: a routed sample moves a neuron with 1/M, and one in M is routed to it."""
     M, d = point["M"], 40
-    step = 0.1 * d**-1.5
-    run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=12, seed=seed, M=M, d=d, save_points=200,
-                       initial=neuron([2 * d**-0.5]), until=step * 4 * d**2 * M**2, **CUBIC)  # fmt: skip
+    step = 0.04 * d**-1.5
+    run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=8, seed=seed, M=M, d=d, save_points=200,
+                       initial=neuron([2 * d**-0.5]), until=step * 10 * d**2 * M**2, **CUBIC)  # fmt: skip
     return float(np.median(run["T_kappa"][:, 0, 0]))
 
 
@@ -63,9 +63,9 @@ def half_step(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def against_diffusion(lab: Any, point: Mapping[str, Any], seed: int, F: float = 3.0) -> float:
-    """Success of SGD at d = 256 minus that of the critical equation (S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3)."""
+    """Success of SGD at d = 128 minus that of the critical equation (S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3)."""
     a = point["a"]
-    run = chains(lab, seed, 1.0, 256, a, 1.0 / a, 96, save_points=20)
+    run = chains(lab, seed, 1.0, 128, a, 1.0 / a, 96, save_points=20)
     found = float(np.isfinite(run["T_kappa"][:, 0, 0]).mean())
     return found - recovery_chance(a, 1.0, 3, 1.0, F, 21.0, 1.0 / a, 8000, rng_of(lab, seed))
 
@@ -163,7 +163,7 @@ def finite_step(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1
 
 
 SIZES = {
-    "quick": Grid(tuple({"d": d} for d in (30, 60, 120, 300)), 5),
+    "quick": Grid(tuple({"d": d} for d in (30, 60, 120, 240)), 8),
     "full": Grid(tuple({"d": d} for d in (30, 100, 300, 1000, 3000)), 6),
 }
 CLAIMS = (
@@ -182,15 +182,16 @@ CLAIMS = (
     Claim(
         "crit-step", "The chance of recovery depends on step size and dimension through a = h d^{k/2}: the a at which "
                      "half recover is free of d.",
-        at("Lemma C.7 (ours)"), half_step, Power(0.0, margin=0.1, meaning="a at one half"),
-        {"quick": Grid(tuple({"d": d} for d in (16, 32, 64, 128)), 6)}, break_law(exponent=0.25), (7, 8, 9),
+        at("Lemma C.7 (ours)"), half_step,
+        Power(0.0, margin=0.25, meaning="a at one half", because="half way to the rivals h ~ d^{-1} and d^{-2}"),
+        {"quick": Grid(tuple({"d": d} for d in (16, 32, 64, 128)), 6)}, break_law(exponent=0.5), (7, 8, 9),
     ),
     Claim(
         "crit-sde", "At h = a d^{-k/2} the overlap follows an equation with contraction (a^2/2) F X and "
-                    "diffusion a^2 S (F = 3, S = 21, d = 256).",
+                    "diffusion a^2 S (F = 3, S = 21, d = 128).",
         at("Lemma C.7 (ours)"), against_diffusion,
         Equals(0.0, absolute=0.08, meaning="difference of success", because="the specification's tolerance"),
-        once({"a": 1.0}, seeds=6), break_measure(functools.partial(against_diffusion, F=12.0)), (7, 9),
+        once({"a": 1.0}, seeds=12), break_measure(functools.partial(against_diffusion, F=12.0)), (7, 9),
     ),
     Claim(
         "stationary", "At a constant step the error at strong recovery is h D/(4c): it needs h ~ eps/d, not eps^2.",
