@@ -38,7 +38,7 @@ class Sensitivity:
 class Deviation:
     """A family of disturbances of the samples: `disturb(samples, s)` for sizes -largest <= s <= largest.
 
-    `signs` are the directions in which the law can break; `sentence(s)` says what a deviation of size s means.
+    `signs` are the directions in which the law can break; `sentence(s)` says what a deviation of (signed) size s means.
     """
 
     kind: str

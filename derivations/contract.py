@@ -314,7 +314,8 @@ class System:
     `course(parameters)` names the stages of a complete run in order (all of them unless given), and `begin(parameters)`
     the stage of a run that names none (the first with a clock unless given).  `predict` names
     predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
-    variables of a run at one time, and the dimension of the samples is called "sample".
+    variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
+    the paper's numbered statements to the reason why one has no claim (empty where one has).
     """
 
     name: str
@@ -330,6 +331,7 @@ class System:
     course: Callable[[Any], tuple[str, ...]] | None = None
     begin: Callable[[Any], str] | None = None
     predict: str = ""
+    numbered: str = ""
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

@@ -86,6 +86,8 @@ def limit(x: np.ndarray, exponents: np.ndarray, error: float, correction: str | 
         (0.57, 0.5)
     """
     middle = np.sqrt(x[:-1] * x[1:])
+    if np.abs(np.diff(exponents[-3:])).max() <= 2 * error:  # they have settled; what is left is numerical
+        return Limit(float(exponents[-1]), 2 * error)
     if correction == "":
         powers, logs = (limit(x, exponents, error, kind) for kind in (_decay(exponents, middle), "log"))
         return Limit(powers.value, abs(powers.value - logs.value) + powers.error)

@@ -11,6 +11,8 @@ from odesim.store.files import storing
 FOLDER = "evidence"
 PANELS = 6
 """More parts than this are not drawn side by side; the deciding one comes first."""
+RANGE, LABELLED = 4, 6
+"""Axes are logarithmic from this ratio on, and up to so many sizes are written at the axis."""
 
 
 def draw_all(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
@@ -41,9 +43,13 @@ def draw(verdict: Mapping[str, Any]) -> Any:
     figure = Figure(figsize=(3.1 * len(parts) + 0.4, 2.9))
     figure.subplots_adjust(left=0.75 / figure.get_figwidth(), right=0.98, bottom=0.19, top=0.8, wspace=0.32)
     for axis, (name, samples) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
-        _panel(axis, samples)
+        decides = len(parts) == 1 or name == verdict["deciding"]
+        if decides and verdict["law"] == "Probability" and verdict["interval"]:
+            _share(axis, verdict)
+        else:
+            _panel(axis, samples)
         axis.set_title(name, fontsize=8)
-        if len(parts) == 1 or name == verdict["deciding"]:
+        if decides:
             _claimed(axis, verdict, samples)
     title = f"{verdict['claim']} ({verdict['variant']}): {verdict['answer']}, {len(verdict['samples'])} measurements"
     figure.suptitle(title, fontsize=9)
@@ -61,19 +67,33 @@ def _parts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[Any, in
 
 
 def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]]) -> None:
+    """The measurements as points, against the swept coordinate or case by case."""
     swept = _swept([point for point, _, _ in samples])
-    finite = [(p, s, y) for p, s, y in samples if math.isfinite(y)]
-    x = [float(p[swept]) if swept else k for k, (p, _, _) in enumerate(finite)]
-    y = [value for _, _, value in finite]
+    finite = [(p, y) for p, _, y in samples if math.isfinite(y)]
+    x = [float(p[swept]) if swept else float(k) for k, (p, _) in enumerate(finite)]
+    y = [value for _, value in finite]
     axis.plot(x, y, "o", ms=4, alpha=0.7, mec="none", color="#0072b2")
     axis.set_xlabel(swept or "case", fontsize=8)
     axis.tick_params(labelsize=7)
-    if swept and min(x, default=0) > 0 and max(x) / min(x) > 10:
+    if swept and min(x, default=0) > 0 and max(x) / min(x) >= RANGE:
         axis.set_xscale("log")
-    if y and min(y) > 0 and max(y) / min(y) > 10:
+    if swept and len(set(x)) <= LABELLED:
+        axis.set_xticks(sorted(set(x)), [f"{value:g}" for value in sorted(set(x))])
+        axis.minorticks_off()
+    if y and min(y) > 0 and max(y) / min(y) >= RANGE:
         axis.set_yscale("log")
     if len(finite) < len(samples):
         axis.text(0.02, 0.02, f"{len(samples) - len(finite)} never reached", transform=axis.transAxes, fontsize=7)
+
+
+def _share(axis: Any, verdict: Mapping[str, Any]) -> None:
+    """The share of a yes-or-no measurement with its interval."""
+    low, high = verdict["interval"]
+    share = verdict["estimate"]
+    axis.errorbar([0], [share], yerr=[[share - low], [high - share]], fmt="o", ms=4, capsize=4, color="#0072b2")
+    axis.set(xlim=(-1, 1), xticks=[], ylim=(-0.05, 1.05))
+    axis.tick_params(labelsize=7)
+    axis.set_ylabel("share of runs", fontsize=8)
 
 
 def _swept(points: Sequence[Mapping[str, Any]]) -> str:

@@ -92,7 +92,8 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
     lab.take_evidence()
     if grid is None:
         needs = next(name for name in EFFORTS if (variant.sweep or claim.sweep).get(name) is not None)
-        return _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"))
+        left = _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"))
+        return dataclasses.replace(left, expected="inconclusive")  # at this effort nobody expects more
     samples: Samples = ()
     try:
         samples = measure(lab, claim, variant, grid)

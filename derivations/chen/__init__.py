@@ -55,4 +55,5 @@ SYSTEM = System(
     plot="derivations.chen.picture:draw",
     predict="derivations.chen.answers:predict",
     claims="derivations.chen.claims:CLAIMS",
+    numbered="derivations.chen.numbered:STATEMENTS",
 )

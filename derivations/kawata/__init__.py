@@ -104,4 +104,5 @@ SYSTEM = System(
     read_initial="derivations.kawata.initial:read",
     plot="derivations.kawata.picture:draw",
     claims="derivations.kawata.claims:CLAIMS",
+    numbered="derivations.kawata.numbered:STATEMENTS",
 )

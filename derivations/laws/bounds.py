@@ -57,8 +57,11 @@ class Bounded:
         )
         if answer == "consistent":
             reason += f"; a bound tighter by {slack:.3g} would have been obeyed"
-        elif answer != "confirmed":
-            reason += f"; beyond it by {excess:.3g}" + (f" at {where}" if where else "")
+        elif answer == "confirmed":
+            reason += f" ({self.because})" if self.because else ""
+        else:
+            beyond = int(((found < self.low) | (found > self.high)).sum())
+            reason += f"; {beyond} beyond it, by up to {excess:.3g}" + (f" at {where}" if where else "")
         return Judgement(
             answer, [self.low, self.high], most if upper else least, (least, most), reason, margin=self.margin,
             slack=slack if answer in ("confirmed", "consistent") and np.isfinite(slack) else None,

@@ -99,7 +99,7 @@ def share(law: Probability, runs: int) -> Draw:
     return draw
 
 
-def numbers(make: Callable[[np.random.Generator, bool], Sequence[float]]) -> Draw:
+def numbers(make: Callable[[np.random.Generator, bool], Sequence[float] | np.ndarray]) -> Draw:
     """Cases at one point."""
     return lambda rng, wrong: [({}, seed, float(value)) for seed, value in enumerate(make(rng, wrong))]
 
@@ -119,7 +119,6 @@ def designs() -> list[Design]:
     """The designs of the claims of the five systems: sizes, runs and scatter as they were measured."""
     half, third, most = Power(0.5, margin=0.03), Power(-1.0, margin=0.1), Power(-0.5, margin=0.05, bound="at most")
     value, chance = Equals(1.0, relative=0.05), Probability(low=0.65)
-    exactly = Equals(1.0, absolute=0.01, error=1e-9)
     found = [
         Design(f"power, {n} sizes, {r} runs, scatter {s:g}", law, sampled_power(law, n, r, s, w))
         for law, n, r, s, w in (
@@ -142,20 +141,27 @@ def designs() -> list[Design]:
     found += [
         Design(f"probability, {n} runs", chance, share(chance, n)) for n in (20, 60, 400)
     ]  # fmt: skip
-    off = 2 * exactly.margin
-    found += [
-        Design("value, exact, 7 cases, one wrong", exactly, numbers(lambda rng, wrong: 1 + off * wrong * (np.arange(7) == 3))),
-        Design("discrepancy, 10 cases, one wrong", Vanishes(1e-9),
-               numbers(lambda rng, wrong: rng.normal(size=10) * 1e-10 + 2.5e-9 * wrong * (np.arange(10) == 4))),
-        Design("z-scores, 12 cases, one wrong", Agrees(),
-               numbers(lambda rng, wrong: rng.normal(size=12) + 9.0 * wrong * (np.arange(12) == 4))),
-        Design("fact, 20 cases, one wrong", Proven("it"), numbers(lambda rng, wrong: wrong * (np.arange(20) == 7))),
-        Design("bound, 20 cases, one beyond it", Bounded(high=1.0, margin=1e-6),
-               numbers(lambda rng, wrong: np.append(rng.uniform(0, 1, 19), 1 + 2e-6 if wrong else 0.5))),
-        Design("three parts of 6 runs", All(dict.fromkeys("abc", value)),
-               parts(dict.fromkeys("abc", sampled_value(value, 1, 6, 0.5)))),
-    ]  # fmt: skip
-    return found
+    return found + single_cases(value)
+
+
+def single_cases(value: Equals) -> list[Design]:
+    """Laws that judge case by case, with one case wrong, and three parts of which one is."""
+    exactly, one = Equals(1.0, absolute=0.01, error=1e-9), np.arange(20) == 7
+    gaps = numbers(lambda rng, wrong: 1e-10 * rng.normal(size=20) + 2.5e-9 * wrong * one)
+    near = numbers(lambda rng, wrong: np.where(one, 1 + 2e-6 if wrong else 0.5, rng.uniform(0, 1, 20)))
+    apart = parts(dict.fromkeys("abc", sampled_value(value, 1, 6, 0.5)))
+    return [
+        Design(
+            "value, exact, one of 20 wrong", exactly, numbers(lambda rng, wrong: 1 + 2 * exactly.margin * wrong * one)
+        ),
+        Design("discrepancy, one of 20 wrong", Vanishes(1e-9), gaps),
+        Design(
+            "z-scores, one of 20 wrong", Agrees(), numbers(lambda rng, wrong: rng.normal(size=20) + 9.0 * wrong * one)
+        ),
+        Design("fact, one of 20 wrong", Proven("it"), numbers(lambda rng, wrong: wrong * one)),
+        Design("bound, one of 20 beyond it", Bounded(high=1.0, margin=1e-6), near),
+        Design("three parts of 6 runs", All(dict.fromkeys("abc", value)), apart),
+    ]
 
 
 def table(trials: int = TRIALS) -> str:

@@ -50,7 +50,7 @@ class Vanishes:
             return with_values(given, shifted)
 
         largest = 1e3 * max(self.tolerance, self.refuted_above or 0.0)
-        return (Deviation("one case", disturb, largest, lambda s: f"a discrepancy of {s:.2g} in one case"),)
+        return (Deviation("one case", disturb, largest, lambda s: f"a discrepancy of {abs(s):.2g} in one case"),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Agrees:
                 "standard errors",
                 lambda given, size: with_values(given, values(given) + size),
                 1e3 * self.limit,
-                lambda s: f"a difference of {s:.2g} standard errors",
+                lambda s: f"a difference of {abs(s):.2g} standard errors",
             ),
         )
 

@@ -19,9 +19,9 @@ class All:
     Example:
         >>> from derivations.laws import Bounded, Vanishes
         >>> law = All({"gap": Vanishes(1e-9), "share": Bounded(high=1.0)})
-        >>> law.judge([({}, 0, {"gap": 0.0, "share": 1.7})]).reason
-        'share: value in [1.7, 1.7] over 1 cases, <= 1; beyond it by 0.7; gap: largest discrepancy 0 over 1 cases, \
-tolerance 1e-09'
+        >>> found = law.judge([({}, 0, {"gap": 0.0, "share": 1.7})])
+        >>> found.answer, found.deciding
+        ('refuted', 'share')
     """
 
     parts: Mapping[str, Any]

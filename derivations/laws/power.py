@@ -8,11 +8,10 @@ import numpy as np
 
 from derivations import intervals, scaling
 from derivations.claim import Answer, Deviation, Judgement, Samples
-from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, with_values
+from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, with_values, within
 
 LEAST_SIZES = 4
 """Fewer sizes than this have no trend of local exponents."""
-TARGETS = {"": (1.0, 1.0), "at most": (-np.inf, 1.0), "at least": (1.0, np.inf)}
 
 LOGARITHMS: Sequence[scaling.Form] = (
     scaling.Form("sqrt(d) log d", logarithm=1.0, exponent=0.5),
@@ -40,7 +39,8 @@ class Power:
     `error=None`: sampled; one least-squares slope for every seed measured at all sizes (at least five seeds, four
     sizes), their t interval; a significant change of slope beyond the margin leaves a two-sided law open and judges
     a bound by the upper half of the sizes.  `error=e`: deterministic with relative error e; the limit of the local
-    exponents decides, extrapolated with the `correction` of the theory ("log": 1/log x, s: x^-s).
+    exponents decides, extrapolated with the `correction` of the theory ("log": 1/log x, s: x^-s) towards large
+    coordinates, or `toward="small"` ones (1/x takes the place of x there).
 
     `bound` "at most" or "at least": confirmed where the exponent is attained within the margin, consistent where it
     is clearly on the allowed side.  `shift` is subtracted from y first (a known finite-size lag).  An infinite
@@ -66,6 +66,7 @@ class Power:
     meaning: str = "y"
     error: float | None = None
     correction: str | float = ""
+    toward: str = "large"
     because: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
@@ -115,25 +116,31 @@ class Power:
 
     def _limit(self, x: np.ndarray, log_y: np.ndarray, error: float) -> Found:
         """The limit of the local exponents of exact data; several draws at a size are averaged in logarithms."""
-        own = 2 * error / float(np.diff(np.log(x)).min())
-        local = scaling.local_exponents(x, log_y.mean(axis=0))
+        own, x, local = self._local(x, log_y, error)
         found = scaling.limit(x, local, own, self.correction)
         ends = (found.value - found.error, found.value + found.error)
         away = np.abs(local - self.exponent)
         doubt = ""
-        if away[-1] > max(away[-2], self.margin) + own:
+        if not self.bound and away[-1] > max(away[-2], self.margin) + own:  # a bound may be left behind
             doubt = f"local exponents move away from the claim, {local[-2]:.4f} to {local[-1]:.4f}"
-        elif away[-1] > 2 * self.margin:
+        elif not self.bound and away[-1] > 2 * self.margin:
             doubt = f"the last local exponent {local[-1]:.4f} is still far"
         words = f" as limit of {local.size} local exponents {local[0]:.4f} to {local[-1]:.4f}"
         return Found(found.value, ends, ends, words, doubt)
 
+    def _local(self, x: np.ndarray, log_y: np.ndarray, error: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """(error of a local exponent, sizes that grow towards the limit, local exponents in that order)."""
+        own = 2 * error / float(np.diff(np.log(x)).min())
+        local = scaling.local_exponents(x, log_y.mean(axis=0))
+        return (own, x, local) if self.toward == "large" else (own, 1 / x[::-1], local[::-1])
+
     def _judged(self, found: Found, x: np.ndarray, rejected: tuple[str, ...]) -> Judgement:
-        target = tuple(self.exponent if end == 1.0 else end for end in TARGETS[self.bound])
+        low = -np.inf if self.bound == "at most" else self.exponent
+        target = (low, np.inf if self.bound == "at least" else self.exponent)
         answer: Answer = "inconclusive"
-        if decided(*found.interval, (target[0], target[1]), self.margin) == "confirmed":
+        if decided(*found.interval, target, self.margin) == "confirmed":
             answer = "confirmed"
-        elif decided(*found.wide, (target[0], target[1]), self.margin) == "refuted":
+        elif decided(*found.wide, target, self.margin) == "refuted":
             answer = "refuted"
         slack = None
         if self.bound and answer == "confirmed":
@@ -141,13 +148,13 @@ class Power:
             attained = decided(*found.interval, (self.exponent, self.exponent), self.margin) == "confirmed"
             answer = "confirmed" if attained else "consistent"
         standing = tuple(rival.name for rival in self.rivals if rival.name not in rejected)
-        if answer == "confirmed" and ((found.doubt and not self.bound) or standing):
+        if answer == "confirmed" and (found.doubt or standing):
             answer = "inconclusive"
         if answer == "refuted" and self.error is None and found.doubt:
             answer = "inconclusive"
         relation = {"at most": "<= ", "at least": ">= "}.get(self.bound, "")
         reason = f"{self.meaning} ~ {self.over}^{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
-        reason += f"{found.words}, predicted exponent {relation}{self.exponent:g} within {self.margin:g}"
+        reason += f"{found.words}, predicted exponent {relation}{self.exponent:g} {within(self.margin, self.because)}"
         reason += f"; {found.doubt}" if found.doubt else ""
         reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if self.rivals else ""
         reason += f"; not rejected: {', '.join(standing)}" if standing else ""
@@ -163,8 +170,7 @@ class Power:
         if rival.exponent is None:
             raise ValueError(f"the rival {rival.name!r} needs a fixed exponent")
         if self.error is not None:
-            own = 2 * self.error / float(np.diff(np.log(x)).min())
-            local = scaling.local_exponents(x, log_y.mean(axis=0))
+            own, x, local = self._local(x, log_y, self.error)
             found = scaling.limit(x, local, own, self.correction or 1.0)
             last = abs(local[-1] - rival.exponent)
             return bool(abs(found.value - rival.exponent) > found.error and last > 3 * own + 1e-9)
@@ -180,7 +186,8 @@ class Power:
             return with_values(given, (values(given) - self.shift) * (x / middle) ** size + self.shift)
 
         signs = {"at most": (1,), "at least": (-1,)}.get(self.bound, (1, -1))
-        return (Deviation("exponent", disturb, 30.0, lambda s: f"an exponent off by {s:.2g}", signs),)
+        found = self.judge(samples).estimate or 0.0
+        return (Deviation("exponent", disturb, 30.0, lambda s: f"an exponent of {found + s:.3g}", signs),)
 
 
 def _slopes(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:

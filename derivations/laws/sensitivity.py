@@ -25,12 +25,13 @@ def judged(law: Law, samples: Samples) -> Judgement:
 
 def measure(law: Law, samples: Samples, answer: str, deviation: Deviation) -> Sensitivity:
     """The smallest size that changes the answer, by bisection; of two directions the one that is seen later."""
-    sizes = [_smallest(law, samples, answer, deviation, sign) for sign in deviation.signs]
-    if not sizes or any(size is None for size in sizes):
+    sizes = {sign: _smallest(law, samples, answer, deviation, sign) for sign in deviation.signs}
+    seen = {sign: size for sign, size in sizes.items() if size is not None}
+    if not seen or len(seen) < len(sizes):
         unseen = f"{deviation.sentence(deviation.largest)} would not have been seen"
         return Sensitivity(deviation.kind, None, unseen, deviation.part)
-    largest = max(size for size in sizes if size is not None)
-    return Sensitivity(deviation.kind, largest, f"{deviation.sentence(largest)} would have been seen", deviation.part)
+    either = " or ".join(dict.fromkeys(deviation.sentence(sign * size) for sign, size in sorted(seen.items())))
+    return Sensitivity(deviation.kind, max(seen.values()), f"{either} would have been seen", deviation.part)
 
 
 def _smallest(law: Law, samples: Samples, answer: str, deviation: Deviation, sign: int) -> float | None:

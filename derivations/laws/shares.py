@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations import intervals
 from derivations.claim import Deviation, Judgement, Samples
-from derivations.laws.tools import DOUBT, confirmed_or_refuted, failed, values, with_values
+from derivations.laws.tools import DOUBT, confirmed_or_refuted, failed, values, with_values, within
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Probability:
         if answer == "confirmed" and np.isfinite(slack) and slack > self.visible:
             answer = "consistent"
         reason = f"{self.meaning} in {successes} of {trials} cases [{low:.3f}, {high:.3f}], "
-        reason += f"claimed in [{self.low:g}, {self.high:g}] within {self.visible:g}"
+        reason += f"claimed in [{self.low:g}, {self.high:g}] {within(self.visible, self.because)}"
         if answer == "consistent":
             reason += f"; a bound stronger by {slack:.2g} would have been obeyed"
         left = float(slack) if np.isfinite(slack) else None
@@ -65,4 +65,4 @@ class Probability:
             return with_values(given, found)
 
         signs = tuple(sign for sign, bound in ((1, self.low > 0), (-1, self.high < 1)) if bound)
-        return (Deviation("share of runs", disturb, 1.0, lambda s: f"{s:.0%} of the runs otherwise", signs),)
+        return (Deviation("share of runs", disturb, 1.0, lambda s: f"{abs(s):.0%} of the runs otherwise", signs),)

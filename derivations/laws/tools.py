@@ -53,6 +53,11 @@ def name_of(point: dict[str, object], among: Samples) -> str:
     return ", ".join(f"{name} = {point[name]}" for name in differ)
 
 
+def within(margin: float, because: str) -> str:
+    """The margin of a claim in words, with the reason for it."""
+    return f"within {margin:.3g}" + (f" ({because})" if because else "")
+
+
 def decided(low: float, high: float, target: tuple[float, float], margin: float) -> Answer:
     """Where the interval [low, high] lies: within `margin` of the target set, farther from it, or across the edge."""
     if low >= target[0] - margin and high <= target[1] + margin:

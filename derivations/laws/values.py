@@ -17,6 +17,7 @@ from derivations.laws.tools import (
     points_of,
     values,
     with_values,
+    within,
 )
 
 
@@ -99,7 +100,7 @@ class Equals:
         return self._judgement(answer, float(group.mean()), (low, high), reason)
 
     def _judgement(self, answer: Answer, estimate: float, bounds: tuple[float, float], reason: str) -> Judgement:
-        reason += f", predicted {self.value:.6g} within {self.margin:.2g}"
+        reason += f", predicted {self.value:.6g} {within(self.margin, self.because)}"
         return Judgement(answer, self.value, estimate, bounds, reason, margin=self.margin)
 
     def deviations(self, samples: Samples) -> Sequence[Deviation]:
@@ -117,7 +118,7 @@ class Equals:
                 "one point" if alone else "all points",
                 lambda given, size: with_values(given, values(given) + size * by),
                 largest,
-                lambda s: f"{'one point' if alone else 'every point'} off by {s:.2g}",
+                lambda s: f"{'one point' if alone else 'every point'} off by {s:+.2g}",
             )
 
         everywhere = shift(np.ones(len(samples)))

@@ -72,4 +72,5 @@ SYSTEM = System(
     read_initial="derivations.liao.initial:read",
     plot="derivations.liao.picture:draw",
     claims="derivations.liao.claims:CLAIMS",
+    numbered="derivations.liao.numbered:STATEMENTS",
 )

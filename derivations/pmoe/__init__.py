@@ -85,6 +85,7 @@ SYSTEM = System(
     plot="derivations.pmoe.picture:draw",
     predict="derivations.pmoe.answers:predict",
     claims="derivations.pmoe.claims:CLAIMS",
+    numbered="derivations.pmoe.numbered:STATEMENTS",
     course=course,
     begin=begin,
 )

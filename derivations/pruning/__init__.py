@@ -92,4 +92,5 @@ SYSTEM = System(
     plot="derivations.pruning.picture:draw",
     predict="derivations.pruning.answers:predict",
     claims="derivations.pruning.claims:CLAIMS",
+    numbered="derivations.pruning.numbered:STATEMENTS",
 )  # fmt: skip

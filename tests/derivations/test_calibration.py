@@ -14,7 +14,11 @@ TABLE = pathlib.Path(__file__).parents[2] / "docs" / "verdicts.md"
 def printed():
     """The rows of the table in the documentation: design -> shares in percent."""
     rows = [line.split("|")[1:-1] for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    return {row[0].strip(): [float(cell.strip(" %")) for cell in row[1:]] for row in rows if "%" in row[-1]}
+    return {
+        row[0].strip(): [float(cell.strip(" %")) for cell in row[1:]]
+        for row in rows
+        if all(cell.endswith(" % ") for cell in row[1:])
+    }
 
 
 @pytest.mark.parametrize("name", DESIGNS)

@@ -151,6 +151,14 @@ def test_the_limit_of_local_exponents_decides_exact_data():
     assert Power(0.5, margin=0.001, error=1e-9, rivals=rivals).judge(slow).rejected == ("sqrt(d) log d",)
 
 
+def test_a_limit_at_small_coordinates():
+    samples = [({"eps": 10.0**-k}, 0, 10.0 ** (-2 * k) * (1 + 3 * 10.0**-k)) for k in range(1, 6)]
+    small = Power(2.0, over="eps", margin=0.01, error=1e-12, toward="small")
+    assert small.judge(samples).answer == "confirmed"
+    assert small.judge(samples).estimate == pytest.approx(2.0, abs=1e-4)
+    assert dataclasses.replace(small, toward="large").judge(samples).answer != "confirmed"
+
+
 def test_a_law_that_misses_is_not_saved_by_a_rival_that_misses_more():
     law = Power(0.5, margin=0.01, error=1e-9, rivals=(Form("d", exponent=1.0),))
     assert law.judge(exact(lambda d: d**0.55)).answer == "refuted"
@@ -249,7 +257,7 @@ def test_the_sensitivity_of_a_power_is_what_is_left_of_its_margin():
     kind = found.sensitivity[0]
     assert kind.kind == "exponent"
     assert kind.size == pytest.approx(0.04, rel=0.02)  # down to .47 from .51; the other side is seen at .02
-    assert kind.sentence == "an exponent off by 0.04 would have been seen"
+    assert kind.sentence == "an exponent of 0.47 or an exponent of 0.53 would have been seen"
 
 
 def test_the_sensitivity_of_values_bounds_and_shares():

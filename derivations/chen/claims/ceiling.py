@@ -1,6 +1,7 @@
 """Theorem 4.1: no patchwise additive function does better than 7/8 where alpha and gamma share a law; it is tight."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -117,7 +118,7 @@ CLAIMS = (
         All(
             {
                 "margins": Proven("the cancellation of the four coupled margins"),
-                "error": Bounded(low=0.125, margin=0.005),
+                "error": Bounded(low=0.125, margin=0.005, visible=math.inf, because="the cancellation is the proof"),
             }
         ),
         grid(seeds=3),
@@ -129,7 +130,7 @@ CLAIMS = (
         "The bound 1/8 is attained, at every K.",
         "Theorem 4.1",
         tight_error,
-        Equals(0.125, absolute=1e-15, meaning="exact error of the extremal function"),
+        Equals(0.125, absolute=1e-15, meaning="exact error of the extremal function", error=0.0),
         over("K", 2, 3, 4, 5, 6),
         break_measure(lambda *a: tight_error(*a, centres=False)),
         (1, 9),
@@ -140,15 +141,15 @@ CLAIMS = (
         "settings 1 and 2, a ceiling of 92.5 %, and it is attained.",
         "Theorem 4.1",
         overlap_error,
-        Equals(0.075, absolute=1e-12, meaning="error"),
+        Equals(0.075, absolute=1e-12, meaning="error", error=1e-14),
         over("K", 2, 3, 4, 6),
-        break_law(value=0.125),
+        break_law(value=0.0751),
         (1, 2, 9),
         variants=(
             Variant("attained"),
             Variant(
                 "integral",
-                law=Equals(0.075, absolute=2e-4, meaning="integral / 8"),
+                law=Equals(0.075, absolute=2e-4, meaning="integral / 8", error=1e-3),
                 sweep={"quick": over("K", 4)},
                 settings={"integral": True},
             ),
@@ -161,8 +162,8 @@ CLAIMS = (
         "Section 6",
         linear_accuracy,
         Equals(0.75, absolute=0.004, meaning="accuracy"),
-        grid({"setting": 3}, seeds=3),
-        break_law(value=0.8),
+        grid({"setting": 3}, seeds=5),
+        break_law(value=0.758),
         (2, 9),
         variants=(
             Variant("any weights", {"weights": "random"}),

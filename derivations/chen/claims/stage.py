@@ -78,16 +78,16 @@ def plateau(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def outer_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """-d gcen/dt of an expert outside a group of one, at h = 0, rho = 1, by the manifold flow."""
-    m, k, s = int(point.get("M", 8)), int(point.get("K", 4)), point.get("s", 0.05)
+    """-d gcen/dt of an expert outside a group (of `group`, or one), at h = 0, rho = 1, by the manifold flow."""
+    m, k, s, own = int(point.get("M", 8)), int(point.get("K", 4)), point.get("s", 0.05), int(point.get("group", 1))
     feat = np.zeros((m, 1, k))
-    feat[0, 0, 0] = s
-    feat[np.arange(1, m), 0, 1 + np.arange(m - 1) % (k - 1)] = s
+    feat[:own, 0, 0] = s
+    feat[np.arange(own, m), 0, 1 + np.arange(m - own) % (k - 1)] = s
     p = Parameters(M=m, J=1, K=k, d=2 * k, rho=1.0)
     zero = np.zeros((m, k))
     start = initial.from_overlaps(p, feat, 0 * feat, zero, zero)
     drift = -float(lab.functions(start, "spec").flow(start.state)["gcen"][-1, 0])
-    exact = moment(p, "beta", 1) * moment(p, "alpha", 3) * s**3 / (2 * k * m**3)
+    exact = own * moment(p, "beta", 1) * moment(p, "alpha", 3) * s**3 / (2 * k * m**3)
     return drift / exact if point.get("ratio") else drift
 
 
@@ -95,9 +95,10 @@ def contrast_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """D at T_2 = M^-2 over c E[beta] E[alpha^3] M^-8/(8 K), rho = c M^2; D itself with `raw`."""
     m = point["M"]
     size = {**MANIFOLD, "M": m, "rho": float(m * m), "strength": 1e-6}
+    size |= {"K": point["K"], "d": 2 * point["K"]} if "K" in point else {}
     run = lab.integrate(tier="group2", until=m**-2.0, save_points=3, rtol=1e-10, **size)
     d = float(run["D"][-1])
-    return d if point.get("raw") else d / (prefactor(M=m, rho=float(m * m)) * m**-8.0)
+    return d if point.get("raw") else d / (prefactor(M=m, K=size["K"], d=size["d"], rho=float(m * m)) * m**-8.0)
 
 
 def half_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:

@@ -1,5 +1,6 @@
 """Theorem 4.2 end to end, at sizes where training can be run: accuracy, groups, dispatch, and the comparisons."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,13 +51,16 @@ def at_start(name: str) -> Any:
 
 
 def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
-    """The largest error of a live expert on the cluster it gets most of, signals only; `shift`: on another cluster."""
+    """The largest error of a live expert on its cluster, signals only; `shift`: on another cluster.
+
+    Its cluster is the paper's k*_m, that of its largest overlap at the start; with `by` "load" the one it gets most of.
+    """
     run = trained(lab, point, seed)
     dispatch, feat = run["dispatch"][0, -1], run["feat"][0, -1]
     laws = SETTINGS[point.get("setting", 3)]
     rng, worst = np.random.default_rng(seed), 0.0
     for m in np.flatnonzero(dispatch.sum(axis=0) > 0.01):
-        k = (int(dispatch[:, m].argmax()) + shift) % 4
+        k = (int(dispatch[:, m].argmax() if point.get("by") == "load" else profession(run)[m]) + shift) % 4
         other = (k + rng.integers(1, 4, 4000)) % 4
         alpha, gamma = rng.uniform(0.5, 2, 4000), rng.uniform(laws["gamma"][0], laws["gamma"][1], 4000)
         cubes = (feat[m] ** 3).sum(axis=0)
@@ -65,19 +69,34 @@ def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> 
     return worst
 
 
+def profession(run: Any) -> np.ndarray:
+    """k*_m (M,): the cluster of the largest overlap of an expert at the start (Definition D.3)."""
+    return run["feat"][0, 0].max(axis=1).argmax(axis=1)
+
+
 def purity(lab: Any, point: Mapping[str, Any], seed: int, at: int = -1) -> float:
-    """The share of examples at an expert that mostly gets their cluster."""
-    return float(trained(lab, point, seed)["dispatch"][0, at].max(axis=0).sum())
+    """The share of the examples of covered clusters that go to experts of their group; `by` "load" as above.
+
+    A cluster is covered where it is some expert's k*_m.
+    """
+    run = trained(lab, point, seed)
+    dispatch = run["dispatch"][0, at]
+    if point.get("by") == "load":
+        return float(dispatch.max(axis=0).sum())
+    group = profession(run)
+    covered = np.unique(group)
+    return float(dispatch[group, np.arange(len(group))].sum() / dispatch[covered].sum())
 
 
 def steps_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Steps until the noiseless test accuracy passes 0.97, K = 2, three patches."""
+    """Steps until the noiseless test accuracy passes 0.97, K = 2, three patches; infinite where it never does."""
     eta = point["eta"]
     run = lab.simulate(
         method="compressed", step_size=eta, batch=1000, until=1.0, save_points=126, seed=seed, data_seed=seed, K=2, M=6,
         J=8, d=4, rho=36.0, sigma_0=0.02, n_test=1000,
     )  # fmt: skip
-    return float(run.time[(run["accuracy"][0] > 0.97).argmax()] / eta)
+    passed = np.flatnonzero(run["accuracy"][0] > 0.97)
+    return float(run.time[passed[0]] / eta) if passed.size else math.inf
 
 
 def single(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -110,18 +129,27 @@ def speeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 FIVE: Grid = grid(seeds=5)
 BOTH = (Variant("setting 3", {"setting": 3}), Variant("setting 4", {"setting": 4}))
+PROFESSIONS = Variant("setting 3, M = 24", {"setting": 3, "M": 24}, expected="refuted", sweep={"quick": grid(seeds=16)})
+"""With 24 experts all four clusters are some expert's k*_m with probability 0.996, with 8 with 0.6 (claim lem-D.4c)."""
+LOADED = tuple(
+    Variant(
+        f"setting {number}, by load", {"setting": number, "by": "load"}, "The same, experts grouped by what they get."
+    )
+    for number in (3, 4)
+)
+SIDE = {"visible": math.inf, "because": "which side it is on"}
 CLAIMS = (
     claim(
         "thm-4.2-train",
-        "Algorithm 1 reaches zero training error.",
+        "Algorithm 1 reaches zero training error (d = 50, n = 2000).",
         "Theorem 4.2",
         final("train_accuracy"),
-        Equals(1.0, absolute=0.008, meaning="training accuracy"),
+        Equals(1.0, absolute=1e-9, meaning="training accuracy", error=0.0),
         FIVE,
         break_measure(at_start("train_accuracy")),
         (7, 9),
         full=grid(seeds=10),
-        variants=BOTH,
+        variants=(Variant("setting 3", {"setting": 3}), Variant("setting 4", {"setting": 4}, expected="refuted")),
         control_variant="setting 3",
     ),
     claim(
@@ -139,20 +167,20 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-groups",
-        "Every expert that gets examples classifies its own cluster.",
+        "Every expert that gets examples classifies its own cluster, that of its largest initial overlap.",
         "Theorem 4.2",
         own_error,
-        Bounded(high=0.02, margin=0.05, meaning="largest own error"),
+        Bounded(high=0.02, meaning="largest own error", visible=0.02, because="an error is at least 0"),
         FIVE,
         break_measure(lambda *a: own_error(*a, shift=1)),
         (7, 9),
         full=grid(seeds=10),
-        variants=BOTH,
-        control_variant="setting 3",
+        variants=(PROFESSIONS, *LOADED),
+        control_variant="setting 3, by load",
     ),
     claim(
         "thm-4.2-router",
-        "Examples go to the experts of their cluster.",
+        "Examples of covered clusters go to the experts whose largest initial overlap is with their cluster.",
         "Theorem 4.2",
         purity,
         Equals(1.0, absolute=0.02, meaning="share of examples at their group"),
@@ -160,17 +188,17 @@ CLAIMS = (
         break_measure(lambda *a: purity(*a, at=0)),
         (7, 9),
         full=grid(seeds=10),
-        variants=BOTH,
-        control_variant="setting 3",
+        variants=(PROFESSIONS, *LOADED),
+        control_variant="setting 3, by load",
     ),
     claim(
         "thm-4.2-T",
         "The number of steps is of order 1/eta.",
         "Theorem 4.2",
         steps_needed,
-        Power(-1.0, over="eta", margin=0.1, meaning="steps to 97 % accuracy"),
-        over("eta", 0.001, 0.002, 0.004, 0.008, seeds=4),
-        break_law(exponent=-0.5),
+        Power(-1.0, over="eta", margin=0.1, reached=0.8, meaning="steps to 97 % accuracy"),
+        over("eta", 0.001, 0.002, 0.004, 0.008, seeds=30),
+        break_law(exponent=-0.8),
         (7, 8, 9),
     ),
     claim(
@@ -178,7 +206,7 @@ CLAIMS = (
         "The mixture passes the ceiling of 7/8 that no single expert passes.",
         "Section 6, Table 1",
         final("accuracy"),
-        Bounded(low=0.97, margin=0.03, meaning="test accuracy"),
+        Bounded(low=0.875, meaning="test accuracy", **SIDE),
         FIVE,
         break_measure(single),
         (7, 9),
@@ -191,8 +219,8 @@ CLAIMS = (
                     f"single {name}",
                     {"single": True, "activation": name, "setting": 3},
                     f"A single {name} expert stays below 7/8.",
-                    law=Bounded(high=0.875, margin=0.015, meaning="best test accuracy"),
-                    sweep={"quick": grid()},
+                    law=Bounded(high=0.875, meaning="best test accuracy", **SIDE),
+                    sweep={"quick": FIVE},
                 )
                 for name in ("cubic", "linear")
             ),
@@ -204,20 +232,25 @@ CLAIMS = (
         "Linear mixtures keep a high dispatch entropy; cubic ones do not.",
         "Section 6, Table 1",
         final("entropy"),
-        Bounded(low=1.0, margin=0.1, meaning="dispatch entropy"),
-        grid({"activation": "linear", "setting": 1}, seeds=3),
+        Bounded(low=1.0, meaning="dispatch entropy"),
+        grid({"activation": "linear", "setting": 1}, seeds=5),
         break_measure(lambda lab, point, seed: final("entropy")(lab, {**point, "activation": "cubic"}, seed)),
         (7, 9),
         full=grid({"activation": "linear", "setting": 1}, seeds=10),
         variants=(
-            Variant("linear"),
-            Variant("cubic", law=Bounded(high=0.3, margin=0.1, meaning="dispatch entropy"), sweep={"quick": FIVE}),
+            Variant("linear", expected="consistent"),
+            Variant(
+                "cubic",
+                expected="consistent",
+                law=Bounded(high=0.3, meaning="dispatch entropy"),
+                sweep={"quick": FIVE},
+            ),
             Variant(
                 "accuracy",
                 {"lag": True},
                 "Linear mixtures are less accurate.",
-                law=Bounded(low=0.005, margin=0.005, meaning="accuracy of cubic minus linear"),
-                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=3)},
+                law=Bounded(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
+                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=5)},
             ),
         ),
     ),
@@ -226,8 +259,8 @@ CLAIMS = (
         "Load balancing does not bring linear mixtures to the accuracy of cubic ones.",
         "Section 6, Table 9",
         with_balance,
-        Bounded(high=0.97, margin=0.01, meaning="accuracy of balanced linear mixtures"),
-        grid({"setting": 1, "activation": "linear"}, seeds=2),
+        Bounded(high=0.97, meaning="accuracy of balanced linear mixtures"),
+        grid({"setting": 1, "activation": "linear"}, seeds=5),
         break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
         (7, 9),
         full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=5),
@@ -237,8 +270,8 @@ CLAIMS = (
         "Normalised gradients keep the experts' strengths together; plain descent lets them run apart.",
         "Section 4.2, Key technique 3",
         speeds,
-        Bounded(high=2.0, margin=0.5, meaning="largest over smallest strength"),
-        grid({"normalise": True}, seeds=3),
+        Bounded(high=2.0, meaning="largest over smallest strength"),
+        grid({"normalise": True}, seeds=5),
         break_measure(lambda lab, point, seed: speeds(lab, {"normalise": False}, seed)),
         (7, 9),
         variants=(
@@ -246,7 +279,8 @@ CLAIMS = (
             Variant(
                 "plain",
                 {"normalise": False},
-                law=Bounded(low=3.0, margin=0.5, meaning="largest over smallest strength"),
+                expected="consistent",
+                law=Bounded(low=3.0, meaning="largest over smallest strength"),
             ),
         ),
     ),

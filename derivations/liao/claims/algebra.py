@@ -165,11 +165,11 @@ def decreasing(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> 
     return expectations.correlation(0, 2, sign * point["gamma"])
 
 
-def series_ratio(lab: Any, point: Mapping[str, Any], seed: int, power: int = 1) -> float:
+def series_ratio(lab: Any, point: Mapping[str, Any], seed: int, part: float = 1.0) -> float:
     """max over x of |S(x) - c_0^2| (1 - |x|) / (bound |x|), S = sum c_k^2 x^k / k!.
 
-    `logistic`: the gate, bound 1.  Otherwise random coefficients with |c_k| <= sqrt(B k!), B = 9, and the bound 1
-    (`printed`) or B (`corrected`).
+    `logistic`: the gate, bound 1.  Otherwise coefficients with |c_k| <= sqrt(B k!), B = 9, .9999 of it in seed 0 and
+    random in the others, and the bound 1 (`printed`) or B (`corrected`).  `part` lowers the bound (control).
     """
     x = np.concatenate([-np.linspace(0.05, 0.9, 18), np.linspace(0.05, 0.9, 18)])
     if point["form"] == "logistic":
@@ -177,16 +177,18 @@ def series_ratio(lab: Any, point: Mapping[str, Any], seed: int, power: int = 1) 
         bound = 1.0
     else:
         k = np.arange(1, 400)
-        squares = 9 * draw(seed, lab).uniform(0.5, 1, size=k.size)  # c_k^2 / k!
+        squares = 9 * (
+            np.full(k.size, 0.9999) if seed == 0 else draw(seed, lab).uniform(0.5, 1, size=k.size)
+        )  # c_k^2 / k!
         excess = (squares * x[:, None] ** k).sum(axis=1)
         bound = 1.0 if point["form"] == "printed" else 9.0
-    return float((np.abs(excess) * (1 - np.abs(x)) / (bound * np.abs(x) ** power)).max())
+    return float((np.abs(excess) * (1 - np.abs(x)) / (part * bound * np.abs(x))).max())
 
 
 def lemma_31(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> float:
     """S_02(gamma) - |b| / (1 - |b|), the largest over gamma in (b, 1]."""
     b = point["b"]
-    gammas = np.linspace(b, 1, 41)[1:]
+    gammas = [b + 1e-6, *np.linspace(b, 1, 41)[1:]]
     return max(sign * expectations.correlation(0, 2, g) for g in gammas) - abs(b) / (1 - abs(b))
 
 
@@ -198,6 +200,7 @@ FULL_RHO: Mapping[str, Grid | None] = {
     "quick": Grid(tuple({"rho": r} for r in np.linspace(-1, 1, 21).tolist())),
     "full": Grid(tuple({"rho": r} for r in np.linspace(-1, 1, 401).tolist())),
 }
+ORDERED = Bounded(low=1.1, meaning="C_S0 / C_S1", visible=math.inf, because="an order of two numbers")
 PAIRING = All(
     {"pairing": Proven("Isserlis' pairing, all degrees up to 4, n = 2, 3, 4:"), "quadrature": Vanishes(1e-11)}
 )
@@ -247,7 +250,7 @@ CLAIMS = (
             }
         ),
         sweep=RHO,
-        control=break_measure(functools.partial(correlation_functions, temperature=1.05)),
+        control=break_measure(functools.partial(correlation_functions, temperature=1 + 1e-7)),
         rungs=(1, 2, 9),
     ),
     Claim(
@@ -258,7 +261,7 @@ CLAIMS = (
         measure=assumption_3,
         law=All(
             {
-                "value": Bounded(-0.0153061, -0.01289242, meaning="S_13"),
+                "value": Bounded(high=0.0, meaning="S_13", visible=math.inf, because="a sign"),
                 "alternation": Proven("the alternation of the signs of c_1, c_3, c_5, ..."),
                 "transform": Vanishes(1e-12, meaning="distance of the transform of pi' from pi w / sinh(pi w)"),
             }
@@ -272,7 +275,7 @@ CLAIMS = (
         statement="C_S0 >= 1.1 C_S1 for the logistic gate (C_S0 = 2 E[pi^2], C_S1 = 6 E[pi'^2]; the ratio is 2.18112).",
         source=at("Theorem 3, condition on the gate"),
         measure=gate_constants,
-        law=All({"ratio": Bounded(low=1.1, meaning="C_S0 / C_S1"), "closed form": Vanishes(1e-13)}),
+        law=All({"ratio": ORDERED, "closed form": Vanishes(1e-13)}),
         sweep=once(),
         control=break_measure(functools.partial(gate_constants, beta=4.0)),
         rungs=(1, 2, 9),
@@ -292,7 +295,7 @@ CLAIMS = (
         statement="S_02(gamma) = sum_k c_k c_{k+2} gamma^k / k! <= 0 for gamma > 0 (it falls to -0.0136380 at 1).",
         source=at("Lemma 29"),
         measure=decreasing,
-        law=Bounded(-0.0136381, 0.0, meaning="S_02"),
+        law=Bounded(high=0.0, meaning="S_02", visible=math.inf, because="a sign"),
         sweep=once(*({"gamma": g} for g in (1e-3, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0))),
         control=break_measure(functools.partial(decreasing, sign=-1)),
         rungs=(2, 9),
@@ -304,12 +307,12 @@ CLAIMS = (
         measure=series_ratio,
         law=Bounded(high=1.0, meaning="|S - c_0^2| over the bound"),
         sweep=once({}, seeds=3),
-        control=break_measure(functools.partial(series_ratio, power=3)),
+        control=break_measure(functools.partial(series_ratio, part=0.9)),
         rungs=(2, 9),
         variants=(
             Variant("printed", {"form": "printed"}, "With the bound |x| / (1 - |x|), whatever B is.", "refuted"),
             Variant("corrected", {"form": "corrected"}, "With the bound B |x| / (1 - |x|)."),
-            Variant("logistic", {"form": "logistic"}, "For the logistic gate, where B = 1 suffices."),
+            Variant("logistic", {"form": "logistic"}, "For the logistic gate, where B = 1 suffices.", "consistent"),
         ),
         control_variant="corrected",
         erratum="errata-8",
@@ -319,7 +322,7 @@ CLAIMS = (
         statement="S_02(gamma) <= |b| / (1 - |b|) for gamma in (b, 1] (logistic gate).",
         source=at("Lemma 31"),
         measure=lemma_31,
-        law=Bounded(high=0.0, meaning="S_02 - |b| / (1 - |b|)"),
+        law=Bounded(high=0.0, meaning="S_02 - |b| / (1 - |b|)", visible=1e-6, because="equal at b = gamma = 0"),
         sweep=once(*({"b": b} for b in (-0.9, -0.5, -0.1, -1e-2, 0.0, 1e-3, 0.3, 0.9))),
         control=break_measure(functools.partial(lemma_31, sign=-1)),
         rungs=(2, 9),

@@ -245,14 +245,18 @@ def _hessian(twice_v: float, mixed: float, twice_w: float, v: np.ndarray, w: np.
 
 
 DELTAS: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"delta": v} for v in (0.025, 0.05, 0.1)), 2),
-    "full": Grid(tuple({"delta": v} for v in (0.0125, 0.025, 0.05, 0.1)), 12),
+    "quick": Grid(tuple({"delta": v} for v in (0.01, 0.02, 0.04, 0.08)), 5),
+    "full": Grid(tuple({"delta": v} for v in (0.005, 0.01, 0.02, 0.04, 0.08)), 12),
 }
 SMALL: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"eps": v} for v in (0.003, 0.01, 0.03)), 2),
-    "full": Grid(tuple({"eps": v} for v in (0.001, 0.003, 0.01, 0.03)), 12),
+    "quick": Grid(tuple({"eps": v} for v in (0.001, 0.003, 0.01, 0.03)), 5),
+    "full": Grid(tuple({"eps": v} for v in (0.0003, 0.001, 0.003, 0.01, 0.03)), 12),
 }
-FORMS = (Variant("printed", {"form": "printed"}, expected="refuted"), Variant("corrected", {"form": "corrected"}))
+FORMS = (
+    Variant("printed", {"form": "printed"}, expected="refuted"),
+    Variant("corrected", {"form": "corrected"}, expected="consistent"),
+)
+"""At w1.w2 = 0 the remainders are two orders smaller than stated: 6 for 4 and 5 for 3."""
 
 
 def broken(claim: str, offset: int, line: Line, form: str) -> Callable[[Claim], Claim]:

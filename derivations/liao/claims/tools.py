@@ -1,19 +1,26 @@
 """What several claims share: states, runs of the standard sweep, and ways to break a claim for its control."""
 
+import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from derivations.claim import Grid
 from derivations.contract import Initial
 from derivations.liao import SOURCE, initial
 from derivations.liao.parameters import Parameters
 
 SMALL = {"m": 10, "m_star": 3}
-"""The size of the standard sweep: large enough for every effect, small enough for d = 1e12 in seconds."""
-DECADES = tuple({"d": 10**k} for k in (4, 6, 8, 10, 12))
+"""The size of the standard sweep: large enough for every effect, small enough for d = 10^12 in a second."""
+LARGE: Mapping[str, Grid | None] = {
+    "quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12)), 7),
+    "full": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12, 13)), 20),
+}
+"""Dimensions past the transients: up to 10^8 one seed in eight has a near tie, two experts at one teacher."""
 INITS = ("random", "orthogonal")
+OVERLAPS = ("gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3")
 
 
 def at(place: str) -> Any:
@@ -60,32 +67,67 @@ def recovery(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
     return lab.integrate(d=point["d"], seed=seed, until=until, stiff=True, save_points=3, rtol=1e-6, **size)
 
 
-def settled(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """The run that ends 30 + 4.5 log d after the last recovery, when the recovered pairs have settled."""
-    last = recovery_times(recovery(lab, point, seed))[-1]
-    size = {**SMALL, **{k: v for k, v in point.items() if k in ("m", "m_star", "init")}}
-    until = (last if math.isfinite(last) else math.sqrt(point["d"])) + 30 + 4.5 * math.log(point["d"])
-    return lab.integrate(d=point["d"], seed=seed, until=until, stiff=True, save_points=3, rtol=1e-9, **size)
+def stopped(lab: Any, point: Mapping[str, Any], seed: int, until: float, points: int = 2, start: Any = None) -> Any:
+    """The flow of the standard size until a time, from the drawn initial condition or from `start`."""
+    size = {**SMALL, "init": point["init"], "d": point["d"], "until": float(until), "save_points": points}
+    return lab.integrate(seed=seed, start=start, stiff=True, rtol=1e-8, **size)
 
 
-def settled_precisely(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """As `settled`, for m = 8, m* = 2 at a tolerance that resolves 1 - gamma down to 1e-11; `None` if not recovered."""
-    size = {"m": 8, "m_star": 2, "init": point["init"], "d": point["d"], "seed": seed, "save_points": 3}
-    first = lab.integrate(until=math.sqrt(point["d"]) + 60, rtol=1e-6, stiff=True, **size)
-    last = recovery_times(first)[-1]
+def continued(lab: Any, point: Mapping[str, Any], seed: int, run: Any) -> Any:
+    """The initial condition that goes on where a run of the standard size has ended."""
+    begun = lab.initial(seed=seed, d=point["d"], init=point["init"], **SMALL)
+    return dataclasses.replace(begun, state={name: run[name][-1] for name in OVERLAPS})
+
+
+def staged(lab: Any, point: Mapping[str, Any], seed: int) -> list[tuple[float, Any]]:
+    """(T_l, run that ends at T_l) for every recovery of an expert, in order, each run begun at the end of the last."""
+    times = recovery_times(recovery(lab, point, seed))
+    found: list[tuple[float, Any]] = []
+    start, before = None, 0.0
+    for time in times[np.isfinite(times)]:
+        if time > before:  # two teachers found in one step share a state
+            run = stopped(lab, point, seed, time - before, start=start)
+            start = continued(lab, point, seed, run)
+        found.append((float(time), run))
+        before = float(time)
+    return found
+
+
+def settled(lab: Any, point: Mapping[str, Any], seed: int, wait: float = 1.0) -> Any:
+    """The run from the last recovery for 30 + 4.5 log d, at a tolerance of 1e-9; `None` where one never comes.
+
+    The slowest rate at the optimum is .269, of the routers: by the end 1 - gamma1 has decayed by d^-2.4 exp(-16).
+    `wait` < 1 waits for that part of log d only, from the last expert on (control).
+    """
+    run = recovery(lab, point, seed)
+    last = pair_times(run)[-1] if wait >= 1 else recovery_times(run)[-1]
     if not math.isfinite(last):
         return None
-    return lab.integrate(until=last + 30 + 4.5 * math.log(point["d"]), rtol=1e-11, **size)
+    start = continued(lab, point, seed, stopped(lab, point, seed, last))
+    until = 30 + 4.5 * math.log(point["d"]) if wait >= 1 else wait * math.log(point["d"])
+    size = {**SMALL, "init": point["init"], "d": point["d"], "until": until}
+    return lab.integrate(start=start, seed=seed, save_points=3, rtol=1e-9, **size)
 
 
-def mirrored(measure: Callable[..., Any], points: tuple[Mapping[str, Any], ...]) -> Callable[..., Any]:
-    """The same measurements assigned to the wrong d (largest to smallest): shuffled data for a control."""
-    known = [point["d"] for point in points]
+def pruned_run(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
+    """The run to prune: `settled`, and from the standard horizon on where a teacher was never recovered."""
+    run = settled(lab, point, seed)
+    return recovery(lab, point, seed) if run is None else run
 
-    def shuffled(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-        return measure(lab, {**point, "d": known[-1 - known.index(point["d"])]}, seed)
 
-    return shuffled
+def shortfall(lab: Any, run: Any, name: str, i: int, j: int) -> float:
+    """1 - gamma of student i and teacher j without cancellation: half the squared length of their difference e.
+
+    e lies in the span of the other vectors once the pair has settled, so that |e|^2 = p G^+ p with p the inner products
+    of e with them and G their Gram matrix: numbers of order 1/d, known to 1e-12, and not 1 minus a number near 1.
+    """
+    state = {name: run[name][-1] for name in OVERLAPS}
+    m, m_star = state["gamma1"].shape
+    gram = initial.assemble_gram(state, np.eye(2 * m_star))
+    row, column = (i, 2 * m + j) if name == "gamma1" else (m + i, 2 * m + m_star + j)
+    others = np.delete(np.arange(len(gram)), row)
+    p = (gram[row] - gram[column])[others]
+    return float(p @ np.linalg.lstsq(gram[np.ix_(others, others)], p, rcond=1e-9)[0] / 2)
 
 
 def recovery_times(run: Any, component: str = "gamma2") -> np.ndarray:

@@ -13,6 +13,8 @@ from derivations.pmoe import closed
 from derivations.pmoe.claims.tools import claim, flow_to, mean_v
 
 POOLED: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "m": 64, "exact": 1, "pool": 300, "tier": "L2"}
+FAR: dict[str, Any] = {**POOLED, "n": 512}
+"""So many patches that l stays far below n/p, the copies of a pattern: from there on the flow jumps fivefold."""
 SEPARATE: dict[str, Any] = {**POOLED, "mode": "separate", "routers": "perfect"}
 GATED: dict[str, Any] = {**POOLED, "mode": "joint", "routers": "perfect", "k": 2}
 ALONE: dict[str, Any] = {"composition": "deterministic", "init": "paired", "tier": "L2"}
@@ -86,18 +88,18 @@ def decrease(lab: Any, start: Any, run: Any, k: int, stage: str) -> float:
 
 def descent(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
     """min over the flow of -dL/dflow patches^2/(gamma^3 v^2), and -dL/dflow at v = 0.1; patches = l, or n for the
-    CNN.
+    CNN.  With `power` another power of gamma than the third.
     """
     mode = point["mode"]
     size = point["size"]
-    request = {**SEPARATE, "l": size} if mode == "separate" else {**POOLED, "mode": "cnn", "n": size, "m": 64}
+    request = {**SEPARATE, **FAR, "l": size} if mode == "separate" else {**POOLED, "mode": "cnn", "n": size, "m": 64}
     until = point.get("guess", 120.0) * size**2
     run = lab.integrate(seed=seed, until=until, save_points=41, rtol=1e-6, data_seed=seed, **request)
     start = lab.initial(seed=seed, stage="experts", data_seed=seed, **request)
     v = mean_v(run)
     rates = np.array([decrease(lab, start, run, k, "experts") for k in range(1, 41, 4)])
     gamma = 1 / request["p"]
-    ratio = rates * size**2 / (gamma**3 * v[1:41:4] ** 2)
+    ratio = rates * size**2 / (gamma ** point.get("power", 3) * v[1:41:4] ** 2)
     near = int(np.argmin(np.abs(np.log(v[1:] / GOAL)))) + 1
     return {"bound": float(ratio.min()), "at": decrease(lab, start, run, near, "experts") * (GOAL / v[near]) ** 2}
 
@@ -143,7 +145,7 @@ def level_l0(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return max(float(np.abs(first[name][0] - second[name]).max()) for name in ("pre", "route"))
 
 
-SIZES = (4, 8, 16)
+SIZES = (4, 8, 16, 32)
 CLAIMS = (
     claim(
         "level-L0",
@@ -208,7 +210,7 @@ CLAIMS = (
         "Lemmas G.1, G.2",
         level_gap,
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
-        over("m", 80, 320, 1280, 5120, seeds=4, levels="L0-L1"),
+        over("m", 80, 320, 1280, 5120, seeds=8, levels="L0-L1"),
         break_law(exponent=-1.0),
         (7, 8, 9),
         variants=(
@@ -224,7 +226,7 @@ CLAIMS = (
         "equation (1)",
         sliding_step,
         Power(1.0, over="step", margin=0.3, meaning="change of pre-activations"),
-        over("step", 0.5, 0.25, 0.125, 0.0625, seeds=8),
+        over("step", 0.5, 0.25, 0.125, 0.0625, seeds=40),
         break_law(exponent=2.0),
         (4, 8, 9),
     ),
@@ -235,8 +237,9 @@ CLAIMS = (
         part("bound"),
         Bounded(low=1.0, meaning="rate over gamma^3 v^2/l^2"),
         over("size", *SIZES, seeds=1, mode="separate"),
-        break_measure(lambda lab, point, seed: descent(lab, point, seed)["bound"] / 1e4),
+        break_measure(lambda lab, point, seed: descent(lab, {**point, "power": 0}, seed)["bound"]),
         (7, 9),
+        variants=(Variant("main", expected="consistent"),),
         erratum="errata-12",
     ),
     claim(
@@ -246,8 +249,9 @@ CLAIMS = (
         part("bound"),
         Bounded(low=1.0, meaning="rate over gamma^3 v^2/n^2"),
         over("size", 16, 32, 64, seeds=1, mode="cnn"),
-        break_measure(lambda lab, point, seed: descent(lab, point, seed)["bound"] / 1e4),
+        break_measure(lambda lab, point, seed: descent(lab, {**point, "power": 0}, seed)["bound"]),
         (7, 9),
+        variants=(Variant("main", expected="consistent"),),
     ),
     claim(
         "descent-rate",
@@ -255,13 +259,13 @@ CLAIMS = (
         "exponents of the descent lemmas are tight (ours).",
         "Lemmas G.4, I.4",
         part("at"),
-        Power(-2.0, over="size", margin=0.3, meaning="rate at v = 0.1"),
-        over("size", *SIZES, seeds=1, mode="separate"),
-        break_law(exponent=-3.0),
+        Power(-2.0, over="size", margin=0.1, meaning="rate at v = 0.1", error=1e-3),
+        over("size", *SIZES, mode="separate"),
+        break_law(exponent=-2.2),
         (8, 9),
         variants=(
             Variant("separate"),
-            Variant("cnn", sweep={"quick": over("size", 16, 32, 64, seeds=1, mode="cnn")}),
+            Variant("cnn", sweep={"quick": over("size", 16, 32, 64, 128, mode="cnn")}),
         ),
     ),
     claim(
@@ -272,7 +276,7 @@ CLAIMS = (
         "Lemma H.4",
         one_good_expert,
         Power(1.0, over="k", margin=0.1, meaning="flow to v = 0.1"),
-        over("k", 2, 4, 8, seeds=3),
+        over("k", 2, 4, 6, 8, seeds=6),
         break_measure(lambda lab, point, seed: one_good_expert(lab, {**point, "routers": "perfect"}, seed)),
         (8, 9),
         variants=(

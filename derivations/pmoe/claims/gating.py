@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
-from derivations.laws import Bounded, Power, Probability, Vanishes
+from derivations.laws import Agrees, Power, Probability, Vanishes
 from derivations.pmoe import model
 from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.parameters import Parameters, settle
@@ -97,14 +97,17 @@ def displacement(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def equalised(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 where the irrelevant route values of one expert tie: spread below 0.05 of the lead of o1 or o2, at flow 900."""
+    """1 where the irrelevant route values of most of the three experts of a run tie, at flow 900.
+
+    A tie is a spread below 0.05 of the lead of o1 or o2.  The experts of a run are not independent: the run counts.
+    """
     run = lab.integrate(
         seed=seed, until=900.0, save_points=2, tier="L1", mode="joint", n=10, p=5, l=3, k=3, m=60, step=2.0, exact=1,
         pool=300, lam=point["speed"] / 60, data_seed=seed,
     )  # fmt: skip
-    g = run["route"][-1, point["expert"]]
-    lead = g[:2].max() - g[2:].mean()
-    return float(lead > 0 and g[2:].std() < 0.05 * lead)
+    g = run["route"][-1]
+    lead = g[:, :2].max(axis=1) - g[:, 2:].mean(axis=1)
+    return float(((lead > 0) & (g[:, 2:].std(axis=1) < 0.05 * lead)).sum() >= 2)
 
 
 def swaps(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -119,7 +122,6 @@ def swaps(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float((np.diff(order, axis=0) != 0).any(axis=-1).sum() / late.shape[1]) + 1.0
 
 
-EXPERTS = tuple({"expert": s, "speed": 1.0} for s in range(3))
 CLAIMS = (
     claim(
         "eq-26",
@@ -156,7 +158,7 @@ CLAIMS = (
         "(1 - 2/(p+1) + 2/((p+1)(p+2)))^k (ours).",
         "Assumption 4.4",
         initial_frequency,
-        Bounded(high=3.5, margin=0.7, meaning="deviation in standard errors"),
+        Agrees(meaning="deviation in standard errors"),
         grid({"p": 8, "k": 8}, {"p": 4, "k": 8}, {"p": 8, "k": 32}, {"p": 0, "k": 2}),
         break_measure(lambda lab, point, seed: initial_frequency(lab, {**point, "shift": 1}, seed)),
         (2, 9),
@@ -169,15 +171,16 @@ CLAIMS = (
         "Assumption 4.4",
         assumption,
         Probability(low=0.75, meaning="Assumption 4.4 at the end"),
-        over("speed", 1.0, seeds=20),
+        over("speed", 1.0, seeds=40),
         break_measure(lambda lab, point, seed: assumption(lab, {"speed": 0.0}, seed)),
         (7, 9),
         variants=(
-            Variant("moving routers"),
+            Variant("moving routers", expected="consistent"),
             Variant(
                 "frozen routers",
                 law=Probability(high=0.75, meaning="Assumption 4.4 at the end"),
-                sweep={"quick": over("speed", 1e-5, seeds=20)},
+                sweep={"quick": over("speed", 1e-5, seeds=40)},
+                expected="consistent",
             ),
         ),
         erratum="errata-17",
@@ -189,8 +192,8 @@ CLAIMS = (
         "Theorem 4.5",
         displacement,
         Power(-1.0, over="m", margin=0.1, meaning="displacement/sigma_r"),
-        over("m", 400, 1600, 6400, 25600, seeds=8),
-        break_law(exponent=-0.5),
+        over("m", 400, 1600, 6400, 25600, seeds=80),
+        break_law(exponent=-0.8),
         (8, 9),
         erratum="errata-17",
     ),
@@ -201,9 +204,10 @@ CLAIMS = (
         "Section 4.3",
         equalised,
         Probability(low=0.6, meaning="tie of the irrelevant patterns"),
-        grid(*EXPERTS, seeds=10),
+        over("speed", 1.0, seeds=40),
         break_measure(lambda lab, point, seed: equalised(lab, {**point, "speed": 0.0}, seed)),
         (7, 9),
+        variants=(Variant("main", expected="consistent"),),
         erratum="errata-17",
     ),
     claim(
@@ -212,8 +216,8 @@ CLAIMS = (
         "Section 4.3",
         swaps,
         Power(-1.0, over="step", margin=0.15, meaning="rank changes"),
-        over("step", 0.5, 1.0, 2.0, seeds=4),
-        break_law(exponent=0.0),
+        over("step", 0.25, 0.5, 1.0, 2.0, seeds=6),
+        break_law(exponent=-0.7),
         (8, 9),
         variants=(
             Variant("hard"),
@@ -222,7 +226,7 @@ CLAIMS = (
                 {"tie_rule": "fractional"},
                 "A soft top-l keeps the ranks of a tie: rank changes do not grow with the number of steps.",
                 law=Power(0.0, over="step", margin=0.3, bound="at least", meaning="rank changes"),
-                sweep={"quick": over("step", 0.5, 1.0, 2.0, seeds=2)},
+                sweep={"quick": over("step", 0.25, 0.5, 1.0, 2.0, seeds=5)},
             ),
         ),
         erratum="errata-17",

@@ -1,11 +1,12 @@
 """What the experiments find, on stand-ins: discriminative routers, and spurious patterns."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals
 from derivations.pmoe import digits, model, world
@@ -123,16 +124,15 @@ def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 CLAIMS = (
     claim(
         "disc-1",
-        "Jointly trained routers become discriminative: with 300 samples, o1 (o2) has the largest gate of one expert "
-        "for "
-        "most of class +1 (-1). Stand-in: patterns with balls; digits in place of MNIST.",
+        "Jointly trained routers become discriminative: with 300 samples, at the centres of the balls, o1 (o2) has the "
+        "largest gate of one expert for most of class +1 (-1). Stand-ins: balls; digits in place of MNIST.",
         "Section 5.1, Figure 9",
         balls,
         Bounded(low=0.85, meaning="share with the largest gate"),
         grid(seeds=3),
         break_measure(lambda lab, point, seed: balls(lab, {"speed": 0.0}, seed)),
         (7, 9),
-        variants=(Variant("balls"),),
+        variants=(Variant("balls", expected="consistent"),),
     ),
     claim(
         "disc-1-digits",
@@ -152,7 +152,7 @@ CLAIMS = (
         "MNIST.",
         "Section 5.1, Figure 4",
         digits_lead,
-        Bounded(low=0.0, margin=0.01, meaning="accuracy less that of the CNN"),
+        Bounded(low=0.0, meaning="accuracy less that of the CNN", visible=math.inf, because="an order"),
         None,
         break_measure(lambda lab, point, seed: digits_lead(lab, {**point, "swap": True}, seed)),
         (7, 9),
@@ -168,7 +168,7 @@ CLAIMS = (
         "Section 5.2, Figure 11",
         lambda lab, point, seed: spurious(lab, point, seed)["rank"],
         Equals(0.9, absolute=0.05, meaning="pull of the spurious pattern over that of o1"),
-        over("flow", 2000.0, seeds=4),
+        over("flow", 2000.0, seeds=6),
         break_measure(lambda lab, point, seed: spurious(lab, {**point, "agree": 0.6}, seed)["rank"]),
         (2, 9),
     ),
@@ -179,9 +179,9 @@ CLAIMS = (
         "pattern space).",
         "Section 5.2, Figure 11",
         lambda lab, point, seed: spurious(lab, point, seed)[point["of"]],
-        Bounded(low=0.0, margin=0.01, meaning="accuracy less that of the CNN"),
-        over("flow", 2000.0, seeds=4),
-        break_law(low=0.9),
+        Bounded(low=0.0, meaning="accuracy less that of the CNN", visible=math.inf, because="an order"),
+        over("flow", 2000.0, seeds=6),
+        break_measure(lambda lab, point, seed: -spurious(lab, point, seed)[point["of"]]),
         (7, 9),
         variants=(
             Variant("separate, l = 1", {"of": "gap"}),

@@ -133,3 +133,44 @@ def test_what_a_worker_raises_reaches_the_caller_with_its_trace(tmp_path):
     with pytest.raises(UsageError, match="--backend") as caught:
         verification.verify_all(broken, verification.claims_of(system, ["thm-1a", "lem-29"]), ledger, workers=2)
     assert "In a worker process" in caught.value.__notes__[0]
+
+
+def test_the_list_names_every_claim_with_its_forms_and_measures_nothing(verify, tmp_path):
+    answer = verify("--list")
+    assert "eq-5-sol  [" in answer.out
+    assert "expected printed: refuted, corrected: confirmed" in answer.out
+    listed = json.loads(verify("--list", "--json", "--claim", "lem-29").out)["claims"]
+    assert [claim["claim"] for claim in listed] == ["lem-29"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_explanation_holds_statement_decision_sensitivity_and_samples(verify):
+    answer = verify("--explain", "prop-S", "--quiet")
+    for word in ("statement ", "source ", "decided by ", "sensitivity ", "samples "):
+        assert f"  {word}" in answer.out
+    assert "would have been seen" in answer.out
+    assert "rho = -0.7: {values: " in answer.out
+
+
+def test_the_evidence_of_every_verdict_is_kept(verify, tmp_path):
+    verify("--claim", "own-7", "--claim", "prop-S", "--quiet", "--out", "kept")
+    evidence = json.loads((tmp_path / "kept" / "evidence.json").read_text())
+    verdicts = json.loads((tmp_path / "kept" / "verdicts.json").read_text())["verdicts"]
+    assert [entry["claim"] for entry in evidence["samples"]] == [verdict["claim"] for verdict in verdicts]
+    assert all("samples" not in verdict and verdict["sensitivity"] for verdict in verdicts)
+    (digest,) = next(verdict["evidence"] for verdict in verdicts if verdict["claim"] == "own-7")
+    assert evidence["runs"][digest]["system"] == "liao"  # the digest leads to what was asked
+    for name in ("own-7.svg", "prop-S.svg"):
+        assert (tmp_path / "kept" / "evidence" / name).read_text().startswith("<?xml")
+
+
+def test_the_table_says_what_was_expected_where_the_answer_differs(capsys, tmp_path):
+    from odesim.cli.verdicts import counted, print_verdicts
+
+    verdict = {
+        "claim": "lem-1", "variant": "main", "answer": "refuted", "expected": "confirmed", "statement": "It holds.",
+        "reason": "it does not", "sensitivity": [], "deciding": "", "interval": None,
+    }  # fmt: skip
+    print_verdicts([verdict], tmp_path)
+    assert "expected:" in capsys.readouterr().out
+    assert counted([verdict]).startswith("0 confirmed, 0 consistent, 1 refuted, 0 inconclusive; 1 not as expected")

@@ -1,0 +1,64 @@
+"""Data that satisfy a law perfectly, at the points and seeds of a claim: whether a form could be confirmed at all."""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from derivations.laws import Agrees, All, Bounded, Equals, Power, Probability, Proven, Vanishes
+
+
+@functools.singledispatch
+def ideal(law: Any, cases: list[tuple[dict[str, Any], int]]) -> Iterator[list[Any]]:
+    """Candidates for the measurements of all (point, seed) that a law ought to accept."""
+    raise TypeError(f"no ideal data for the law {law!r}")
+
+
+@ideal.register(Vanishes)
+@ideal.register(Agrees)
+@ideal.register(Proven)
+def _zero(law, cases):
+    yield [0.0] * len(cases)
+
+
+@ideal.register(Equals)
+def _value(law, cases):
+    yield [law.value] * len(cases)
+
+
+@ideal.register(Bounded)
+def _bound(law, cases):
+    for end in (law.low, law.high, (law.low + law.high) / 2):
+        if math.isfinite(end):
+            yield [end] * len(cases)
+
+
+@ideal.register(Power)
+def _power(law, cases):
+    yield [float(point[law.over]) ** law.exponent + law.shift for point, _ in cases]
+
+
+@ideal.register(Probability)
+def _share(law, cases):
+    count = len(cases)
+    for share in (law.low, law.high, (law.low + law.high) / 2, 0.0, 1.0):
+        yield (np.arange(count) < round(share * count)).astype(float).tolist()
+
+
+@ideal.register(All)
+def _parts(law, cases):
+    for chosen in itertools.product(*(ideal(part, cases) for part in law.parts.values())):
+        yield [dict(zip(law.parts, row, strict=True)) for row in zip(*chosen, strict=True)]
+
+
+def could_hold(law: Any, grid: Any, settings: dict[str, Any]) -> bool:
+    """Whether some data at the points and seeds of a sweep are confirmed by a law, or consistent with it."""
+    cases = [({**point, **settings}, seed) for point in grid.points for seed in range(grid.seeds)]
+    for found in ideal(law, cases):
+        samples = [(point, seed, value) for (point, seed), value in zip(cases, found, strict=True)]
+        if law.judge(samples).answer in ("confirmed", "consistent"):
+            return True
+    return False
