@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.broken import break_law, break_measure, once
-from derivations.claim import Claim, Grid
+from derivations.claim import Claim, Grid, Variant
 from derivations.kawata import model
 from derivations.kawata.claims.tools import at, neuron, rng_of
 from derivations.kawata.finite_step import recovery_chance
@@ -44,9 +44,9 @@ def samples_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 def slowed_by_experts(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The same in flow time for M experts: a routed sample moves a neuron with 1/M, and one in M is routed to it."""
     M, d = point["M"], 40
-    step = 0.04 * d**-1.5
-    run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=8, seed=seed, M=M, d=d, save_points=200,
-                       initial=neuron([2 * d**-0.5]), until=step * 10 * d**2 * M**2, **CUBIC)  # fmt: skip
+    step = 0.02 * d**-1.5
+    run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=12, seed=seed, M=M, d=d, save_points=200,
+                       initial=neuron([2 * d**-0.5]), until=step * 6 * d**2 * M**2, **CUBIC)  # fmt: skip
     return float(np.median(run["T_kappa"][:, 0, 0]))
 
 
@@ -63,9 +63,9 @@ def half_step(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def against_diffusion(lab: Any, point: Mapping[str, Any], seed: int, F: float = 3.0) -> float:
-    """Success of SGD at d = 128 minus that of the critical equation (S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3)."""
+    """Success of SGD minus that of the critical equation (S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3)."""
     a = point["a"]
-    run = chains(lab, seed, 1.0, 128, a, 1.0 / a, 96, save_points=20)
+    run = chains(lab, seed, 1.0, point["d"], a, 1.0 / a, 96, save_points=20)
     found = float(np.isfinite(run["T_kappa"][:, 0, 0]).mean())
     return found - recovery_chance(a, 1.0, 3, 1.0, F, 21.0, 1.0 / a, 8000, rng_of(lab, seed))
 
@@ -87,15 +87,16 @@ def change_of_growing(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The median of |alpha_k(rho nu + b) - alpha_k(b)| along SGD after d^{k-1} steps, from kappa = d^{-1/2}: 2 |nu| for
     sigma = h_3 + h_4, whose alpha_3 is 1 + 2 t.
     """
-    return float(2 * np.median(np.abs(means_after(lab, point["d"], point["d"] ** -0.5, seed))))
+    found = means_after(lab, point["d"], point["d"] ** -0.5, seed, point.get("steps"))
+    return float(2 * np.median(np.abs(found)))
 
 
-def means_after(lab: Any, d: int, kappa: float, seed: int) -> np.ndarray:
-    """nu of 96 replicas of SGD after d^{k-1} steps of size .2 d^{-k/2}, k = 3."""
+def means_after(lab: Any, d: int, kappa: float, seed: int, steps: int | None = None) -> np.ndarray:
+    """nu of 64 replicas of SGD after d^{k-1} steps (or so many) of size .2 d^{-k/2}, k = 3."""
     step = 0.2 * d**-1.5
     request = {**CUBIC, "rho": 1.0, "sigma": (0.0, 0.0, 0.0, 1.0, 1.0) if kappa else CUBIC["sigma"]}
-    run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=96, seed=seed, d=d, initial=neuron([kappa]),
-                       until=step * d**2, save_points=3, **request)  # fmt: skip
+    run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=64, seed=seed, d=d, initial=neuron([kappa]),
+                       until=step * (steps or d**2), save_points=3, **request)  # fmt: skip
     return np.asarray(run["nu"][:, -1, 0, 0])
 
 
@@ -130,10 +131,10 @@ def sandwich(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 0.8) -
         initial=neuron([x * d**-0.5], xi=d**-0.5), until=step * round(0.45 / a * d**2), save_points=100, **request,
     )  # fmt: skip
     kappa, xi = run["kappa"][:, :, 0, 0], np.abs(run["xi"][:, :, 0])
-    P, Q, low, high, at_step = 0.8 * x * d**-0.5, point.get("upper", 1.2) * d**-0.5, [], [], 0
+    P, Q, low, high, at_step = 0.8 * x * d**-0.5, 1.2 * d**-0.5, [], [], 0
     for target in run.step:
         for _ in range(int(target) - at_step):
-            Q = Q + 3 * step * (1.2 * Q**2 + 4 * P**2 * d**-0.5)
+            Q = min(Q + 3 * step * (1.2 * Q**2 + 4 * P**2 * d**-0.5) * point.get("growth", 1.0), 1.0)
             P = min(P + rate * 3 * step * P**2, 0.3)
         at_step = int(target)
         low.append(P)
@@ -188,10 +189,16 @@ CLAIMS = (
     ),
     Claim(
         "crit-sde", "At h = a d^{-k/2} the overlap follows an equation with contraction (a^2/2) F X and "
-                    "diffusion a^2 S (F = 3, S = 21, d = 128).",
+                    "diffusion a^2 S (F = 3, S = 21).",
         at("Lemma C.7 (ours)"), against_diffusion,
         Equals(0.0, absolute=0.08, meaning="difference of success", because="the specification's tolerance"),
-        once({"a": 1.0}, seeds=12), break_measure(functools.partial(against_diffusion, F=12.0)), (7, 9),
+        once({"a": 0.25, "d": 64}, seeds=8), break_measure(functools.partial(against_diffusion, F=24.0)), (7, 9),
+        (
+            Variant("a = 1/4", statement="At a = 1/4 and d = 64 the chance of recovery is that of the equation."),
+            Variant("a = 1", {}, "At a = 1 and d = 32 it is; it is lower by .13, and by .07 at d = 128.", "refuted",
+                    sweep=once({"a": 1.0, "d": 32}, seeds=12)),
+        ),
+        "a = 1/4",
     ),
     Claim(
         "stationary", "At a constant step the error at strong recovery is h D/(4c): it needs h ~ eps/d, not eps^2.",
@@ -201,7 +208,7 @@ CLAIMS = (
     Claim(
         "lem-C.8", "The martingale part of nu is O(d^{-1/2}) after d^{k-1} steps of size d^{-k/2}.", at("Lemma C.8"),
         noise_of_mean, Power(-0.5, margin=0.1, meaning="standard deviation of nu"),
-        {"quick": Grid(tuple({"d": d} for d in (20, 40, 80, 160)), 6)}, break_law(exponent=-0.25), (7, 8, 9),
+        {"quick": Grid(tuple({"d": d} for d in (20, 40, 80, 160)), 5)}, break_law(exponent=-0.25), (7, 8, 9),
     ),
     Claim(
         "lem-C.7-noise", "The contraction is (h^2/2) D with D = d F (1 + O(1/d)).", at("Lemma C.7"), contraction,
@@ -217,8 +224,9 @@ CLAIMS = (
         "lem-C.9", "Along SGD the coefficient of a growing neuron leaves its start by at least order d^{-1/2}.",
         at("Lemma C.9"), change_of_growing,
         Power(-0.5, bound="at least", margin=0.1, meaning="median change of alpha_k"),
-        {"quick": Grid(tuple({"d": d} for d in (20, 40, 80, 160)), 6)}, break_law(exponent=-0.25, bound="at least"),
-        (7, 8, 9),
+        {"quick": Grid(tuple({"d": d} for d in (20, 40, 80, 160)), 5)},
+        break_measure(lambda lab, point, seed: change_of_growing(lab, {**point, "steps": 400}, seed)),
+        (7, 8, 9), (Variant("main", expected="consistent"),),
     ),
     Claim(
         "lem-C.12", "The winner stays above P+ = P + (1 - a_2) K P^{k-1} (a_2 = .2), k = 3, in 95 % of the runs.",
@@ -230,6 +238,6 @@ CLAIMS = (
                     "weak recovery (A_3 = 4), in 95 % of the runs.",
         at("Lemma C.13"), sandwich, Bounded(low=0.95, visible=0.05, because="a share", meaning="share of replicas"),
         once({"of": "others"}, seeds=5), break_measure(
-            lambda lab, point, seed: sandwich(lab, {**point, "upper": 0.8}, seed)), (7, 9),
+            lambda lab, point, seed: sandwich(lab, {**point, "growth": 0.0}, seed)), (7, 9),
     ),
 )  # fmt: skip
