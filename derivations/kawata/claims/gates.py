@@ -139,7 +139,7 @@ def batch_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The batch at which P(theta . x >= 0) on the own cluster, mean over professionals, is half way from 1/2 to that of
     the population's gate, by the length of a sampled gate, which holds the noise of all d dimensions.
 
-    The noise of the overlap iota does not know d; the population's is taken.  Interpolated in log n, six batches.
+    The noise of the overlap iota does not know d; the population's is taken.  Interpolated in log n, eight batches.
     """
     rng = rng_of(lab, seed)
     start = trained(rng, small=0.02, d=point["d"])
@@ -148,7 +148,7 @@ def batch_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     limit = np.diag(gate.routing(p, theta, gates)["routing"][: p.C]).mean()
     sizes, found = np.array([8, 32, 128, 512]) * int(point["d"]), []
     for n in sizes:
-        drawn = [gate.sampled_gradient(start, gram, int(n), rng)["gram"] for _ in range(6)]
+        drawn = [gate.sampled_gradient(start, gram, int(n), rng)["gram"] for _ in range(8)]
         shares = [np.diag(gate.routing(p, theta, one)["routing"][: p.C]).mean() for one in drawn]
         found.append((np.mean(shares) - 0.5) / (limit - 0.5))
     return float(np.exp(np.interp(0.5, np.maximum.accumulate(found), np.log(sizes))))
@@ -242,7 +242,7 @@ CLAIMS = (
         "phase2-n", "The gate needs a batch of order d: half of the routing of the population's gate is reached "
                     "at n ~ d.",
         at("Lemma 4.10 (ours)"), batch_needed, Power(1.0, margin=0.1, meaning="batch"),
-        {"quick": Grid(tuple({"d": d} for d in (32, 96, 288, 864)), 6)},
+        {"quick": Grid(tuple({"d": d} for d in (64, 160, 400, 1000)), 8)},
         break_law(exponent=0.75), (7, 8, 9),
     ),
     Claim(
