@@ -230,13 +230,16 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.12", "The winner stays above P+ = P + (1 - a_2) K P^{k-1} (a_2 = .2), k = 3, in 95 % of the runs.",
-        at("Lemma C.12"), sandwich, Bounded(low=0.95, visible=0.06, because="a share cannot exceed 1", meaning="share of replicas"),
-        once(seeds=5), break_measure(functools.partial(sandwich, rate=1.6)), (7, 9), erratum="errata-11",
+        at("Lemma C.12"), sandwich,
+        Bounded(low=0.95, visible=0.06, because="a share cannot exceed 1", meaning="share of replicas"),
+        once(seeds=5), break_measure(functools.partial(sandwich, rate=1.6)), (7, 9),
+        erratum="errata-11",
     ),
     Claim(
         "lem-C.13", "The other overlaps stay below Q+ = Q + (1 + a_2) K Q^{k-1} + A_3 K kappa^{k-1} d^{-1/2} up to "
                     "weak recovery (A_3 = 4), in 95 % of the runs.",
-        at("Lemma C.13"), sandwich, Bounded(low=0.95, visible=0.06, because="a share cannot exceed 1", meaning="share of replicas"),
+        at("Lemma C.13"), sandwich,
+        Bounded(low=0.95, visible=0.06, because="a share cannot exceed 1", meaning="share of replicas"),
         once({"of": "others"}, seeds=5), break_measure(
             lambda lab, point, seed: sandwich(lab, {**point, "growth": 0.0}, seed)), (7, 9),
     ),
