@@ -152,7 +152,7 @@ def wrong_rank(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 SIZES = (24, 48, 98, 198, 398)
 IID_SIZES = (30, 60, 120, 240)
 MANY = {"stride": 2.0, "spread": 0.5, "most": 6.0}
-EQUAL = {"stride": 4.0, "spread": 1e-4}
+EQUAL = {"stride": 2.0, "spread": 1e-4}
 KNOWN = {100: 0.251, 1000: 0.156, 10_000: 0.0914, 100_000: 0.0515, 1_000_000: 0.0284}
 """Critical proficiencies found independently for a gain of log l, from a finite list of irrelevant logits."""
 CLAIMS = (

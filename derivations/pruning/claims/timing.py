@@ -113,7 +113,7 @@ def growth_at_T(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     if point.get("plain"):
         return gap / float(np.log(l))
     scaled_time = until / 2 * np.sqrt(1e-8 * 4 * (1 + 1 / irrelevant))
-    exact = brentq(lambda x: tau(l, x) - scaled_time, 0.1, 4 * np.log(l) + 1)
+    exact: Any = brentq(lambda x: tau(l, x) - scaled_time, 0.1, 4 * np.log(l) + 1)
     return gap / float(exact)
 
 
