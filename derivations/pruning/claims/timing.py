@@ -26,7 +26,7 @@ def tau(l: int, gap: float) -> float:
         gate = 1 / (1 + (l - 1) * np.exp(-x))
         return 2 * s / (gate * (1 - gate) * np.sqrt(2 * (x + np.expm1(x) / (l - 1))))
 
-    return float(quad(integrand, 0, np.sqrt(gap), epsabs=1e-12, epsrel=1e-11, limit=200)[0])
+    return float(quad(integrand, 0, np.sqrt(gap), epsabs=1e-9, epsrel=1e-9, limit=200)[0])
 
 
 def hit(lab: Any, l: int, eta_r: float, eta_e: float, active: int, tier: str = "flow") -> float:
