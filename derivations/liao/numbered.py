@@ -14,7 +14,7 @@ STATEMENTS: dict[str, str] = {
     "Assumption 3": "",
     "Lemma 3": "",
     "Theorem 3": "",
-    "Assumption 4": "what Theorem 3 supposes of the state before pruning: the premise of thm-3",
+    "Assumption 4": "what Theorem 2 supposes of the state before pruning: the premise of thm-2",
     "Lemma 4": "",
     "Theorem 4": "",
     "Lemma 5": "",

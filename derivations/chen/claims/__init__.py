@@ -4,7 +4,7 @@ import importlib
 
 from derivations.claim import Claim
 
-MODULES = ("routing", "ceiling", "data", "gradient", "exploration", "router", "training")
+MODULES = ("routing", "ceiling", "data", "gradient", "exploration", "races", "router", "training")
 
 
 def _collect() -> tuple[Claim, ...]:

@@ -151,6 +151,7 @@ CLAIMS = (
         full=grid(seeds=10),
         variants=(Variant("setting 3", {"setting": 3}), Variant("setting 4", {"setting": 4}, expected="refuted")),
         control_variant="setting 3",
+        erratum="errata-14",
     ),
     claim(
         "thm-4.2-test",
@@ -177,6 +178,7 @@ CLAIMS = (
         full=grid(seeds=10),
         variants=(PROFESSIONS, *LOADED),
         control_variant="setting 3, by load",
+        erratum="errata-14",
     ),
     claim(
         "thm-4.2-router",
@@ -190,6 +192,7 @@ CLAIMS = (
         full=grid(seeds=10),
         variants=(PROFESSIONS, *LOADED),
         control_variant="setting 3, by load",
+        erratum="errata-14",
     ),
     claim(
         "thm-4.2-T",

@@ -89,7 +89,7 @@ def families(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
     """
     run = tools.recovery(lab, point, seed)
     order, experts = np.argsort(run["T_gamma2"].min(axis=0)), tools.used(run)
-    found = dict.fromkeys((*FAMILIES, "gamma2"), 0.0)
+    found: dict[str, float] = dict.fromkeys((*FAMILIES, "gamma2"), 0.0)
     off = ~np.eye(tools.SMALL["m"], dtype=bool)
     for count, (_, end) in enumerate(tools.staged(lab, point, seed), 1):
         taken = experts[order[:count]]

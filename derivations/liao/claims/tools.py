@@ -83,7 +83,7 @@ def staged(lab: Any, point: Mapping[str, Any], seed: int) -> list[tuple[float, A
     """(T_l, run that ends at T_l) for every recovery of an expert, in order, each run begun at the end of the last."""
     times = recovery_times(recovery(lab, point, seed))
     found: list[tuple[float, Any]] = []
-    start, before = None, 0.0
+    start, run, before = None, None, 0.0
     for time in times[np.isfinite(times)]:
         if time > before:  # two teachers found in one step share a state
             run = stopped(lab, point, seed, time - before, start=start)

@@ -125,6 +125,17 @@ def test_the_derivative_of_the_relu_at_zero_is_one():
     assert model.slope(np.array([-1e-300, 0.0, 1.0])).tolist() == [0.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize("mode", ["joint", "cnn"])
+def test_an_answer_of_zero_is_wrong_in_training_as_in_the_flow(mode, weights):
+    arrays = {**weights(k={"joint": 3, "cnn": 1}[mode])}
+    arrays["out"] = np.zeros_like(arrays["out"])  # a network that answers 0 to everything, and stays there
+    request = {"initial": arrays, "mode": mode, "l": 7 if mode == "cnn" else 3, "until": 0.1, "save_points": 2}
+    sgd = odesim.simulate("pmoe", method="explicit", step_size=0.01, batch=30, **request)
+    flow = odesim.integrate("pmoe", step=0.1, **request)
+    assert sgd.state["error"].values[0, 0] == pytest.approx(1, rel=1e-12)
+    assert flow.state["error"].values[0] == pytest.approx(1, rel=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["explicit", "compressed"])
 def test_jax_trains_as_numpy_does(method, weights):

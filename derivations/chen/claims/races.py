@@ -1,0 +1,112 @@
+"""The race of overlaps in the exact flow: when a gradient rises, what dominates it, and errors elsewhere (E.7, 5.2)."""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_law, break_measure, over
+from derivations.chen.claims.tools import claim
+from derivations.chen.nodes import moment
+from derivations.chen.parameters import Parameters
+from derivations.chen.reduced import closed_form
+from derivations.claim import Variant
+from derivations.laws import Bounded, Equals
+
+SIZE: dict[str, Any] = {"M": 4, "J": 4, "K": 4, "d": 8, "rho": 16.0, "nodes": 4}
+
+
+def excess(x: np.ndarray, sigma: float) -> float:
+    """log of an expert's gradient, (3 E[alpha^3]/(2 K M^2)) |x^2| (equation (E.5)), over sigma_0^1.8."""
+    c = 3 * moment(Parameters(), "alpha", 3) / (2 * SIZE["K"] * SIZE["M"] ** 2)
+    return float(np.log(c * np.sqrt((x**4).sum())) - 1.8 * np.log(sigma))
+
+
+def risen(lab: Any, sigma: float, seed: int) -> tuple[float, float, Any]:
+    """(time at which the first expert's gradient reaches sigma_0^1.8 in the exact flow, by the closed form, run)."""
+    from scipy.optimize import brentq
+
+    start = lab.initial(seed=seed, sigma_0=sigma, **SIZE).state["feat"][0]
+
+    def late(t: float) -> float:
+        return excess(closed_form(start, np.array([t]))[0], sigma)
+
+    closed = float(brentq(late, 1e-3 * sigma, 1e3 * sigma**0.9, xtol=1e-4 * sigma))  # type: ignore[arg-type]
+    run = lab.integrate(seed=seed, sigma_0=sigma, until=2 * closed, save_points=201, **SIZE)
+    over_it = np.array([excess(x, sigma) for x in run["feat"][:, 0]])
+    return float(np.interp(0.0, over_it, run.time)), closed, run
+
+
+def rise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The time of the flow over that of the closed form."""
+    found, closed, _ = risen(lab, point["sigma_0"], seed)
+    return found / closed
+
+
+def dominance(lab: Any, point: Mapping[str, Any], seed: int, early: float = 1.0) -> float:
+    """The least of the winner's part of the gradient's norm, from its rise to T_1, less 1 - sigma_0^0.1.
+
+    `early` begins at that part of the time (control).
+    """
+    s = point["sigma_0"]
+    found, _, run = risen(lab, s, seed)
+    last = lab.integrate(seed=seed, sigma_0=s, until=math.sqrt(s), save_points=41, **SIZE)
+    x = np.concatenate([r["feat"][r.time >= early * found, 0] for r in (run, last)])
+    part = (x**2).max(axis=(1, 2)) / np.sqrt((x**4).sum(axis=(1, 2)))
+    return float(part.min() - (1 - s**0.1))
+
+
+def wrong_elsewhere(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The mean over 64 experts and the other clusters of P(wrong | the feature noise is the own feature against y).
+
+    At T_1, signals only; the event has the probability 1/(2 (K - 1)), which makes the error elsewhere Omega(1/K).
+    """
+    s, k = point.get("sigma_0", 1e-8), int(point["K"])
+    rng, found = np.random.default_rng([seed, lab.seed, 9]), []
+    for _ in range(64):
+        start = s * rng.standard_normal((16, k))
+        cubes = (closed_form(start, np.array([math.sqrt(s)]))[0] ** 3).sum(axis=0)
+        home = int(start.max(axis=0).argmax())
+        for cluster in set(range(k)) - {home}:
+            alpha, gamma = rng.uniform(0.5, 2, (2, 2000))
+            found.append(float((alpha**3 * cubes[cluster] <= gamma**3 * cubes[home]).mean()))
+    return float(np.mean(found))
+
+
+SIZES = over("sigma_0", 1e-5, 1e-4, 1e-3, seeds=5)
+CLAIMS = (
+    claim(
+        "lem-E.7-flow",
+        "The exact flow's gradient reaches sigma_0^1.8 at the time of the closed form, which lem-E.7 measures.",
+        "Lemma E.7",
+        rise,
+        Equals(1.0, absolute=0.02, meaning="time in the flow over that of the closed form"),
+        SIZES,
+        break_law(value=1.04),
+        (4, 8, 9),
+    ),
+    claim(
+        "lem-E.7-winner",
+        "From then to T_1 the winner has at least 1 - sigma_0^0.1 of the norm of its expert's gradient.",
+        "Lemma E.7",
+        dominance,
+        Bounded(low=0.0, visible=0.05, meaning="part less 1 - sigma_0^0.1", because="a tenth of it"),
+        SIZES,
+        break_measure(functools.partial(dominance, early=0.0)),
+        (4, 8, 9),
+        variants=(Variant("main", expected="consistent"),),
+    ),
+    claim(
+        "lem-5.2-event",
+        "An expert is wrong on another cluster where the feature noise is its own feature with the wrong sign, which "
+        "has the probability 1/(2 (K - 1)): the error elsewhere is Omega(1/K).",
+        "Lemma 5.2",
+        wrong_elsewhere,
+        Equals(1.0, absolute=0.02, meaning="P(wrong | that event)", because="1 - 1/d at d = 50"),
+        over("K", 3, 4, 6, 8, 12, seeds=5),
+        break_measure(lambda lab, point, seed: wrong_elsewhere(lab, {**point, "sigma_0": 3.0}, seed)),
+        (8, 9),
+    ),
+)
