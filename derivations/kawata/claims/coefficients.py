@@ -106,7 +106,7 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: sign_changes(lab, {**point, "c": "all"}, seed)), (4, 9),
     ),
     Claim(
-        "rem-3.3", "Overlaps v_c . w* of order d^{-1/2} are negligible.", at("Remark 3.3"), loss_of_neurons,
+        "rem-3.3", "Overlaps v_c . w* of order d^{-1/2} are negligible.", at("Assumption 3.3"), loss_of_neurons,
         Vanishes(0.05, refuted_above=0.2, meaning="loss of recovering neurons"),
         once({"d": 10**4}, {"d": 10**6}, seeds=5),
         new_law(Power(-0.15, margin=0.05, meaning="loss of recovering neurons")), (4, 9),

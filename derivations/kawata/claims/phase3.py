@@ -123,7 +123,7 @@ CLAIMS = (
     ),
     Claim(
         "phase3-race", "Behind the gate the larger of alpha beta |kappa|^{k-2} and alpha s gamma |xi|^{k-2} wins.",
-        at("Lemma C.19 (ours)"), race_winner, Vanishes(0.01, refuted_above=0.05, meaning="share of wrong winners"),
+        at("Remark C.19 (ours)"), race_winner, Vanishes(0.01, refuted_above=0.05, meaning="share of wrong winners"),
         once(*({"signs": s, "rho": r} for s in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)) for r in (0.0, 1.0)), seeds=2),
         break_measure(lambda lab, point, seed: race_winner(lab, {**point, "swap": True}, seed)), (4, 9),
     ),
