@@ -194,6 +194,6 @@ CLAIMS = (
     Claim(
         "lem-C.10", "|alpha_i(t)| <= 1/sqrt(i) for ReLU, at every t.", at("Lemma C.10"), bounded_coefficients,
         Bounded(high=1.0 + 1e-12, meaning="sqrt(i) |alpha_i|"), once(*({"i": i} for i in range(1, 10))),
-        break_law(high=0.5), (2, 9),
+        break_law(high=0.9), (2, 9),
     ),
 )  # fmt: skip

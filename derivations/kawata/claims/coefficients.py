@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, once
+from derivations.broken import break_law, break_measure, new_law, once
 from derivations.claim import Claim, Grid, Variant
-from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, rng_of, swept
+from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, rng_of
 from derivations.kawata.claims.vanilla import learners, single_runs
-from derivations.laws import Bounded, Equals, Power, Vanishes
+from derivations.laws import Equals, Power, Vanishes
 from derivations.scaling import Form
 
 
@@ -54,7 +54,7 @@ def sign_changes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 def loss_of_neurons(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The recovered share with orthonormal means minus that with random overlaps v . w* of order d^{-1/2}, C = 1."""
     shares = []
-    for orthogonal in (True, point.get("same", False)):
+    for orthogonal in (True, False):
         reached = []
         for k in range(16):
             start = learners(lab, 1000 * seed + k, C=1, k_star=4, d=point["d"], neurons=10, rho=point["rho"],
@@ -65,12 +65,7 @@ def loss_of_neurons(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return shares[0] - shares[1]
 
 
-def leading_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """`loss_of_neurons` without any difference between the two runs."""
-    return loss_of_neurons(lab, {**point, "same": True}, seed)
-
-
-DECADES = {"quick": Grid(tuple({"d": 4**k} for k in range(4, 9)), 4)}
+DECADES = {"quick": Grid(tuple({"d": 4**k} for k in range(4, 9)), 6)}
 BIASES = (
     Variant("generic", {"b": -0.5}, "ReLU with bias -1/2.", law=Power(-0.5, margin=0.02, meaning="mean difference")),
     Variant("biasless", {"b": 0.0}, "ReLU without bias, where alpha_{k+1} = 0: order 1/d.",
@@ -80,22 +75,24 @@ CLAIMS = (
     Claim(
         "lem-4.4", "At the start the shifted coefficients of two clusters differ by O(rho sqrt(log d / d)).",
         at("Lemma 4.4"), spread, Power(-0.5, margin=0.02, rivals=(Form("d^-1", exponent=-1.0),)), DECADES,
-        break_law(exponent=-0.75), (2, 8, 9), BIASES, "generic",
+        break_law(exponent=-0.55), (2, 8, 9), BIASES, "generic",
     ),
     Claim(
         "lem-B.4", "That difference is (2/sqrt pi) sqrt(k+1) |alpha_{k+1}(b)| rho d^{-1/2} "
                    "on average.", at("Lemma B.4"),
         spread_constant, Equals(1.0, relative=0.03, meaning="mean difference over its leading form"),
-        once({"d": 10**4, "b": -0.5}, {"d": 10**5, "b": -1.2}, seeds=3),
-        break_measure(functools.partial(spread_constant, factor=1.1)), (2, 9),
+        once({"d": 10**4, "b": -0.5}, {"d": 10**5, "b": -1.2}, seeds=6),
+        break_measure(functools.partial(spread_constant, factor=1.06)), (2, 9),
     ),
     Claim(
         "lem-B.5", "Until kappa = d^{-1/2+1/(2k)} the coefficients stay within O(d^{-1/2}) of their start.",
         at("Lemma B.5"), drift_of_coefficient, Power(0.0, margin=0.06, bound="at most", meaning="change sqrt(d)"),
-        swept("d", (10**3, 10**4, 10**5, 10**6), (10**3, 10**4, 10**5, 10**6, 10**7)), break_law(exponent=-1.0),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6),
+         "full": Grid(tuple({"d": 10**k} for k in range(3, 8)), 12)},
+        break_measure(lambda lab, point, seed: drift_of_coefficient(lab, {**point, "A": 0.15}, seed)),
         (4, 8, 9),
         (
-            Variant("stated", {"A": 0.375}, "Until kappa = d^{-1/2+1/(2k)}, k = 4."),
+            Variant("stated", {"A": 0.375}, "Until kappa = d^{-1/2+1/(2k)}, k = 4.", "consistent"),
             Variant("beyond", {"A": 0.15}, "Later, at kappa = d^{-.15}, the change is rho kappa^2: d^{.2} in "
                                            "these units.",
                     law=Power(0.2, margin=0.05, meaning="change sqrt(d)")),
@@ -104,18 +101,20 @@ CLAIMS = (
     ),
     Claim(
         "rem-B.6", "The coefficients of the tasks that a neuron learns never change sign.", at("Remark B.6"),
-        sign_changes, Vanishes(0.0, refuted_above=0.0, meaning="share of neurons with a change of sign"),
-        once({"d": 10**3, "c": "learned"}, {"d": 10**5, "c": "learned"}),
+        sign_changes, Vanishes(0.0, refuted_above=1e-3, meaning="share of neurons with a change of sign"),
+        once({"d": 10**3, "c": "learned"}, {"d": 10**5, "c": "learned"}, seeds=5),
         break_measure(lambda lab, point, seed: sign_changes(lab, {**point, "c": "all"}, seed)), (4, 9),
     ),
     Claim(
-        "rem-3.3", "Overlaps v_c . w* of order d^{-1/2} are negligible.", at("Remark 3.3"), loss_of_neurons,
+        "rem-3.3", "Overlaps v_c . w* of order d^{-1/2} are negligible.", at("Assumption 3.3"), loss_of_neurons,
         Vanishes(0.05, refuted_above=0.2, meaning="loss of recovering neurons"),
-        once({"d": 10**4}, {"d": 10**6}), break_measure(leading_share), (4, 9),
+        once({"d": 10**4}, {"d": 10**6}, seeds=5),
+        new_law(Power(-0.15, margin=0.05, meaning="loss of recovering neurons")), (4, 9),
         (
             Variant("printed", {"rho": 1.0}, expected="refuted"),
             Variant("corrected", {"rho": 1.0}, "They cost a share of the recovering neurons that does not fall with d.",
-                    law=Bounded(low=0.3, margin=0.1, meaning="loss of recovering neurons")),
+                    law=Power(0.0, margin=0.05, meaning="loss of recovering neurons"),
+                    sweep={"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 8)}),
         ),
         "corrected", erratum="errata-10",
     ),

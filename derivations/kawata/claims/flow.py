@@ -14,7 +14,7 @@ from derivations.contract import Initial
 from derivations.kawata.claims.tools import at, neuron, orthonormal, rng_of
 from derivations.kawata.initial import from_arrays, join
 from derivations.kawata.parameters import Parameters
-from derivations.laws import All, Bounded, Vanishes
+from derivations.laws import Agrees, All, Bounded, Vanishes
 
 EXAMPLE: dict[str, Any] = dict(
     C=1, k_star=4, rho=2.0, s=(0.0,), activation="polynomial", sigma=(0, 0, 0, 0, 0.7, 0.4, 0.2), d=100
@@ -60,7 +60,7 @@ def mixed_start(rng: np.random.Generator, activation: str) -> Initial:
 def drift_score(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
     """The largest z-score of the flow against the model's mean gradient (28 components), 4 neurons, M = J = 2."""
     start = mixed_start(rng_of(lab, seed), point["activation"])
-    mean, error = lab.drift(start, 400_000 if lab.effort == "quick" else 4_000_000, seed=seed)
+    mean, error = lab.drift(start, 8_000_000 if lab.effort == "quick" else 40_000_000, seed=seed)
     flow = factor * slopes(lab, start, point["tier"])
     return float(np.abs((mean[:4, 4:] - flow) / error[:4, 4:]).max())
 
@@ -111,7 +111,7 @@ def passage(q: float, k: int) -> float:
     return math.atanh(q) - sum(q**-j / j for j in range(1, k - 1, 2))
 
 
-def passage_time(lab: Any, point: Mapping[str, Any], seed: int, off: int = 0) -> float:
+def passage_time(lab: Any, point: Mapping[str, Any], seed: int, off: float = 0.0) -> float:
     """Relative error of the hitting time of .9 from .05, one task alone, against its closed form."""
     k = point["k"]
     request = dict(C=1, k_star=k, activation="polynomial", sigma=(0.0,) * k + (1.0,), rho=0.0, s=(0.0,), d=400)
@@ -157,41 +157,42 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.7", "The model's mean spherical gradient, 1/(C J M^2) included, is the closed form, for any frame.",
-        at("Lemma C.7"), drift_score, Bounded(high=4.5, margin=1.5, meaning="largest of 28 z-scores"),
-        once({"activation": "relu"}, {"activation": "erf"}, {"activation": "cos"}),
-        break_measure(functools.partial(drift_score, factor=1.5)), (6, 9),
-        (Variant("corrected", {"tier": "exact"}),), erratum="errata-14",
+        at("Lemma C.7"), drift_score, Agrees(meaning="z-score"),
+        once({"activation": "relu"}, {"activation": "erf"}, {"activation": "cos"}, seeds=2),
+        break_measure(functools.partial(drift_score, factor=0.5)), (6, 9),
+        (Variant("printed", {"tier": "paper"}, "With the projection of the paper, without the means.", "refuted"),
+         Variant("corrected", {"tier": "exact"})), "corrected", erratum="errata-14",
     ),
     Claim(
         "ratio-law", "The ratio of two overlaps does not feel the projection on the sphere.", at("Appendix B (ours)"),
-        ratio_law, Vanishes(1e-10), once(seeds=3), break_measure(functools.partial(ratio_law, shift=0.01)), (5, 9),
+        ratio_law, Vanishes(1e-10), once(seeds=5), break_measure(functools.partial(ratio_law, shift=0.01)), (5, 9),
     ),
     Claim(
         "ball", "The unit ball is invariant: d log q/dt = -2 R for the squared length q outside the frame.",
         at("Appendix B (ours)"), ball,
         All({"rate": Vanishes(1e-5, refuted_above=1e-4), "excess": Vanishes(1e-7, meaning="excess over the ball")}),
-        once(seeds=2), break_measure(functools.partial(ball, rate=1.0)), (5, 9),
+        once(seeds=2), break_measure(functools.partial(ball, rate=1.9)), (5, 9),
     ),
     Claim(
         "ascent", "The flow climbs its potential: the correlation loss only falls.", at("Section 3.1 (ours)"), ascent,
-        Bounded(high=1e-12, meaning="relative rise of the loss"), once(seeds=3),
+        Bounded(high=1e-12, visible=math.inf, because="a sign", meaning="relative rise of the loss"), once(seeds=5),
         break_measure(functools.partial(ascent, tier="paper")), (5, 9),
     ),
     Claim(
         "R2-time", "One task alone takes the time of an elementary integral, from .05 to .9 for k = 3..6.",
         at("Theorem 4.3 (ours)"), passage_time, Vanishes(1e-8, meaning="relative error of the time"),
-        once(*({"k": k} for k in (3, 4, 5, 6))), break_measure(functools.partial(passage_time, off=1)), (2, 4, 9),
+        once(*({"k": k} for k in (3, 4, 5, 6))), break_measure(functools.partial(passage_time, off=0.01)), (2, 4, 9),
     ),
     Claim(
         "R3-invariant", "A cancelled global task alone conserves xi^2/k - (nu_1 - nu_2)^2/2.", at("Section 4.1 (ours)"),
-        hidden_energy, Vanishes(1e-6), once({"until": 3e11}, seeds=2),
+        hidden_energy, Vanishes(1e-6), once({"until": 3e11}, seeds=5),
         break_measure(functools.partial(hidden_energy, tier="exact")), (5, 9),
     ),
     Claim(
         "R4-slope", "A growing local overlap drags its mean: nu - nu_0 = rho sqrt(k+1) alpha_{k+1} kappa^2/(2 k "
                     "alpha_k).",
-        at("Lemma B.13 (ours)"), cogrowth, Vanishes(0.02, meaning="relative error"),
-        once({"kappa": 0.01}, {"kappa": 0.03}), break_measure(functools.partial(cogrowth, factor=1.5)), (2, 9),
+        at("Lemma B.13 (ours)"), cogrowth, Vanishes(2e-3, meaning="relative error"),
+        once({"kappa": 0.01}, {"kappa": 0.03}), break_measure(functools.partial(cogrowth, factor=1.03)), (2, 9),
     ),
 )  # fmt: skip
 __all__ = ["CLAIMS", "break_law", "passage", "slopes"]

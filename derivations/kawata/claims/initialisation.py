@@ -10,48 +10,53 @@ import numpy as np
 from derivations.broken import break_law, break_measure, once
 from derivations.claim import Claim, Variant
 from derivations.kawata.claims.tools import at, rng_of
-from derivations.laws import Bounded, Equals, Vanishes
+from derivations.laws import Agrees, Bounded, Equals, Vanishes
 
 
 def covered(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
-    """P(every cluster has a professional) over 20000 draws, minus sum_q (-1)^q binom(C, q) (1 - q/C)^M."""
+    """z-score of P(every cluster has a professional) over 20000 draws, against sum_q (-1)^q binom(C, q) (1 - q/C)^M."""
     M, C, J = point["M"], point["C"], 4
     best = rng_of(lab, seed).normal(size=(20_000, M, J * C)).argmax(axis=2) % C
     found = np.all(np.stack([(best == c).any(axis=1) for c in range(C)]), axis=0).mean()
     exact = sum((-1) ** q * math.comb(C, q) * (1 - q / C) ** (M + shift) for q in range(C + 1))
-    return float(found - exact)
+    return float((found - exact) / math.sqrt(exact * (1 - exact) / 20_000))
 
 
 def dominance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """P(the winner of the signed argmax dominates every other overlap), in size (printed) or among growing ones.
 
-    The growing ones at even k: the winner is the largest |kappa| among neurons of the right sign.
+    Among growing ones, at even k the neurons of the right sign, the largest |kappa| wins by definition, so that
+    what is left is the chance that there is one: its z-score against 1 - 2^-8.
     """
     rng = rng_of(lab, seed)
     K = rng.normal(size=(20_000, 8))
     if point["form"] == "printed":
         return float((K.max(axis=1) >= np.abs(K).max(axis=1)).mean())
-    grows = rng.random(K.shape) < 0.5
-    rate = np.where(grows, np.abs(K), 0.0)
-    best = rate.max(axis=1)
-    return float((best >= np.sort(rate, axis=1)[:, -2]).mean() * (grows.any(axis=1)).mean())
+    found, exact = (rng.random(K.shape) < 0.5).any(axis=1).mean(), 1 - 0.5 ** point.get("neurons", 8)
+    return float((found - exact) / math.sqrt(exact * (1 - exact) / len(K)))
 
 
 def large_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """P(the largest of J C overlaps is at least 2/sqrt d)."""
+    """P(the largest of J C overlaps is at least 2/sqrt d), or its z-score against 1 - .97725^{JC}."""
     K = rng_of(lab, seed).normal(size=(20_000, point["JC"]))
-    return float((K.max(axis=1) >= 2).mean())
+    found = float((K.max(axis=1) >= 2).mean())
+    if not point.get("score"):
+        return found
+    exact = 1 - (1 - math.erfc(math.sqrt(2)) / 2) ** (point["JC"] + point.get("more", 0))
+    return (found - exact) / math.sqrt(exact * (1 - exact) / len(K))
 
 
 def margins(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of experts (J C = 16, k = 4) whose largest overlap is also the fastest to grow, by 5 % at least."""
+    """The share of experts (J C = 16, k = 4) whose largest overlap is (not) the fastest to grow, by a margin."""
     rng = rng_of(lab, seed)
     K = rng.normal(size=(20_000, 16)) ** 2
     b = rng.uniform(-1.5, 1.5, K.shape)
     strength = np.abs(b * b - 1) * np.exp(-b * b / 2) if point["biases"] == "random" else np.ones_like(K)
     rate = np.sort(K * strength, axis=1)
     named = (K * strength).argmax(axis=1) == K.argmax(axis=1)
-    return float((named & (rate[:, -1] >= 1.05 * rate[:, -2])).mean())
+    if "margin" not in point:
+        return float(1 - named.mean())
+    return float((named & (rate[:, -1] >= point["margin"] * rate[:, -2])).mean())
 
 
 def common_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -72,7 +77,7 @@ def marginal(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0)
     """Kolmogorov distance of the drawn kappa from the law of a coordinate of a uniform unit vector, times sqrt(n)."""
     from scipy.stats import beta
 
-    start = lab.initial(C=2, d=point["d"], neurons=4000, seed=seed)
+    start = lab.initial(C=2, d=point["d"], neurons=16_000, seed=seed)
     x = np.sort(factor * start.state["kappa"][:, 1])
     h = (point["d"] - 1) / 2
     exact = beta(h, h).cdf((x + 1) / 2)
@@ -84,32 +89,36 @@ SHARE = (1 - math.erf(1 / math.sqrt(2)) ** 2) / 4
 CLAIMS = (
     Claim(
         "lem-4.8", "Every cluster has a professional expert with probability sum_q (-1)^q binom(C, q) (1 - q/C)^M.",
-        at("Lemma 4.8"), covered, Vanishes(0.012, refuted_above=0.03, meaning="difference of probabilities"),
-        once({"M": 4, "C": 2}, {"M": 8, "C": 4}, {"M": 5, "C": 4}),
-        break_measure(functools.partial(covered, shift=-2)), (2, 9),
+        at("Lemma 4.8"), covered, Agrees(meaning="z-score"),
+        once({"M": 4, "C": 2}, {"M": 8, "C": 4}, {"M": 5, "C": 4}, seeds=5),
+        break_measure(functools.partial(covered, shift=1)), (2, 9),
     ),
     Claim(
         "lem-C.2", "The winner of the initial overlaps dominates all others of its expert.", at("Lemma C.2"), dominance,
-        Bounded(low=0.95, meaning="share of experts"), once(seeds=3), break_law(low=1.01, margin=0.0), (2, 9),
+        Bounded(low=0.95, meaning="share of experts"), once(seeds=5),
+        break_measure(lambda lab, p, s: dominance(lab, {**p, "neurons": 6}, s)), (2, 9),
         (
             Variant("printed", {"form": "printed"}, "Signed argmax against absolute values.", "refuted"),
-            Variant("growth", {"form": "growth"}, "The winner by growth rate, among neurons of the right sign."),
+            Variant("growth", {"form": "growth"}, "Among neurons of the right sign it does by definition; one of eight "
+                    "has it with probability 1 - 2^-8.", law=Agrees(meaning="z-score")),
         ),
         "growth", erratum="errata-5",
     ),
     Claim(
         "lem-C.2-size", "The winner is at least 2/sqrt d with constant J C (P(N < 2) < .9 in the proof).",
-        at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts"), once({"JC": 8}, {"JC": 32}),
-        break_law(low=0.99), (2, 9), (Variant("printed", expected="refuted"),
-        Variant("corrected", statement="P(max >= 2) = 1 - .97725^{JC}: .168 at 8, .522 at 32.",
-                law=Bounded(0.15, 0.55, meaning="share of experts"))), "printed", erratum="errata-5",
+        at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts"),
+        once({"JC": 8}, {"JC": 32}, seeds=5),
+        break_measure(lambda lab, p, s: large_winner(lab, {**p, "more": 3}, s)), (2, 9),
+        (Variant("printed", expected="refuted"),
+         Variant("corrected", {"score": True}, "P(max >= 2) = 1 - .97725^{JC}: .168 at 8, .522 at 32.",
+                 law=Agrees(meaning="z-score"))), "corrected", erratum="errata-5",
     ),
     Claim(
         "def-C.1", "The professional expert of a neuron is named by the largest initial overlap.", at("Definition C.1"),
-        margins, Bounded(low=0.7, meaning="share of experts whose named winner grows fastest, by 5 %"), once(),
-        break_law(low=0.99), (2, 9),
+        margins, Vanishes(0.0, 1e-3, "share of experts whose named winner does not grow fastest"), once(seeds=5),
+        break_measure(lambda lab, p, s: margins(lab, {**p, "biases": "random"}, s)), (2, 9),
         (
-            Variant("equal biases", {"biases": "equal"}),
+            Variant("equal biases", {"biases": "equal"}, "With equal biases it does, by definition."),
             Variant("random biases", {"biases": "random"}, "With random biases the largest overlap "
                                                            "need not win.", "refuted"),
         ),
@@ -117,7 +126,9 @@ CLAIMS = (
     ),
     Claim(
         "cor-C.3", "The winner's growth rate exceeds the others by a margin.", at("Corollary C.3"), margins,
-        Bounded(low=0.7, meaning="share of experts with a margin of 5 %"), once(), break_law(low=0.99), (2, 9),
+        # "With high probability", read as nine in ten.
+        Bounded(low=0.9, meaning="share of experts with a margin of 5 %"), once({"margin": 1.05}, seeds=5),
+        break_measure(lambda lab, p, s: margins(lab, {**p, "margin": 1.1}, s)), (2, 9),
         (
             Variant("equal biases", {"biases": "equal"}),
             Variant("random biases", {"biases": "random"}, "With random biases.", "refuted"),
@@ -126,29 +137,31 @@ CLAIMS = (
     ),
     Claim(
         "t1-common", "At one common time T_1 every expert has recovered its winner and nothing else.",
-        at("Lemma C.6 (use)"), common_time, Bounded(low=0.9, meaning="probability"), once({"M": 4}, {"M": 8}),
-        break_law(low=0.8), (2, 9),
+        at("Lemma C.6 (use)"), common_time, Bounded(low=0.9, meaning="probability"), once({"M": 4}, {"M": 8}, seeds=5),
+        break_measure(lambda lab, p, s: common_time(lab, {**p, "M": 3}, s)), (2, 9),
         (
             Variant("printed", {}, expected="refuted"),
             Variant("corrected", {}, "Its probability is .142 for M = 4 (J = C = 2), and falls with M.",
-                    law=Equals(0.1415, absolute=0.01, meaning="probability"), sweep=once({"M": 4}, seeds=3)),
+                    law=Equals(0.1415, absolute=0.01, meaning="probability"), sweep=once({"M": 4}, seeds=6)),
         ),
-        "printed", erratum="errata-6",
+        "corrected", erratum="errata-6",
     ),
     Claim(
         "lem-C.17", "A constant share of fresh neurons is nearer to its local task: .1335, half of it with the "
                     "right sign.",
         at("Lemma C.17"), redrawn, Equals(SHARE, absolute=0.004, meaning="share of neurons"),
-        once({"sign": False}, seeds=3), break_law(value=0.25), (2, 9), erratum="errata-12",
+        once({"sign": False}, seeds=8), break_law(value=SHARE + 0.008), (2, 9), erratum="errata-12",
     ),
     Claim(
         "def-C.18", "The sets J_c, J_g with the sign condition that growth needs: .0667 each.", at("Definition C.18"),
-        redrawn, Equals(SHARE / 2, absolute=0.004, meaning="share of neurons"), once({"sign": True}, seeds=3),
-        break_law(value=0.1335), (2, 9), erratum="errata-12",
+        redrawn, Equals(SHARE / 2, absolute=0.004, meaning="share of neurons"), once({"sign": True}, seeds=8),
+        break_law(value=SHARE / 2 + 0.009), (2, 9), erratum="errata-12",
     ),
     Claim(
         "init-law", "Initial overlaps have the law of coordinates of a uniform unit vector, at every d.",
-        at("Section 3.2 (ours)"), marginal, Bounded(high=1.7, meaning="Kolmogorov distance times sqrt(n)"),
-        once({"d": 8}, {"d": 10**6}, seeds=2), break_measure(functools.partial(marginal, factor=1.2)), (2, 9),
+        at("Section 3.2 (ours)"), marginal,
+        # The distance of a true law exceeds 2 in one of 1,500 cases.
+        Bounded(high=2.0, visible=math.inf, because="a test of fit", meaning="Kolmogorov distance times sqrt(n)"),
+        once({"d": 8}, {"d": 10**6}, seeds=5), break_measure(functools.partial(marginal, factor=1.1)), (2, 9),
     ),
 )  # fmt: skip

@@ -1,6 +1,5 @@
 """Phase III: recovery behind the gate, the race of two tasks, strong recovery and what limits it."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Mapping
@@ -12,16 +11,15 @@ from derivations.broken import break_law, break_measure, once
 from derivations.claim import Claim, Grid, Variant
 from derivations.kawata.claims.gates import ideal
 from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, neuron, quartile
-from derivations.laws import Bounded, Equals, Power, Vanishes
-from derivations.scaling import Form
+from derivations.laws import Equals, Power, Vanishes
 
 PERFECT = {"stage": "phase3", "routing": "perfect"}
 
 
 def recovery_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The 15 % quantile of the hitting time of the local or the global task, one cluster per expert, k = 4."""
-    request = dict(C=2, M=2, J=60, k_star=4, d=point["d"], bias=(-0.5,), seed=seed, **PERFECT)
-    run = lab.integrate(until=1e4 * 60 * point["d"], **request, **LOOSE)
+    request = dict(C=2, M=2, J=200, k_star=4, d=point["d"], bias=(-0.5,), seed=seed, **PERFECT)
+    run = lab.integrate(until=1e4 * 200 * point["d"], **request, **LOOSE)
     times = run["T_xi"] if point["task"] == "global" else run["T_kappa"].min(axis=1)
     return quartile(times, 0.15)
 
@@ -81,70 +79,78 @@ def limit_error(lab: Any, point: Mapping[str, Any], seed: int, shift: float = 0.
 
 
 def global_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of neurons that find the global task: vanilla in time 1e2 d, or behind perfect routing."""
-    d = point["d"]
+    """The share of neurons that find the global task in time 300 d: vanilla, or behind perfect routing; one teacher,
+    beta = (1, -1), s = (1, -1).
+    """
+    d, link = point["d"], hermite_link(4, 2, (1, -1))
     if point["network"] == "vanilla":
-        request = dict(C=2, link=hermite_link(4, 2, (1, -1)), bias=(-0.5,), neurons=600, d=d, seed=seed)
+        request = dict(C=2, link=link, bias=(-0.5,), neurons=1500, d=d, seed=seed)
         return float(np.isfinite(lab.integrate(until=300.0 * d, **request, **LOOSE)["T_xi"]).mean())
-    request = dict(C=2, M=2, J=200, k_star=4, bias=(-0.5,), d=d, seed=seed, **PERFECT)
+    request = dict(C=2, M=2, J=200, link=link, bias=(-0.5,), d=d, seed=seed, **PERFECT)
     return float(np.isfinite(lab.integrate(until=300.0 * 200 * d, **request, **LOOSE)["T_xi"]).mean())
 
 
-def nu_growth(lab: Any, point: Mapping[str, Any], seed: int, sign: float = 1.0) -> float:
-    """The share of learning neurons whose d nu/dt has not the sign of alpha_{k+1} beta (k even), small overlaps."""
-    start = lab.initial(C=2, M=2, J=100, k_star=4, d=10**6, seed=seed, **{"bias": (-0.8,), "routing": "perfect"})
-    share = np.eye(2)[(np.arange(200) * 2) // 200]
-    start = dataclasses.replace(start, constants={**start.constants, "share": share})
-    own = share.argmax(axis=1)
-    tiny = {**start.state, "xi": 0.0 * start.state["xi"]}
-    slope = lab.functions(start).flow(tiny)["nu"][np.arange(200), own]
-    expected = np.sign(sign * coefficient("relu", 5, -0.8) * start.constants["a"])
-    return float((np.sign(slope) != expected).mean())
+def shift_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+    """The median over neurons of |alpha_k(rho nu + b) - alpha_k(b)| of their own cluster before recovery.
+
+    In the time .3 J d; perfect routing, rho = 1, k = 4.
+    """
+    d, J = point["d"], 200
+    request = dict(C=2, M=2, J=J, k_star=4, d=d, seed=seed, bias=(-0.8,), **PERFECT)
+    run = lab.integrate(until=0.3 * J * d, **request, **LOOSE)
+    own = (np.arange(2 * J) * 2) // (2 * J)
+    alpha = coefficient("relu", 4, run["nu"][-1][np.arange(2 * J), own] - 0.8)
+    return float(np.median(np.abs(alpha - coefficient("relu", 4, -0.8))))
 
 
-WIDE = {"quick": Grid(tuple({"d": 10**k} for k in (2, 3, 4, 5)), 2)}
+WIDE = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 8)}
 TASKS = (
     Variant("local", {"task": "local"}, "The local task."),
     Variant("global", {"task": "global"}, "The global task too: nothing cancels behind the gate."),
 )
 CLAIMS = (
     Claim(
-        "lem-C.20", "The own expert is active with probability Phi(rho sqrt(1 - 1/C)), wrong ones with Phi(-rho/...).",
+        "lem-C.20", "The own expert is active with probability Phi(rho sqrt(1 - 1/C)), wrong ones with Phi(-rho/...) "
+                    "(the measurement of eq-h).",
         at("Lemma C.20"), ideal, Vanishes(1e-12), once({"C": 3, "rho": 2.0}),
-        break_measure(functools.partial(ideal, power=1.0)), (1, 9),
+        break_measure(functools.partial(ideal, power=0.55)), (1, 9),
     ),
     Claim(
         "lem-C.21", "Behind the gate local and global tasks are weakly recovered in time ~ d^{(k-2)/2} (k = 4).",
         at("Lemma C.21"), recovery_time,
-        Power(1.0, margin=0.06, rivals=(Form("d^1.5", exponent=1.5),), meaning="hitting time"), WIDE,
-        break_law(exponent=1.5), (4, 8, 9), TASKS, "global", erratum="errata-12",
+        Power(1.0, margin=0.05, meaning="hitting time"), WIDE,
+        break_law(exponent=1.12), (4, 8, 9), TASKS, "global", erratum="errata-12",
     ),
     Claim(
         "phase3-race", "Behind the gate the larger of alpha beta |kappa|^{k-2} and alpha s gamma |xi|^{k-2} wins.",
-        at("Lemma C.19 (ours)"), race_winner, Vanishes(0.01, refuted_above=0.05, meaning="share of wrong winners"),
-        once(*({"signs": s, "rho": r} for s in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)) for r in (0.0, 1.0))),
+        at("Remark C.19 (ours)"), race_winner, Vanishes(0.01, refuted_above=0.05, meaning="share of wrong winners"),
+        once(*({"signs": s, "rho": r} for s in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)) for r in (0.0, 1.0)), seeds=2),
         break_measure(lambda lab, point, seed: race_winner(lab, {**point, "swap": True}, seed)), (4, 9),
     ),
     Claim(
-        "lem-C.22", "A local overlap drags its mean in the direction that raises its own coefficient.",
-        at("Lemma C.22"), nu_growth, Vanishes(0.01, refuted_above=0.1, meaning="share of wrong signs"), once(seeds=2),
-        break_measure(functools.partial(nu_growth, sign=-1.0)), (2, 9), erratum="errata-3",
+        "lem-C.22", "Behind the gate a neuron's coefficient stays within O(d^{-1/2}) of that without means, before "
+                    "recovery.",
+        at("Lemma C.22"), shift_behind_gate,
+        Power(-0.5, bound="at most", margin=0.05, meaning="median shift of alpha_k"), WIDE,
+        break_law(exponent=-0.65, bound="at most"), (4, 8, 9), erratum="errata-3",
     ),
     Claim(
-        "lem-C.23", "So it does at the next step of the proof: the sign holds for every learning neuron.",
-        at("Lemma C.23"), nu_growth, Vanishes(0.01, refuted_above=0.1, meaning="share of wrong signs"), once(seeds=1),
-        break_measure(functools.partial(nu_growth, sign=-1.0)), (2, 9), erratum="errata-3",
+        "lem-C.23", "Behind the gate it differs from it by at least order d^{-1/2} (the measurement of lem-C.22).",
+        at("Lemma C.23"), shift_behind_gate,
+        Power(-0.5, bound="at least", margin=0.05, meaning="median shift of alpha_k"), WIDE,
+        break_law(exponent=-0.35, bound="at least"), (4, 8, 9), erratum="errata-3",
     ),
     Claim(
         "lem-C.25", "From weak to strong recovery takes a time that does not depend on d.", at("Lemma C.25"),
-        growth_time, Power(0.0, margin=0.01, meaning="time from .2 to .8"),
-        {"quick": Grid(tuple({"d": 10**k} for k in (4, 6, 8)))}, break_law(exponent=0.1), (4, 8, 9),
+        growth_time, Power(0.0, margin=0.01, error=1e-5, correction=0.5, meaning="time from .2 to .8",
+                           because="the other overlaps are d^{-1/2}"),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 8)))}, break_law(exponent=0.02), (4, 8, 9),
         erratum="errata-12",
     ),
     Claim(
         "lem-C.26", "kappa reaches 1 - eps for every eps.", at("Lemma C.26"), limit,
-        Bounded(high=1e-6, meaning="1 - kappa at the end"), once({"rho": 1.0}, {"rho": 4.0}), break_law(high=-1.0),
-        (4, 9),
+        Vanishes(1e-6, meaning="1 - kappa at the end"), once({"rho": 1.0}, {"rho": 4.0}),
+        break_measure(lambda lab, p, s: limit(lab, {**p, "tier": "exact"}, s)), (4, 9),
         (
             Variant("printed", {"tier": "exact"}, expected="refuted"),
             Variant("means dropped", {"tier": "paper"}, "Under the paper's drift, which drops the means."),
@@ -155,22 +161,26 @@ CLAIMS = (
         "mean-shift", "The limit is the maximum of alpha_k(rho nu) kappa^k on the circle: 1 - kappa ~ 1/rho^2.",
         at("Lemma C.26 (corrected)"), limit_error, Vanishes(1e-5, refuted_above=1e-4),
         once({"rho": 1.0}, {"rho": 2.0}, {"rho": 4.0}, {"rho": 6.0}),
-        break_measure(functools.partial(limit_error, shift=0.2)), (2, 4, 9), erratum="errata-3",
+        break_measure(functools.partial(limit_error, shift=0.05)), (2, 4, 9), erratum="errata-3",
     ),
     Claim(
         "lem-C.26-time", "Once strong, recovery to eps takes log(1/eps)/(2c): the stated 1/eps is far from tight.",
-        at("Lemma C.26"), late_rate, Equals(1.0, relative=0.02, meaning="time per decade of eps"),
-        once({"eps": 1e-3}, {"eps": 1e-4}, {"eps": 1e-5}), break_law(value=2.0), (4, 9), erratum="errata-13",
+        at("Lemma C.26"), late_rate, # The next order is 10 eps.
+        Equals(1.0, relative=0.02, error=1e-4, meaning="time per decade of eps"),
+        once({"eps": 1e-3}, {"eps": 1e-4}, {"eps": 1e-5}), break_law(value=1.04), (4, 9), erratum="errata-13",
     ),
     Claim(
         "sep", "The share of neurons that find the global task stays constant behind the gate, and falls without it.",
-        at("Theorem 4.6"), global_share, Bounded(low=0.15, meaning="share of neurons"),
-        {"quick": Grid(({"d": 10**3}, {"d": 10**5}))}, break_law(low=0.6), (4, 8, 9),
+        at("Theorem 4.6"), global_share, Power(0.0, margin=0.03, meaning="share of neurons"),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6)},
+        break_law(exponent=-0.25), (4, 8, 9),
         (
             Variant("gated", {"network": "gated"}),
-            Variant("vanilla", {"network": "vanilla"}, "Without the gate it is below .1 at d >= 1e4 in the same time.",
-                    law=Bounded(high=0.1, meaning="share of neurons"),
-                    sweep={"quick": Grid(({"d": 10**4}, {"d": 10**5}))}),
+            Variant("vanilla", {"network": "vanilla"}, "Without the gate it falls at least like d^{-1/4} in "
+                    "the same time.",
+                    law=Power(-0.25, bound="at most", margin=0.05, meaning="share of neurons"),
+                    sweep={"quick": Grid(tuple({"d": d} for d in (300, 1000, 3000, 10_000)), 6)},
+                    expected="consistent"),
         ),
         "gated",
     ),

@@ -1,5 +1,6 @@
 """Phase IV: approximation by the second layer, its sample size, and the four phases end to end."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from derivations.kawata import ridge
 from derivations.kawata.claims.tools import at, hermite_link, orthonormal, rng_of
 from derivations.kawata.initial import from_arrays
 from derivations.kawata.parameters import Parameters
-from derivations.laws import Bounded, Equals, Power
+from derivations.laws import Bounded, Power
 
 
 def approximation(lab: Any, point: Mapping[str, Any], seed: int, both: bool = True) -> float:
@@ -42,7 +43,7 @@ def aligned(J: int, zeta: float, samples: int, rng: np.random.Generator, wrong: 
 
 def width_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The test error against the number of neurons, without noise."""
-    return aligned(point["J"], 0.0, 20_000, rng_of(lab, seed))
+    return aligned(point["J"], 0.0, 20_000, rng_of(lab, seed), wrong=point.get("wrong", False))
 
 
 def sample_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -101,37 +102,44 @@ def four_phases(lab: Any, seed: int, network: str, until: float = 60.0) -> Mappi
 CLAIMS = (
     Claim(
         "lem-C.27", "ReLU features with +-w and biases of range C_b approximate a polynomial of w . x to O(1/N).",
-        at("Lemma C.27"), approximation, Power(-1.0, over="N", bound="at most", margin=0.05, meaning="sup error"),
-        {"quick": Grid(tuple({"N": n} for n in (8, 16, 32, 64)))}, break_law(exponent=-4.0), (2, 8, 9),
-        erratum="errata-13",
+        at("Lemma C.27"), approximation,
+        Power(-1.0, over="N", bound="at most", margin=0.05, error=1e-6, meaning="sup error"),
+        {"quick": Grid(tuple({"N": n} for n in (8, 16, 32, 64, 128)))},
+        break_measure(functools.partial(approximation, both=False)), (2, 8, 9),
+        (Variant("main", expected="consistent"),), erratum="errata-13",
     ),
     Claim(
         "lem-C.28", "A second layer with small squared error exists: the error falls at least like 1/J.",
         at("Lemma C.28"), width_error, Power(-1.0, over="J", bound="at most", margin=0.1, meaning="test error"),
-        {"quick": Grid(tuple({"J": j} for j in (12, 24, 48, 96)), 9)}, break_law(exponent=-4.0), (2, 8, 9),
+        {"quick": Grid(tuple({"J": j} for j in (12, 24, 48, 96)), 9)},
+        break_measure(lambda lab, p, s: width_error(lab, {**p, "wrong": True}, s)), (2, 8, 9),
+        (Variant("main", expected="consistent"),),
     ),
     Claim(
         "lem-C.29", "With label noise the test error falls like T_4^{-1/2} (against the noiseless target).",
-        at("Lemma C.29"), sample_error, Power(-0.5, over="T", margin=0.1, meaning="test error"),
-        {"quick": Grid(tuple({"T": t} for t in (1000, 4000, 16_000, 64_000)), 6)}, break_law(exponent=-1.5), (7, 8, 9),
+        at("Lemma C.29"), sample_error, Power(-0.5, over="T", margin=0.06, meaning="test error"),
+        {"quick": Grid(tuple({"T": t} for t in (1000, 4000, 16_000, 64_000)), 6)}, break_law(exponent=-0.65), (7, 8, 9),
         erratum="errata-13",
     ),
     Claim(
         "thm-4.6-krr", "Kernel ridge regression needs d^{p*} samples: at n = d^2 it has not learned a cubic.",
-        at("Theorem 4.6 (remark)"), kernel_ridge, Bounded(low=0.5, meaning="squared error over E f^2"), once(seeds=2),
+        at("Theorem 4.6 (remark)"), kernel_ridge, Bounded(low=0.5, meaning="squared error over E f^2"), once(seeds=5),
         break_measure(lambda lab, point, seed: kernel_ridge(lab, {**point, "oracle": True}, seed)), (7, 9),
+        (Variant("main", expected="consistent"),),
     ),
     Claim(
-        "thm-4.6", "After the four phases the median test error of the mixture is below .1 of that of zero.",
-        at("Theorem 4.6"), end_to_end, Equals(0.0, absolute=0.1, meaning="squared test error over E f*^2"),
-        {"quick": Grid(seeds=4), "full": Grid(seeds=10)},
+        "thm-4.6", "After the four phases (the first and third by the population flow) the test error of the "
+                   "mixture is below one half of that of zero, the share of the global task.  (Its sample complexity "
+                   "d^{k-1} is measured in Phase I by SGD alone, weak-time.)",
+        at("Theorem 4.6"), end_to_end, Bounded(high=0.5, meaning="squared test error over E f*^2"),
+        {"quick": Grid(seeds=5), "full": Grid(seeds=10)},
         break_measure(lambda lab, point, seed: end_to_end(lab, {**point, "until": 1e-6}, seed)), (4, 7, 9),
         (
-            Variant("mixture", {"network": "mixture"}),
+            Variant("mixture", {"network": "mixture"}, expected="consistent"),
             Variant("vanilla", {"network": "vanilla"}, "A vanilla network of equal size, blind to the global task, "
                     "stays above 1/2, the share of that task.",
-                    law=Bounded(low=0.5, margin=0.03, meaning="squared test error over E f*^2"),
-                    sweep={"quick": Grid(seeds=2), "full": Grid(seeds=10)}),
+                    law=Bounded(low=0.5, meaning="squared test error over E f*^2"),
+                    sweep={"quick": Grid(seeds=5), "full": Grid(seeds=10)}),
         ),
         "mixture",
     ),

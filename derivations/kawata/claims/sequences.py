@@ -170,8 +170,9 @@ KS = tuple({"k": k} for k in (4, 5, 6, 8, 10, 12))
 CLAIMS = (
     Claim(
         "lem-A.4", "A sequence A + B A^{k-1} lies between two explicit blow-up curves while it is at most 1.",
-        at("Lemma A.4"), bihari, Bounded(high=1e-9, meaning="violation of the bounds"), once(seeds=30),
-        break_measure(functools.partial(bihari, exponent=8)), (2, 9),
+        at("Lemma A.4"), bihari,
+        Bounded(high=1e-9, visible=1e-6, because="rounding", meaning="violation of the bounds"), once(seeds=30),
+        break_measure(functools.partial(bihari, exponent=2)), (2, 9),
         variants=(
             Variant("printed", {"form": "printed"}, "With the uncorrected expression as the lower bound.", "refuted"),
             Variant("corrected", {"form": "corrected"}, "With it as the upper, (1+B)^{-(k-1)} in the lower bound."),
@@ -180,19 +181,21 @@ CLAIMS = (
     ),
     Claim(
         "lem-A.4-sep", "When the faster of two sequences reaches order one, the slower has grown by a bounded factor.",
-        at("Lemma A.4"), amplification, Bounded(0.0, 1.0 + 1e-9, meaning="second sequence over its bound"),
+        at("Lemma A.4"), amplification, Bounded(high=1.0 + 1e-9, meaning="second sequence over its bound"),
         once(*({"k": k, "ratio": r} for k, r in itertools.product((3, 4, 6), (0.5, 0.8, 0.95)))),
-        break_law(high=0.5, low=0.0), (2, 9),
+        break_law(high=0.9), (2, 9),
     ),
     Claim(
         "lem-A.5", "P(all ReLU coefficients of degrees k..p are positive) >= 1/4 for biases of range C_b >= 2 z_max.",
-        at("Lemma A.5"), positive_share, Bounded(low=-1e-9, meaning="probability minus (1 - z_max/C_b)/2"),
+        at("Lemma A.5"), positive_share,
+        Bounded(low=-1e-9, visible=1e-6, because="rounding", meaning="probability minus (1 - z_max/C_b)/2"),
         once(*({"k": k, "p": p, "reach": r} for k, p in ((3, 5), (4, 6), (4, 8), (3, 10), (4, 5)) for r in (2, 4, 10))),
-        break_measure(functools.partial(positive_share, reach=0.3)), (2, 9),
+        break_measure(functools.partial(positive_share, reach=0.8)), (2, 9),
     ),
     Claim(
         "lem-A.6", "A random-sign polynomial activation has every sign pattern of coefficients with probability "
-        "2^{-(p-k+1)} at b = 0.", at("Lemma A.6"), sign_patterns, Equals(1.0, absolute=1e-9, meaning="even patterns"),
+        "2^{-(p-k+1)} at b = 0.", at("Lemma A.6"), sign_patterns,
+        Equals(1.0, absolute=1e-9, error=1e-12, meaning="even patterns"),
         once({"k": 3, "p": 6}, {"k": 4, "p": 8}), break_measure(functools.partial(sign_patterns, low=1)), (1, 9),
     ),
     Claim(
@@ -201,7 +204,7 @@ CLAIMS = (
         break_measure(functools.partial(learnable, both=False)), (1, 9),
     ),
     Claim(
-        "def-B.8", "C_j = {c: alpha_{k,c} beta_{c,k} > 0} is well defined: the coefficients keep a sign at the start.",
+        "def-B.8", "C_j = {c: alpha_{k,c} beta_{c,k} > 0} is neither empty nor full (the measurement of lem-B.7).",
         at("Definition B.8"), learnable, Proven("C_j is a proper subset:"), once(seeds=40),
         break_measure(functools.partial(learnable, both=False)), (1, 9),
     ),
@@ -216,8 +219,9 @@ CLAIMS = (
         break_measure(functools.partial(blocker, least=4)), (1, 9), erratum="errata-11",
     ),
     Claim(
-        "lem-C.16", "The gate's gradients of one sample add up to zero.", at("Lemma C.16"), gate_sum, Vanishes(1e-13),
-        once(seeds=10), break_measure(functools.partial(gate_sum, weight=1.1)), (1, 9),
+        "lem-C.16", "The gate's gradients of one sample add up to zero (an identity of the softmax).", at("Lemma C.16"),
+        gate_sum, Vanishes(1e-13),
+        once(seeds=10), break_measure(functools.partial(gate_sum, weight=1.001)), (1, 9),
     ),
     Claim(
         "triple", "E[h_i(u.z) h_j(w.z) 1(g.z >= -tau)] is a finite sum of triple moments (Phase III behind a gate).",

@@ -12,8 +12,12 @@ from derivations.broken import break_law, break_measure, once
 from derivations.claim import Claim, Grid, Variant
 from derivations.contract import Initial
 from derivations.kawata.claims.tools import LOOSE, at, coefficient, hermite_link, neuron, quartile
-from derivations.laws import Bounded, Equals, Power, Vanishes
+from derivations.laws import Equals, Power, Vanishes
 from derivations.scaling import Form
+
+K = 6
+"""The information exponent of the theorem's measurements: its hypothesis asks for 5 at least."""
+BIAS = {4: -0.5, 6: -1.0}
 
 
 def learners(lab: Any, seed: int, **request: Any) -> Initial:
@@ -35,9 +39,7 @@ def subset(start: Initial, chosen: np.ndarray) -> Initial:
 def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request: Any) -> Iterator[tuple[Initial, Any]]:
     """(start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`; beta = 1, C = 2."""
     k, d = request["k_star"], request["d"]
-    start = learners(
-        lab, seed, C=2, rho=1.0, bias=(-0.5 if k < 5 else -1.0,), neurons=neurons, threshold=level, **request
-    )
+    start = learners(lab, seed, C=2, rho=1.0, bias=(BIAS[k],), neurons=neurons, threshold=level, **request)
     horizon = 1e3 * d ** ((k - 2) / 2)
     times = lab.integrate(start=start, until=horizon, **LOOSE)["T_kappa"].min(axis=1)
     for j in np.flatnonzero(np.isfinite(times) & (times > 0)):
@@ -46,20 +48,20 @@ def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request:
 
 
 def global_sup(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median over neurons of sup_t |xi|, beta = (1, -1), s = (1, -1), k = 4."""
-    d = point["d"]
-    run = lab.integrate(C=2, d=d, link=hermite_link(4, 2, (1, -1)), bias=(-0.5,), neurons=400, seed=seed,
-                        until=1e3 * d**1.5, save_points=20, rtol=1e-6)  # fmt: skip
+    """The median over neurons of sup_t |xi|, beta = (1, -1), s = (1, -1)."""
+    d, k = point["d"], point.get("k", K)
+    run = lab.integrate(C=2, d=d, link=hermite_link(k, 2, (1, -1)), bias=(BIAS[k],), neurons=400, seed=seed,
+                        until=1e3 * d ** ((k - 1) / 2), save_points=20, rtol=1e-6)  # fmt: skip
     return float(np.median(np.abs(run["xi"]).max(axis=0)))
 
 
 def exceptional(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The share of neurons that align with the global task in spite of the cancellation."""
-    d, C = point["d"], point.get("C", 2)
+    d, C, k = point["d"], point.get("C", 2), point.get("k", K)
     beta = (1, -1) if C == 2 else (1, -1, 1, -1)
     s = (1.0, -1.0) if C == 2 else (1.0, -1.0, 0.0, 0.0)
-    run = lab.integrate(C=C, d=d, link=hermite_link(4, C, beta), s=s, bias=(-0.5,), neurons=point["neurons"],
-                        seed=seed, until=1e3 * d**1.5, **LOOSE)  # fmt: skip
+    run = lab.integrate(C=C, d=d, link=hermite_link(k, C, beta), s=s, bias=(BIAS[k],), neurons=point["neurons"],
+                        seed=seed, until=1e3 * d ** ((k - 1) / 2), **LOOSE)  # fmt: skip
     return float(np.isfinite(run["T_xi"]).mean())
 
 
@@ -84,7 +86,7 @@ def unopposed_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The share that aligns with the cancelled global task when no local task can be learned (alpha beta < 0)."""
     start = learners(lab, seed, C=2, d=point["d"], link=hermite_link(4, 2, -1.0), k_star=4, bias=(-0.5,), rho=1.0,
                      neurons=2500)  # fmt: skip
-    run = lab.integrate(start=start, until=1e4 * point["d"] ** 1.5, **LOOSE)
+    run = lab.integrate(start=start, until=1e7 * point["d"] ** 1.5, **LOOSE)
     return float(np.isfinite(run["T_xi"]).mean())
 
 
@@ -113,19 +115,19 @@ def censor_everything(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 WIDE = {
-    "quick": Grid(tuple({"d": 10**k} for k in (2, 3, 4, 5, 6)), 3),
+    "quick": Grid(tuple({"d": 10**k} for k in (2, 3, 4, 5, 6)), 5),
     "full": Grid(tuple({"d": 10**k} for k in range(2, 9)), 6),
 }
 RARE = {
-    "quick": Grid(tuple({"d": 10**k, "neurons": 1500} for k in (4, 5, 6, 7)), 3),
+    "quick": Grid(tuple({"d": 10**k, "neurons": 1500} for k in (4, 5, 6, 7)), 6),
     "full": Grid(tuple({"d": 10**k, "neurons": 20_000} for k in range(4, 9)), 3),
 }
 FORMS = (
     Variant("typical", statement="For typical neurons: the median of sup |xi| is of order d^{-1/2}.",
-            sweep={"quick": Grid(tuple({"d": 10**k} for k in (2, 4, 6)), 2), "full": WIDE["full"]}),
+            sweep=WIDE),
     Variant("all", statement="For all of J = poly(d) neurons with high probability, as stated.", expected="refuted",
             law=Vanishes(1e-3, refuted_above=5e-3, meaning="share of neurons that align with w*_g"),
-            sweep={"quick": Grid(tuple({"d": d, "neurons": 1500, "share": 1} for d in (10**4, 10**6)))}),
+            sweep={"quick": Grid(tuple({"d": d, "neurons": 1500, "share": 1} for d in (10**4, 10**6)), 2)}),
 )  # fmt: skip
 
 
@@ -148,26 +150,24 @@ HIDDEN = (
 STATED = "Along the flow of the vanilla network |xi_j| stays O(d^{-1/2}): the global task is not found."
 CLAIMS = (
     Claim(
-        "thm-4.3", STATED, at("Theorem 4.3"), theorem, Power(-0.5, margin=0.06, meaning="median of sup |xi|"), WIDE,
-        break_law(exponent=-0.75), (4, 8, 9), FORMS, "typical", erratum="errata-4",
+        "thm-4.3", STATED, at("Theorem 4.3"), theorem, Power(-0.5, margin=0.05, meaning="median of sup |xi|"), WIDE,
+        break_law(exponent=-0.6), (4, 8, 9), FORMS, "typical", erratum="errata-4",
     ),
     Claim(
-        "thm-B.17", STATED, at("Theorem B.17"), theorem, Power(-0.5, margin=0.06, meaning="median of sup |xi|"), WIDE,
-        break_law(exponent=0.0), (4, 8, 9), FORMS, "typical", erratum="errata-4",
+        "thm-B.17", STATED + "  (The measurement of thm-4.3.)", at("Theorem B.17"), theorem,
+        Power(-0.5, margin=0.05, meaning="median of sup |xi|"), WIDE,
+        break_law(exponent=-0.6), (4, 8, 9), FORMS, "typical", erratum="errata-4",
     ),
     Claim(
-        "thm43-frac", "A fraction d^{-|C_j| / (2(k-2))} of the neurons aligns with the global task all the "
-                      "same (k = 4).",
+        "thm43-frac", "A fraction d^{-|C_j| / (2(k-2))} of the neurons aligns with the global task all the same.",
         at("Theorem 4.3 (corrected)"), exceptional,
-        Power(-0.25, margin=0.04, rivals=(Form("constant", exponent=0.0), Form("d^-1/2", exponent=-0.5)),
-              meaning="share"),
-        RARE, break_law(exponent=-0.5), (4, 8, 9),
+        Power(-0.125, margin=0.04, meaning="share"), RARE, break_law(exponent=-0.25), (4, 8, 9),
         (
-            Variant("one cluster", {"C": 2}, "|C_j| = 1."),
-            Variant("two clusters", {"C": 4}, "|C_j| = 2, C = 4.",
-                    law=Power(-0.5, margin=0.08, rivals=(Form("d^-1/4", exponent=-0.25),), meaning="share"),
-                    sweep={"quick": Grid(tuple({"d": 10**k, "neurons": 3000} for k in (2, 3, 4)), 3),
-                           "full": Grid(tuple({"d": 10**k, "neurons": 30_000} for k in range(4, 8)), 3)}),
+            Variant("one cluster", {"C": 2, "k": 6}, "|C_j| = 1, k = 6."),
+            Variant("two clusters", {"C": 4, "k": 6}, "|C_j| = 2, C = 4, k = 6.",
+                    law=Power(-0.25, margin=0.06, meaning="share")),
+            Variant("k = 4", {"C": 2, "k": 4}, "|C_j| = 1, k = 4, where the hypothesis k >= 5 fails.",
+                    law=Power(-0.25, margin=0.04, meaning="share")),
         ),
         "one cluster", erratum="errata-4",
     ),
@@ -175,27 +175,28 @@ CLAIMS = (
         "thm43-race", "Without cancellation a share (2/pi) arctan(2^{1/(k-2)}) = .608 finds the global task, "
                       "at every d.",
         at("Theorem 4.3 (control)"), race_share, Equals(0.608, absolute=0.02, meaning="share of neurons"),
-        once({"d": 10**3}, {"d": 10**5}), break_law(value=0.5), (4, 9),
+        once({"d": 10**3}, {"d": 10**5}, seeds=8), break_law(value=0.65), (4, 9),
     ),
     Claim(
         "thm43-empty", "Where no local task can be learned, 1 - arctan(sqrt k)/pi = .648 of the neurons find "
                        "the global.",
-        at("Theorem 4.3 (control)"), unopposed_share, Equals(0.645, absolute=0.03, meaning="share of neurons"),
-        once({"d": 10**4}), break_law(value=0.5), (4, 9),
+        at("Theorem 4.3 (control)"), unopposed_share,
+        Equals(0.648, absolute=0.02, meaning="share of neurons"),
+        once({"d": 10**4}, {"d": 10**6}, seeds=8), break_law(value=0.69), (4, 9),
     ),
     Claim(
         "hidden-ie", "A global task that cancels between the clusters has the hitting time of a larger exponent.",
-        at("Section 4.1"), hidden_time, Power(1.5, margin=0.04), WIDE, break_law(exponent=1.25), (4, 8, 9), HIDDEN,
+        at("Section 4.1"), hidden_time, Power(1.5, margin=0.04), WIDE, break_law(exponent=1.42), (4, 8, 9), HIDDEN,
         "cancelled",
     ),
     Claim(
         "eq-4.1.2", "Weak recovery of a local task takes time of order J d^{(k-2)/2} (k = 4).", at("Section 4.1"),
-        local_time, Power(1.0, margin=0.02, rivals=(Form("d^1.5", exponent=1.5),), meaning="hitting time"),
-        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)))}, break_law(exponent=1.2), (4, 8, 9),
+        local_time, Power(1.0, margin=0.02, error=1e-5, meaning="hitting time"),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)))}, break_law(exponent=1.05), (4, 8, 9),
         (
             Variant("d"),
-            Variant("J", law=Power(1.0, over="J", margin=0.001, meaning="hitting time"),
-                    sweep={"quick": Grid(tuple({"J": j} for j in (1, 10, 100)))}),
+            Variant("J", law=Power(1.0, over="J", margin=0.001, error=1e-5, meaning="hitting time"),
+                    sweep={"quick": Grid(tuple({"J": j} for j in (1, 3, 10, 30, 100)))}),
         ),
         "d",
     ),
@@ -203,17 +204,17 @@ CLAIMS = (
         "eq-4.1.2-constant", "The constant: T = C J d^{(k-2)/2} / (k (k-2) alpha beta x^{k-2}) from kappa = x "
                              "d^{-1/2}.",
         at("Section 4.1 (ours)"), functools.partial(local_time, constant=True),
-        Equals(1.0, relative=0.02, meaning="time over its leading form"), once({"d": 10**5}, {"d": 10**6}),
-        break_law(value=1.1), (4, 9),
+        Equals(1.0, relative=0.005, error=1e-5, meaning="time over its leading form"), once({"d": 10**5}, {"d": 10**6}),
+        break_law(value=1.01), (4, 9),
     ),
     Claim(
         "lem-B.12", "Learners reach d^{-1/2+1/(2k)} within time of order J d^{(k-2)/2} (the median over neurons).",
         at("Lemma B.12"), median_time, Power(1.0, margin=0.05, bound="at most", meaning="median time"),
-        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 2)}, break_law(exponent=0.7), (4, 8, 9),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6)}, break_law(exponent=0.9), (4, 8, 9),
     ),
     Claim(
         "thm43-none", "Without a global task nothing aligns with its direction.", at("Theorem 4.3 (control)"),
-        censor_everything, Bounded(high=0.0, meaning="share"), once({"d": 10**4}), break_measure(
-            lambda lab, point, seed: exceptional(lab, {**point, "neurons": 500}, seed)), (4, 9),
+        censor_everything, Vanishes(0.0, 1e-3, "share"), once({"d": 10**4}, seeds=5), break_measure(
+            lambda lab, point, seed: exceptional(lab, {**point, "neurons": 500, "k": 4}, seed)), (4, 9),
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_law, break_measure, grid, new_law, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Vanishes
 from derivations.pruning import initial
@@ -49,8 +49,8 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     start = initial.from_alignments(p, h, u, np.array([1.0, 1.0, -1.0, -1.0]))
     arrays = {"w": h, "W": u, "a": start.constants["a"]}
     run = lab.simulate(
-        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed, seeds=24,
-        initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
+        method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed,
+        seeds=12 if point.get("of") else 24, initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
     )  # fmt: skip
     from derivations.pruning.inputs import table
 
@@ -72,20 +72,27 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The relative error of Delta of an important expert against the population, for one batch size."""
-    given = {"d": 100, "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
-    exact = lab.integrate(seed=seed, tier="recursion", eta_e=2.0, save_points=2, **given)
+    """The relative error of Delta of an important expert against the population, for one batch size.
+
+    With `of` = spread, the standard deviation of Delta over the runs, over its mean.
+    """
+    given = {"d": int(point.get("d", 100)), "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
     run = lab.simulate(
-        method="compressed", step_size=2.0, batch=int(point["B"]), seeds=8, seed=seed, save_points=2, **given
+        method="compressed", step_size=2.0, batch=int(point["B"]), seeds=12, seed=seed, save_points=2, **given
     )  # fmt: skip
-    return float(np.sqrt(((run["Delta"][:, -1] / exact["Delta"][-1] - 1) ** 2).mean()))
+    delta = run["Delta"][:, -1]
+    if point.get("of") == "spread":
+        return float((delta.std(axis=0, ddof=1) / delta.mean(axis=0)).mean())
+    exact = lab.integrate(seed=seed, tier="recursion", eta_e=2.0, save_points=2, **given)
+    return float(np.sqrt(((delta / exact["Delta"][-1] - 1) ** 2).mean()))
 
 
 def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """Where the gap stops under the hinge, over the implicit equation (or itself, for the law of small gaps)."""
     l, m, N = 5, 10, 58
     eta_e = 1e-3
-    eta_r = point["ratio"] * eta_e
+    ratio = float(point["ratio"]) if "ratio" in point else 1 / float(point["inverse"])
+    eta_r = ratio * eta_e
     p = Parameters(d=N + 2, k=2, m=m, l=l, eta_r=eta_r, eta_e=eta_e, loss=point.get("loss", "hinge"), n_test=2)
     h = np.zeros((2, N + 2))
     h[0, 1], h[1, 0] = -60.0, -60.0
@@ -99,7 +106,7 @@ def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     kappa = 1 + 1 / N
 
     def equation(gap: float) -> float:
-        right = kappa * point["ratio"] * (1 + (l - 1) * np.exp(-gap)) ** 2 / (2 * m)
+        right = kappa * ratio * point.get("kappa", 1.0) * (1 + (l - 1) * np.exp(-gap)) ** 2 / (2 * m)
         return float(gap + np.expm1(gap) / (l - 1) - right)
 
     root: Any = brentq(equation, 1e-12, 20.0)
@@ -113,7 +120,7 @@ CLAIMS = (
         "Lemma 4.2 (our sharpening)",
         neutral_drift,
         Vanishes(1e-14, meaning="drift"),
-        grid(*({"data": data} for data in ("single", "multi_copy", "iid"))),
+        grid(*({"data": data} for data in ("single", "multi_copy", "iid", "distinct")), seeds=3),
         break_measure(lambda lab, p, s: neutral_drift(lab, {**p, "selects": True}, s)),
         (1, 9),
     ),
@@ -122,9 +129,9 @@ CLAIMS = (
         "A neutral router diffuses: E|dw|^2 = eta_r^2 (T/B) E[sum mass^2 (sigma - sbar)^2].",
         "section 4.1 (our law)",
         neutral_noise,
-        Equals(1.0, relative=0.15, meaning="variance over the law"),
-        grid({"eta_r": 1e-3, "B": 8, "T": 300}, {"eta_r": 1e-3, "B": 32, "T": 300}),
-        break_law(value=2.0),
+        Equals(1.0, relative=0.15, meaning="variance over the law", because="the specification's figure"),
+        grid({"eta_r": 1e-3, "B": 8, "T": 300}, seeds=14),
+        break_law(value=1.4),
         (2, 7, 9),
         variants=(
             Variant("prefactor"),
@@ -133,51 +140,52 @@ CLAIMS = (
                 {"of": "variance", "eta_r": 1e-3, "B": 8},
                 "It grows like T.",
                 law=Power(1.0, over="T", margin=0.1, meaning="E|dw|^2"),
-                sweep={"quick": over("T", 50, 150, 450)},
+                sweep={"quick": over("T", 20, 60, 180, 540, seeds=10)},
             ),
             Variant(
                 "in-B",
                 {"of": "variance", "eta_r": 1e-3, "T": 200},
                 "It falls like 1/B.",
                 law=Power(-1.0, over="B", margin=0.1, meaning="E|dw|^2"),
-                sweep={"quick": over("B", 2, 8, 32)},
+                sweep={"quick": over("B", 1, 4, 16, 64, seeds=5)},
             ),
             Variant(
                 "in-eta_r",
                 {"of": "variance", "T": 200, "B": 8},
                 "It grows like eta_r^2.",
                 law=Power(2.0, over="eta_r", margin=0.1, meaning="E|dw|^2"),
-                sweep={"quick": over("eta_r", 2e-4, 1e-3, 5e-3)},
+                sweep={"quick": over("eta_r", 1e-4, 3e-4, 1e-3, 3e-3, seeds=5)},
             ),
         ),
         control_variant="prefactor",
     ),
     claim(
         "B-needed",
-        "A batch of Omega(l^2 d^2) is needed for Delta.",
+        "A batch of l^2 d^2, as Theorem 4.3 asks for, gives the population's Delta within 5 %.",
         "Theorem 4.3 (batch size)",
         batch_error,
-        Bounded(low=0.05, meaning="relative error of Delta with B = 1"),
-        over("B", 1),
-        break_law(low=1e6),
+        Bounded(high=0.05, meaning="relative error of Delta"),
+        over("B", 250_000, seeds=5),
+        new_law(Power(-0.4, over="B", margin=0.05, meaning="spread of Delta")),
         (7, 8, 9),
         variants=(
-            Variant("printed", expected="refuted"),
+            Variant("printed", expected="consistent"),
             Variant(
                 "sufficient-one",
                 {},
-                "Already B = 1 gives Delta within 5 %.",
-                law=Bounded(high=0.05, meaning="relative error of Delta"),
+                "So does a batch of one: the condition is far from necessary.",
+                sweep={"quick": over("B", 1, seeds=5)},
+                expected="consistent",
             ),
             Variant(
                 "in-B",
-                {},
-                "The error falls like B^(-1/2) before the floor of the step.",
-                law=Power(-0.5, over="B", margin=0.1, meaning="relative error"),
-                sweep={"quick": over("B", 1, 4, 16, 64, seeds=2)},
+                {"of": "spread", "d": 50},
+                "The spread of Delta over runs falls like B^(-1/2).",
+                law=Power(-0.5, over="B", margin=0.05, meaning="spread of Delta"),
+                sweep={"quick": over("B", 1, 8, 64, 512, 4096, seeds=10)},
             ),
         ),
-        control_variant="printed",
+        control_variant="in-B",
         erratum="batch size",
     ),
     claim(
@@ -186,9 +194,10 @@ CLAIMS = (
         "(1 + (l - 1) e^-x)^2/(2 m_+).",
         "section 4.1 (our law)",
         stall,
-        Equals(1.0, relative=0.03, meaning="gap over the law"),
-        over("ratio", 1e-2, 1e-1, 1.0),
-        break_measure(lambda lab, p, s: stall(lab, {**p, "loss": "linear"}, s)),
+        Equals(1.0, relative=0.005, error=1e-4, meaning="gap over the law"),
+        over("ratio", 1e-3, 1e-2, 1e-1, 1.0),
+        # 1 + 1/N with N = 58 forgotten
+        break_measure(lambda lab, p, s: stall(lab, {**p, "kappa": 58 / 59}, s)),
         (4, 8, 9),
         variants=(
             Variant("equation"),
@@ -196,8 +205,16 @@ CLAIMS = (
                 "small-gaps",
                 {"plain": True},
                 "Small gaps are proportional to eta_r/eta_e.",
-                law=Power(1.0, over="ratio", margin=0.05, meaning="gap"),
-                sweep={"quick": over("ratio", 1e-3, 1e-2, 5e-2)},
+                law=Power(
+                    -1.0,
+                    over="inverse",
+                    margin=0.02,
+                    error=1e-4,
+                    correction=1.0,
+                    meaning="gap",
+                    because="the next order of the equation is linear in the gap",
+                ),
+                sweep={"quick": over("inverse", 10, 30, 100, 300, 1000)},
             ),
         ),
         control_variant="equation",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
@@ -25,7 +26,7 @@ def tau(l: int, gap: float) -> float:
         gate = 1 / (1 + (l - 1) * np.exp(-x))
         return 2 * s / (gate * (1 - gate) * np.sqrt(2 * (x + np.expm1(x) / (l - 1))))
 
-    return float(quad(integrand, 0, np.sqrt(gap), epsabs=1e-12, epsrel=1e-11, limit=200)[0])
+    return float(quad(integrand, 0, np.sqrt(gap), epsabs=1e-9, epsrel=1e-9, limit=200)[0])
 
 
 def hit(lab: Any, l: int, eta_r: float, eta_e: float, active: int, tier: str = "flow") -> float:
@@ -36,12 +37,14 @@ def hit(lab: Any, l: int, eta_r: float, eta_e: float, active: int, tier: str = "
 
 
 def prefactor(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The measured time over the quadrature, and the quadrature over the law of large l."""
+    """The measured time over the quadrature, and the measured time over the law of large l."""
     l, eta_r, eta_e, active = int(point["l"]), 1e-5, 1e-3, 10
     exact = 2 * tau(l, float(np.log(l))) / np.sqrt(eta_r * eta_e * active * (1 + 1 / N))
-    star = np.sqrt(2 * np.pi) * (l - 1) ** 1.5 / np.sqrt(l) / np.sqrt(eta_r * eta_e * active)
+    exact *= np.sqrt(point.get("mass", 1.0))
+    star = np.sqrt(2 * np.pi) * (l - 1) ** 1.5 / np.sqrt(l) / np.sqrt(eta_r * eta_e * active * (1 + 1 / N))
     star *= np.sqrt(np.log(l)) ** point.get("logarithm", 0)
-    return {"quadrature": hit(lab, l, eta_r, eta_e, active) / exact, "ratio": float(exact / star)}
+    found = hit(lab, l, eta_r, eta_e, active)
+    return {"quadrature": found / exact, "ratio": found / star}
 
 
 def scaled(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -85,23 +88,33 @@ def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def late(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """d x/d log t between 20 and 100 times t*."""
+    """e^x at a multiple of t*, or the slope d x/d log t between 5 and 100 times t*."""
     l = int(point["l"])
-    start = alike(N, 0.0, 0.0, 10, alive=False, l=l, eta_r=1e-5, eta_e=1e-3)
-    star = hit(lab, l, 1e-5, 1e-3, 10)
-    run = lab.integrate(start=start, tier="flow", until=100 * star, save_points=101)
-    x = run["h"][:, 0, 0] - run["h"][:, 0, 2]
-    first = int(point.get("first", 20))
-    return float((x[-1] - x[first]) / np.log(100 / first))
+    star = 2 * tau(l, float(np.log(l))) / np.sqrt(1e-8 * 10)
+    ends = (5.0, 100.0) if point.get("window") else (float(point["t"]),)
+    x = []
+    for at in ends:
+        start = alike(N, 0.0, 0.0, 10, alive=False, l=l, eta_r=1e-5, eta_e=1e-3)
+        run = once_run(lab, start, at * star)
+        x.append(float(run["h"][-1, 0, 0] - run["h"][-1, 0, 2]))
+    return (x[1] - x[0]) / float(np.log(20)) if point.get("window") else float(np.exp(x[0]))
 
 
 def growth_at_T(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """x(T)/log l at the theory's T with K = 4 and c m_+/m = 1: tau(T) = (K l/2) sqrt(log l)."""
-    l = int(point["l"])
-    start = alike(2000, 0.0, 0.0, 4, alive=False, l=l, eta_r=1e-5, eta_e=1e-3)
+    """The gap at the theory's T with K = 4 and c m_+/m = 1, where tau(T) = (K l/2) sqrt(log l), over the quadrature's.
+
+    With `plain`, that gap over log l.
+    """
+    l, irrelevant = int(point["l"]), 2000
+    start = alike(irrelevant, 0.0, 0.0, 4, alive=False, l=l, eta_r=1e-5, eta_e=1e-3)
     until = 4.0 * l * np.sqrt(np.log(l)) / np.sqrt(1e-8 * 4)
     run = once_run(lab, start, float(until))
-    return float((run["h"][-1, 0, 0] - run["h"][-1, 0, 2]) / np.log(l))
+    gap = float(run["h"][-1, 0, 0] - run["h"][-1, 0, 2])
+    if point.get("plain"):
+        return gap / float(np.log(l))
+    scaled_time = until / 2 * np.sqrt(1e-8 * 4 * (1 + 1 / irrelevant))
+    exact: Any = brentq(lambda x: tau(l, x) - scaled_time, 0.1, 4 * np.log(l) + 1)
+    return gap / float(exact)
 
 
 def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -111,8 +124,8 @@ def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     law = 2e-3 * m_eff * (C + np.expm1(C) / (l - 1)) / (kappa * delta**2)
     if point.get("paper"):
         law = 1e-3 * C / (m * l**2 * (delta / m) ** 2)
-    low, high = 0.2 * law, 5.0 * law
-    for _ in range(22):
+    low, high = 0.2 * law, (1e6 if point.get("paper") else 5.0) * law
+    for _ in range(24):
         middle = np.sqrt(low * high)
         start = alike(N, C, delta, m, l=l, eta_r=float(middle), eta_e=1e-3)
         until = 40 * l * abs(delta) / (1e-3 * m)
@@ -123,7 +136,7 @@ def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 def death(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The motion of a router after it has lost its task token."""
-    start = alike(60, 0.02, point.get("delta", -3.0), 10, l=5, eta_r=2e-4, eta_e=1e-3)
+    start = alike(60, 0.02, point["delta"], 10, l=int(point["l"]), eta_r=2e-4, eta_e=1e-3)
     run = lab.integrate(start=start, tier="flow", until=6e4, save_points=3)
     return float(np.abs(run["h"][2] - run["h"][1]).max())
 
@@ -141,7 +154,7 @@ CLAIMS = (
         either(conserved, euler_drift, "step"),
         Vanishes(1e-8, meaning="relative drift"),
         grid({}),
-        break_measure(lambda lab, point, seed: conserved(lab, {"factor": 1.1}, seed)),
+        break_measure(lambda lab, point, seed: conserved(lab, {"factor": 1.01}, seed)),
         (4, 5, 9),
         variants=(
             Variant("flow"),
@@ -149,8 +162,8 @@ CLAIMS = (
                 "order-of-Euler",
                 {},
                 "Along Euler steps it drifts in proportion to the step.",
-                law=Power(1.0, over="step", margin=0.05, meaning="drift"),
-                sweep={"quick": over("step", 1.0, 2.0, 4.0, 8.0)},
+                law=Power(1.0, over="step", margin=0.05, error=1e-6, meaning="drift"),
+                sweep={"quick": over("step", 1.0, 2.0, 4.0, 8.0, 16.0)},
             ),
         ),
         control_variant="flow",
@@ -161,36 +174,44 @@ CLAIMS = (
         "sqrt(eta_r eta_e m_+) for large l: no sqrt(log l).",
         "equation (21) (our law)",
         either(prefactor, scaled, "x"),
-        All(
-            {
-                "quadrature": Equals(1.0, relative=1e-3, meaning="time over the quadrature"),
-                "ratio": Bounded(0.99, 3.8, meaning="time over t*"),
-            }
-        ),
+        All({"quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature")}),
         over("l", 2, 3, 5, 8, 10, 20, 30, 100),
-        break_measure(lambda lab, point, seed: prefactor(lab, {**point, "logarithm": 2}, seed)),
+        break_measure(lambda lab, point, seed: prefactor(lab, {**point, "mass": 1.004}, seed)),
         (2, 4, 8, 9),
         variants=(
             Variant("prefactor"),
             Variant(
                 "large-l",
                 {},
-                "The prefactor of large l is right within 6 % at l = 100 and 2 % at l = 300.",
-                law=All({"quadrature": Equals(1.0, relative=1e-3), "ratio": Bounded(1.0, 1.06)}),
-                sweep={"quick": over("l", 100, 300)},
+                "For large l the time is t*, without a factor sqrt(log l): their ratio tends to a constant, and to 1.",
+                law=All(
+                    {
+                        "quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature"),
+                        "ratio": Power(
+                            0.0,
+                            over="l",
+                            margin=0.005,
+                            error=1e-5,
+                            correction=1.0,
+                            meaning="time over t*",
+                            because="the next order is 1/l; sqrt(log l) would add .1",
+                        ),
+                    }
+                ),
+                sweep={"quick": over("l", 30, 100, 300, 1000, 3000)},
             ),
             *(
                 Variant(
                     f"in-{name}",
                     {"of": name},
                     f"t* falls like {name}^(-1/2).",
-                    law=Power(-0.5, over="x", margin=0.01, meaning="t*"),
+                    law=Power(-0.5, over="x", margin=0.01, error=1e-5, meaning="t*"),
                     sweep={"quick": over("x", *values)},
                 )
                 for name, values in (
-                    ("eta_r", (1e-6, 1e-5, 1e-4)),
-                    ("eta_e", (1e-4, 1e-3, 1e-2)),
-                    ("active", (5, 10, 20, 40)),
+                    ("eta_r", (1e-6, 3e-6, 1e-5, 3e-5, 1e-4)),
+                    ("eta_e", (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)),
+                    ("active", (2, 6, 20, 60, 200)),
                 )
             ),
         ),
@@ -201,32 +222,56 @@ CLAIMS = (
         "The gap as a function of scaled time is one curve for all rates and numbers of neurons.",
         "section 4.1 (our scaling)",
         collapse,
-        Vanishes(0.01, meaning="relative deviation"),
+        Vanishes(1e-6, meaning="relative deviation"),
         grid(
             {"eta_r": 1e-3, "eta_e": 1e-4, "m": 10},
             {"eta_r": 1e-5, "eta_e": 1e-2, "m": 40},
             {"eta_r": 1e-7, "eta_e": 1e-4, "m": 5},
         ),
-        break_measure(lambda lab, point, seed: collapse(lab, {**point, "power": 0.5}, seed)),
+        break_measure(lambda lab, point, seed: collapse(lab, {**point, "power": 0.99}, seed)),
         (4, 8, 9),
     ),
     claim(
         "late-log",
-        "Late gaps grow like 2 log t.",
+        "Late gaps grow like 2 log t: e^x like t^2.",
         "Lemma 4.1(iv) (our law)",
         either(late, growth_at_T, "at_T"),
-        Equals(2.0, absolute=0.05, meaning="dx/d log t"),
-        over("l", 5, 10, 30),
-        break_law(value=1.0),
+        Power(
+            2.0,
+            over="t",
+            margin=0.02,
+            error=1e-6,
+            correction=1.0,
+            meaning="e^x",
+            because="the time lost before gates saturate adds t*/t to the slope",
+        ),
+        over("t", 10, 30, 100, 300, 1000, 3000),
+        break_law(exponent=2.05),
         (4, 8, 9),
         variants=(
-            Variant("slope"),
+            Variant("slope", {"l": 5}),
+            Variant("slope, l = 30", {"l": 30}),
+            Variant(
+                "from 5 t*",
+                {"window": True},
+                "Between 5 and 100 times t* the slope of the gap in log t is 2 within 0.05.",
+                law=Equals(2.0, absolute=0.05, error=1e-5, meaning="dx/d log t"),
+                sweep={"quick": over("l", 5, 10, 30)},
+                expected="refuted",
+            ),
             Variant(
                 "at-T",
                 {"at_T": True},
-                "At T with K = 4 the gap is about 3 log l.",
-                law=Bounded(3.0, 3.5, meaning="gap over log l"),
-                sweep={"quick": over("l", 10, 30, 100)},
+                "At T with K = 4 the gap is that of the quadrature.",
+                law=Equals(1.0, relative=1e-3, error=1e-5, meaning="gap over the quadrature's"),
+                sweep={"quick": over("l", 3, 10, 30, 100, 300)},
+            ),
+            Variant(
+                "about-3",
+                {"at_T": True, "plain": True},
+                "At T with K = 4 the gap is about 3 log l (the proof of Lemma D.1 assumes at most 2 log l).",
+                law=Equals(3.0, absolute=0.5, error=1e-5, meaning="gap over log l"),
+                sweep={"quick": over("l", 10, 30, 100, 300)},
             ),
         ),
         control_variant="slope",
@@ -237,9 +282,9 @@ CLAIMS = (
         "(e^C_p - 1)/(l - 1))/((1 + 1/N) delta_0^2).",
         "Lemma E.4 (our threshold)",
         threshold,
-        Equals(1.0, relative=0.01, meaning="threshold over the law"),
+        Equals(1.0, relative=0.01, error=1e-4, meaning="threshold over the law"),
         grid({"C": 0.02, "delta": -3.0, "l": 5}, {"C": 0.1, "delta": -1.0, "l": 10}, {"C": 0.5, "delta": -5.0, "l": 3}),
-        break_law(value=1.3),
+        break_law(value=1.02),
         (4, 9),
         variants=(
             Variant("exact"),
@@ -248,6 +293,7 @@ CLAIMS = (
                 {"paper": True},
                 "The printed rate eta_e C_p/(m l^2 C_2^2) is safe: the threshold is above it.",
                 law=Bounded(low=1.0, meaning="threshold over the printed rate"),
+                expected="consistent",
             ),
         ),
         control_variant="exact",
@@ -258,8 +304,8 @@ CLAIMS = (
         "Lemma E.4 (our finding)",
         death,
         Vanishes(0.0, 0.0, "motion"),
-        grid({}),
-        break_measure(lambda lab, p, s: death(lab, {"delta": -0.2}, s)),
+        grid({"delta": -3.0, "l": 5}, {"delta": -5.0, "l": 5}, {"delta": -3.0, "l": 10}),
+        break_measure(lambda lab, p, s: death(lab, {**p, "delta": -0.2}, s)),
         (5, 9),
     ),
 )
