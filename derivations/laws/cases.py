@@ -49,7 +49,7 @@ class Vanishes:
             shifted[place] += size
             return with_values(given, shifted)
 
-        largest = 1e3 * max(self.tolerance, self.refuted_above or 0.0)
+        largest = 1e3 * max(self.tolerance, self.refuted_above or 0.0) or 1.0
         return (Deviation("one case", disturb, largest, lambda s: f"a discrepancy of {abs(s):.2g} in one case"),)
 
 

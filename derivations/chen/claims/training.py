@@ -155,8 +155,8 @@ CLAIMS = (
         (7, 9),
         full=grid(seeds=60),
         variants=(
-            Variant("setting 3", {"setting": 3, "M": 16}),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted"),
+            Variant("setting 3", {"setting": 3, "M": 16, "until": 4.0}),
+            Variant("setting 4", {"setting": 4, "M": 16, "until": 4.0}, expected="refuted"),
         ),
         control_variant="setting 3",
         erratum="errata-14",
@@ -190,8 +190,8 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-router",
-        "Examples of covered clusters go to the experts of their group; in the proof those whose largest initial overlap "
-        "is with their cluster.",
+        "Examples of covered clusters go to the experts of their group; in the proof those whose largest initial "
+        "overlap is with their cluster.",
         "Theorem 4.2",
         purity,
         Equals(1.0, absolute=0.02, meaning="share of examples at their group"),
