@@ -167,7 +167,7 @@ CLAIMS = (
             Variant("two clusters", {"C": 4, "k": 6}, "|C_j| = 2, C = 4, k = 6.",
                     law=Power(-0.25, margin=0.06, meaning="share")),
             Variant("k = 4", {"C": 2, "k": 4}, "|C_j| = 1, k = 4, where the hypothesis k >= 5 fails.",
-                    law=Power(-0.25, margin=0.04, meaning="share")),
+                    law=Power(-0.25, margin=0.04, meaning="share"), sweep={"quick": Grid(RARE["quick"].points, 16)}),
         ),
         "one cluster", erratum="errata-4",
     ),
