@@ -98,12 +98,12 @@ def _share(axis: Any, verdict: Mapping[str, Any]) -> None:
 
 def _swept(points: Sequence[Mapping[str, Any]]) -> str:
     """The coordinate with the most values, where they are numbers; empty where no coordinate is swept."""
-    values = {name: {point[name] for point in points if name in point} for name in points[0]}
-    numbers = {
-        name: found
-        for name, found in values.items()
-        if len(found) > 1 and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
-    }
+    numbers: dict[str, set[float]] = {}
+    for name in points[0]:
+        found = [point[name] for point in points if name in point]
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
+            numbers[name] = set(found)
+    numbers = {name: found for name, found in numbers.items() if len(found) > 1}
     return max(numbers, key=lambda name: len(numbers[name])) if numbers else ""
 
 

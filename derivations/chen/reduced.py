@@ -111,7 +111,7 @@ def closed_form(feat: np.ndarray, times: np.ndarray) -> np.ndarray:
             z = np.exp(u)
             return float(z * (np.sqrt(((entries(z) / z) ** 4).sum()) - 1))
 
-        return x - top + quad(excess, np.log(top), np.log(x), epsabs=1e-13 * top, epsrel=1e-11, limit=200)[0]
+        return x - top + quad(excess, np.log(top), np.log(x), epsabs=1e-11 * top, epsrel=1e-10, limit=200)[0]
 
     found = []
     for time in np.atleast_1d(times):

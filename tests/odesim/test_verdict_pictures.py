@@ -35,6 +35,13 @@ def test_a_share_is_drawn_with_its_interval_and_a_value_with_its_margin():
     assert [line.get_ydata()[0] for line in value.lines[1:]] == [1.0]
 
 
+def test_coordinates_that_are_no_numbers_are_not_swept():
+    points = [[{"alpha": [0.5, 2.0], "M": m}, 0, 1.0 + m] for m in (2, 4)]
+    assert draw(verdict(points)).axes[0].get_xlabel() == "M"
+    (axis,) = draw(verdict([[{"alpha": [0.5, k]}, 0, 1.0] for k in (1, 2)])).axes
+    assert axis.get_xlabel() == "case"
+
+
 def test_parts_have_panels_and_what_was_never_reached_is_said():
     samples = [[{}, k, {"a": "inf" if k else 1.0, "b": 2.0}] for k in range(3)]
     axes = draw(verdict(samples, deciding="b")).axes
