@@ -29,7 +29,9 @@ def test_the_page_of_the_documentation_holds_every_form_with_the_answer_that_is_
             form = f"`{claim.id}`" + ("" if variant.name == "main" else f", {variant.name}")
             rows = [line for line in page.splitlines() if f"| {form} |" in line]
             assert rows, f"{form} is missing"
-            assert all(f"| {variant.expected} |" in row for row in rows), f"{form}: not {variant.expected}"
+            decided = verification.grid_of(claim, variant, "quick") is not None
+            answer = variant.expected if decided else "inconclusive"  # what needs more effort than the page had
+            assert all(f"| {answer} |" in row for row in rows), f"{form}: not {answer}"
 
 
 def test_a_statement_without_claim_shows_its_reason():
