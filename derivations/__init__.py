@@ -2,15 +2,26 @@
 
 import functools
 import importlib
+import importlib.util
 import pkgutil
+from pathlib import Path
 
 from derivations.contract import System
 
 
 @functools.cache
 def _folders() -> tuple[str, ...]:
-    """Looked for once: thousands of short runs each ask for their system."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
+    """Looked for once: thousands of short runs each ask for their system.
+
+    A system is a folder that says so; its file is read and not imported, as most runs need one system of them.
+    """
+    found = [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
+    return tuple(sorted(name for name in found if _says_system(name)))
+
+
+def _says_system(name: str) -> bool:
+    spec = importlib.util.find_spec(f"{__name__}.{name}")
+    return spec is not None and spec.origin is not None and "\nSYSTEM = " in Path(spec.origin).read_text("utf-8")
 
 
 def names() -> list[str]:

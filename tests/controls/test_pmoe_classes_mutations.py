@@ -23,7 +23,7 @@ MUTATIONS = {
     "steps by the expert's width": ("c[s, i, z] / (k * M)", "c[s, i, z] / M"),
     "linear neurons": ("if pre[s, r, z] >= 0.0:", "if True:"),
     "responses of linear neurons": ("if pre[s, r, z] > 0.0:", "if True:"),
-    "orthogonal patterns": ("total += gram[z, w] * push[w]", "total += push[w] if z == w else 0.0"),
+    "orthogonal patterns": ("total += matrix[z, w] * vector[w]", "total += vector[w] if z == w else 0.0"),
     "routers at rest": ("move_routers(route, d, gram, lam, dy[size:])", "pass"),
 }
 

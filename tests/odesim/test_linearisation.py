@@ -139,7 +139,8 @@ def test_a_mode_is_an_eigenvector_by_components():
     run = odesim.integrate("liao", tier="riccati", m=3, m_star=2, d=100, until=0.2)
     found = odesim.linearise(run, method="differences")
     mode, v = found.mode(0), found.vectors[:, 0]
-    np.testing.assert_allclose(found.jacobian @ v, found.eigenvalues[0] * v, atol=1e-10)
+    # LAPACK balances a graded matrix first: its rounding, 1e-15, comes back multiplied by the ratio of the scales.
+    np.testing.assert_allclose(found.jacobian @ v, found.eigenvalues[0] * v, atol=1e-8)
     assert mode["gamma2"].shape == (3, 2)
     np.testing.assert_allclose(mode["gamma2"].reshape(-1), v[6:12])
     assert (np.diag(mode["I2"]) == 0).all()
