@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Labelled, UsageError
+from derivations.contract import Equations, Initial, Labelled
 from derivations.kawata import effective_arrays, population
 from derivations.kawata.initial import join
 from derivations.kawata.parameters import Parameters, degree
@@ -44,8 +44,6 @@ CHUNK = 128
 
 def equations(p: Parameters, softmax: float) -> Equations:
     """The exact flow with the contraction of steps of size `-p eta=`; `softmax` is the weight pi of a routed sample."""
-    if p.eta == 0:
-        raise UsageError("tier effective is the flow of steps of a given size: give it with -p eta=")
     found = population.neuronwise(p, "exact")
     return dataclasses.replace(
         found,

@@ -174,3 +174,5 @@ def _check_tier(p: Parameters) -> None:
         raise UsageError("tier R3 describes a pair of clusters with s = (s, -s): give C = 2 and such weights")
     if p.tier in ("R1", "R2", "R3", "R4") and not p.orthogonal:
         raise UsageError(f"tier {p.tier} is for an orthonormal frame: leave out orthogonal=no")
+    if p.tier == "effective" and p.eta == 0:
+        raise UsageError("tier effective is the flow of steps of a given size: give it with -p eta=")
