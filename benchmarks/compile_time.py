@@ -33,10 +33,10 @@ def until_first_values() -> dict[str, float]:
     import sympy  # noqa: F401
 
     imported = time.perf_counter()
-    from odesim import integration
     from odesim.case import Case
+    from odesim.problem import prepare
 
-    problem = integration.prepare(Case.build("liao", {}))
+    problem = prepare(Case.build("liao", {}))
     derived = time.perf_counter()
     problem.functions["flow"](0.0, problem.start, *problem.arguments)
     flow = time.perf_counter()

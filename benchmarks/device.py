@@ -68,8 +68,9 @@ def ensemble(quick: bool, peak: float) -> Row:
     """256 seeds by 8 dimensions of liao (10, 3), orthogonal start, until 2 sqrt(d), integrated together."""
     import numpy as np
 
-    from odesim import ensemble, integration
+    from odesim import ensemble
     from odesim.case import Case
+    from odesim.problem import prepare
 
     sizes = {"m": 2, "m_star": 1} if quick else {"m": 10, "m_star": 3}
     dimensions, seeds = ((100, 200), 2) if quick else (DIMENSIONS, 256)
@@ -87,7 +88,7 @@ def ensemble(quick: bool, peak: float) -> Row:
         runs = ensemble.solve(cases)
         times.append(time.perf_counter() - began)
     steps = sum(run.statistics["steps"] + run.statistics["rejected"] for run in runs)
-    plain = integration.prepare(dataclasses.replace(cases[0], backend="numba", solver=None))
+    plain = prepare(dataclasses.replace(cases[0], backend="numba", solver=None))
     operations = steps * STAGES * count_operations(plain, plain.start)
     unfound = sum(not np.isfinite(run["T_gamma2"]).any(axis=0).all() for run in runs)
     failed = sum(run.outcome.kind == "failed" for run in runs)

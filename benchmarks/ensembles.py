@@ -20,11 +20,11 @@ def rows(quick: bool) -> list[Row]:
 
 def batched_flow(quick: bool) -> Row:
     """256 states of the exact flow (25, 5), shared out to two threads; the peer is the same on one thread."""
-    from odesim import integration
     from odesim.case import Case
     from odesim.ndf import right_hand_sides
+    from odesim.problem import prepare
 
-    problems = [integration.prepare(Case.build("liao", {}, seed=seed)) for seed in range(8)]
+    problems = [prepare(Case.build("liao", {}, seed=seed)) for seed in range(8)]
     states = np.array([problem.start for problem in problems] * 32)
     flow = functools.partial(right_hand_sides, problems[0].equations, problems[0].initial, states)
     times = compare({"two": lambda: flow(THREADS), "one": lambda: flow(1)}, 5 if quick else 40)

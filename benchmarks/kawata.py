@@ -27,7 +27,7 @@ def hitting_times(quick: bool) -> Row:
 
     import odesim
     from odesim.case import Case
-    from odesim.integration import prepare
+    from odesim.problem import prepare
 
     N, peers, d = 2000 if quick else 20_000, 20 if quick else 100, 10**6
     request: dict[str, Any] = {"C": 2, "d": d, "k_star": 4, "bias": (-0.5,), "neurons": N}

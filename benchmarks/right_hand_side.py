@@ -13,14 +13,15 @@ def rows(quick: bool) -> list[Row]:
 
     from odesim import integration
     from odesim.case import Case
+    from odesim.problem import compile_functions, prepare
 
     jax.config.update("jax_enable_x64", True)
     case = Case.build("liao", {}, until=60.0, save_points=2)
-    problem = integration.prepare(case)
+    problem = prepare(case)
     arguments = problem.arguments
     compiled = problem.functions["flow"]
-    reference = integration.compile_functions(problem.equations, "numpy")["flow"]
-    traced = integration.compile_functions(problem.equations, "jax")["flow"]
+    reference = compile_functions(problem.equations, "numpy")["flow"]
+    traced = compile_functions(problem.equations, "jax")["flow"]
     arrays = [a for a in arguments if not isinstance(a, int)]
     fixed = [a for a in arguments if isinstance(a, int)]
     jitted = jax.jit(lambda y, arrays: traced(0.0, y, *fixed, *arrays))

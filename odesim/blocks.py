@@ -6,22 +6,22 @@ a block at rest costs a number of steps that grows with the logarithm of the hor
 """
 
 import concurrent.futures
-import dataclasses
 import functools
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from derivations.contract import Crossing, Equations, Kernel
-from odesim.errors import NumericalError, interruptible
-from odesim.record import margin, save_times
+from odesim.assemble import assemble
+from odesim.driver import Progress, drive
+from odesim.errors import NumericalError
+from odesim.problem import Problem
+from odesim.record import Record, margin, save_times
 from odesim.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
-    from odesim.integration import Problem
     from odesim.store import Checkpoint
 
 SOLVER = "blocks"
@@ -52,20 +52,6 @@ STATUS = {
     3: "a block took more steps than allowed",
 }
 MOST_STEPS = 200_000
-CHECKPOINT_SECONDS = 10.0
-
-
-@dataclasses.dataclass
-class Record:
-    """Saved states (times, entries) and hitting times of all blocks: what `integration.assemble` reads."""
-
-    times: np.ndarray
-    states: np.ndarray
-    hits: dict[str, np.ndarray]
-
-    def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """Times and states saved."""
-        return self.times, self.states
 
 
 def compile_blocks(equations: Equations) -> Callable[..., Any]:
@@ -188,75 +174,87 @@ def coefficients() -> tuple[np.ndarray, ...]:
 
 
 def solve(
-    problem: "Problem",
+    problem: Problem,
     times: np.ndarray | None = None,
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
     """Integrate all blocks of a problem to its horizon and return the trajectory."""
-    from odesim import integration
-
     case, equations = problem.case, problem.equations
-    assert equations.blocks is not None
-    size = equations.blocks.size
-    start = np.ascontiguousarray(problem.start.reshape(-1, size))
     times = save_times(case) if times is None else np.asarray(times, float)
-    run, count = compile_blocks(equations), len(start)
-    entries, rules, places = tables(equations, size, count)
-    saved = np.full((count, times.size, size), np.nan)
-    hits = np.full((count, len(entries)), np.inf)
-    counts, status, done = np.zeros((count, 3), np.int64), np.zeros(count, np.int64), 0
-    stored = checkpoint.read() if checkpoint is not None else None
-    if stored is not None:
-        done = int(stored[0]["done"])
-        saved[:done], hits[:done], counts[:done] = (stored[0][name] for name in ("saved", "hits", "counts"))
-    tolerances = problem.tolerances(SOLVER)
-
-    def advance(chunk: slice) -> None:
-        run(
-            start[chunk], chunk.start, times, case.until, *tolerances, MOST_STEPS, entries, rules, saved[chunk],
-            hits[chunk], counts[chunk], status[chunk], coefficients(), problem.arguments,
-        )  # fmt: skip
-
-    def keep() -> None:
-        if checkpoint is not None:
-            arrays = {"saved": saved[:done], "hits": hits[:done], "counts": counts[:done]}
-            checkpoint.write({"done": np.array(done), **arrays}, {})
-
-    began = written = time.monotonic()
-    workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
-    width = max(1, min(256, -(-count // (4 * workers))))
-    try:
-        with interruptible(), concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            while done < count:
-                chunks = [
-                    slice(k, min(k + width, count)) for k in range(done, min(done + 4 * workers * width, count), width)
-                ]
-                list(pool.map(advance, chunks))
-                done = chunks[-1].stop
-                if progress is not None:
-                    progress(case.until * done / count, case.until)
-                if time.monotonic() - written > CHECKPOINT_SECONDS:
-                    keep()
-                    written = time.monotonic()
-    except KeyboardInterrupt:
-        keep()
-        raise
-    steps, rejected, evaluations = (int(n) for n in counts.sum(axis=0))
+    with _Blocks(problem, times) as course:
+        _, seconds = drive(course, case.until, progress, checkpoint)
+    steps, rejected, evaluations = (int(n) for n in course.counts.sum(axis=0))
     statistics = {
-        "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations, "blocks": count,
-        "seconds": time.monotonic() - began,
+        "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations,
+        "blocks": len(course.start), "seconds": seconds,
     }  # fmt: skip
-    record = Record(times, np.swapaxes(saved, 0, 1).reshape(times.size, -1), {})
+    record = Record(times, np.swapaxes(course.saved, 0, 1).reshape(times.size, -1), {})
     dims = equations.unpack(problem.start)
-    for (name, columns), crossing in zip(places, equations.crossings, strict=True):
-        record.hits[name] = hits[:, columns].reshape(dims[crossing.component].shape)
+    for (name, columns), crossing in zip(course.places, equations.crossings, strict=True):
+        record.hits[name] = course.hits[:, columns].reshape(dims[crossing.component].shape)
         reached = margin(crossing, dims[crossing.component]) >= 0
         record.hits[name] = np.where(reached, 0.0, record.hits[name])
-    return integration.assemble(problem, record, outcome_of(problem, record, status), statistics)
+    return assemble(problem, record, outcome_of(problem, record, course.status), statistics)
 
 
-def outcome_of(problem: "Problem", record: Record, status: np.ndarray) -> Outcome:
+class _Blocks:
+    """All blocks as a course: one piece is a few chunks of blocks for every worker, each taken to the horizon."""
+
+    def __init__(self, problem: Problem, times: np.ndarray) -> None:
+        equations = problem.equations
+        assert equations.blocks is not None
+        size = equations.blocks.size
+        self.problem, self.times, self.done = problem, times, 0
+        self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
+        self.run, count = compile_blocks(equations), len(self.start)
+        self.entries, self.rules, self.places = tables(equations, size, count)
+        self.saved = np.full((count, times.size, size), np.nan)
+        self.hits = np.full((count, len(self.entries)), np.inf)
+        self.counts, self.status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
+        self.workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
+        self.width = max(1, min(256, -(-count // (4 * self.workers))))
+
+    def __enter__(self) -> "_Blocks":
+        self.pool = concurrent.futures.ThreadPoolExecutor(self.workers)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.pool.shutdown()
+
+    @property
+    def reached(self) -> float:
+        return self.problem.case.until * self.done / len(self.start)
+
+    def advance(self) -> Outcome | None:
+        count = len(self.start)
+        if self.done == count:
+            until = self.problem.clock(self.problem.case.until)
+            return Outcome("completed", until, f"reached time {until:g}")  # or not: `outcome_of` reads the status
+        end = min(self.done + 4 * self.workers * self.width, count)
+        list(self.pool.map(self._take, (slice(k, min(k + self.width, end)) for k in range(self.done, end, self.width))))
+        self.done = end
+        return None
+
+    def _take(self, chunk: slice) -> None:
+        problem = self.problem
+        self.run(
+            self.start[chunk], chunk.start, self.times, problem.case.until, *problem.tolerances(SOLVER), MOST_STEPS,
+            self.entries, self.rules, self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk],
+            coefficients(), problem.arguments,
+        )  # fmt: skip
+
+    def state(self) -> dict[str, np.ndarray]:
+        done = self.done
+        arrays = {"saved": self.saved[:done], "hits": self.hits[:done], "counts": self.counts[:done]}
+        return {"done": np.array(done), **arrays}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.done = done = int(arrays["done"])
+        self.saved[:done], self.hits[:done], self.counts[:done] = (arrays[n] for n in ("saved", "hits", "counts"))
+
+
+def outcome_of(problem: Problem, record: Record, status: np.ndarray) -> Outcome:
     """Completed, or failed at the last time at which every block is good; later states are left out."""
     if not status.any():
         until = problem.clock(problem.case.until)

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from odesim import integration, steppers
+from odesim import steppers
+from odesim.assemble import assemble
 from odesim.case import EULER, Case
 from odesim.ensemble_steps import lane_functions
 from odesim.errors import UsageError
-from odesim.integration import Problem
+from odesim.problem import Problem, prepare
 from odesim.record import Recorder, save_times
 from odesim.steppers import CHUNK, Segment, Statistics, cubic_interior
 from odesim.trajectory import Outcome, Trajectory
@@ -66,7 +67,7 @@ def solve(cases: Sequence[Case], lanes: int | None = None) -> list[Trajectory]:
     of the solver (Dopri8 unless the case names another of diffrax's); `seconds` among the statistics is the time
     from a lane's start to its end, which it shared with others.  Raises `UsageError` for cases that cannot be lanes.
     """
-    problems = [integration.prepare(case) for case in cases]
+    problems = [prepare(case) for case in cases]
     for problem in problems:
         if not fits(problem):
             raise UsageError(
@@ -302,4 +303,4 @@ def _completed(lane: _Lane) -> Outcome:
 def _trajectory(lane: _Lane) -> Trajectory:
     assert lane.outcome is not None
     counted = {**lane.statistics.known(), "seconds": time.perf_counter() - lane.began}
-    return integration.assemble(lane.problem, lane.recorder, lane.outcome, counted)
+    return assemble(lane.problem, lane.recorder, lane.outcome, counted)

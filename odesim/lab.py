@@ -14,6 +14,7 @@ from derivations.tokens import TokenModel
 from odesim import drift, integration, pipeline, simulation
 from odesim.case import OPTIONS, Case, digest_of
 from odesim.errors import NumericalError
+from odesim.problem import compile_functions, initial_condition
 from odesim.trajectory import Trajectory
 
 REMEMBERED = 96
@@ -66,7 +67,7 @@ class Laboratory:
     def initial(self, *, seed: int = 0, stage: str | None = None, **parameters: Any) -> Initial:
         """The initial condition that `integrate` would start from."""
         case = self._case(seed, None, {**parameters, "stage": stage})
-        return integration.initial_condition(case)
+        return initial_condition(case)
 
     def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> Evaluator:
         """The compiled right-hand side and loss at the sizes and constants of `initial`, by components."""
@@ -74,7 +75,7 @@ class Laboratory:
         equations = load(chosen.equations)(initial.parameters, tier)
         key = f"{equations.structure} {self.backend}"
         if key not in self._functions:
-            functions = integration.compile_functions(equations, self.backend)
+            functions = compile_functions(equations, self.backend)
             self._functions[key] = jitted(functions) if self.backend == "jax" else functions
         compiled, arguments = self._functions[key], equations.arguments(initial)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from derivations.contract import Initial, UsageError
-from odesim import integration, rebuild
+from odesim import rebuild
 from odesim.case import Case
-from odesim.integration import Problem
+from odesim.problem import Problem, compile_functions, initial_condition, prepare
 
 if TYPE_CHECKING:
     from odesim.store import Run
@@ -165,8 +165,8 @@ def _source(source: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
     from odesim.trajectory import Trajectory
 
     if isinstance(source, Case):
-        initial = integration.initial_condition(source)
-        problem = integration.prepare(source, initial)
+        initial = initial_condition(source)
+        problem = prepare(source, initial)
         return problem, np.zeros(1), problem.start[None]
     trajectory = source if isinstance(source, Trajectory) else getattr(source, "trajectory", None)
     if not isinstance(trajectory, Trajectory):
@@ -207,7 +207,7 @@ def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
     """F(t, y) by the compiled loops, whatever the back end of the case."""
     functions = problem.functions
     if problem.case.backend != "numba":
-        functions = integration.compile_functions(problem.equations, "numba")
+        functions = compile_functions(problem.equations, "numba")
     flow, arguments = functions["flow"], problem.arguments
     return lambda t, y: np.asarray(flow(t, np.ascontiguousarray(y), *arguments))
 
@@ -256,7 +256,7 @@ def forward(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
     """dF/dy (n, n) by JAX's forward mode on the array form: exact up to round-off."""
     from odesim import steppers
 
-    functions = integration.compile_functions(problem.equations, "jax")
+    functions = compile_functions(problem.equations, "jax")
     sizes, arrays = steppers.split(problem.arguments)
     return np.asarray(_columns(functions["flow"], sizes)(t, y, arrays)).T
 

@@ -1,32 +1,30 @@
 """Equations that bring their own steps: right-hand sides that jump, and exact population recursions.
 
-Their compiled `march` goes from one save time to the next; here is what remains: save times, progress, checkpoints, and
-the outcome.
+Their compiled `march` goes from one save time to the next; here is what remains: save times and the outcome.
 """
 
 import dataclasses
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from odesim.blocks import Record
-from odesim.errors import UsageError, interruptible
-from odesim.record import save_times
+from derivations.contract import March
+from odesim.assemble import assemble
+from odesim.driver import Progress, drive
+from odesim.errors import UsageError
+from odesim.problem import Problem
+from odesim.record import Record, save_times
 from odesim.trajectory import Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
-    from odesim.integration import Problem
     from odesim.store import Checkpoint
 
-CHECKPOINT_SECONDS = 10.0
 COUNTS = ("steps", "rejected", "evaluations", "events")
 SOLVER = "march"
 """The name of this integrator in the statistics of a run."""
 
 
-def check(problem: "Problem") -> None:
+def check(problem: Problem) -> None:
     """Raise `UsageError` for options that have no meaning here."""
     case, march = problem.case, problem.equations.march
     assert march is not None
@@ -51,69 +49,82 @@ def whole_steps(times: np.ndarray, step: float | None) -> np.ndarray:
 
 
 def solve(
-    problem: "Problem",
+    problem: Problem,
     times: np.ndarray | None = None,
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
     """Take a problem to its horizon, save time by save time, and return the trajectory."""
-    from odesim import integration
-
     check(problem)
     case, march = problem.case, problem.equations.march
     assert march is not None
     times = whole_steps(save_times(case) if times is None else np.asarray(times, float), march.step)
     if times.size < 2:
         raise UsageError(f"--until {case.until:g} is less than half a step of {march.step:g}: give at least one step")
-    states = np.full((times.size, problem.start.size), np.nan)
-    y, hits = problem.start.copy(), np.full((len(march.names), march.width), np.inf)
-    memory, counts, done = np.zeros(march.memory(problem.initial)), np.zeros(len(COUNTS), np.int64), 0
-    stored = checkpoint.read() if checkpoint is not None else None
-    if stored is not None:
-        arrays = stored[0]
-        done, y, hits, memory, counts = (
-            int(arrays["done"]), arrays["y"].copy(), arrays["hits"].copy(), arrays["memory"].copy(),
-            arrays["counts"].copy(),
-        )  # fmt: skip
-        states[: done + 1] = arrays["states"]
+    course = _March(problem, march, times)
+    outcome, seconds = drive(course, times[-1], progress, checkpoint)
+    counted = dict(zip(COUNTS, map(int, course.kept.counts), strict=True))
+    statistics: dict[str, Any] = {"solver": SOLVER, **counted, "seconds": seconds}
+    saved = slice(course.done + 1)
+    record = Record(times[saved], course.states[saved], dict(zip(march.names, course.kept.hits, strict=True)))
+    return _recorded(problem, assemble(problem, record, outcome, statistics), course.kept.memory)
 
-    def keep() -> None:
-        if checkpoint is not None:
-            saved = {"states": states[: done + 1], "done": np.array(done), "y": y, "hits": hits}
-            checkpoint.write({**saved, "memory": memory, "counts": counts}, {})
 
-    advance, tolerances = problem.functions["march"], np.array(problem.tolerances(SOLVER))
-    began = written = time.monotonic()
-    states[0], outcome = problem.start, None
-    while done + 1 < times.size:
-        before = [a.copy() for a in (y, hits, memory, counts)]
+class _Kept(NamedTuple):
+    """What the steps write into: the flat state, hitting times (names, width), their memory, and their counts."""
+
+    y: np.ndarray
+    hits: np.ndarray
+    memory: np.ndarray
+    counts: np.ndarray
+
+
+class _March:
+    """The way from one save time to the next as a course."""
+
+    def __init__(self, problem: Problem, march: March, times: np.ndarray) -> None:
+        self.problem, self.times, self.done = problem, times, 0
+        self.states = np.full((times.size, problem.start.size), np.nan)
+        self.states[0] = problem.start
+        hits = np.full((len(march.names), march.width), np.inf)
+        memory = np.zeros(march.memory(problem.initial))
+        self.kept = _Kept(problem.start.copy(), hits, memory, np.zeros(len(COUNTS), np.int64))
+        self.tolerances = np.array(problem.tolerances(SOLVER))
+
+    @property
+    def reached(self) -> float:
+        return float(self.times[self.done])
+
+    def advance(self) -> Outcome | None:
+        if self.done + 1 == self.times.size:
+            end = self.problem.clock(self.times[-1])
+            return Outcome("completed", end, f"reached time {end:g}")
+        before = _Kept(*(array.copy() for array in self.kept))
+        (y, hits, memory, counts), march = self.kept, self.problem.functions["march"]
+        now, then = self.times[self.done], self.times[self.done + 1]
         try:
-            with interruptible():
-                status = advance(y, times[done], times[done + 1], hits, memory, tolerances, counts, *problem.arguments)
-        except KeyboardInterrupt:
-            y, hits, memory, counts = before
-            keep()
+            status = march(y, now, then, hits, memory, self.tolerances, counts, *self.problem.arguments)
+        except BaseException:  # broken off on the way: the arrays are half written
+            self.kept = before
             raise
         if status != 0 or not np.isfinite(y).all():
-            outcome = _failed(problem, int(status), times[done])
-            hits[hits > times[done]] = np.inf
-            break
-        done += 1
-        states[done] = y
-        if progress is not None:
-            progress(times[done], times[-1])
-        if time.monotonic() - written > CHECKPOINT_SECONDS:
-            keep()
-            written = time.monotonic()
-    end = problem.clock(times[-1])
-    outcome = outcome or Outcome("completed", end, f"reached time {end:g}")
-    statistics: dict[str, Any] = {"solver": SOLVER, **dict(zip(COUNTS, map(int, counts), strict=True))}
-    statistics["seconds"] = time.monotonic() - began
-    record = Record(times[: done + 1], states[: done + 1], dict(zip(march.names, hits, strict=True)))
-    return _recorded(problem, integration.assemble(problem, record, outcome, statistics), memory)
+            hits[hits > now] = np.inf
+            return _failed(self.problem, int(status), now)
+        self.done += 1
+        self.states[self.done] = y
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        saved = {"states": self.states[: self.done + 1], "done": np.array(self.done)}
+        return {**saved, **self.kept._asdict()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.done = int(arrays["done"])
+        self.states[: self.done + 1] = arrays["states"]
+        self.kept = _Kept(*(arrays[name].copy() for name in _Kept._fields))
 
 
-def _failed(problem: "Problem", status: int, time: float) -> Outcome:
+def _failed(problem: Problem, status: int, time: float) -> Outcome:
     """What a status other than 0 says, and the last good time."""
     march, end = problem.equations.march, problem.clock(time)
     assert march is not None
@@ -121,7 +132,7 @@ def _failed(problem: "Problem", status: int, time: float) -> Outcome:
     return Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")
 
 
-def _recorded(problem: "Problem", trajectory: Trajectory, memory: np.ndarray) -> Trajectory:
+def _recorded(problem: Problem, trajectory: Trajectory, memory: np.ndarray) -> Trajectory:
     """The trajectory with what the steps wrote down in their memory."""
     march = problem.equations.march
     if march is None or march.record is None:

@@ -29,7 +29,7 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
 
 def population_losses(equations: Equations, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
     """The population loss along a simulation (seed, time), by the flow's first tier, where it has a loss."""
-    from odesim.integration import compile_functions
+    from odesim.problem import compile_functions
 
     if not all(component.name in state for component in equations.state):
         return None

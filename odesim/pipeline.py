@@ -9,9 +9,11 @@ import numpy as np
 
 from derivations.contract import Initial, System, load
 from odesim import integration, streams
+from odesim.assemble import assemble
 from odesim.case import Case, digest_of, find_stage, find_system
 from odesim.errors import Interrupted, Unfinished, UsageError
 from odesim.parse import parse_assignments
+from odesim.problem import Past, prepare
 from odesim.record import Recorder
 from odesim.trajectory import Outcome, Trajectory, Variable
 
@@ -223,12 +225,12 @@ def _staged(
         return integration.solve(case, progress, checkpoint, initial=initial, past=past), ""
     result = load(stage.apply)(initial, streams.generator(case.seed, "data"))
     past = _past(case, result.initial, previous, time, result.kept)
-    problem = integration.prepare(case, result.initial, past)
+    problem = prepare(case, result.initial, past)
     recorder = Recorder(problem.equations, 0.0, problem.start, np.zeros(1))
     outcome = Outcome(
         "stopped" if result.ended else "completed", time, result.ended or f"stage {stage.name} is one step"
     )
-    trajectory = integration.assemble(problem, recorder, outcome, {})
+    trajectory = assemble(problem, recorder, outcome, {})
     extras = {name: Variable(dims, values, text) for name, (dims, values, text) in result.extras.items()}
     trajectory = dataclasses.replace(
         trajectory, extras={**trajectory.extras, **extras}, summary=result.summary, clock=clock or stage.clock
@@ -242,13 +244,13 @@ def _past(
     previous: Mapping[str, np.ndarray] | None,
     time: float,
     kept: Mapping[str, np.ndarray],
-) -> integration.Past:
+) -> Past:
     """What earlier stages on the same clock found: their hitting times, where the component went on as it was.
 
     A component that a stage draws anew has no past; `kept` selects the entries that are left.
     """
     if not time or previous is None:
-        return integration.Past(time)
+        return Past(time)
     equations = load(case.system.stage(case.stage).equations)(initial.parameters, case.tier)
     now = equations.unpack(equations.start(initial))
     dims = {component.name: component.dims for component in equations.state}
@@ -267,4 +269,4 @@ def _past(
         before = left(previous[component], component)
         if before.shape == now[component].shape and np.allclose(before, now[component], rtol=1e-12, atol=1e-12):
             hits[name] = left(previous[name], component)
-    return integration.Past(time, hits)
+    return Past(time, hits)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, UsageError, load
-from odesim import integration, streams
+from odesim import streams
 from odesim.case import Case
-from odesim.integration import Problem
+from odesim.problem import Problem, prepare
 from odesim.record import flat_entries
 from odesim.trajectory import Trajectory
 
@@ -32,7 +32,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
             initial = load(stage.enter)(case.parameters, previous, streams.generator(case.seed, "initial"))
         except (UsageError, KeyError):  # a stage that cannot begin like this: the other way is tried
             continue
-        problem = integration.prepare(case, initial)
+        problem = prepare(case, initial)
         states = _flat_states(problem.equations, trajectory, problem.start.size)
         if _same(problem, trajectory, states[0]):
             return problem, states

@@ -1,5 +1,6 @@
 """What is kept of a run: states at the save times, and hitting times located by root-finding."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -205,3 +206,16 @@ def margin(crossing: Crossing, values: Any) -> Any:
 def save_times(case: Case) -> np.ndarray:
     """Equally spaced times with both ends."""
     return np.linspace(0.0, case.until, case.save_points)
+
+
+@dataclasses.dataclass
+class Record:
+    """Saved states (times, entries) and hitting times by name, of a run that needs no recorder."""
+
+    times: np.ndarray
+    states: np.ndarray
+    hits: dict[str, np.ndarray]
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times and states saved."""
+        return self.times, self.states

@@ -3,32 +3,31 @@
 Either the equations are one (a training step of the population), or a smooth flow is descended at a given step.
 """
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.blocks import Record
+from odesim.assemble import assemble
 from odesim.case import EULER, Case
-from odesim.errors import UsageError, interruptible
-from odesim.record import margin
+from odesim.driver import Progress, drive
+from odesim.errors import UsageError
+from odesim.problem import Problem
+from odesim.record import Record, margin
 from odesim.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
-    from odesim.integration import Problem
     from odesim.store import Checkpoint
 
 REFUSED = ("rtol", "atol", "solver")
-CHECKPOINT_SECONDS = 10.0
 OFF = 1e-6
 """Times to save at may be off a whole number of steps by this much of a step, which is rounding."""
 
 
 def solve(
-    problem: "Problem",
+    problem: Problem,
     times: np.ndarray | None = None,
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
     """Apply the map from 0 to the end of the case and save at the steps nearest to equally spaced times, or at `times`.
@@ -46,9 +45,9 @@ def solve(
 
 
 def euler(
-    problem: "Problem",
+    problem: Problem,
     times: np.ndarray | None = None,
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
     """Gradient descent at a given step: y -> y + h F(t, y) for a smooth flow, with the step h of the case.
@@ -67,75 +66,62 @@ def euler(
 
 
 def iterate(
-    problem: "Problem",
+    problem: Problem,
     h: float,
     schedule: np.ndarray,
     name: str,
-    progress: Callable[[float, float], None] | None,
-    checkpoint: "Checkpoint | None",
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
     """The map, applied up to the last of the numbers of steps in `schedule`, saved at each; a terminal hit ends it."""
-    from odesim import integration
-
-    case, equations = problem.case, problem.equations
-    begin, advance = time.perf_counter(), stepper(problem, h)
-    y, saved, at, hits = _beginning(problem, checkpoint)
-    written = time.monotonic()
-
-    outcome = Outcome("completed", problem.clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
-    try:
-        while at < schedule[-1]:
-            count = 1 if equations.crossings else int(schedule[len(saved)]) - at
-            with interruptible():
-                moved = advance(at * h, y, count)
-            if not np.isfinite(moved).all():
-                last = problem.clock(schedule[len(saved) - 1] * h)
-                outcome = Outcome("failed", last, f"the state is no longer finite by step {at + count}: smaller steps?")
-                break
-            y, at = moved, at + count
-            hits = {c.name: _first(problem, c, y, at * h, hits[c.name]) for c in equations.crossings}
-            reason = next((c.reason for c in equations.crossings if c.terminal and (hits[c.name] == at * h).any()), "")
-            if reason or at == schedule[len(saved)]:
-                saved.append(y)
-            if reason:
-                schedule = np.append(schedule[: len(saved) - 1], at)
-                outcome = Outcome("stopped", problem.clock(at * h), reason)
-                break
-            if progress is not None:
-                progress(at * h, case.until)
-            if time.monotonic() - written > CHECKPOINT_SECONDS:
-                _keep(checkpoint, y, saved, at, hits)
-                written = time.monotonic()
-    except KeyboardInterrupt:
-        _keep(checkpoint, y, saved, at, hits)
-        raise
-    record = Record(schedule[: len(saved)] * h, np.array(saved), hits)
-    seconds = time.perf_counter() - begin
-    statistics = {"solver": name, "steps": at, "step": h, "seconds": seconds}
-    return integration.assemble(problem, record, outcome, statistics)
+    course = _Map(problem, h, schedule)
+    outcome, seconds = drive(course, problem.case.until, progress, checkpoint)
+    record = Record(course.schedule[: len(course.saved)] * h, np.array(course.saved), course.hits)
+    statistics = {"solver": name, "steps": course.at, "step": h, "seconds": seconds}
+    return assemble(problem, record, outcome, statistics)
 
 
-def _beginning(
-    problem: "Problem", checkpoint: "Checkpoint | None"
-) -> tuple[np.ndarray, list[Any], int, dict[str, Any]]:
-    """State, saved states, number of steps and hitting times to go on from: those of the checkpoint, or the start."""
-    crossings = problem.equations.crossings
-    stored = checkpoint.read() if checkpoint is not None else None
-    if stored is not None:
-        kept = stored[0]
-        hits = {c.name: kept[f"hits_{c.name}"] for c in crossings}
-        return kept["y"], list(kept["saved"]), int(kept["at"]), hits
-    start = problem.start
-    return start, [start], 0, {c.name: _first(problem, c, start, 0.0, None) for c in crossings}
+class _Map:
+    """The map as a course: one piece is a step where hitting times are looked for, else the steps to a save."""
 
+    def __init__(self, problem: Problem, h: float, schedule: np.ndarray) -> None:
+        self.problem, self.h, self.schedule = problem, h, schedule
+        self.take, self.y, self.at = stepper(problem, h), problem.start, 0
+        self.saved = [self.y]
+        self.hits = {c.name: _first(problem, c, self.y, 0.0, None) for c in problem.equations.crossings}
 
-def _keep(
-    checkpoint: "Checkpoint | None", y: np.ndarray, saved: list[Any], at: int, hits: dict[str, np.ndarray]
-) -> None:
-    """Write what `_beginning` reads."""
-    if checkpoint is not None:
-        arrays = {f"hits_{name}": values for name, values in hits.items()}
-        checkpoint.write({"y": y, "saved": np.array(saved), "at": np.array(at), **arrays}, {})
+    @property
+    def reached(self) -> float:
+        return self.at * self.h
+
+    def advance(self) -> Outcome | None:
+        schedule, h, clock, crossings = self.schedule, self.h, self.problem.clock, self.problem.equations.crossings
+        reasons = [c.reason for c in crossings if c.terminal and (self.hits[c.name] == self.reached).any()]
+        if self.at and reasons:
+            if self.at != schedule[len(self.saved) - 1]:
+                self.saved.append(self.y)
+            self.schedule = np.append(schedule[: len(self.saved) - 1], self.at)
+            return Outcome("stopped", clock(self.reached), reasons[0])
+        if self.at == schedule[-1]:
+            return Outcome("completed", clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
+        count = 1 if crossings else int(schedule[len(self.saved)]) - self.at
+        moved = self.take(self.reached, self.y, count)
+        if not np.isfinite(moved).all():
+            last = clock(schedule[len(self.saved) - 1] * h)
+            return Outcome("failed", last, f"the state is no longer finite by step {self.at + count}: smaller steps?")
+        self.y, self.at = moved, self.at + count
+        self.hits = {c.name: _first(self.problem, c, self.y, self.reached, self.hits[c.name]) for c in crossings}
+        if self.at == schedule[len(self.saved)]:
+            self.saved.append(self.y)
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        hits = {f"hits_{name}": values for name, values in self.hits.items()}
+        return {"y": self.y, "saved": np.array(self.saved), "at": np.array(self.at), **hits}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.y, self.saved, self.at = arrays["y"], list(arrays["saved"]), int(arrays["at"])
+        self.hits = {name: arrays[f"hits_{name}"] for name in self.hits}
 
 
 def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarray:
@@ -154,7 +140,7 @@ def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarra
     return np.unique(np.round(np.linspace(0, last, case.save_points)).astype(int))
 
 
-def stepper(problem: "Problem", h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:
+def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:
     """`advance(t, y, count)`: the state after `count` steps."""
     flow, arguments = problem.functions["flow"], problem.arguments
     if problem.case.backend != "jax":
@@ -178,7 +164,7 @@ def stepper(problem: "Problem", h: float) -> Callable[[float, np.ndarray, int], 
     return lambda t, y, count: np.asarray(run(t, y, count, numbers))
 
 
-def _first(problem: "Problem", crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:
+def _first(problem: Problem, crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:
     """The hitting times so far: `now` for entries that are past the threshold for the first time."""
     reached = margin(crossing, problem.equations.unpack(y)[crossing.component]) >= 0
     before = np.full(reached.shape, np.inf) if known is None else known

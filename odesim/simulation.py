@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,8 @@ import numpy as np
 from derivations.contract import Initial, Model, load
 from odesim import effort, families, streams
 from odesim.case import Case, digest_of, plain
-from odesim.errors import UsageError, interruptible
+from odesim.driver import Progress, drive
+from odesim.errors import UsageError
 from odesim.observed import hitting_times, population_losses
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
@@ -25,7 +25,6 @@ METHODS = ("explicit", "compressed")
 DEVICES = ("auto", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
 FLOW_ONLY = ("rtol", "atol", "solver")
-CHECKPOINT_SECONDS = 10.0
 PIECE_SECONDS = 1.0
 """Steps are taken in pieces of about this long, so that progress moves and Ctrl-C is heard."""
 
@@ -158,7 +157,7 @@ def initial_conditions(simulation: Simulation) -> list[Initial]:
 
 def simulate(
     simulation: Simulation,
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
     threads: int | None = None,
 ) -> Trajectory:
@@ -175,11 +174,11 @@ def simulate(
         engine, device = families.make_engine(own, simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
-    schedule = simulation.schedule
     ready = time.perf_counter()
-    saved, outcome = _run(simulation, engine, schedule, progress, checkpoint)
-    seconds = time.perf_counter() - ready
-    taken = int(schedule[len(saved) - 1])
+    course = _Descent(simulation, engine)
+    outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
+    schedule = course.schedule[: len(course.saved)]
+    taken = int(schedule[-1])
     statistics = {
         "steps": taken,
         "seconds": seconds,
@@ -187,8 +186,8 @@ def simulate(
         "steps_per_second": taken * simulation.replicas / seconds if seconds > 0 else None,
         **families.remarks(engine),
     }
-    grams = np.swapaxes(np.array(saved), 0, 1)
-    return _assemble(simulation, model, initials[0], grams, schedule[: len(saved)], outcome, statistics, device)
+    grams = np.swapaxes(np.array(course.saved), 0, 1)
+    return _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
 
 
 def make_engine(
@@ -258,52 +257,43 @@ def require_memory(simulation: Simulation, n: int, d: int) -> None:
         )
 
 
-def _run(
-    simulation: Simulation,
-    engine: "Engine",
-    schedule: np.ndarray,
-    progress: Callable[[float, float], None] | None,
-    checkpoint: "Checkpoint | None",
-) -> tuple[list[np.ndarray], Outcome]:
-    saved, at, piece = [engine.grams()], 0, 1
-    stored = checkpoint.read() if checkpoint is not None else None
-    if stored is not None:
-        arrays = dict(stored[0])
-        saved, at = list(arrays.pop("saved")), int(arrays["steps"])
-        engine.restore(arrays)
-    written = time.monotonic()
+class _Descent:
+    """The steps of SGD as a course: one piece is about `PIECE_SECONDS` of them, and ends at the next save."""
 
-    def keep() -> None:
-        if checkpoint is not None:
-            checkpoint.write({**engine.state(), "saved": np.array(saved)}, {})
+    def __init__(self, simulation: Simulation, engine: "Engine") -> None:
+        self.simulation, self.engine, self.schedule = simulation, engine, simulation.schedule
+        self.saved, self.at, self.piece = [engine.grams()], 0, 1
 
-    try:
-        while at < schedule[-1]:
-            target = int(schedule[len(saved)])
-            count = min(piece, target - at)
-            began = time.monotonic()
-            with interruptible():
-                good = engine.advance(count)
-            grams = engine.grams() if good and at + count == target else None
-            at += count
-            piece = _next_piece(piece, count, time.monotonic() - began)
-            last = float(schedule[len(saved) - 1]) * simulation.tick
-            if not good or (grams is not None and not np.isfinite(grams).all()):
-                return saved, Outcome(
-                    "failed", last, f"the weights are no longer finite by step {at}: try a smaller step size"
-                )
-            if grams is not None:
-                saved.append(grams)
-            if progress is not None:
-                progress(at * simulation.tick, simulation.case.until)
-            if time.monotonic() - written > CHECKPOINT_SECONDS:
-                keep()
-                written = time.monotonic()
-    except KeyboardInterrupt:
-        keep()
-        raise
-    end = float(schedule[-1]) * simulation.tick
-    return saved, Outcome("completed", end, f"took {schedule[-1]} steps")
+    @property
+    def reached(self) -> float:
+        return self.at * self.simulation.tick
+
+    def advance(self) -> Outcome | None:
+        schedule, tick = self.schedule, self.simulation.tick
+        if self.at == schedule[-1]:
+            return Outcome("completed", float(schedule[-1]) * tick, f"took {schedule[-1]} steps")
+        target = int(schedule[len(self.saved)])
+        count = min(self.piece, target - self.at)
+        began = time.monotonic()
+        good = self.engine.advance(count)
+        grams = self.engine.grams() if good and self.at + count == target else None
+        self.at += count
+        self.piece = _next_piece(self.piece, count, time.monotonic() - began)
+        if not good or (grams is not None and not np.isfinite(grams).all()):
+            last = float(schedule[len(self.saved) - 1]) * tick
+            return Outcome(
+                "failed", last, f"the weights are no longer finite by step {self.at}: try a smaller step size"
+            )
+        if grams is not None:
+            self.saved.append(grams)
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {**self.engine.state(), "saved": np.array(self.saved)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.saved, self.at = list(arrays.pop("saved")), int(arrays["steps"])
+        self.engine.restore(arrays)
 
 
 def _next_piece(piece: int, count: int, seconds: float) -> int:

@@ -24,7 +24,7 @@ from odesim.trajectory import Trajectory
 if TYPE_CHECKING:
     import xarray
 
-    from odesim.integration import Problem
+    from odesim.problem import Problem
 
 Readers = Mapping[str, Callable[[Any, str], Any]]
 NAMED: Readers = {"seed": seed_number}
@@ -286,9 +286,10 @@ def _accelerated() -> bool:
 
 def _together(cells: Sequence[Cell]) -> tuple[list[tuple[Cell, "Problem"]], list[Cell]]:
     """The cells that share a program of JAX with at least one other, prepared, and the rest."""
-    from odesim import ensemble, integration
+    from odesim import ensemble
+    from odesim.problem import prepare
 
-    prepared = [(cell, integration.prepare(cell.case)) for cell in cells if _traced(cell)]
+    prepared = [(cell, prepare(cell.case)) for cell in cells if _traced(cell)]
     shapes = {id(cell): ensemble.shape(problem) for cell, problem in prepared if ensemble.fits(problem)}
     common = {shape for shape, count in collections.Counter(shapes.values()).items() if count > 1}
     lanes = [(cell, problem) for cell, problem in prepared if shapes.get(id(cell)) in common]

@@ -71,8 +71,8 @@ def test_every_decision_is_in_the_index():
 def test_annotations_are_checked_while_the_tests_run():
     from beartype.roar import BeartypeCallHintParamViolation
 
-    from odesim.integration import Past
     from odesim.parse import nearest
+    from odesim.problem import Past
 
     assert nearest("a", ["b"]) and Past(1).time == 1  # a whole number is welcome where a float is expected
     for wrong in (lambda: nearest(3, ["b"]), lambda: Past(time="late")):

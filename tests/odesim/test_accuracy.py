@@ -5,8 +5,11 @@ import pytest
 
 import odesim
 from derivations.liao import initial
-from odesim import integration, pipeline
+from odesim import pipeline
+from odesim.assemble import _confirmed
+from odesim.case import Case
 from odesim.errors import UsageError
+from odesim.problem import prepare
 from odesim.trajectory import Outcome
 
 COMPONENTS = ("gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3")
@@ -52,10 +55,10 @@ def test_a_start_that_overflows_is_refused():
 
 
 def test_a_run_with_a_number_that_is_none_is_never_completed():
-    problem = integration.prepare(integration.Case.build("liao", {"m": 2, "m_star": 1}))
+    problem = prepare(Case.build("liao", {"m": 2, "m_star": 1}))
     times, states = np.array([0.0, 1.0, 2.0]), np.zeros((3, 4))
     states[2, 1] = np.inf
-    outcome = integration._confirmed(problem, Outcome("completed", 2.0, ""), times, states)
+    outcome = _confirmed(problem, Outcome("completed", 2.0, ""), times, states)
     assert outcome.kind == "failed" and outcome.time == 1.0
 
 

@@ -8,6 +8,8 @@ import pytest
 from odesim import integration
 from odesim.case import Case
 from odesim.coupled import CoupledBlocks
+from odesim.problem import Problem, prepare
+from odesim.smooth import slope_of
 from odesim.steppers import Statistics
 from odesim.sundials import cvode_steps
 
@@ -50,10 +52,10 @@ def test_blocks_are_kept_for_another_step_size_and_renewed_when_asked():
     assert renewed == [1] and statistics.evaluations == 6
 
 
-def plateau(init: str, teacher: dict) -> tuple[integration.Problem, np.ndarray]:
+def plateau(init: str, teacher: dict) -> tuple[Problem, np.ndarray]:
     """A state of liao after the first pairs have recovered and before all have."""
     case = Case.build("liao", {"m": 6, "m_star": 3, "d": 10**6, "init": init, **teacher}, until=400.0, save_points=2)
-    problem = integration.prepare(case)
+    problem = prepare(case)
     run = integration.solve(case)
     final = {c.name: run.state[c.name].values[-1] for c in problem.equations.state}
     return problem, problem.equations.start(dataclasses.replace(problem.initial, state=final))
@@ -75,9 +77,9 @@ def test_the_preconditioner_spares_evaluations_and_changes_no_hitting_time():
     case = Case.build("liao", {"m": 6, "m_star": 3, "d": 10**6, "init": "orthogonal"}, until=2e3, save_points=2,
                       rtol=1e-7, solver="CVODE")  # fmt: skip
     with_blocks = integration.solve(case)
-    problem = integration.prepare(case)
+    problem = prepare(case)
     statistics, end = Statistics("CVODE"), problem.start
-    for segment in cvode_steps(integration._slope(problem), 0.0, problem.start, 2e3, *problem.tolerances("CVODE"),
+    for segment in cvode_steps(slope_of(problem), 0.0, problem.start, 2e3, *problem.tolerances("CVODE"),
                                statistics):  # fmt: skip
         end = segment.y1
     assert with_blocks.statistics["evaluations"] < 0.75 * statistics.evaluations  # 0.62; at d = 1e12 it is a sixth

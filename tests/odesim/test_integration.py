@@ -13,6 +13,7 @@ from derivations.liao.parameters import Parameters
 from odesim import integration, record, steppers
 from odesim.case import Case
 from odesim.errors import UsageError
+from odesim.problem import compile_functions, initial_condition
 
 C1 = 0.20662096414190703726
 SMALL = {"m": 4, "m_star": 2, "d": 150}
@@ -117,7 +118,7 @@ def test_leading_order_stops_where_its_closed_form_reaches_the_edge():
 
 def test_first_anti_alignment_comes_at_the_predicted_time_at_a_million_dimensions():
     case = Case.build("liao", {"d": 10**6}, until=60.0, save_points=2, seed=4)
-    start = integration.initial_condition(case)
+    start = initial_condition(case)
     rate = start.constants["norm_w"] ** -2
     z = np.tril(start.state["I2"] * (rate[:, None] + rate) / 2, -1).min()
     found = integration.solve(case)
@@ -179,7 +180,6 @@ def test_an_entry_that_crosses_later_in_a_step_than_the_cubic_says_is_found():
 @pytest.mark.parametrize("solver", ["DOP853", "Radau", "CVODE"])
 def test_every_evaluation_is_counted(solver, monkeypatch):
     calls = []
-    compile_functions = integration.compile_functions
 
     def counting(equations, backend):
         functions = dict(compile_functions(equations, backend))
@@ -187,7 +187,7 @@ def test_every_evaluation_is_counted(solver, monkeypatch):
         functions["flow"] = lambda t, y, *arguments: calls.append(t) or flow(t, y, *arguments)
         return functions
 
-    monkeypatch.setattr(integration, "compile_functions", counting)
+    monkeypatch.setattr("odesim.problem.compile_functions", counting)
     counted = run(until=5.0, save_points=51, solver=solver).statistics["evaluations"]
     assert counted == len(calls)
 
@@ -271,15 +271,14 @@ def test_refused_options_are_sentences():
 
 def test_numerical_failure_is_an_outcome_with_the_last_good_state(monkeypatch):
     case = Case.build("liao", SMALL, until=5.0)
-    original = integration.compile_functions
 
     def poisoned(equations, backend):
-        functions = dict(original(equations, backend))
+        functions = dict(compile_functions(equations, backend))
         flow = functions["flow"]
         functions["flow"] = lambda t, y, *a: flow(t, y, *a) * (np.nan if t > 1.0 else 1.0)
         return functions
 
-    monkeypatch.setattr(integration, "compile_functions", poisoned)
+    monkeypatch.setattr("odesim.problem.compile_functions", poisoned)
     found = integration.solve(case)
     assert found.outcome.kind == "failed"
     assert 0 < found.outcome.time <= 1.0

@@ -8,16 +8,18 @@ import pytest
 from odesim import integration, ndf
 from odesim.case import Case
 from odesim.errors import UsageError
+from odesim.problem import prepare
+from odesim.trajectory import Trajectory
 
 LIAO = {"m": 6, "m_star": 3, "d": 10**6, "init": "orthogonal"}
 
 
 @pytest.fixture(scope="module")
 def loops():
-    return ndf.compile_ndf(integration.prepare(Case.build("liao", LIAO)).equations)
+    return ndf.compile_ndf(prepare(Case.build("liao", LIAO)).equations)
 
 
-def liao(until: float = 2e3, save_points: int = 5, **options) -> integration.Trajectory:
+def liao(until: float = 2e3, save_points: int = 5, **options) -> Trajectory:
     return integration.solve(Case.build("liao", LIAO, until=until, save_points=save_points, **options))
 
 
@@ -54,7 +56,7 @@ def test_blocks_are_inverted_and_applied(loops):
 
 
 def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
-    problem = integration.prepare(Case.build("liao", LIAO))
+    problem = prepare(Case.build("liao", LIAO))
     run, coupled = liao(until=400.0, save_points=2), problem.equations.coupled
     state = {c.name: run[c.name][-1] for c in problem.equations.state}
     y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
@@ -114,10 +116,10 @@ def test_it_is_refused_where_nothing_says_what_is_coupled():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
-    problem = integration.prepare(Case.build("liao", LIAO))
+    problem = prepare(Case.build("liao", LIAO))
     states = problem.start * np.linspace(0.5, 1.0, 7)[:, None]
     found = ndf.right_hand_sides(problem.equations, problem.initial, states, workers)
     assert np.array_equal(found, [problem.functions["flow"](0.0, y, *problem.arguments) for y in states])
-    reduced = integration.prepare(Case.build("liao", {**LIAO, "tier": "cascade"}))
+    reduced = prepare(Case.build("liao", {**LIAO, "tier": "cascade"}))
     with pytest.raises(UsageError, match="compiled as a whole"):
         ndf.right_hand_sides(reduced.equations, reduced.initial, states)

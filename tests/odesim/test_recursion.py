@@ -10,6 +10,7 @@ import odesim
 from odesim import integration, recursion, sweep
 from odesim.case import Case
 from odesim.cli import _run as command
+from odesim.problem import prepare
 
 SIZES = {"n": 4, "p": 2, "m": 6, "d": 5, "mode": "joint", "k": 2, "l": 2}
 
@@ -20,7 +21,7 @@ def case(**options) -> Case:
 
 
 def test_steps_are_applied_one_after_the_other():
-    problem = integration.prepare(case(until=2.0, save_points=9))
+    problem = prepare(case(until=2.0, save_points=9))
     y = problem.start
     for _ in range(8):
         y = y + 0.25 * problem.functions["flow"](0.0, y, *problem.arguments)
@@ -31,7 +32,7 @@ def test_steps_are_applied_one_after_the_other():
 
 
 def test_given_times_must_be_whole_steps():
-    problem = integration.prepare(case(until=2.0))
+    problem = prepare(case(until=2.0))
     run = recursion.solve(problem, np.array([0.0, 0.5, 1.75]))
     assert run.time.tolist() == [0.0, 0.5, 1.75]
     with pytest.raises(odesim.UsageError, match="whole numbers"):
@@ -46,7 +47,7 @@ def test_jax_takes_the_same_steps():
 def test_a_hitting_time_is_the_first_step_past_the_threshold():
     from derivations.contract import Crossing
 
-    problem = integration.prepare(case(until=2.0, save_points=9))
+    problem = prepare(case(until=2.0, save_points=9))
     free = recursion.solve(problem)
     series = free.state["pre"].values.reshape(9, -1)
     steady = np.flatnonzero(
@@ -83,7 +84,7 @@ def test_an_interrupted_recursion_goes_on(tmp_path):
 
 
 def test_steps_that_blow_up_are_an_outcome():
-    problem = integration.prepare(case(until=2.0, save_points=9))
+    problem = prepare(case(until=2.0, save_points=9))
     broken = dataclasses.replace(problem, functions={**problem.functions, "flow": lambda t, y, *a: y * np.inf})
     run = recursion.solve(broken)
     assert run.outcome.kind == "failed"

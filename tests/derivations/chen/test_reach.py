@@ -124,10 +124,10 @@ def test_own_routing_noise_is_used_step_by_step():
 
 def odesim_start(arrays):
     """The initial condition of a file."""
-    from odesim import integration
     from odesim.case import Case
+    from odesim.problem import initial_condition
 
-    return integration.initial_condition(Case.build("chen", {"n_test": 10}, initial=arrays))
+    return initial_condition(Case.build("chen", {"n_test": 10}, initial=arrays))
 
 
 def test_own_biases_are_the_start_of_the_released_protocol():
@@ -151,10 +151,9 @@ def test_own_biases_are_the_start_of_the_released_protocol():
 
 def odesim_start_of(arrays, request):
     """The initial condition of a file with parameters."""
-    from odesim import integration
     from odesim.case import Case
 
-    return integration.initial_condition(Case.build("chen", request, initial=arrays))
+    return initial_condition(Case.build("chen", request, initial=arrays))
 
 
 @pytest.mark.parametrize("backend", ["numba", "jax"])

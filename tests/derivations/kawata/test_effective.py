@@ -10,8 +10,8 @@ import odesim
 from derivations.contract import UsageError
 from derivations.kawata import effective, initial
 from derivations.kawata.parameters import Parameters
-from odesim import integration
 from odesim.case import Case
+from odesim.problem import compile_functions, prepare
 
 
 def one(kappa, nu=0.0, b=0.0, a=1.0):
@@ -106,12 +106,12 @@ def test_loops_and_arrays_agree(activation, tools):
     case = Case.build("kawata", {"C": 2, "tier": "effective", "eta": 5.0})
     p = start.parameters
     start = dataclasses.replace(start, parameters=dataclasses.replace(p, eta=50.0, zeta=0.4))
-    problem = integration.prepare(case, start)
-    other = integration.compile_functions(problem.equations, "numpy")
+    problem = prepare(case, start)
+    other = compile_functions(problem.equations, "numpy")
     found = [f["flow"](0.0, problem.start, *problem.arguments) for f in (problem.functions, other)]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-15)
     # Phase I: -(eta/2)(1/(J^2 M^3)) D m beside the exact flow.
-    exact = integration.prepare(Case.build("kawata", {"C": 2}), start)
+    exact = prepare(Case.build("kawata", {"C": 2}), start)
     plain = exact.functions["flow"](0.0, exact.start, *exact.arguments)
     D, _ = effective.moments(start)
     lost = 50.0 / 2 / (2**2 * 3**3) * D[:, None] * problem.start.reshape(3, -1)

@@ -9,8 +9,8 @@ import odesim
 from derivations.kawata import population
 from derivations.kawata.initial import join
 from odesim.case import find_system
-from odesim.integration import compile_functions
 from odesim.lab import Laboratory
+from odesim.problem import compile_functions
 
 LAB = Laboratory(find_system("kawata"))
 

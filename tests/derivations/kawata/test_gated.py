@@ -11,8 +11,8 @@ from scipy import special
 
 import odesim
 from derivations.kawata import gated, gated_loops, parameters
-from odesim import integration
 from odesim.case import Case
+from odesim.problem import compile_functions, prepare
 
 D, C = 16, 2
 ACTIVATIONS = {
@@ -51,7 +51,7 @@ def problem(arrays, tier="gated", **parameters):
     """The compiled equations at given overlaps."""
     request = {"M": 2, "J": 2, "d": D, "rho": 1.5, "k_star": None, "link": LINK, "tier": tier, **parameters}
     request = {name: value for name, value in request.items() if value is not None}
-    return integration.prepare(Case.build("kawata", request, initial=arrays, stage="phase3"))
+    return prepare(Case.build("kawata", request, initial=arrays, stage="phase3"))
 
 
 def potential(kappa, xi, nu, q, b, om, tau, s, rho, sigma):
@@ -219,7 +219,7 @@ def test_the_triple_hermite_series_of_the_specification_gives_the_same_potential
 def test_loops_and_arrays_agree(activation):
     arrays, _, _ = vectors(seed=1)
     p = problem(arrays, activation=activation)
-    other = integration.compile_functions(p.equations, "numpy")
+    other = compile_functions(p.equations, "numpy")
     for name, first in (("flow", (0.0,)), ("loss", ())):
         found = [functions[name](*first, p.start, *p.arguments) for functions in (p.functions, other)]
         np.testing.assert_allclose(found[0], found[1], atol=1e-13)

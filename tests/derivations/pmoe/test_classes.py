@@ -11,7 +11,7 @@ import odesim
 from derivations.pmoe import initial, model, multiclass, population, router, world
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
-from odesim import integration
+from odesim.problem import compile_functions
 
 ENTER = {"joint": initial.enter_joint, "experts": initial.enter_experts, "router": initial.enter_router}
 
@@ -72,7 +72,7 @@ def compiled(parameters: Parameters, stage: str, tier: str, backend: str, rng=0)
     p = settle(parameters, stage)
     start = ENTER[stage](p, None, np.random.default_rng(rng))
     equations = {"joint": population.joint, "experts": population.experts}[stage](start.parameters, tier)
-    functions = integration.compile_functions(equations, backend)
+    functions = compile_functions(equations, backend)
     return equations, functions, equations.start(start), equations.arguments(start), start
 
 

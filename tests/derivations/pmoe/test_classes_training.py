@@ -7,7 +7,7 @@ import odesim
 from derivations.pmoe import initial, model, population, router
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
-from odesim import integration
+from odesim.problem import compile_functions
 from odesim.sgd.bags import atoms_of, counts_of, pushed
 
 from .test_classes import logistic_weights, two_outputs, weights
@@ -59,7 +59,7 @@ def test_the_mean_step_is_the_population_flow(mode, k):
     p = settle(p, stage)
     start = {"joint": initial.enter_joint, "experts": initial.enter_experts}[stage](p, None, np.random.default_rng(5))
     equations = {"joint": population.joint, "experts": population.experts}[stage](p, "L0")
-    flow = integration.compile_functions(equations, "numpy")["flow"]
+    flow = compile_functions(equations, "numpy")["flow"]
     moved = equations.unpack(flow(0.0, equations.start(start), *equations.arguments(start)))
     truth = {"joint": several.JOINT, "experts": several.EXPERTS}[stage]
     s, c, rng, found = start.state, start.constants, np.random.default_rng(6), []

@@ -6,7 +6,7 @@ import pytest
 import odesim
 from derivations.pmoe import initial, model, population
 from derivations.pmoe.parameters import Parameters, settle
-from odesim import integration
+from odesim.problem import compile_functions
 from odesim.sgd.bags import atoms_of, counts_of
 
 
@@ -54,7 +54,7 @@ def test_the_mean_step_is_the_population_flow(mode):
     stage = "joint" if mode == "joint" else "experts"
     start = {"joint": initial.enter_joint, "experts": initial.enter_experts}[stage](p, None, np.random.default_rng(5))
     equations = {"joint": population.joint, "experts": population.experts}[stage](p, "L0")
-    flow = integration.compile_functions(equations, "numpy")["flow"]
+    flow = compile_functions(equations, "numpy")["flow"]
     moved = equations.unpack(flow(0.0, equations.start(start), *equations.arguments(start)))
     s, c, rng, found = start.state, start.constants, np.random.default_rng(6), []
     for _ in range(40):

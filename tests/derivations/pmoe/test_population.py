@@ -6,7 +6,7 @@ import pytest
 import odesim
 from derivations.pmoe import initial, model, population, world
 from derivations.pmoe.parameters import Parameters, settle
-from odesim import integration
+from odesim.problem import compile_functions
 
 LAZY = {"n": 12, "p": 6, "d": 40, "l": 3, "delta_d": 0.2, "irrelevant": "random", "exact": 1, "pool": 200}
 
@@ -17,7 +17,7 @@ def compiled(parameters: Parameters, stage: str, tier: str, backend: str = "numb
     enter = {"joint": initial.enter_joint, "experts": initial.enter_experts}[stage]
     start = enter(p, arrays, np.random.default_rng(rng))
     equations = {"joint": population.joint, "experts": population.experts}[stage](start.parameters, tier)
-    functions = integration.compile_functions(equations, backend)
+    functions = compile_functions(equations, backend)
     arguments = equations.arguments(start)
     return (lambda y: functions["flow"](0.0, y, *arguments)), equations.start(start), functions, arguments, start
 

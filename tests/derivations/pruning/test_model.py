@@ -12,8 +12,8 @@ from derivations.pruning import initial, population
 from derivations.pruning.parameters import Parameters
 from derivations.tokens import Samples
 from odesim.case import find_system
-from odesim.integration import compile_functions
 from odesim.lab import Laboratory
+from odesim.problem import compile_functions
 from odesim.sgd.tokens import TokenChains, gradients
 
 SYSTEM = find_system("pruning")

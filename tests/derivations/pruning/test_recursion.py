@@ -7,8 +7,8 @@ import odesim
 from derivations.pruning import initial, population
 from derivations.pruning.parameters import Parameters
 from odesim.case import find_system
-from odesim.integration import compile_functions
 from odesim.lab import Laboratory
+from odesim.problem import compile_functions
 
 SYSTEM = find_system("pruning")
 LAB = Laboratory(SYSTEM)

@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 
 import odesim
-from odesim import integration
 from odesim.case import Case
 from odesim.lab import Laboratory
 from odesim.page.evaluate import Evaluator, evaluate
+from odesim.problem import prepare
 
 from .tiers import Compiled, parameters, scan
 
@@ -194,7 +194,7 @@ def behind_a_gate(activation, orthogonal, seed):
 @pytest.mark.parametrize("activation", ["relu", "erf", "exp", "cos", "probit", "polynomial"])
 @pytest.mark.parametrize("seed", range(3))
 def test_neurons_behind_a_gate(activation, orthogonal, seed):
-    initial = integration.prepare(behind_a_gate(activation, orthogonal, seed)).initial
+    initial = prepare(behind_a_gate(activation, orthogonal, seed)).initial
     run = Compiled("kawata", "phase3", "gated", {}, initial=initial)
     assert run.equations.tier == "gated"
     y, state = run.state(np.random.default_rng(seed))

@@ -4,9 +4,9 @@ import functools
 
 import derivations
 from derivations.contract import load
-from odesim import integration
 from odesim.lab import Laboratory
 from odesim.page import python
+from odesim.problem import compile_functions
 
 SMALL = {
     "liao": [{"m": 2, "m_star": 1, "d": 20}, {"m": 5, "m_star": 2, "d": 40}, {"m": 7, "m_star": 4, "d": 100}],
@@ -97,7 +97,7 @@ class Compiled:
         chosen = found.stage(stage)
         self.initial = initial or Laboratory(found).initial(stage=stage, tier=tier, **given)
         self.equations = load(chosen.equations)(self.initial.parameters, tier)
-        self.functions = integration.compile_functions(self.equations, backend)
+        self.functions = compile_functions(self.equations, backend)
         self.arguments = self.equations.arguments(self.initial)
         self.tier = (system, stage, tier, self.initial.parameters)
         self.statement = stated(*self.tier)
