@@ -65,14 +65,14 @@ def compile_around(
     """The compiled `integrate_blocks` around block functions "module:function" and the kernels that they call."""
     import inspect
 
-    from odesim import block_loops, compile
+    from odesim import block_loops, compile, sources
 
     def text() -> str:
-        sources = [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
-        return compile.generate_module(structure, kernels(), loops) + "\n\n" + compile.decorated(sources)
+        texts = [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
+        return compile.generate_module(structure, kernels(), loops) + "\n\n" + compile.decorated(texts)
 
-    packages = {"hermite", "derivations", *(name.partition(":")[0].rpartition(".")[0] for name in loops)}
-    return compile.generated(f"{structure}_blocks", sorted(packages), text).integrate_blocks
+    modules = sorted({*sources.makers(kernels), *(name.partition(":")[0] for name in loops)})
+    return compile.generated(f"{structure}_blocks", modules, text).integrate_blocks
 
 
 def hitting_times(

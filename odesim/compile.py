@@ -1,8 +1,9 @@
 """From symbolic kernels to compiled functions: the one place where SymPy becomes numba, NumPy or JAX.
 
 For numba, the CSE'd scalar kernels and the plain loops of a system are written, together, into one generated
-module that is compiled once and kept in a cache folder named by a digest of everything it was made from; a
-second process loads the machine code and imports no SymPy.  Parameters are run-time arguments throughout.
+module that is compiled once and kept in a cache folder under a digest of its text.  A note beside it says from which
+sources it was made (`odesim.sources` finds them), so that a second process loads the machine code and imports no SymPy.
+Parameters are run-time arguments throughout.
 """
 
 import functools
@@ -13,6 +14,7 @@ import importlib.util
 import inspect
 import os
 import platform
+import re
 import sys
 import tempfile
 import textwrap
@@ -24,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Kernel, load
+from odesim import sources
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 """Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
@@ -45,21 +48,26 @@ def cache_folder() -> Path:
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
     """The compiled `flow` (and `loss`, where the tier has one) of `equations`, from the cache when it is there."""
-    references = (*equations.loops, *equations.around)
-    names = [reference.partition(":")[2] for reference in references]
-    folders = ["hermite", "derivations", *(reference.rpartition(".")[0] for reference in references)]
-    module = generated(equations.structure, folders, lambda: module_text(equations))
+    names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
+    module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
     return _public({name: getattr(module, name) for name in names})
 
 
-def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
-    """Import the module whose text `write()` makes, writing it only where the cache lacks it.
+def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
+    """Import the module whose text `write()` makes; it is called only where no cached text is known to be the same.
 
-    The name carries `stem` and a digest of all source files of `packages`, the versions and the interpreter.
+    `modules` hold the functions and kernels that are written; what they and the module of `write` import belongs to
+    them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
     """
-    path = _writable(cache_folder()) / f"{stem}_{source_digest(stem, tuple(packages))}.py"
-    if not _sound(path):
-        _write_atomically(path, sealed(write()))
+    folder = _writable(cache_folder())
+    note = folder / f"{stem}_{source_digest(stem, (*modules, write.__module__))}.made"
+    path = _noted(note, stem)
+    if path is None or not _sound(path):
+        text = write()
+        path = folder / f"{stem}_{text_digest(text)}.py"
+        if not _sound(path):
+            _write_atomically(path, sealed(text))
+        _write_atomically(note, path.name)
     specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
     known = sys.modules.get(f"odesim_generated_{path.stem}")
     if known is not None and known.__file__ == str(path):
@@ -72,6 +80,15 @@ def generated(stem: str, packages: Sequence[str], write: Callable[[], str]) -> t
         if hasattr(value, "py_func"):
             value.compile = _at_level(value.compile)
     return module
+
+
+def _noted(note: Path, stem: str) -> Path | None:
+    """The generated module that a note names; None where there is no note, or a damaged one."""
+    try:
+        name = note.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return note.with_name(name) if re.fullmatch(rf"{re.escape(stem)}_[0-9a-f]{{16}}\.py", name) else None
 
 
 SEAL = "# odesim seal "
@@ -188,18 +205,30 @@ def decorated(functions: Sequence[str]) -> str:
 
 
 @functools.cache
-def source_digest(stem: str, packages: tuple[str, ...]) -> str:
-    """16 hexadecimal characters that change whenever the generated module could; the files are read once."""
-    digest = hashlib.sha256()
-    for name in sorted({*packages, "odesim"}):
-        folder = Path(next(iter(importlib.import_module(name).__path__)))
-        own = [folder / f"{file}.py" for file in ("compile", "block_loops", "lane_loops", "lanes", "ndf_loops", "ndf")]
-        paths = own if name == "odesim" else sorted(folder.glob("*.py"))
-        for path in paths:
-            digest.update(path.name.encode() + path.read_bytes())
-    versions = [importlib.metadata.version(name) for name in ("sympy", "numba", "numpy")]
-    digest.update(" ".join([*versions, platform.python_version(), platform.machine(), stem]).encode())
-    return digest.hexdigest()[:16]
+def source_digest(stem: str, modules: tuple[str, ...]) -> str:
+    """16 hexadecimal characters that change whenever the text of the generated module could.
+
+    They cover the files of `modules`, of what writes modules, and of all that these import (`sources.closure`), and
+    the versions of the libraries whose answers are written: SymPy's expressions, SciPy's coefficients.
+    """
+    return sources.digest((__name__, *modules), stem, *_versions("sympy", "mpmath", "scipy", "numpy"))
+
+
+def text_digest(text: str) -> str:
+    """16 hexadecimal characters of all that decides on the machine code of a generated module.
+
+    Its text, the files of ours that the text imports, the compilers, the interpreter, the processor's family, and the
+    level of optimisation (numba itself keeps apart the code of different processors).
+    """
+    level = os.environ.get("NUMBA_OPT", str(LLVM_LEVEL))
+    ours = [name for name in sources.imported_by(text) if sources.followed(name)]
+    return sources.digest(ours, text, level, *_versions("numba", "llvmlite", "numpy"))
+
+
+def _versions(*libraries: str) -> list[str]:
+    """The versions of some libraries and of the interpreter, and the kind of machine."""
+    found = [f"{name} {importlib.metadata.version(name)}" for name in libraries]
+    return [*found, platform.python_version(), platform.machine()]
 
 
 def _public(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -296,7 +325,7 @@ def _writable(folder: Path) -> Path:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".py")
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
     with os.fdopen(handle, "w") as stream:
         stream.write(text)
     os.replace(name, path)

@@ -49,18 +49,17 @@ SMALL = 4
 
 def compile_ndf(equations: Equations) -> Any:
     """The generated module with the loops of `ndf_loops` around the compiled flow of some equations."""
-    from odesim import compile, ndf_loops
+    from odesim import compile, ndf_loops, sources
 
     assert equations.coupled is not None
     flow = equations.coupled.flow
 
     def text() -> str:
-        sources = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
+        texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
         around = compile.generate_module(equations.structure, equations.kernels(), (*equations.loops, flow))
-        return around + "\n\n" + compile.decorated(sources)
+        return around + "\n\n" + compile.decorated(texts)
 
-    packages = {"hermite", "derivations", *(name.rpartition(":")[0].rpartition(".")[0] for name in equations.loops)}
-    return compile.generated(f"{equations.structure}_ndf", sorted(packages), text)
+    return compile.generated(f"{equations.structure}_ndf", sources.roots(equations), text)
 
 
 @functools.cache

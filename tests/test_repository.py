@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import derivations
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("hermite", "derivations", "odesim", "figures", "benchmarks", "tests")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -58,6 +60,15 @@ def test_loops_compiled_with_reassociation_compare_with_infinity(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     asked = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & {"isfinite", "isinf"}
     assert asked == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=relative)
+def test_no_test_lists_the_systems_by_hand(path):
+    # A system that is added would be asked nothing.
+    known = set(derivations.names())
+    lists = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Tuple | ast.List | ast.Set)]
+    words = [{item.value for item in one.elts if isinstance(item, ast.Constant)} for one in lists]
+    assert len(known) > 1 and not any(known <= found for found in words)
 
 
 def test_every_decision_is_in_the_index():

@@ -62,9 +62,7 @@ def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
         engine = [inspect.getsource(inspect.unwrap(getattr(loops, name))) for name in LOOPS]
         return compile.numba_module(model.module, [*bind.numba_sources(model), *engine])
 
-    package = model.module.rpartition(".")[0]
-    stem = "compressed_" + model.module.replace(".", "_")
-    module = compile.generated(stem, ["derivations", package, "odesim.sgd"], text)
+    module = compile.generated("compressed_" + model.module.replace(".", "_"), [model.module], text)
     return {name: getattr(module, name) for name in LOOPS}
 
 

@@ -32,8 +32,7 @@ def compile_numba(model: PatternModel) -> Any:
         texts = [ERF, *(source(module, name) for name in (*model.helpers, *COMPILED))]
         return compile.numba_module(model.module, [*texts, *(source(pattern_loops, name) for name in LOOPS)])
 
-    package = model.module.rpartition(".")[0]
-    return compile.generated("patterns_" + model.module.replace(".", "_"), ["derivations", package, "odesim.sgd"], text)
+    return compile.generated("patterns_" + model.module.replace(".", "_"), [model.module], text)
 
 
 def sample(model: PatternModel, parameters: Any, rng: np.random.Generator, count: int, width: int) -> Examples:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+import derivations
 from odesim import verification
 from odesim.case import find_system
 
-SYSTEMS = ("liao", "kawata", "chen", "pmoe", "pruning")
+every_system = pytest.mark.parametrize("system", derivations.names())
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@every_system
 def test_ids_are_unique_and_controls_name_a_variant(system: str):
     claims = verification.claims_of(find_system(system))
     assert len({claim.id for claim in claims}) == len(claims)
@@ -21,7 +22,7 @@ def test_ids_are_unique_and_controls_name_a_variant(system: str):
         assert not claim.control_variant or claim.control_variant in names, claim.id
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@every_system
 def test_every_erratum_has_a_heading(system: str):
     module = importlib.import_module(f"derivations.{system}")
     assert module.__file__ is not None

@@ -5,13 +5,13 @@ import types
 
 import pytest
 
+import derivations
 from derivations.claim import HOLDS
 from odesim import verification
 from odesim.case import find_system
 from tests.derivations.ideal import could_hold
 
-SYSTEMS = ("liao", "kawata", "chen", "pmoe", "pruning")
-CLAIMS = [(system, claim) for system in SYSTEMS for claim in verification.claims_of(find_system(system))]
+CLAIMS = [(system, claim) for system in derivations.names() for claim in verification.claims_of(find_system(system))]
 every_claim = pytest.mark.parametrize(
     ("system", "claim"), CLAIMS, ids=[f"{system} {claim.id}" for system, claim in CLAIMS]
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import derivations
 import odesim
 from odesim import pipeline, store
 from odesim.cli import _run as command
@@ -11,7 +12,12 @@ from odesim.trajectory import Trajectory
 
 LIAO = {"m": 5, "m_star": 2, "d": 10**5, "init": "orthogonal"}
 WORDS = ["-p", "m=5", "-p", "m_star=2", "-p", "d=1e5", "-p", "init=orthogonal", "--no-figures", "--quiet"]
-MAPS = [("liao", "prune"), ("pruning", "score"), ("pruning", "prune"), ("pruning", "evaluate"), ("kawata", "phase2")]
+MAPS = [
+    (name, stage.name)
+    for name in derivations.names()
+    for stage in derivations.system(name).stages
+    if stage.kind == "map"
+]
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,16 @@ import pathlib
 
 import pytest
 
+import derivations
 from derivations.contract import load
 from odesim import statements, verification
 from odesim.case import find_system
 
-SYSTEMS = ("liao", "kawata", "chen", "pmoe", "pruning")
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "verdicts"
+every_system = pytest.mark.parametrize("name", derivations.names())
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@every_system
 def test_every_numbered_statement_has_a_claim_or_a_reason_and_not_both(name):
     system = find_system(name)
     reasons = load(system.numbered)
@@ -21,7 +22,7 @@ def test_every_numbered_statement_has_a_claim_or_a_reason_and_not_both(name):
         assert bool(claims) != bool(reasons[statement]), f"{statement}: {claims or reasons[statement] or 'nothing'}"
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@every_system
 def test_the_page_of_the_documentation_holds_every_form_with_the_answer_that_is_expected(name):
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     for claim in verification.claims_of(find_system(name)):
