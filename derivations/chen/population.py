@@ -26,7 +26,7 @@ from derivations.chen import arrays
 from derivations.chen.nodes import legendre_rows, rules
 from derivations.chen.parameters import Parameters
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, UsageError
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel
 
 EXPERT = ("expert", "filter", "feature")
 ROUTER = ("expert", "feature")
@@ -63,24 +63,6 @@ LOOPS = tuple(
         "p3_flow_loss",
     )
 ) + tuple(f"derivations.chen.watch_loops:{name}" for name in ("dispatch_entropy", "sweep_types", "p3_watch"))
-
-
-def equations(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of a tier (`p3`, `full`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
-    tier = tier or parameters.tier
-    if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
-        raise UsageError(
-            "the flow is that of Algorithm 1 with its routing noise; variant=released, noise=false, normalise=false "
-            "and balance are for odesim simulate"
-        )
-    if tier == "p3":
-        return exact(parameters)
-    from derivations.chen import full, reduced
-
-    if tier == "full":
-        return full.full(parameters)
-
-    return reduced.equations(parameters, tier)
 
 
 def exact(parameters: Parameters) -> Equations:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Labelled, MapResult, UsageError
-from derivations.kawata import gate, population, ridge
+from derivations.kawata import effective, gate, gated, ridge, tiers
 from derivations.kawata.initial import (
     draw_directions,
     draw_neurons,
@@ -143,15 +143,11 @@ def retraining_equations(p: Parameters, tier: str | None = None) -> Equations:
     """The flow of Phase III: `gated`, or that of Phase I with the clusters' shares, to leading order in the gate's
     overlaps."""
     if (tier or p.tier) == "gated" and p.routing == "gate":
-        from derivations.kawata import gated
-
         return gated.equations(p)
     if (tier or p.tier) == "effective":
-        from derivations.kawata import effective
-
         found = effective.equations(p, 1.0)
     else:
-        found = population.equations(p, tier)
+        found = tiers.equations(p, tier)
     if p.routing == "perfect":
         return found
     return dataclasses.replace(

@@ -75,22 +75,6 @@ MODES = {
 """Tiers with the state of every neuron: the mode of the loops, where they hold, what they neglect."""
 
 
-def equations(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of a tier: `exact`, `paper` (the truncated drift) or a reduced form `R1` to `R4`."""
-    tier = tier or parameters.tier
-    if tier == "gated":  # no gate has been learned yet: this is the exact flow
-        tier = "exact"
-    if tier == "effective":
-        from derivations.kawata import effective
-
-        return effective.equations(parameters, 1.0 / parameters.M)
-    if tier in MODES:
-        return neuronwise(parameters, tier)
-    from derivations.kawata import hidden
-
-    return hidden.equations(parameters, tier)
-
-
 def neuronwise(parameters: Parameters, tier: str) -> Equations:
     """The exact flow, that of the paper's proofs, and R1, R2, R4: neuron by neuron, in one state.
 

@@ -104,17 +104,6 @@ def components(gram: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
     return {name: gram[..., rows, columns].copy() for name, (rows, columns) in blocks.items()}
 
 
-def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.ndarray:
-    """The Gram matrix (..., n, n) of the components, the inverse of `components`."""
-    upper = np.concatenate([state["I1"], state["I3"], state["gamma1"], state["zeta1"]], axis=-1)
-    lower = np.concatenate([np.swapaxes(state["I3"], -1, -2), state["I2"], state["zeta2"], state["gamma2"]], axis=-1)
-    students = np.concatenate([upper, lower], axis=-2)
-    m2 = state["I1"].shape[-1] * 2
-    fixed = np.broadcast_to(teachers, (*students.shape[:-2], *teachers.shape))
-    below = np.concatenate([np.swapaxes(students[..., m2:], -1, -2), fixed], axis=-1)
-    return np.concatenate([students, below], axis=-2)
-
-
 def read(
     arrays: Mapping[str, np.ndarray], parameters: Parameters, explicit: frozenset[str] = frozenset()
 ) -> Parameters:

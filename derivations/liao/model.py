@@ -13,7 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from derivations.contract import Initial, Labelled, Model
-from derivations.liao.initial import ARRAYS, assemble_gram, components
+from derivations.liao.initial import ARRAYS, components
+from derivations.liao.overlaps import assemble_gram
 from derivations.liao.parameters import Parameters
 
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library

@@ -16,6 +16,17 @@ UNIT = 1e-8
 """How far from 1 a diagonal entry, or from symmetry a block may be: overlaps stored with eight digits still pass."""
 
 
+def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.ndarray:
+    """The Gram matrix (..., n, n) of the components, the inverse of `components`."""
+    upper = np.concatenate([state["I1"], state["I3"], state["gamma1"], state["zeta1"]], axis=-1)
+    lower = np.concatenate([np.swapaxes(state["I3"], -1, -2), state["I2"], state["zeta2"], state["gamma2"]], axis=-1)
+    students = np.concatenate([upper, lower], axis=-2)
+    m2 = state["I1"].shape[-1] * 2
+    fixed = np.broadcast_to(teachers, (*students.shape[:-2], *teachers.shape))
+    below = np.concatenate([np.swapaxes(students[..., m2:], -1, -2), fixed], axis=-1)
+    return np.concatenate([students, below], axis=-2)
+
+
 def given(arrays: Mapping[str, np.ndarray]) -> bool:
     """Whether the arrays are meant as overlaps."""
     return any(name in arrays for name in (*BLOCKS, *OPTIONAL))
@@ -98,8 +109,6 @@ def _check_values(arrays: Mapping[str, np.ndarray], m_star: int) -> None:
 
 def _check_vectors(arrays: Mapping[str, np.ndarray], m_star: int, d: int) -> None:
     """Raise where the Gram matrix is not positive semi-definite, or has a higher rank than d."""
-    from derivations.liao.initial import assemble_gram
-
     whole = completed(arrays)
     values = np.linalg.eigvalsh(assemble_gram(whole, whole["teacher_gram"]))
     if values[0] < -UNIT:

@@ -21,7 +21,8 @@ import numpy as np
 
 from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Kernel, Labelled
 from derivations.liao import arrays
-from derivations.liao.initial import assemble_gram, greedy_matching
+from derivations.liao.initial import greedy_matching
+from derivations.liao.overlaps import assemble_gram
 from derivations.liao.parameters import Parameters
 from derivations.liao.summary import observe, summarise
 
@@ -46,16 +47,6 @@ LOOPS = tuple(
     f"derivations.liao.loops:{name}" for name in ("gather", "correlations", "pair_blocks", "scatter", "project")
 )
 AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved", "flow_loss"))
-
-
-def equations(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of a tier (`exact`, `cascade`, `riccati`, `riccati_paper`, `linear`) for given sizes."""
-    tier = tier or parameters.tier
-    if tier == "exact":
-        return exact(parameters)
-    from derivations.liao import reduced
-
-    return reduced.equations(parameters, tier)
 
 
 def exact(parameters: Parameters) -> Equations:

@@ -10,8 +10,8 @@ import dataclasses
 import numpy as np
 
 from derivations.contract import Initial, MapResult
-from derivations.liao.initial import assemble_gram
 from derivations.liao.loops import resolved
+from derivations.liao.overlaps import assemble_gram
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Patch-level routing in a mixture of two-layer CNNs (Chowdhury et al. 2023)."""
 
 from derivations.contract import Source, Stage, System
-from derivations.pmoe.parameters import TIERS, Parameters, begin, check, course
+from derivations.pmoe.checks import check
+from derivations.pmoe.parameters import TIERS, Parameters, begin, course
 
 SOURCE = Source(
     authors="Chowdhury, Zhang, Wang, Liu & Chen",
@@ -43,10 +44,10 @@ SYSTEM = System(
             name="router",
             kind="dynamics",
             tiers=TIERS,
-            equations="derivations.pmoe.population:routers",
+            equations="derivations.pmoe.tiers:routers",
             statement="derivations.pmoe.statements:router",
             enter="derivations.pmoe.initial:enter_router",
-            model="derivations.pmoe.model:routers",
+            model="derivations.pmoe.truth:routers",
             clock="eta_r t: one step of size eta_r advances it by eta_r",
             horizon=lambda parameters: max(parameters.reach, 1e-12),
             meaning="separate training of the routers, in pairs, by the linear loss (Algorithm 1, Lemma 4.1, App. M.1)",
@@ -55,10 +56,10 @@ SYSTEM = System(
             name="experts",
             kind="dynamics",
             tiers=TIERS,
-            equations="derivations.pmoe.population:experts",
+            equations="derivations.pmoe.tiers:experts",
             statement="derivations.pmoe.statements:experts",
             enter="derivations.pmoe.initial:enter_experts",
-            model="derivations.pmoe.model:experts",
+            model="derivations.pmoe.truth:experts",
             clock=CLOCK,
             horizon=lambda parameters: 200.0,
             meaning="training of the experts, routers frozen (Theorem 4.2); of the CNN (Theorem 4.3)",
@@ -69,10 +70,10 @@ SYSTEM = System(
             name="joint",
             kind="dynamics",
             tiers=TIERS,
-            equations="derivations.pmoe.population:joint",
+            equations="derivations.pmoe.tiers:joint",
             statement="derivations.pmoe.statements:joint",
             enter="derivations.pmoe.initial:enter_joint",
-            model="derivations.pmoe.model:joint",
+            model="derivations.pmoe.truth:joint",
             clock=CLOCK,
             horizon=lambda parameters: 200.0,
             meaning="joint training of routers and experts (Theorem 4.5)",

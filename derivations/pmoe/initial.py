@@ -8,7 +8,8 @@ import numpy as np
 
 from derivations.contract import Initial, UsageError
 from derivations.pmoe import router, world
-from derivations.pmoe.parameters import Parameters, check, settle
+from derivations.pmoe.checks import check
+from derivations.pmoe.parameters import Parameters, settle
 
 WEIGHTS = ("patterns", "hidden", "out", "router")
 PRODUCTS = ("gram", "pre", "out", "route")

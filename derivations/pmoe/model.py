@@ -10,7 +10,7 @@ Source: Chowdhury et al. 2023, equations (1)-(6) and Algorithm 1; the softmax of
 The functions above `numbers` use `np` with elementwise operations and sums only: NumPy and JAX run one source.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -268,17 +268,3 @@ def _model(weigh: str, **different: Any) -> BagModel:
 EXPERTS = _model("weigh_experts")
 JOINT = _model("weigh_joint")
 ROUTER = _model("weigh_router", rates=router_rates, observe=observe_routers)
-
-
-def of_stage(name: str) -> Callable[[Parameters], BagModel]:
-    """The model of a stage by its parameters: one output, or one per class."""
-
-    def found(parameters: Parameters) -> BagModel:
-        from derivations.pmoe.classes import model as several
-
-        return getattr(several, name) if parameters.softmax else globals()[name]
-
-    return found
-
-
-experts, joint, routers = (of_stage(name) for name in ("EXPERTS", "JOINT", "ROUTER"))

@@ -26,7 +26,7 @@ import numpy as np
 from derivations.contract import Component, Equations, Initial, Labelled
 from derivations.pmoe import arrays
 from derivations.pmoe.initial import response
-from derivations.pmoe.parameters import Parameters, settle
+from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.summary import constants, summarise
 
 ANY = (-np.inf, np.inf)
@@ -59,33 +59,10 @@ NEGLECTS = {
 }
 
 
-def experts(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of the experts' training with frozen routers."""
-    return _by_loss(settle(parameters, "experts"), tier or parameters.tier)
-
-
-def joint(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of joint training."""
-    return _by_loss(settle(parameters, "joint"), tier or parameters.tier)
-
-
-def _by_loss(p: Parameters, tier: str) -> Equations:
-    if not p.softmax:
-        return _equations(p, tier)
-    from derivations.pmoe.classes import population
-
-    return population.equations(p, tier)
-
-
-def routers(parameters: Parameters, tier: str | None = None) -> Equations:
+def routers(p: Parameters, tier: str) -> Equations:
     """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
-    p = settle(parameters, "router")
-    if p.softmax:
-        from derivations.pmoe.classes import population
-
-        return population.routers(p, tier or p.tier)
     return Equations(
-        tier=tier or p.tier,
+        tier=tier,
         kind="ode",
         structure="pmoe_router",
         state=(ROUTE,),
@@ -128,11 +105,8 @@ def sample_mean(initial: Initial) -> np.ndarray:
     return router.sample_means(p, world.generator(p.data_seed, "router"), 1)[0]
 
 
-def _equations(p: Parameters, tier: str) -> Equations:
-    if tier == "L3":
-        from derivations.pmoe import closed
-
-        return closed.equations(p)
+def equations(p: Parameters, tier: str) -> Equations:
+    """Training of the experts, with the routers or beside frozen ones, under the logistic loss: `L0`, `L1` or `L2`."""
     level = tier.lower()
     neurons = tier == "L0"
     recursion = recursive(p, tier)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.pmoe.signal import signal_constants
 
 OUT = {2: ("expert", "neuron"), 3: ("expert", "neuron", "class")}
 ROWS = {"counts": ("row", "pattern"), "label": ("row",), "weight": ("row",)}
@@ -39,8 +40,6 @@ def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]
     p = initial.parameters
     summary: dict[str, Any] = {"mode": p.mode, "k": p.k, "l": p.l, "compositions": len(initial.constants["label"])}
     if "loss" in run and not p.softmax:
-        from derivations.pmoe.closed import signal_constants
-
         schur, cube = signal_constants(np.asarray(initial.constants["gram"]))
         summary |= {"signal_constant": schur, "gamma_cubed": cube}
     for name in ("loss", "error", "v1", "v2"):

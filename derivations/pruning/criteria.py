@@ -7,7 +7,7 @@ import numpy as np
 from derivations.contract import Initial
 from derivations.pruning import model
 from derivations.pruning.inputs import fraction, table
-from derivations.pruning.summary import growth
+from derivations.pruning.norms import growth
 
 RANDOM_DRAWS = 200
 """Permutations over which the error of random pruning is averaged."""

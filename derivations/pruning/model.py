@@ -15,8 +15,8 @@ import numpy as np
 
 from derivations.contract import Initial, Labelled
 from derivations.pruning import inputs as test_inputs
+from derivations.pruning.norms import growth
 from derivations.pruning.parameters import DATA, Parameters
-from derivations.pruning.summary import growth
 from derivations.tokens import Samples, TokenModel, TokenWeights
 
 REPEATED = (DATA.index("single"), DATA.index("multi_copy"))

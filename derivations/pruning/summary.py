@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.pruning.criteria import assumptions
+from derivations.pruning.norms import growth
 
 SWITCHED_OFF = -np.finfo(float).tiny
 """What the flow reports for a neuron that has reached zero: below zero, so that it never moves again."""
@@ -16,14 +18,6 @@ def neurons(u0: np.ndarray, D: np.ndarray, low: np.ndarray) -> np.ndarray:
     bound = np.maximum(0.0, -np.minimum(low, D))[..., None, :]
     moved = np.where(u0 >= bound, u0 + D[..., None, :], SWITCHED_OFF)
     return np.where(u0 < 0, u0, moved)
-
-
-def growth(start: np.ndarray, now: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """|now| - |start| of vectors with alignments (..., d) and squared norm `rest` outside the patterns, stably."""
-    change = now - start
-    numerator = (2 * start * change + change**2).sum(-1)
-    norms = np.sqrt((now**2).sum(-1) + rest) + np.sqrt((start**2).sum(-1) + rest)
-    return numerator / np.where(norms > 0, norms, 1.0)
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
@@ -100,8 +94,6 @@ def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]
             "own_proficiency_initial": [float(v) for v in own[0]],
             "own_proficiency_final": [float(v) for v in own[-1]],
         }
-    from derivations.pruning.criteria import assumptions
-
     if np.array_equal(initial.state["h"], initial.constants["h_start"]):
         found["broken_assumptions"] = assumptions(initial)
     if "loss" in run:

@@ -8,7 +8,7 @@ import sympy
 
 from derivations.claim import Evaluator
 from derivations.contract import Kernel
-from derivations.kawata import kernels, population
+from derivations.kawata import kernels, population, tiers
 from derivations.kawata.arrays import build_exact
 from odesim import verification
 from odesim.case import find_system
@@ -59,7 +59,7 @@ class Mutant(Laboratory):
         self.built, self.mode = build_exact(np, functions), mode
 
     def functions(self, initial, tier=None):
-        equations = population.equations(initial.parameters, "exact")
+        equations = tiers.equations(initial.parameters, "exact")
         arguments = population.arguments(initial, self.mode)
         return Evaluator(
             lambda state: equations.unpack(self.built["flow"](0.0, equations.start(initial), *arguments)),

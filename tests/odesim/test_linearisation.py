@@ -8,7 +8,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError
-from derivations.liao.initial import assemble_gram
+from derivations.liao.overlaps import assemble_gram
 from odesim.case import Case
 
 ROUTER, EXPERT = 0.26901745, 5.28082265

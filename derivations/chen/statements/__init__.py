@@ -6,7 +6,7 @@ from derivations.statement import Statement
 
 def statement(parameters: Parameters, tier: str) -> Statement:
     """The statement of a tier of stage train."""
-    from derivations.chen.population import equations
+    from derivations.chen.tiers import equations
 
     equations(parameters, tier)  # refuses what no tier describes
     if tier in ("p3", "full") and (tier == "p3" or parameters.P == 3):

@@ -18,7 +18,7 @@ def phase1(parameters: Parameters, tier: str) -> Statement:
         return effective.statement(parameters, 1.0 / parameters.M)
     from derivations.kawata.statements import flow
 
-    if tier == "gated":  # as `population.equations`: no gate has been learned yet
+    if tier == "gated":  # as `tiers.equations`: no gate has been learned yet
         return ungated(flow.statement(parameters, "exact"), "phase1", "no gate has been learned yet")
 
     return flow.statement(parameters, tier)

@@ -9,7 +9,7 @@ import numpy as np
 
 from derivations.claim import Grid
 from derivations.contract import Initial
-from derivations.liao import SOURCE, initial
+from derivations.liao import SOURCE, initial, overlaps
 from derivations.liao.parameters import Parameters
 
 SMALL = {"m": 10, "m_star": 3}
@@ -57,7 +57,7 @@ def small_overlaps(rng: np.random.Generator, m: int, m_star: int, eps: float, **
 
 def rows_of(start: Initial) -> np.ndarray:
     """The Gram matrix (n, n) of an initial condition."""
-    return initial.assemble_gram(start.state, start.constants["teacher_gram"])
+    return overlaps.assemble_gram(start.state, start.constants["teacher_gram"])
 
 
 def recovery(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
@@ -123,7 +123,7 @@ def shortfall(lab: Any, run: Any, name: str, i: int, j: int) -> float:
     """
     state = {name: run[name][-1] for name in OVERLAPS}
     m, m_star = state["gamma1"].shape
-    gram = initial.assemble_gram(state, np.eye(2 * m_star))
+    gram = overlaps.assemble_gram(state, np.eye(2 * m_star))
     row, column = (i, 2 * m + j) if name == "gamma1" else (m + i, 2 * m + m_star + j)
     others = np.delete(np.arange(len(gram)), row)
     p = (gram[row] - gram[column])[others]

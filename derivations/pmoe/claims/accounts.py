@@ -11,7 +11,7 @@ import sympy
 from derivations.broken import break_law, break_measure, grid, new_law, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Proven
-from derivations.pmoe import closed, exponents, multiclass, router, world
+from derivations.pmoe import exponents, multiclass, router, signal, world
 from derivations.pmoe.claims.complexity import SIZES, flow, time_law
 from derivations.pmoe.claims.descent import GOAL
 from derivations.pmoe.claims.tools import claim, flow_to
@@ -43,7 +43,7 @@ def against_delta(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
         return float(np.diff(found).min())
     if what == "minimum":
         grid_ = np.linspace(-0.99, 0.5, 2001)
-        return float(grid_[np.argmin(1 / (0.5 - grid_ * closed.kappa0(grid_)))])
+        return float(grid_[np.argmin(1 / (0.5 - grid_ * signal.kappa0(grid_)))])
     request = {"mode": "cnn", "n": 9, "p": 1, "counts": (8,), "composition": "deterministic", "init": "paired",
                "tier": "L2", "d": 3}  # fmt: skip
     easy, hard = (flow_to(lab, GOAL, 3000.0, seed, delta_d=x, **request) for x in (0.0, point.get("to", -0.9)))

@@ -9,7 +9,7 @@ import sympy
 from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Proven, Vanishes
-from derivations.pmoe import closed
+from derivations.pmoe import closed, signal
 from derivations.pmoe.claims.tools import claim, flow_to, mean_v
 
 POOLED: dict[str, Any] = {"n": 64, "p": 8, "d": 100, "m": 64, "exact": 1, "pool": 300, "tier": "L2"}
@@ -28,7 +28,7 @@ LAZY: dict[str, Any] = {
 
 def cnn_rate(delta_d: float, n: int) -> float:
     """R of the CNN: (1/2 - delta_d kappa0(delta_d))/(2 n^2)."""
-    return (0.5 - delta_d * float(closed.kappa0(delta_d))) / (2 * n**2)
+    return (0.5 - delta_d * float(signal.kappa0(delta_d))) / (2 * n**2)
 
 
 def lambert_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:

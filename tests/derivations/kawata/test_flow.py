@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.kawata import population
+from derivations.kawata import tiers
 from derivations.kawata.initial import join
 from odesim.case import find_system
 from odesim.lab import Laboratory
@@ -53,7 +53,7 @@ def test_back_ends_agree_and_the_jacobian_is_the_derivative(tools, tier, mix):
     frame, w = tools.vectors(2, 9, 5, seed=1, mix=mix)
     rng = np.random.default_rng(0)
     start = tools.initial(frame, w, rng.choice([-1.0, 1.0], 5), rng.normal(size=5), k_star=3, rho=1.5, s=(1, -0.5))
-    equations = population.equations(start.parameters, tier)
+    equations = tiers.equations(start.parameters, tier)
     y, numbers = equations.start(start), equations.arguments(start)
     numba, plain = compile_functions(equations, "numba"), compile_functions(equations, "numpy")
     reference = plain["flow"](0.0, y, *numbers)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from derivations.contract import Initial
-from derivations.liao import initial, population, reduced
+from derivations.liao import initial, overlaps, population, reduced
 from derivations.liao.gate import gate_table
 from derivations.liao.parameters import Parameters
 from odesim.compile import compile_arrays, compile_numba
@@ -142,7 +142,7 @@ def test_flow_is_the_mean_of_one_sgd_step_by_monte_carlo(vectors):
         batches.append(rate + rate.T)
     mean, error = np.mean(batches, axis=0), np.std(batches, axis=0, ddof=1) / np.sqrt(len(batches))
     predicted = evaluate(v.initial)
-    expected = initial.assemble_gram(
+    expected = overlaps.assemble_gram(
         {n: a - np.eye(m) if n in ("I1", "I2") else a for n, a in predicted.items()}, np.zeros((2, 2))
     )
     moving = error > 1e-9  # the entries fixed by normalisation have no spread

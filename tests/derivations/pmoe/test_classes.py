@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, multiclass, population, router, world
+from derivations.pmoe import initial, model, multiclass, population, router, truth, world
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.problem import compile_functions
@@ -396,5 +396,5 @@ def test_many_classes_follow_every_neuron_and_refuse_a_metric_that_cannot_be_hel
 def test_the_default_is_the_logistic_network_of_one_output():
     p = settle(Parameters())
     assert (p.classes, p.loss, p.width) == (2, "logistic", 8)
-    assert model.experts(p) is model.EXPERTS
-    assert model.experts(settle(Parameters(loss="softmax"))) is several.EXPERTS
+    assert truth.experts(p) is model.EXPERTS
+    assert truth.experts(settle(Parameters(loss="softmax"))) is several.EXPERTS

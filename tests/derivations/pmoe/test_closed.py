@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import closed
+from derivations.pmoe import closed, signal
 from derivations.pmoe.claims.descent import cnn_rate
 
 FIXED = {"n": 9, "p": 1, "counts": (8,), "composition": "deterministic", "init": "paired", "d": 3}
@@ -55,7 +55,7 @@ def test_times_to_v_of_another_program():
 def test_the_factor_in_delta_d():
     """1/(1 - 2 delta_d kappa0): 0.957, 0.886, 0.857, 1, 1.5, 4.36, 18.3, 65.7."""
     x = np.array([-0.99, -0.9, -0.5, 0, 0.5, 0.9, 0.99, 0.999])
-    found = 1 / (1 - 2 * x * closed.kappa0(x))
+    found = 1 / (1 - 2 * x * signal.kappa0(x))
     assert np.allclose(found, [0.957, 0.886, 0.857, 1, 1.5, 4.36, 18.3, 65.7], rtol=2e-3)
 
 
@@ -101,13 +101,13 @@ def test_many_compositions_are_refused():
 
 def test_the_signal_constant_is_a_half_for_orthonormal_patterns():
     """gamma^3 = p^-3 at right angles; towards delta_d = 1 the exact constant vanishes like sqrt(1 - delta_d)."""
-    schur, cube = closed.signal_constants(np.eye(6))
+    schur, cube = signal.signal_constants(np.eye(6))
     assert schur == pytest.approx(0.5)
     assert cube == pytest.approx(4.0**-3)
 
     def near(gap: float) -> float:
         gram = np.eye(2)
         gram[0, 1] = gram[1, 0] = 1 - gap
-        return closed.signal_constants(gram)[0]
+        return signal.signal_constants(gram)[0]
 
     assert near(1e-8) / near(1e-6) == pytest.approx(0.1, rel=0.02)

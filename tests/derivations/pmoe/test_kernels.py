@@ -9,7 +9,7 @@ import pytest
 import sympy
 from scipy import integrate, stats
 
-from derivations.pmoe import closed, kernels
+from derivations.pmoe import kernels, signal
 from odesim.compile import array_kernel
 
 
@@ -55,11 +55,11 @@ def test_the_series_sums_to_the_arcsine():
 
 
 def test_limits_of_the_kernel():
-    assert closed.kappa0(1.0) == 0.5
-    assert closed.kappa0(0.0) == 0.25
-    assert closed.kappa0(-1.0) == 0.0
+    assert signal.kappa0(1.0) == 0.5
+    assert signal.kappa0(0.0) == 0.25
+    assert signal.kappa0(-1.0) == 0.0
     gram = np.array([[4.0, 2.0], [2.0, 4.0]])  # lengths 2, cosine 1/2
-    assert np.allclose(closed.kernel(gram), [[2.0, 2 * (0.25 + 1 / 12)], [2 * (0.25 + 1 / 12), 2.0]])
+    assert np.allclose(signal.kernel(gram), [[2.0, 2 * (0.25 + 1 / 12)], [2 * (0.25 + 1 / 12), 2.0]])
 
 
 def test_kappa_is_exact_on_a_diagonal_of_rounded_ones():
@@ -67,7 +67,7 @@ def test_kappa_is_exact_on_a_diagonal_of_rounded_ones():
     x = np.random.default_rng(0).standard_normal((6, 9))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     gram = x @ x.T
-    assert np.abs(np.diag(closed.kernel(gram)) - np.diag(gram) / 2).max() < 1e-15
+    assert np.abs(np.diag(signal.kernel(gram)) - np.diag(gram) / 2).max() < 1e-15
 
 
 def test_random_units_have_the_kernel():
@@ -75,7 +75,7 @@ def test_random_units_have_the_kernel():
     rng, rho, size = np.random.default_rng(1), 0.5, 200_000
     a, u, w = rng.standard_normal((3, size))
     found = (a**2 * (u >= 0) * (rho * u + math.sqrt(1 - rho**2) * w >= 0)).mean()
-    kappa = float(closed.kappa0(rho))
+    kappa = float(signal.kappa0(rho))
     assert abs(found / kappa - 1) < 4 * math.sqrt((3 / kappa - 1) / size)
     assert math.sqrt((3 / kappa - 1) / 200) == pytest.approx(0.2, abs=1e-12)
 

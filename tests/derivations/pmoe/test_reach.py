@@ -7,7 +7,7 @@ import pytest
 
 import odesim
 from derivations.pmoe import separability
-from derivations.pmoe.closed import kernel
+from derivations.pmoe.signal import kernel
 
 SEPARATE = {"mode": "separate", "n": 5, "p": 3, "d": 6}
 

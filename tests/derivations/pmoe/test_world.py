@@ -7,7 +7,8 @@ import pytest
 
 from derivations.contract import UsageError
 from derivations.pmoe import model, router, world
-from derivations.pmoe.parameters import Parameters, check, settle
+from derivations.pmoe.checks import check
+from derivations.pmoe.parameters import Parameters, settle
 
 
 def test_patterns_have_the_products_asked_for():
