@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import derivations
 from derivations.contract import Equations, Initial, load
 from odesim import blocks, march, recursion, steppers, streams
 from odesim.case import EULER, Case, plain
@@ -361,7 +362,7 @@ def _origin(problem: Problem) -> Origin:
 
         device = jax.devices()[0].platform
     return Origin(
-        system=case.system.name,
+        system=derivations.reference(case.system),
         stage=case.stage,
         tier=case.tier,
         method="flow",
