@@ -306,7 +306,9 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A paper's system: parameters with domains, presets, stages and claims.  Found by scanning the folders.
+    """A paper's system: parameters with domains, presets, stages and claims.
+
+    Found by scanning the folders of `derivations`, or by a reference (`derivations.system`).
 
     `check(parameters, drawn)` raises `UsageError` for parameters that do not fit together (`drawn` is False when
     the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
@@ -315,7 +317,8 @@ class System:
     the stage of a run that names none (the first with a clock unless given).  `predict` names
     predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
     variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
-    the paper's numbered statements to the reason why one has no claim (empty where one has).
+    the paper's numbered statements to the reason why one has no claim (empty where one has).  `figures` is the name of
+    a package of figures (`odesim.figures`) where a system brings its own.
     """
 
     name: str
@@ -332,6 +335,7 @@ class System:
     begin: Callable[[Any], str] | None = None
     predict: str = ""
     numbered: str = ""
+    figures: str = ""
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

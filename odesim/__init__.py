@@ -43,14 +43,21 @@ __all__ = [
 
 
 def systems() -> list[str]:
-    """The names of all systems."""
+    """The names of all systems: ours, and those that installed packages register (`odesim.systems` entry points)."""
     import derivations
 
     return derivations.names()
 
 
 def system(name: str) -> "System":
-    """The system called `name`.  Raises `UsageError`, with the nearest name, if there is none."""
+    """The system called `name`, or that a reference leads to: "module:SYSTEM", "path/to/file.py:SYSTEM".
+
+    Raises `UsageError`, with the nearest name, if there is none, and for a reference that leads nowhere.
+
+    >>> import odesim
+    >>> odesim.system("derivations.liao:SYSTEM") is odesim.system("liao")
+    True
+    """
     from odesim.case import find_system
 
     return find_system(name)

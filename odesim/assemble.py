@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+import derivations
 from odesim import steppers
 from odesim.case import EULER, plain
 from odesim.problem import Problem
@@ -112,7 +113,7 @@ def _origin(problem: Problem) -> Origin:
 
         device = jax.devices()[0].platform
     return Origin(
-        system=case.system.name,
+        system=derivations.reference(case.system),
         stage=case.stage,
         tier=case.tier,
         method="flow",

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+import derivations
+from derivations import outside
 from derivations.contract import Stage, System, UsageError, load
 from odesim.parse import check_domain, choice, nearest, parse_parameters, real_number, seed_number, whole_number
 
@@ -110,7 +112,7 @@ class Case:
         parameters = {f.name: plain(getattr(self.parameters, f.name)) for f in dataclasses.fields(self.parameters)}
         return {
             "method": "flow",
-            "system": self.system.name,
+            "system": derivations.reference(self.system),
             "stage": self.stage,
             "tier": self.tier,
             "parameters": dict(sorted(parameters.items())),
@@ -138,12 +140,19 @@ def digest_of(request: Mapping[str, Any]) -> str:
 
 
 def find_system(name: str) -> System:
-    """The system called `name`.  Raises `UsageError`, with the nearest name, if there is none."""
-    import derivations
+    """The system called `name`, or that a reference leads to ("module:SYSTEM", "path/to/file.py:SYSTEM").
 
-    if name not in derivations.names():
-        raise UsageError(f"unknown system {name!r}; {nearest(name, derivations.names())}")
-    return derivations.system(name)
+    Raises `UsageError` for a name that is not known, with the nearest one, and for a reference that leads nowhere.
+    """
+    try:
+        return derivations.system(name)
+    except KeyError:
+        raise UsageError(f"unknown system {name!r}; {nearest(name, derivations.names())}") from None
+
+
+def short_name(reference: str) -> str:
+    """What a system is called in the names of folders: a plain name, or that of the system a reference leads to."""
+    return find_system(reference).name if outside.is_reference(reference) else reference
 
 
 def find_stage(system: System, name: str | None) -> Stage:
@@ -175,13 +184,20 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
     written = {key.replace("-", "_"): value for key, value in written.items()}
     _check_names(written, (*OPTIONS, "step", "preset", "initial", "parameters", "system"), f"key of {path}:")
     named = written.pop("system", system.name)
-    if named != system.name:
+    if named != system.name and not _leads_to(named, system, path.parent):
         raise UsageError(f"{path} is for system {named!r}, but {system.name!r} was asked for; use one of the two.")
     if not isinstance(written.get("parameters", {}), dict):
         raise UsageError(f"'parameters' in {path} must be a table: write [parameters] and one line for each.")
     if isinstance(written.get("initial"), str):
         written["initial"] = str(path.parent / written["initial"])
     return written
+
+
+def _leads_to(named: Any, system: System, folder: Path) -> bool:
+    """Whether what a file in a folder calls its system is a reference to this one; paths are relative to the file."""
+    if not isinstance(named, str) or not outside.is_reference(named):
+        return named == derivations.reference(system)
+    return find_system(str(folder / named) if outside.is_path(named) else named) is system
 
 
 def read_arrays(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import derivations
 from odesim.case import digest_of
 from odesim.errors import UsageError
 from odesim.trajectory import Trajectory, Variable
@@ -85,7 +86,7 @@ class Request:
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""
-        return {"method": "compare", "system": self.system.name, **self.parts}
+        return {"method": "compare", "system": derivations.reference(self.system), **self.parts}
 
     @property
     def digest(self) -> str:

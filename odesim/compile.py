@@ -75,7 +75,11 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[specification.name]  # a half of it would be taken for the whole the next time
+        raise
     for value in vars(module).values():
         if hasattr(value, "py_func"):
             value.compile = _at_level(value.compile)

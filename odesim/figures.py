@@ -1,6 +1,6 @@
 """What a figure needs, made once and stored; then the figure is drawn from what is stored, without computing.
 
-A figure is a module of the package `figures.<system>` with
+A figure is a module of the package `figures.<system>`, or of the one that a system outside names, with
 
     CAPTION   what is shown, true of every size; CLAIMS the ids of the claims it shows (may be empty)
     PUBLISHED (optional) what is true of the full size alone: its numbers, and what came out
@@ -24,7 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from odesim.case import Case, digest_of, find_system
+import derivations
+from derivations.contract import System
+from odesim.case import Case, digest_of, find_system, short_name
 from odesim.errors import MissingError, NumericalError, StorageError, UsageError
 from odesim.parse import nearest
 from odesim.store import Checkpoint, Run, load, prepare, save
@@ -41,7 +43,7 @@ Say = Callable[[str], None]
 class Request:
     """A run of the flow: parameters of the system, and the options of `odesim integrate`."""
 
-    system: str
+    system: str | System
     parameters: Mapping[str, Any]
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -82,21 +84,26 @@ def modules(system: str | None = None, only: str | None = None) -> list[tuple[st
 
     Raises `MissingError` where the package is not there: an installed odesim is without it.
     """
+    found = []
+    for owner, package in _packages(system).items():
+        path = importlib.import_module(package).__path__
+        names = sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_"))
+        found += [(owner, name, f"{package}.{name}") for name in names]
+    if only is not None and only not in [name for _, name, _ in found]:
+        raise UsageError(f"there is no figure {only!r}; {nearest(only, [name for _, name, _ in found])}")
+    return [(owner, name, importlib.import_module(full)) for owner, name, full in found if only in (None, name)]
+
+
+def _packages(system: str | None) -> dict[str, str]:
+    """The packages of figures of a system, the one that it names itself or ours, or of all systems that we draw."""
+    own = find_system(system).figures if system is not None else ""
+    if system is not None and own:
+        return {derivations.reference(find_system(system)): own}
     root = _package()
     known = sorted(module.name for module in pkgutil.iter_modules(root.__path__) if module.ispkg)
-    if system is not None:
-        find_system(system)
-        if system not in known:
-            raise UsageError(f"system {system} has no figures yet; there are those of {', '.join(known)}")
-    found = []
-    for owner in [system] if system is not None else known:
-        package = importlib.import_module(f"{PACKAGE}.{owner}")
-        names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
-        found += [(owner, name) for name in names]
-    if only is not None and only not in [name for _, name in found]:
-        raise UsageError(f"there is no figure {only!r}; {nearest(only, [name for _, name in found])}")
-    chosen = [(owner, name) for owner, name in found if only in (None, name)]
-    return [(owner, name, importlib.import_module(f"{PACKAGE}.{owner}.{name}")) for owner, name in chosen]
+    if system is not None and system not in known:
+        raise UsageError(f"system {system} has no figures yet; there are those of {', '.join(known)}")
+    return {owner: f"{PACKAGE}.{owner}" for owner in ([system] if system is not None else known)}
 
 
 def _package() -> ModuleType:
@@ -150,7 +157,8 @@ def _table(need: Table, root: Path, say: Say | None) -> Stored:
 def _words(need: Request | Table) -> str:
     if isinstance(need, Table):
         return " ".join(f"{name}={value}" for name, value in need.arguments.items())
-    return " ".join([need.system, *(f"{name}={value}" for name, value in {**need.parameters, **need.options}.items())])
+    name = need.system if isinstance(need.system, str) else need.system.name
+    return " ".join([name, *(f"{name}={value}" for name, value in {**need.parameters, **need.options}.items())])
 
 
 def make(
@@ -167,14 +175,15 @@ def make(
     """
     paths = []
     for system, name, module in chosen:
-        folder = (out if out is not None else OUT) / system
+        owner = short_name(system)
+        folder = (out if out is not None else OUT) / owner
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{folder} cannot be made ({error.strerror}); choose another --out") from None
         if quick and not getattr(module, "QUICK", True):
             if say is not None:
-                say(f"{system}/{name} has no smaller form: its effect needs the full size, so it is left out")
+                say(f"{owner}/{name} has no smaller form: its effect needs the full size, so it is left out")
             continue
         stored = [obtain(need, root, say) for need in module.needs(quick=quick)]
         path = folder / f"{name}{'-quick' if quick else ''}.png"

@@ -40,6 +40,6 @@ def population_losses(equations: Equations, initial: Initial, state: dict[str, n
     shape = next(iter(state.values())).shape[:2]
     losses = np.empty(shape)
     for index in np.ndindex(shape):
-        here = {component.name: state[component.name][index] for component in equations.state}
+        here = {component.name: np.asarray(state[component.name][index]) for component in equations.state}
         losses[index] = functions["loss"](equations.start(dataclasses.replace(initial, state=here)), *arguments)
     return losses

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import derivations
 from derivations.contract import Initial, System, load
 from odesim import integration, streams
 from odesim.assemble import assemble
@@ -90,9 +91,10 @@ def build(
 def _taken_over(system: str | System | None, parameters: Mapping[str, Any], start: Any) -> tuple[str, dict[str, Any]]:
     """System and parameters of a stored run, with those that are given again."""
     origin = start.trajectory.origin
-    name = system if isinstance(system, str) or system is None else system.name
-    if name not in (None, origin.system):
-        raise UsageError(f"--from holds a run of {origin.system}, but --system is {name}")
+    if system is not None and system != origin.system:
+        chosen = find_system(system) if isinstance(system, str) else system
+        if chosen is not find_system(origin.system):
+            raise UsageError(f"--from holds a run of {origin.system}, but --system is {derivations.reference(chosen)}")
     stored = {key: value for key, value in origin.parameters.items() if key != "tier"}
     return origin.system, {**stored, **{str(key): value for key, value in parameters.items()}}
 

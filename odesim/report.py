@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -213,19 +214,18 @@ def _claim(system: str, effort: str, number: int, name: str, group: list[Mapping
         source=str(first.get("source") or ""),
         rungs=tuple(f"{rung} {RUNGS.get(rung, 'unknown')}" for rung in first["rungs"]),
         erratum=str(first.get("erratum") or ""),
-        command=f"odesim verify --system {system} --claim {name} --effort {effort}",
+        command=f"odesim verify --system {shlex.quote(system)} --claim {name} --effort {effort}",
         verdicts=tuple(group),
     )
 
 
 def errata(system: str) -> dict[str, tuple[str, str]]:
     """(title, text) of every erratum in the README of a system, by its name; the text keeps its mark-up."""
-    import derivations
+    from odesim.sources import home
 
-    if not re.fullmatch(r"[a-z0-9_]+", system):  # the name comes from a file
-        return {}
-    path = Path(next(iter(derivations.__path__))) / system / "README.md"
-    if not path.is_file():
+    place = home(system)
+    path = place / "README.md" if place is not None else None
+    if path is None or not path.is_file():
         return {}
     pattern = re.compile(r"^### (errata-[\w-]+): *(.*?)\n(.*?)(?=^#{1,3} |\Z)", re.MULTILINE | re.DOTALL)
     return {name: (title, text.strip()) for name, title, text in pattern.findall(path.read_text(encoding="utf-8"))}

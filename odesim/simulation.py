@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import derivations
 from derivations.contract import Initial, Model, load
 from odesim import effort, families, streams
 from odesim.case import Case, digest_of, plain
@@ -327,7 +328,7 @@ def _assemble(
     options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
     origin = Origin(
-        system=case.system.name,
+        system=derivations.reference(case.system),
         stage=case.stage,
         tier="sgd",
         method=simulation.method,

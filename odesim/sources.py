@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from derivations.contract import Equations
+import derivations
+from derivations import outside
+from derivations.contract import Equations, System
 from odesim.errors import UsageError
 
 OURS = ("hermite", "derivations", "odesim")
@@ -37,6 +39,30 @@ def roots(equations: Equations) -> tuple[str, ...]:
     references += [equations.coupled.flow] if equations.coupled else []
     found = {*makers(equations.kernels), *(reference.partition(":")[0] for reference in references)}
     return tuple(sorted(found))
+
+
+def parts(system: System) -> tuple[str, ...]:
+    """The modules that a system names in its strings "module:attribute", and those of its parameters and checks.
+
+    >>> import odesim
+    >>> [name for name in parts(odesim.system("liao")) if name.endswith("model")]
+    ['derivations.liao.model']
+    """
+    texts = [value for one in (system, *system.stages) for value in vars(one).values() if isinstance(value, str)]
+    named = {text.partition(":")[0] for text in texts if re.fullmatch(r"\w+(\.\w+)*:\w+", text)}
+    return tuple(
+        sorted({*(name for name in named if file_of(name)), system.parameters.__module__, *makers(system.check)})
+    )
+
+
+def home(reference: str) -> Path | None:
+    """The folder that a system stands in, which is not imported; None where there is none here."""
+    if reference in derivations.folders():
+        place: Path | str = f"derivations.{reference}"
+    else:
+        place = outside.place_of(reference)
+    file = place if isinstance(place, Path) else file_of(place)
+    return file.parent if file is not None else None
 
 
 def makers(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def _cell(text: str) -> str:
 
 def main(folders: Sequence[str]) -> None:
     """Write the page of every folder."""
-    from odesim.case import find_system
+    from odesim.case import find_system, short_name
     from odesim.store.verdicts import stored
 
     target = Path("docs") / "verdicts"
@@ -100,7 +100,7 @@ def main(folders: Sequence[str]) -> None:
     for folder in folders:
         content = stored(Path(folder))
         page = table(find_system(content["system"]), content["verdicts"])
-        (target / f"{content['system']}.md").write_text(page, encoding="utf-8")
+        (target / f"{short_name(content['system'])}.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

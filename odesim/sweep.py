@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import derivations
 from derivations.contract import System, UsageError
 from odesim.case import EULER, Case, digest_of, find_system, plain, read_config
 from odesim.executor import LOCAL, completed
@@ -131,7 +132,8 @@ class Sweep:
             case = Case.build(self.system, parameters, **options)
             numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
             options["until"] = expression(self.until, numbers, "--until")
-        return Cell(resolved(self.system, parameters, options, sgd), (self.system.name, parameters, options, sgd))
+        name = derivations.reference(self.system)
+        return Cell(resolved(self.system, parameters, options, sgd), (name, parameters, options, sgd))
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as plain data."""
@@ -210,7 +212,7 @@ def condensed(run: Trajectory) -> dict[str, np.ndarray]:
         return [REPLICA if dim == "seed" else dim for dim in dims if dim != "time"]
 
     for name, variable in run.state.items():
-        arrays[f"final_{name}"] = np.take(np.asarray(variable), -1, variable.dims.index("time"))
+        arrays[f"final_{name}"] = np.asarray(np.take(np.asarray(variable), -1, variable.dims.index("time")))
         about[f"final_{name}"] = [named(variable.dims), f"{variable.meaning}, at the end"]
     for name, variable in run.extras.items():
         arrays[name], about[name] = np.asarray(variable), [named(variable.dims), variable.meaning]
@@ -264,6 +266,8 @@ def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tu
     if scheduler == LOCAL and min(workers, len(cells)) <= 1:
         yield from ((cell, compute(*cell.words)) for cell in cells)
         return
+    for cell in cells[:1]:
+        derivations.address(cell.case.system)  # which another process must find
     tasks = [cell.words for cell in cells]
     for number, arrays in completed(compute, tasks, scheduler, min(workers, len(cells))):
         yield cells[number], arrays

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import derivations
 from odesim.store.files import CELLS, MANIFEST, SUMMARY, replacing, storing, write_json
 from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
@@ -40,7 +41,9 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
     coordinates = {
         name: np.array([_of_cell(sweep, name, k) for k in _first_cells(shape, i)]) for i, name in enumerate(names)
     }
-    return xarray.Dataset(variables, coordinates, {"system": sweep.system.name, "digest": sweep.digest})
+    return xarray.Dataset(
+        variables, coordinates, {"system": derivations.reference(sweep.system), "digest": sweep.digest}
+    )
 
 
 def _first_cells(shape: tuple[int, ...], axis: int) -> range:

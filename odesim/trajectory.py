@@ -123,7 +123,7 @@ class Trajectory:
 
     def arrays(self, k: int) -> dict[str, np.ndarray]:
         """The components at saved time k of a flow, and everything without a time axis."""
-        arrays = {name: v.values[k] for name, v in self.state.items() if v.dims[0] == "time"}
+        arrays = {name: np.asarray(v.values[k]) for name, v in self.state.items() if v.dims[0] == "time"}
         return arrays | {name: v.values for name, v in self.extras.items()}
 
     def dataset(self) -> "xarray.Dataset":

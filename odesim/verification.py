@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import derivations
 from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Sensitivity, Variant
 from derivations.contract import System, load
 from derivations.laws.sensitivity import judged
@@ -187,11 +188,13 @@ def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, sc
 
     tasks = crew.groups(todo)
     if scheduler != "local":
-        yield from crew.far_verdicts(scheduler, lab.system.name, (lab.effort, lab.backend, lab.seed), tasks)
+        yield from crew.far_verdicts(
+            scheduler, derivations.address(lab.system), (lab.effort, lab.backend, lab.seed), tasks
+        )
         return
     if min(workers, len(tasks)) > 1:
         settings = (lab.effort, lab.backend, lab.seed)
-        yield from crew.verdicts(lab.system.name, settings, tasks, min(workers, len(tasks)))
+        yield from crew.verdicts(derivations.address(lab.system), settings, tasks, min(workers, len(tasks)))
     else:
         yield from (verify(lab, claim, variant) for claim, variant in todo)
 

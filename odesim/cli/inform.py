@@ -29,13 +29,15 @@ def systems(
         else:
             _print_system(described)
         return 0
-    known = [find_system(one) for one in derivations.names()]
+    known = {one: find_system(one) for one in derivations.names()}
     if json:
-        print_json({"systems": [{"name": s.name, "title": s.title, "source": str(s.source)} for s in known]})
+        rows = [{"name": one, "title": s.title, "source": str(s.source)} for one, s in known.items()]
+        print_json({"systems": rows})
     elif quiet:
-        print("\n".join(system.name for system in known))
+        print("\n".join(known))
     else:
-        print_table(["name", "title", "source"], [[s.name, s.title, str(s.source)] for s in known], indent="")
+        rows = [[one, s.title, str(s.source)] for one, s in known.items()]
+        print_table(["name", "title", "source"], rows, indent="")
     return 0
 
 
@@ -127,6 +129,7 @@ def derive(
     debug: Debug = False,
 ) -> int:
     """Print the equations of motion of a tier, with everything they name, as the program evaluates them."""
+    import derivations
     from odesim.case import Case
     from odesim.cli.output import print_json
     from odesim.page.render import FORMATS, render
@@ -136,7 +139,7 @@ def derive(
     case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
     text = render(case.system, case.parameters, format, case.stage)
     if json:
-        found = {"system": case.system.name, "stage": case.stage, "tier": case.tier}
+        found = {"system": derivations.reference(case.system), "stage": case.stage, "tier": case.tier}
         print_json({**found, "format": format, "text": text})
     else:
         print(text.removesuffix("\n"))

@@ -4,10 +4,14 @@ from typing import Annotated
 
 import typer
 
-SystemName = Annotated[str, typer.Option("--system", "-s", metavar="NAME", help="Which system (`odesim systems`).")]
+SystemName = Annotated[
+    str, typer.Option("--system", "-s", metavar="NAME|FILE.py", help="Which system (`odesim systems`).")
+]
 SystemOrFrom = Annotated[
     str | None,
-    typer.Option("--system", "-s", metavar="NAME", help="Which system (`odesim systems`) [default: that of --from]."),
+    typer.Option(
+        "--system", "-s", metavar="NAME|FILE.py", help="Which system (`odesim systems`) [default: that of --from]."
+    ),
 ]
 Parameters = Annotated[
     list[str] | None,
@@ -61,7 +65,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and only the essential line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 OptionalSystem = Annotated[
-    str, typer.Option("--system", "-s", metavar="NAME", help="Which system (or give two run folders).")
+    str, typer.Option("--system", "-s", metavar="NAME|FILE.py", help="Which system (or give two run folders).")
 ]
 AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts or figures.")]
 RunFolder = Annotated[str, typer.Argument(metavar="RUN_DIR", help="A run folder.")]

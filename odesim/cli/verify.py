@@ -55,6 +55,7 @@ def verify(
     from odesim.device import set_threads
 
     set_threads(threads)
+    import derivations
     from odesim import verification
     from odesim.case import BACKENDS, find_system
     from odesim.cli.verdicts import print_claims, print_verdicts, print_whole
@@ -81,7 +82,7 @@ def verify(
         configure("gpu", threads)
     level: Any = effort
     lab = Laboratory(chosen, level, backend or "numba", number)
-    request = records.Request(chosen.name, level, lab.backend, number, tuple(asked))
+    request = records.Request(derivations.reference(chosen), level, lab.backend, number, tuple(asked))
     folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
     ledger = records.Ledger(folder / LEDGER, request.key)
     try:
@@ -95,7 +96,7 @@ def verify(
     if json:
         from odesim.cli.output import print_json
 
-        print_json({"system": chosen.name, "effort": effort, "folder": str(folder), "verdicts": answers})
+        print_json({"system": request.system, "effort": effort, "folder": str(folder), "verdicts": answers})
     elif explain:
         print_whole([verdict for verdict in verdicts if verdict["claim"] == explain], folder)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from odesim.case import digest_of
+from odesim.case import digest_of, find_system, short_name
 from odesim.errors import UsageError
 from odesim.store.files import EVIDENCE, LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
@@ -17,7 +17,7 @@ from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What `odesim verify` was asked: system, effort, back end, seed, and the claims named (none: all of them)."""
+    """What `odesim verify` was asked: system (its reference), effort, back end, seed, claims (none: all of them)."""
 
     system: str
     effort: str
@@ -36,16 +36,19 @@ class Request:
 
     @functools.cached_property
     def key(self) -> str:
-        """What a stored verdict depends on: effort, back end, seed, and every source file of the program."""
+        """What a stored verdict depends on: effort, back end, seed, and every source file of program and system."""
         import derivations
         import hermite
         import odesim
+        from odesim import sources
 
         digest = hashlib.sha256(f"{self.system} {self.effort} {self.backend} {self.seed}".encode())
         for package in (hermite, derivations, odesim):
             root = Path(next(iter(package.__path__)))
             for path in sorted(root.rglob("*.py")):
                 digest.update(path.name.encode() + path.read_bytes())
+        if self.system not in derivations.folders():
+            digest.update(sources.digest(sources.parts(find_system(self.system))).encode())
         return digest.hexdigest()[:16]
 
 
@@ -87,7 +90,9 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
     if overwrite and resume:
         raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
     folder = (
-        Path(out) if out is not None else Path("runs") / f"verify-{request.system}-{request.effort}-{request.digest}"
+        Path(out)
+        if out is not None
+        else Path("runs") / f"verify-{short_name(request.system)}-{request.effort}-{request.digest}"
     )
     if (folder / MANIFEST).is_file() and not resume:
         if out is not None and not overwrite:

@@ -1,0 +1,179 @@
+"""Systems that stand outside this package: in a module, in a file, in another installed package, or in no file at all.
+
+A *reference* is a text by which any process finds a system again: `module:ATTRIBUTE`, `path/to/file.py:ATTRIBUTE` (also
+the folder of a package; without attribute `SYSTEM` is meant), or a name that an installed package registers under the
+entry point group `odesim.systems`.
+"""
+
+import functools
+import importlib
+import importlib.metadata
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from derivations.contract import System, UsageError
+
+GROUP = "odesim.systems"
+"""The group of entry points of installed packages: name = "module:ATTRIBUTE"."""
+ATTRIBUTE = "SYSTEM"
+"""What a system is called where a reference does not say."""
+
+
+def split(reference: str) -> tuple[str, str]:
+    """Module or path, and attribute.
+
+    >>> split("decay.system:DECAY"), split("work/decay.py")
+    (('decay.system', 'DECAY'), ('work/decay.py', 'SYSTEM'))
+    """
+    place, _, attribute = reference.rpartition(":")
+    return (place, attribute) if place and attribute.isidentifier() else (reference, ATTRIBUTE)
+
+
+def is_path(reference: str) -> bool:
+    """Whether a reference names a file or a folder."""
+    place, _ = split(reference)
+    return place.endswith(".py") or os.sep in place or "/" in place
+
+
+def is_reference(name: str) -> bool:
+    """Whether a text says where a system stands, as opposed to a plain name."""
+    return ":" in name or is_path(name)
+
+
+@functools.cache
+def registered() -> dict[str, str]:
+    """The systems that installed packages register: name -> "module:ATTRIBUTE".
+
+    Raises `UsageError` where two packages register different systems under one name.
+    """
+    found: dict[str, str] = {}
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        if found.setdefault(entry.name, entry.value) != entry.value:
+            raise UsageError(
+                f"two installed packages register a system {entry.name!r}: {found[entry.name]} and {entry.value}; "
+                "uninstall one of them"
+            )
+    return found
+
+
+def normal(reference: str) -> str:
+    """A reference as it is stored: paths in full and with their attribute, so that any process finds them."""
+    if not is_path(reference):
+        return reference
+    place, attribute = split(reference)
+    return f"{Path(place).resolve()}:{attribute}"
+
+
+def found(reference: str) -> System:
+    """The system that a reference leads to.
+
+    Raises `UsageError` for a file or module that is not there or cannot be imported, and where the attribute is missing
+    or no `System`.
+    """
+    place, attribute = split(reference)
+    module = _of_file(Path(place)) if is_path(reference) else _imported(place, f"module {place}")
+    system = getattr(module, attribute, None)
+    if not isinstance(system, System):
+        known = [name for name, value in vars(module).items() if isinstance(value, System)]
+        has = f"it has {', '.join(known)}" if known else "it has none: write SYSTEM = System(...)"
+        raise UsageError(f"{place} has no system {attribute!r}; {has}")
+    return system
+
+
+def _imported(name: str, what: str) -> ModuleType:
+    """A module by name; whatever goes wrong while it is imported is one sentence."""
+    try:
+        return importlib.import_module(name)
+    except UsageError:
+        raise
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise UsageError(
+                f"there is no module {name} here; install it, or give the path of its file: path/to/file.py:{ATTRIBUTE}"
+            ) from None
+        raise UsageError(f"{what} needs the module {missing}, which cannot be imported here") from error
+    except Exception as error:
+        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _of_file(path: Path) -> ModuleType:
+    """The module of a file, or of the folder of a package, under the name that its own strings have for it."""
+    file = (path / "__init__.py" if path.is_dir() else path).resolve()
+    if not file.is_file():
+        raise UsageError(f"there is no file {file} that could hold a system")
+    name, root = dotted(file)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise UsageError(f"{file} cannot be imported as {name!r}; give it a name of letters, digits and underscores")
+    if name not in sys.modules:
+        if str(root) not in sys.path:
+            sys.path.append(str(root))  # last: what stands beside a system must not hide an installed library
+        importlib.invalidate_caches()
+        _imported(name, str(file))
+    module = sys.modules[name]
+    other = getattr(module, "__file__", None)
+    if other is None or Path(other).resolve() != file:
+        raise UsageError(f"{file} cannot be imported: {other or 'Python'} is called {name!r} too; rename the file")
+    return module
+
+
+def dotted(file: Path) -> tuple[str, Path]:
+    """The name of the module that a file is, and the folder from which it is imported under that name."""
+    parts = [] if file.name == "__init__.py" else [file.stem]
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts), folder
+
+
+def located(system: System) -> str | None:
+    """A reference to a system object, found among the modules in memory; None where it stands in none with a file."""
+    places = [
+        (module, name)
+        for module in list(sys.modules.values())
+        if isinstance(module, ModuleType) and _file(module) is not None
+        for name, value in list(vars(module).items())
+        if value is system and not name.startswith("_")
+    ]
+    for name, value in registered().items():
+        place, attribute = split(value)
+        if any(module.__name__ == place and attribute == found for module, found in places):
+            return name
+    if not places:
+        return None
+    # Its own module before one that imports it: the module that its own strings name.
+    module, name = max(places, key=lambda place: (_shared(system, place[0].__name__), -len(place[0].__name__)))
+    file = _file(module)
+    assert file is not None
+    if {"site-packages", "dist-packages"} & set(file.parts):
+        return f"{module.__name__}:{name}"
+    return f"{file}:{name}"
+
+
+def _file(module: Any) -> Path | None:
+    """The source file of a module."""
+    file = vars(module).get("__file__")
+    return Path(file).resolve() if isinstance(file, str) and file.endswith(".py") and Path(file).is_file() else None
+
+
+def _shared(system: System, module: str) -> int:
+    """How many leading parts of a module's name are those of the module that holds the equations."""
+    own = (system.stages[0].equations if system.stages else "").partition(":")[0].split(".")
+    count = 0
+    for part, other in zip(module.split("."), own, strict=False):
+        if part != other:
+            break
+        count += 1
+    return count
+
+
+def place_of(reference: str) -> Path | str:
+    """The file, or the name of the module, that a reference leads to; nothing is imported."""
+    place, _ = split(registered().get(reference, reference))
+    if not is_path(reference):
+        return place
+    return Path(place) / "__init__.py" if Path(place).is_dir() else Path(place)
