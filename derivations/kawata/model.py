@@ -202,6 +202,9 @@ def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
     if N <= SHOWN:
         mutual = gram[..., :N, :N] / (norms[..., :, None] * norms[..., None, :])
         found["overlap"] = (("neuron", "neuron_"), mutual, "mutual overlaps of the neurons")
+        if gram.shape[-1] > N + 2 * C + 1:
+            along = gram[..., :N, N + 2 * C + 1 :] / norms[..., None]
+            found["along_gates"] = (("neuron", "expert"), along, "inner products of the unit vectors with the gates")
     found["norm"] = (("neuron",), norms, "norm of the neuron, 1 after every step")
     return found
 

@@ -16,6 +16,7 @@ MODULES = (
     "gates",
     "phase3",
     "second_layer",
+    "online",
 )
 
 

@@ -130,7 +130,7 @@ CLAIMS = (
     Claim(
         "thm-4.6", "After the four phases (the first and third by the population flow) the test error of the "
                    "mixture is below one half of that of zero, the share of the global task.  (Its sample complexity "
-                   "d^{k-1} is measured in Phase I by SGD alone, weak-time.)",
+                   "d^{k-1} is measured by SGD: thm-4.6-samples.)",
         at("Theorem 4.6"), end_to_end, Bounded(high=0.5, meaning="squared test error over E f*^2"),
         {"quick": Grid(seeds=5), "full": Grid(seeds=10)},
         break_measure(lambda lab, point, seed: end_to_end(lab, {**point, "until": 1e-6}, seed)), (4, 7, 9),
