@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from odesim.version import __version__
+
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
     from odesim.case import Case
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from odesim.trajectory import Trajectory, Variable
     from odesim.verification import Verdict
 
-__version__ = "0.1.0"
 __all__ = [
     "Flow",
     "Trajectory",

@@ -7,8 +7,8 @@ import numpy as np
 from derivations.bags import BagModel
 from derivations.contract import Initial
 from odesim.case import Case
-from odesim.effort import free_memory
 from odesim.errors import UsageError
+from odesim.memory import free_memory
 
 if TYPE_CHECKING:
     from odesim.simulation import Simulation

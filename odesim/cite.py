@@ -1,7 +1,7 @@
 """BibTeX of what a run rests on."""
 
-import odesim
 from derivations.contract import Source, System
+from odesim.version import __version__
 
 
 def bibtex(system: System) -> list[str]:
@@ -11,7 +11,7 @@ def bibtex(system: System) -> list[str]:
         "  title   = {odesim: derivation, microscope and claim for the learning dynamics "
         "of mixtures of experts},\n"
         "  author  = {{The odesim authors}},\n"
-        f"  version = {{{odesim.__version__}}},\n"
+        f"  version = {{{__version__}}},\n"
         "}"
     )
     return [system.source.bibtex.strip() or _entry(system.name, system.source), own]

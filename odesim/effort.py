@@ -1,9 +1,10 @@
 """What a request needs, counted before it is begun: memory that is not there is refused, a long wait is said."""
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
+from odesim.memory import require_memory
+from odesim.processes import crew_size
 
 if TYPE_CHECKING:
     from derivations.contract import Initial
@@ -16,20 +17,6 @@ NEVER = 2.6e6
 PER_STEP, PER_NUMBER = 3e-7, 1e-9
 """Seconds of a step of SGD by itself, and of every number in a sample: what a fast core was seen to need."""
 UNITS = ((3.2e7, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
-
-
-def free_memory() -> int:
-    """Bytes of memory that nobody uses now."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-
-
-def require_memory(numbers: float, what: str, instead: str) -> None:
-    """Raise `UsageError` where that many numbers of eight bytes cannot be held."""
-    available = free_memory()
-    if 8.0 * numbers > available:
-        raise UsageError(
-            f"{what} would take {8e-9 * numbers:.3g} GB, but {available / 1e9:.1f} GB are free: lower {instead}"
-        )
 
 
 def check(simulation: "Simulation", initial: "Initial") -> None:
@@ -58,7 +45,6 @@ def least_seconds(simulation: "Simulation", size: int) -> float:
     that only one sample of it is reckoned with.
     """
     from odesim import families
-    from odesim.workers import crew_size
 
     explicit = simulation.method == "explicit"
     numbers = max(1.0, float(size) ** 0.5) * (getattr(simulation.case.parameters, "d", 1) if explicit else 1.0)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from odesim.errors import MissingError, NumericalError
+from odesim.processes import single_threaded
 
 LOCAL = "local"
 PATIENCE = "10s"
@@ -24,8 +25,6 @@ def completed(
 
     Raises `MissingError` where the extra `cluster` is not installed or nobody answers at the address.
     """
-    from odesim.workers import single_threaded
-
     with single_threaded():
         pool, close = _pool(scheduler, workers)
         futures = {pool.submit(function, *task): number for number, task in enumerate(tasks)}

@@ -9,7 +9,7 @@ from derivations.contract import Initial
 from odesim import blocks, march, recursion, smooth
 from odesim.case import EULER, Case
 from odesim.driver import Progress
-from odesim.effort import require_memory
+from odesim.memory import require_memory
 from odesim.problem import Past, Problem, prepare
 from odesim.trajectory import Trajectory
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from derivations.contract import Initial, load
 from derivations.patterns import PatternModel
 from odesim.case import Case
-from odesim.effort import free_memory
 from odesim.errors import UsageError
+from odesim.memory import free_memory
 
 if TYPE_CHECKING:
     from odesim.simulation import Simulation

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import load
+from odesim.store.files import TRAJECTORY
 from odesim.trajectory import Trajectory
 
 STYLE: Any = {
@@ -109,3 +110,10 @@ def _style() -> Any:
     import matplotlib as mpl
 
     return mpl.rc_context(rc=STYLE)
+
+
+def draw_stored(folder: Path) -> None:
+    """Draw the trajectory stored in `folder`, which need not be a finished run, into that folder."""
+    import xarray
+
+    draw(xarray.load_dataset(folder / TRAJECTORY, engine="h5netcdf"), folder)

@@ -130,7 +130,7 @@ def page(folders: Sequence[str], when: str | None = None) -> str:
     """The report as HTML; `when` is the time in its header, by default now."""
     import jinja2
 
-    import odesim
+    from odesim.version import __version__
 
     if not folders:
         raise UsageError("a report needs at least one folder: those that `odesim verify` and `integrate` print")
@@ -146,7 +146,7 @@ def page(folders: Sequence[str], when: str | None = None) -> str:
     environment.filters["shown"] = shown
     return environment.get_template("report.html").render(
         when=when or _instant(datetime.datetime.now(datetime.UTC).timestamp()),
-        version=odesim.__version__,
+        version=__version__,
         answers=ANSWERS,
         counts={answer: sum(section.counts[answer] for section in verdicts) for answer in ANSWERS},
         verdicts=verdicts,

@@ -14,6 +14,7 @@ from odesim import effort, families, streams
 from odesim.case import Case, digest_of, plain
 from odesim.driver import Progress, drive
 from odesim.errors import UsageError
+from odesim.memory import free_memory
 from odesim.observed import hitting_times, population_losses
 from odesim.parse import choice
 from odesim.trajectory import Origin, Outcome, Trajectory, Variable
@@ -249,7 +250,7 @@ def require_memory(simulation: Simulation, n: int, d: int) -> None:
 
     itemsize = 4 if simulation.precision == "float32" else 8
     needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(LARGE_BYTES, d * itemsize)
-    available = effort.free_memory()
+    available = free_memory()
     if needed > available:
         raise UsageError(
             f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "

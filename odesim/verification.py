@@ -3,10 +3,9 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import derivations
 from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Sensitivity, Variant
 from derivations.contract import System, load
 from derivations.laws.sensitivity import judged
@@ -14,7 +13,6 @@ from odesim.errors import NumericalError, UsageError
 from odesim.lab import Laboratory
 from odesim.parse import nearest
 from odesim.store.files import jsonable
-from odesim.store.verdicts import Ledger
 
 EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
 
@@ -157,46 +155,6 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
 def _law_of(law: Any, deciding: str) -> str:
     """The kind of the law that decided."""
     return type(law.parts[deciding] if deciding else law).__name__
-
-
-def verify_all(
-    lab: Laboratory,
-    claims: list[Claim],
-    ledger: Ledger,
-    report: Callable[[Mapping[str, Any], int, int], None] | None = None,
-    workers: int = 1,
-    scheduler: str = "local",
-) -> list[dict[str, Any]]:
-    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
-
-    With several `workers` the forms are judged by as many processes, a module of claims at a time; so they are by those
-    of the dask `scheduler` at an address.
-    """
-    forms = [(claim, variant) for claim in claims for variant in claim.variants]
-    todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
-    done = len(forms) - len(todo)
-    for verdict in _judged(lab, todo, workers, scheduler):
-        done += 1
-        content = ledger.add(verdict)
-        if report is not None:
-            report(content, done, len(forms))
-    return [ledger.verdicts[claim.id, variant.name] for claim, variant in forms]
-
-
-def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
-    from odesim import workers as crew
-
-    tasks = crew.groups(todo)
-    if scheduler != "local":
-        yield from crew.far_verdicts(
-            scheduler, derivations.address(lab.system), (lab.effort, lab.backend, lab.seed), tasks
-        )
-        return
-    if min(workers, len(tasks)) > 1:
-        settings = (lab.effort, lab.backend, lab.seed)
-        yield from crew.verdicts(derivations.address(lab.system), settings, tasks, min(workers, len(tasks)))
-    else:
-        yield from (verify(lab, claim, variant) for claim, variant in todo)
 
 
 def disagrees(verdict: Mapping[str, Any]) -> bool:

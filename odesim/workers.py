@@ -1,33 +1,27 @@
 """Claims judged by several processes at once: each takes a module of claims, whose runs its laboratory shares."""
 
-import contextlib
 import functools
 import multiprocessing
-import os
 import queue
 import signal
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import derivations
 from derivations.claim import Claim, Variant
-from odesim.errors import NumericalError, UsageError
+from odesim.case import find_system
+from odesim.errors import NumericalError
+from odesim.executor import completed
+from odesim.lab import Laboratory
+from odesim.processes import single_threaded
+from odesim.store.verdicts import Ledger
+from odesim.verification import Verdict, claims_of, verify
 
 Task = tuple[str, str]
 """The id of a claim and the name of one of its forms."""
 WAIT_SECONDS = 1.0
 """How often a silent worker is checked for being alive."""
-
-
-def crew_size(asked: int | None, most: int | None = None) -> int:
-    """How many processes: what is asked for, otherwise one per core this process may use, at most `most`.
-
-    Raises `UsageError` for less than one.
-    """
-    if asked is not None and asked < 1:
-        raise UsageError(f"--workers must be at least 1, but {asked} was given")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return asked if asked is not None else min(cores, most or cores)
 
 
 def groups(todo: Sequence[tuple[Claim, Variant]]) -> list[list[Task]]:
@@ -69,8 +63,6 @@ def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], wo
 
 def far_verdicts(scheduler: str, system: str, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
     """The `Verdict`s of all tasks by the workers of a dask scheduler, a module of claims at a time."""
-    from odesim.executor import completed
-
     for _, found in completed(judge_group, [(system, settings, group) for group in tasks], scheduler, len(tasks)):
         yield from found
 
@@ -82,17 +74,13 @@ def judge_group(system: str, settings: tuple[Any, ...], group: list[Task]) -> li
 
 def _judges(system: str, settings: tuple[Any, ...], group: list[Task], laboratory: Any = None) -> Iterator[Any]:
     """For every task a function that gives its verdict; they share the runs of one laboratory."""
-    from odesim import verification
-    from odesim.case import find_system
-    from odesim.lab import Laboratory
-
     chosen = find_system(system)
-    claims = {claim.id: claim for claim in verification.claims_of(chosen)}
+    claims = {claim.id: claim for claim in claims_of(chosen)}
     laboratory = laboratory or Laboratory(chosen, *settings)
     for claim_id, name in group:
         claim = claims[claim_id]
         variant = next(v for v in claim.variants if v.name == name)
-        yield functools.partial(verification.verify, laboratory, claim, variant)
+        yield functools.partial(verify, laboratory, claim, variant)
 
 
 def _next(outbox: Any, crew: Sequence[Any]) -> Any:
@@ -105,29 +93,9 @@ def _next(outbox: Any, crew: Sequence[Any]) -> Any:
                 raise NumericalError(f"a worker process was killed (exit codes {codes}); try --workers 1") from None
 
 
-@contextlib.contextmanager
-def single_threaded() -> Iterator[None]:
-    """Processes started in here use one thread each: the cores are shared among them already."""
-    from odesim.device import THREAD_VARIABLES
-
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
     """Judge group after group until an empty one comes; Ctrl-C is left to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from odesim.case import find_system
-    from odesim.lab import Laboratory
-
     laboratory = Laboratory(find_system(system), *settings)
     while group := inbox.get():
         for judged in _judges(system, settings, group, laboratory):
@@ -136,3 +104,39 @@ def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> No
             except Exception as error:  # handed to the parent, which raises it
                 outbox.put((error, traceback.format_exc()))
                 return
+
+
+def verify_all(
+    lab: Laboratory,
+    claims: list[Claim],
+    ledger: Ledger,
+    report: Callable[[Mapping[str, Any], int, int], None] | None = None,
+    workers: int = 1,
+    scheduler: str = "local",
+) -> list[dict[str, Any]]:
+    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
+
+    With several `workers` the forms are judged by as many processes, a module of claims at a time; so they are by those
+    of the dask `scheduler` at an address.
+    """
+    forms = [(claim, variant) for claim in claims for variant in claim.variants]
+    todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
+    done = len(forms) - len(todo)
+    for verdict in _judged(lab, todo, workers, scheduler):
+        done += 1
+        content = ledger.add(verdict)
+        if report is not None:
+            report(content, done, len(forms))
+    return [ledger.verdicts[claim.id, variant.name] for claim, variant in forms]
+
+
+def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
+    tasks = groups(todo)
+    if scheduler != "local":
+        yield from far_verdicts(scheduler, derivations.address(lab.system), (lab.effort, lab.backend, lab.seed), tasks)
+        return
+    if min(workers, len(tasks)) > 1:
+        settings = (lab.effort, lab.backend, lab.seed)
+        yield from verdicts(derivations.address(lab.system), settings, tasks, min(workers, len(tasks)))
+    else:
+        yield from (verify(lab, claim, variant) for claim, variant in todo)

@@ -25,9 +25,9 @@ app = typer.Typer(
 def _version(asked: bool | None) -> None:
     """Print the version and leave."""
     if asked:
-        import odesim
+        from odesim.version import __version__
 
-        print(f"odesim {odesim.__version__}")
+        print(f"odesim {__version__}")
         raise typer.Exit
 
 

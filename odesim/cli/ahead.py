@@ -27,9 +27,9 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
         if not figures:
             yield None
         elif DRAW in sys.modules:
-            from odesim import store
+            from odesim import plot
 
-            yield store.draw_stored
+            yield plot.draw_stored
         else:
             from odesim.cli.painter import Painter
 

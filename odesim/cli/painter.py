@@ -56,14 +56,14 @@ def serve() -> None:
     import matplotlib.figure
     import xarray
 
-    from odesim import store
+    from odesim import plot
 
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     assert matplotlib and xarray
     for line in sys.stdin:
         failure: dict[str, Any] | None = None
         try:
-            store.draw_stored(Path(json.loads(line)))
+            plot.draw_stored(Path(json.loads(line)))
         except OSError as error:
             failure = {"errno": error.errno, "message": error.strerror or str(error), "path": error.filename}
         except Exception as error:

@@ -92,8 +92,9 @@ def plot(folder: RunFolder, json: AsJson = False, quiet: Quiet = False, debug: D
     """Draw the pictures of a stored run again, without running it."""
     from odesim import store
     from odesim.cli.output import print_json
+    from odesim.plot import draw
 
-    pictures: list[Any] = store.redraw(store.load(folder))
+    pictures: list[Any] = store.redraw(store.load(folder), draw)
     if json:
         print_json({"folder": folder, "pictures": [str(path) for path in pictures]})
     elif not quiet:

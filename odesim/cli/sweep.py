@@ -100,9 +100,9 @@ def sweep(
     from odesim import swept
     from odesim.cli.output import print_json
     from odesim.parse import parse_assignments, parse_ranges
+    from odesim.processes import crew_size
     from odesim.store.files import MANIFEST, read_json
     from odesim.store.target import default_folder, prepare
-    from odesim.workers import crew_size
 
     options = dict(
         preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points or "2",

@@ -61,10 +61,11 @@ def verify(
     from odesim.cli.verdicts import print_claims, print_verdicts, print_whole
     from odesim.lab import Laboratory
     from odesim.parse import choice, seed_number
+    from odesim.processes import crew_size
     from odesim.store import verdicts as records
     from odesim.store.files import LEDGER
     from odesim.verdict_pictures import draw_all
-    from odesim.workers import crew_size
+    from odesim.workers import verify_all
 
     choice(effort, verification.EFFORTS, "--effort")
     choice(backend or "numba", BACKENDS, "--backend")
@@ -86,7 +87,7 @@ def verify(
     folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
     ledger = records.Ledger(folder / LEDGER, request.key)
     try:
-        verdicts = verification.verify_all(lab, claims, ledger, None if quiet else _say, processes, scheduler)
+        verdicts = verify_all(lab, claims, ledger, None if quiet else _say, processes, scheduler)
     except KeyboardInterrupt:
         from odesim.errors import Interrupted
 

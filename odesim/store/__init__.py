@@ -3,14 +3,13 @@
 from odesim.store.checkpoint import Checkpoint
 from odesim.store.read import Run, load
 from odesim.store.target import Target, default_folder, prepare
-from odesim.store.write import draw_stored, redraw, save, save_stages
+from odesim.store.write import redraw, save, save_stages
 
 __all__ = [
     "Checkpoint",
     "Run",
     "Target",
     "default_folder",
-    "draw_stored",
     "load",
     "prepare",
     "redraw",

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import odesim
 from odesim import device
 from odesim.store.files import MANIFEST, sha256
 from odesim.store.folder import SCHEMA
 from odesim.trajectory import Trajectory
+from odesim.version import __version__
 
 PACKAGES = (
     "numpy",
@@ -65,7 +65,7 @@ def manifest(trajectory: Trajectory, case: Any, folder: Path, wall_times: Mappin
 
 def versions() -> dict[str, str | None]:
     """The versions of Python, odesim and the packages that compute, read without importing them."""
-    found = {"python": platform.python_version(), "odesim": odesim.__version__}
+    found = {"python": platform.python_version(), "odesim": __version__}
     return found | {name: device.version(name) for name in PACKAGES}
 
 
@@ -79,7 +79,7 @@ def file_hashes(folder: Path) -> dict[str, dict[str, Any]]:
 
 def git_state() -> dict[str, Any] | None:
     """The commit of the source checkout and whether it was changed since; `None` outside a checkout."""
-    root = Path(odesim.__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     try:

@@ -119,8 +119,8 @@ def _digest(folder: Path) -> Any:
 
 def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Write the verdicts, the evidence they rest on and, last, the manifest; gives the verdicts without evidence."""
-    from odesim import __version__
     from odesim.store.manifest import versions
+    from odesim.version import __version__
 
     told = {name: getattr(request, name) for name in ("system", "effort", "key", "seed", "backend")}
     answers, evidence = without_evidence(verdicts), evidence_of(verdicts)

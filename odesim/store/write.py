@@ -29,21 +29,12 @@ Draw = Callable[[Path], Any]
 """Draws the trajectory stored in a folder into that folder."""
 
 
-def draw_stored(folder: Path) -> None:
-    """Draw the trajectory stored in `folder`, which need not be a finished run, into that folder."""
-    import xarray
-
-    from odesim import plot
-
-    plot.draw(xarray.load_dataset(folder / TRAJECTORY, engine="h5netcdf"), folder)
-
-
 def save(
     trajectory: Trajectory,
     case: Any,
     folder: Path,
     wall_times: Mapping[str, float],
-    draw: Draw | None = draw_stored,
+    draw: Draw | None,
 ) -> Path:
     """Write a run into `folder`, replacing what odesim wrote there before, and return the folder.
 
@@ -67,7 +58,7 @@ def save_stages(
     request: Any,
     folder: Path,
     wall_times: Mapping[str, float],
-    draw: Draw | None = draw_stored,
+    draw: Draw | None,
 ) -> Path:
     """Write a run of several stages: `stages/01-NAME/`, ... each a run folder, and one manifest on top."""
     folder = Path(os.path.abspath(folder))
@@ -90,15 +81,13 @@ def save_stages(
     return folder
 
 
-def redraw(run: Run) -> list[Path]:
-    """Draw the pictures of a stored run again and record their hashes; returns their paths."""
-    from odesim import plot
-
+def redraw(run: Run, draw: Callable[[Trajectory, Path], Sequence[Path]]) -> list[Path]:
+    """Draw the pictures of a stored run again by `draw` and record their hashes; returns their paths."""
     with (
         storing(run.folder),
         tempfile.TemporaryDirectory(dir=run.folder.parent, prefix=".redraw-") as temporary,
     ):
-        names = [Path(path).name for path in plot.draw(run.trajectory, Path(temporary))]
+        names = [Path(path).name for path in draw(run.trajectory, Path(temporary))]
         pictures = [name for name in run.manifest["files"] if name.endswith(".png") and "/" not in name]
         for name in names:
             os.replace(Path(temporary) / name, run.folder / name)

@@ -33,7 +33,7 @@ def case(tiny):
 
 def finish(case, tiny_run, folder):
     """Save the run of a case into `folder`."""
-    return store.save(tiny_run(case), case, folder, {"solve": 0.1})
+    return store.save(tiny_run(case), case, folder, {"solve": 0.1}, plot.draw_stored)
 
 
 def leftovers(folder):
@@ -272,7 +272,7 @@ def test_pictures_are_redrawn_and_their_hashes_renewed(case, tiny_run, tmp_path,
         return [path]
 
     monkeypatch.setattr(plot, "draw", draw)
-    assert store.redraw(store.load(folder)) == [folder / "other.png"]
+    assert store.redraw(store.load(folder), plot.draw) == [folder / "other.png"]
     assert set(store.load(folder).manifest["files"]) == {"trajectory.nc", "summary.json", "other.png"}
     assert not (folder / "run.png").exists()
 

@@ -17,7 +17,7 @@ DRAWN = ("alignment.png", "trajectories.png")
 def stored(tmp_path_factory):
     """A short run of liao with its pictures, drawn in this process."""
     case = Case.build("liao", {"m": 3, "m_star": 1, "d": 100}, until=1.0, save_points=5)
-    return store.save(integration.solve(case), case, tmp_path_factory.mktemp("runs") / "run", {})
+    return store.save(integration.solve(case), case, tmp_path_factory.mktemp("runs") / "run", {}, plot.draw_stored)
 
 
 def pixels(path):

@@ -14,7 +14,7 @@ from derivations.contract import UsageError
 from odesim import verification
 from odesim.case import find_system
 from odesim.lab import Laboratory
-from odesim.workers import groups
+from odesim.workers import groups, verify_all
 
 Answer = collections.namedtuple("Answer", "code out err")
 FAST = ("prop-S", "lem-29", "lem-31", "eq-5-sol", "fig-3a")
@@ -132,7 +132,7 @@ def test_what_a_worker_raises_reaches_the_caller_with_its_trace(tmp_path):
     broken = Laboratory(system, "quick", "no such back end")
     ledger = verification.Ledger(tmp_path / "verdicts.jsonl", "key")
     with pytest.raises(UsageError, match="--backend") as caught:
-        verification.verify_all(broken, verification.claims_of(system, ["thm-1a", "lem-29"]), ledger, workers=2)
+        verify_all(broken, verification.claims_of(system, ["thm-1a", "lem-29"]), ledger, workers=2)
     assert "In a worker process" in caught.value.__notes__[0]
 
 
