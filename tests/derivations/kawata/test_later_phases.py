@@ -2,7 +2,9 @@
 
 import numpy as np
 
+import odesim
 from derivations.kawata import initial, phases, ridge
+from derivations.kawata.claims import online
 from derivations.kawata.parameters import Parameters
 
 P = Parameters(C=2, M=3, J=5, d=11, k_star=3, rho=2.0, bias=(-0.5, 0.5))
@@ -91,3 +93,21 @@ def test_features_behind_a_gate_are_those_of_the_experts_that_are_active():
             error = np.sqrt(moment.var(axis=0) * (1 / samples + 1 / seen[k]))
             assert (np.abs(moment.mean(axis=0) - found[:, k] / seen[k]) < 5 * error + 1e-12).all()
         assert (np.abs((features != 0).mean(axis=0) - counts[:, k] / seen[k]) < 0.02).all()
+
+
+def test_sgd_behind_gates_goes_on_from_where_it_was_with_all_overlaps():
+    rng = np.random.default_rng(8)
+    w, theta = rng.standard_normal((4, 20)), rng.standard_normal((2, 20))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    rest = w[:, 5:] / np.linalg.norm(w[:, 5:], axis=1, keepdims=True)
+    arrays = {**initial.split(w[:, :5], 2), "a": np.ones(4), "b": np.zeros(4), "gram": np.eye(5), "theta": theta[:, :5]}
+    arrays |= {"gate_gram": theta @ theta.T, "directions": rest @ rest.T, "gate_direction": theta[:, 5:] @ rest.T}
+    request = dict(
+        stage="phase3", method="compressed", M=2, J=2, d=20, k_star=3, step_size=0.01, batch=1, save_points=2
+    )
+    first = odesim.simulate("kawata", initial=arrays, until=5.0, **request)
+    np.testing.assert_allclose(first["along_gates"][0, 0], w @ theta.T, atol=1e-12)
+    assert np.abs(first["along_gates"][0, 1] - w @ theta.T).max() > 0.01
+    second = odesim.simulate("kawata", initial=online.placed(first, 1, arrays), until=5.0, **request)
+    for name in ("kappa", "xi", "nu", "overlap", "along_gates"):
+        np.testing.assert_allclose(second[name][0, 0], first[name][0, 1], atol=1e-10, err_msg=name)
