@@ -96,9 +96,11 @@ def modules(system: str | None = None, only: str | None = None) -> list[tuple[st
 
 def _packages(system: str | None) -> dict[str, str]:
     """The packages of figures of a system, the one that it names itself or ours, or of all systems that we draw."""
-    own = find_system(system).figures if system is not None else ""
-    if system is not None and own:
-        return {derivations.reference(find_system(system)): own}
+    if system is not None:
+        chosen = find_system(system)
+        system = derivations.reference(chosen)
+        if chosen.figures:
+            return {system: chosen.figures}
     root = _package()
     known = sorted(module.name for module in pkgutil.iter_modules(root.__path__) if module.ispkg)
     if system is not None and system not in known:

@@ -15,7 +15,7 @@ import pytest
 import derivations
 import odesim
 from derivations import outside
-from odesim import sweep
+from odesim import figures, sweep
 from odesim.case import Case, find_system
 from odesim.cli import _run as command
 from odesim.errors import UsageError
@@ -113,6 +113,7 @@ def test_claims_by_two_processes_and_their_report(asked, teacher, tmp_path):
     assert [verdict["answer"] for verdict in told["verdicts"]] == ["confirmed", "confirmed"]
     assert told["system"] == f"{teacher}:SYSTEM" and Path(told["folder"]).name.startswith("verify-teacher-quick-")
     assert "lemma-2" in asked("verify", "-s", teacher, "--list")
+    assert [name for _, name, _ in figures.modules("derivations.liao:SYSTEM", "fig3b")] == ["fig3b"]
     pictures = asked("figures", "-s", teacher, "--quiet", "--out", "drawn").split()
     assert pictures == ["drawn/teacher/overlaps.png"]
     made = fresh("report", told["folder"], "drawn/teacher", "--out", "page.html", cwd=tmp_path)
