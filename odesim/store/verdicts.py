@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -38,14 +39,13 @@ class Request:
     def key(self) -> str:
         """What a stored verdict depends on: effort, back end, seed, and every source file of program and system."""
         import derivations
-        import hermite
-        import odesim
         from odesim import sources
 
         digest = hashlib.sha256(f"{self.system} {self.effort} {self.backend} {self.seed}".encode())
-        for package in (hermite, derivations, odesim):
-            root = Path(next(iter(package.__path__)))
-            for path in sorted(root.rglob("*.py")):
+        for package in sources.OURS:
+            spec = importlib.util.find_spec(package)
+            assert spec is not None and spec.origin is not None
+            for path in sorted(Path(spec.origin).parent.rglob("*.py")):
                 digest.update(path.name.encode() + path.read_bytes())
         if self.system not in derivations.folders():
             digest.update(sources.digest(sources.parts(find_system(self.system))).encode())
