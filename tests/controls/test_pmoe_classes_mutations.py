@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from derivations.contract import load
-from derivations.pmoe import initial, model, population
+from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.sgd.bags import pushed
@@ -38,7 +38,7 @@ def case():
     experts, routers, _ = several.weigh_joint(s["route"][..., None], phi, c["counts"].T, c["label"], *model.numbers(p))
     pull = pushed(c["out"], experts @ c["weight"]) * model.slope(s["pre"])
     pre, route = pull @ c["gram"] / p.m, p.lam * (routers @ c["weight"]) @ c["gram"]
-    return population.joint(p, "L0"), start, np.concatenate([pre.ravel(), route.ravel()])
+    return tiers.joint(p, "L0"), start, np.concatenate([pre.ravel(), route.ravel()])
 
 
 def deviation(case, old: str, new: str) -> float:

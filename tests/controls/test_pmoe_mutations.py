@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from derivations.contract import load
-from derivations.pmoe import initial, loops, model, population
+from derivations.pmoe import initial, loops, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
 from odesim import compile
 
@@ -50,7 +50,7 @@ def case():
     pull = (experts @ c["weight"])[:, None] * model.slope(s["pre"])
     pre = c["out"][..., None] / p.m * (pull @ c["gram"])
     route = p.lam * (routers @ c["weight"]) @ c["gram"]
-    return population.joint(p, "L0"), start, np.concatenate([pre.ravel(), route.ravel()])
+    return tiers.joint(p, "L0"), start, np.concatenate([pre.ravel(), route.ravel()])
 
 
 def compiled(equations, old: str, new: str):

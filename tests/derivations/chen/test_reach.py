@@ -152,6 +152,7 @@ def test_own_biases_are_the_start_of_the_released_protocol():
 def odesim_start_of(arrays, request):
     """The initial condition of a file with parameters."""
     from odesim.case import Case
+    from odesim.problem import initial_condition
 
     return initial_condition(Case.build("chen", request, initial=arrays))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, multiclass, population, router, truth, world
+from derivations.pmoe import initial, model, multiclass, router, tiers, truth, world
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.problem import compile_functions
@@ -71,7 +71,7 @@ def compiled(parameters: Parameters, stage: str, tier: str, backend: str, rng=0)
     """(functions, flat start, arguments, initial condition) of a tier."""
     p = settle(parameters, stage)
     start = ENTER[stage](p, None, np.random.default_rng(rng))
-    equations = {"joint": population.joint, "experts": population.experts}[stage](start.parameters, tier)
+    equations = {"joint": tiers.joint, "experts": tiers.experts}[stage](start.parameters, tier)
     functions = compile_functions(equations, backend)
     return equations, functions, equations.start(start), equations.arguments(start), start
 

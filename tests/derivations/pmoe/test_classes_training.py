@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, population, router
+from derivations.pmoe import initial, model, router, tiers
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.problem import compile_functions
@@ -58,7 +58,7 @@ def test_the_mean_step_is_the_population_flow(mode, k):
     stage = "joint" if mode == "joint" else "experts"
     p = settle(p, stage)
     start = {"joint": initial.enter_joint, "experts": initial.enter_experts}[stage](p, None, np.random.default_rng(5))
-    equations = {"joint": population.joint, "experts": population.experts}[stage](p, "L0")
+    equations = {"joint": tiers.joint, "experts": tiers.experts}[stage](p, "L0")
     flow = compile_functions(equations, "numpy")["flow"]
     moved = equations.unpack(flow(0.0, equations.start(start), *equations.arguments(start)))
     truth = {"joint": several.JOINT, "experts": several.EXPERTS}[stage]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, population
+from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.problem import compile_functions
 from odesim.sgd.bags import atoms_of, counts_of
@@ -53,7 +53,7 @@ def test_the_mean_step_is_the_population_flow(mode):
     p = settle(Parameters(mode=mode, n=8, p=3, delta_d=0.2, m=24, d=6, sigma_r=0.4, routers="random", lam=1.0))
     stage = "joint" if mode == "joint" else "experts"
     start = {"joint": initial.enter_joint, "experts": initial.enter_experts}[stage](p, None, np.random.default_rng(5))
-    equations = {"joint": population.joint, "experts": population.experts}[stage](p, "L0")
+    equations = {"joint": tiers.joint, "experts": tiers.experts}[stage](p, "L0")
     flow = compile_functions(equations, "numpy")["flow"]
     moved = equations.unpack(flow(0.0, equations.start(start), *equations.arguments(start)))
     s, c, rng, found = start.state, start.constants, np.random.default_rng(6), []

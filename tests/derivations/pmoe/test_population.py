@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, population, world
+from derivations.pmoe import initial, model, tiers, world
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.problem import compile_functions
 
@@ -16,7 +16,7 @@ def compiled(parameters: Parameters, stage: str, tier: str, backend: str = "numb
     p = settle(parameters, stage)
     enter = {"joint": initial.enter_joint, "experts": initial.enter_experts}[stage]
     start = enter(p, arrays, np.random.default_rng(rng))
-    equations = {"joint": population.joint, "experts": population.experts}[stage](start.parameters, tier)
+    equations = {"joint": tiers.joint, "experts": tiers.experts}[stage](start.parameters, tier)
     functions = compile_functions(equations, backend)
     arguments = equations.arguments(start)
     return (lambda y: functions["flow"](0.0, y, *arguments)), equations.start(start), functions, arguments, start
