@@ -122,7 +122,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 def machine() -> dict[str, Any]:
     """The processor, its cores, the memory and the load at the end of the run."""
-    from odesim import device
+    from odesim.machine import device
 
     described = {k: v for k, v in device.describe().items() if k in ("machine", "system", "processor", "cores")}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -132,7 +132,7 @@ def machine() -> dict[str, Any]:
 def versions() -> dict[str, str | None]:
     """The versions of Python, odesim, what it rests on, and the peers."""
     import odesim
-    from odesim import device
+    from odesim.machine import device
 
     names = ("numpy", "scipy", "sympy", "numba", "jax", "diffrax", *peers.REQUIREMENTS)
     found = {"python": platform.python_version(), "odesim": odesim.__version__}

@@ -39,9 +39,9 @@ def rows(quick: bool) -> list[Row]:
 def make_engine() -> Any:
     """One replica at the paper's sizes."""
     from derivations.contract import load
-    from odesim import families
-    from odesim.case import Case
-    from odesim.simulation import Simulation, initial_conditions
+    from odesim.request.case import Case
+    from odesim.sgd import families
+    from odesim.sgd.simulation import Simulation, initial_conditions
 
     case = Case.build("chen", {}, preset="setting1")
     simulation = Simulation.build(case, method="explicit", step_size=STEP, batch=N)

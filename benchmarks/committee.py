@@ -127,7 +127,7 @@ def flow(t, y, p, k, step):
 
 def compiled() -> Callable[..., Any]:
     """Our right-hand side, one module for all sizes."""
-    from odesim import compile
+    from odesim.code import compile
 
     loops = tuple(f"benchmarks.committee:{function.__name__}" for function in (covariances, tabulate, noise, flow))
     return compile.generated(
@@ -144,7 +144,7 @@ def state(p: int, seed: int = 0) -> np.ndarray:
 
 def flat(p: int, symbols: Any, step: float = STEP) -> list[Any]:
     """The same right-hand side as p^2 + p (p + 1) / 2 expressions in `symbols`, for programs that take expressions."""
-    from odesim.compile import array_kernel
+    from odesim.code.compile import array_kernel
 
     found = {name: array_kernel(kernel) for name, kernel in kernels().items()}
     n, upper = 2 * p, {}

@@ -33,8 +33,8 @@ def until_first_values() -> dict[str, float]:
     import sympy  # noqa: F401
 
     imported = time.perf_counter()
-    from odesim.case import Case
-    from odesim.problem import prepare
+    from odesim.flow.problem import prepare
+    from odesim.request.case import Case
 
     problem = prepare(Case.build("liao", {}))
     derived = time.perf_counter()

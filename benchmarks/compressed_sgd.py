@@ -45,8 +45,8 @@ def liao(quick: bool) -> list[Row]:
     import numpy as np
 
     from derivations.contract import load
-    from odesim import streams
-    from odesim.case import Case
+    from odesim.machine import streams
+    from odesim.request.case import Case
     from odesim.sgd.compressed import Chain
 
     batch, steps = 256, 5 if quick else 20

@@ -26,7 +26,7 @@ REPLICAS = 64
 
 def rows(quick: bool) -> list[Row]:
     """Ensemble, compressed SGD and explicit SGD; written to a file of the device unless `quick`."""
-    from odesim import device
+    from odesim.machine import device
 
     device.configure("auto")
     import jax
@@ -68,9 +68,9 @@ def ensemble(quick: bool, peak: float) -> Row:
     """256 seeds by 8 dimensions of liao (10, 3), orthogonal start, until 2 sqrt(d), integrated together."""
     import numpy as np
 
-    from odesim import ensemble
-    from odesim.case import Case
-    from odesim.problem import prepare
+    from odesim.flow import ensemble
+    from odesim.flow.problem import prepare
+    from odesim.request.case import Case
 
     sizes = {"m": 2, "m_star": 1} if quick else {"m": 10, "m_star": 3}
     dimensions, seeds = ((100, 200), 2) if quick else (DIMENSIONS, 256)
@@ -139,8 +139,8 @@ def _sgd_row(name: str, times: Any, steps: int, replicas: int, products: float, 
 def make_engine(method: str, d: int, batch: int, step: float, replicas: int, precision: str) -> Any:
     """Replicas of liao's SGD on JAX's default device."""
     from derivations.contract import load
-    from odesim import simulation
-    from odesim.case import Case
+    from odesim.request.case import Case
+    from odesim.sgd import simulation
 
     case = Case.build("liao", {"d": d}, backend="jax")
     wanted = simulation.Simulation.build(

@@ -20,9 +20,9 @@ def rows(quick: bool) -> list[Row]:
 
 def batched_flow(quick: bool) -> Row:
     """256 states of the exact flow (25, 5), shared out to two threads; the peer is the same on one thread."""
-    from odesim.case import Case
-    from odesim.ndf import right_hand_sides
-    from odesim.problem import prepare
+    from odesim.flow.problem import prepare
+    from odesim.flow.solvers.ndf import right_hand_sides
+    from odesim.request.case import Case
 
     problems = [prepare(Case.build("liao", {}, seed=seed)) for seed in range(8)]
     states = np.array([problem.start for problem in problems] * 32)
@@ -37,7 +37,7 @@ def batched_flow(quick: bool) -> Row:
 
 def runs(quick: bool) -> Row:
     """`odesim sweep`: seeds by dimensions of liao (10, 3), orthogonal start, until 2 sqrt(d), two processes."""
-    from odesim import sweep
+    from odesim.sweeps import sweep
 
     seeds = range(2 if quick else 256)
     wanted = sweep.Sweep.build(

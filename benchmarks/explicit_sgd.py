@@ -54,8 +54,8 @@ def bare_loop(steps: int) -> Any:
 
 def make_engine(d: int, batch: int) -> Any:
     """One replica of explicit SGD in float32, in place."""
-    from odesim.case import Case
-    from odesim.simulation import Simulation, initial_conditions, make_engine
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, initial_conditions, make_engine
 
     case = Case.build("liao", {"d": d})
     simulation = Simulation.build(

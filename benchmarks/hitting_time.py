@@ -116,7 +116,7 @@ def ours_scipy() -> Callable[[], float]:
     """odesim's SciPy stepper and root-finding recorder."""
     import numba
 
-    from odesim import steppers
+    from odesim.flow.solvers import steppers
 
     compiled = numba.njit(lambda t, y: y * y * (1.0 - y * y))
     y = np.array([START])
@@ -132,7 +132,7 @@ def ours_jax() -> Callable[[], float]:
     """odesim's diffrax stepper and root-finding recorder."""
     import jax
 
-    from odesim import steppers
+    from odesim.flow.solvers import steppers
 
     jax.config.update("jax_enable_x64", True)
     y = np.array([START])
@@ -150,7 +150,7 @@ def ours_jax() -> Callable[[], float]:
 
 def _first_hit(y: Any, segments: Any) -> float:
     """The time at which the recorder stops the run."""
-    from odesim.record import Recorder
+    from odesim.flow.record import Recorder
 
     recorder = Recorder(_equations(), 0.0, y, np.zeros(1))
     for segment in segments:

@@ -26,8 +26,8 @@ def hitting_times(quick: bool) -> Row:
     import scipy.integrate
 
     import odesim
-    from odesim.case import Case
-    from odesim.problem import prepare
+    from odesim.flow.problem import prepare
+    from odesim.request.case import Case
 
     N, peers, d = 2000 if quick else 20_000, 20 if quick else 100, 10**6
     request: dict[str, Any] = {"C": 2, "d": d, "k_star": 4, "bias": (-0.5,), "neurons": N}
@@ -72,8 +72,8 @@ def single_neuron(quick: bool) -> Row:
     import numpy as np
 
     from derivations.contract import load
-    from odesim import streams
-    from odesim.case import Case
+    from odesim.machine import streams
+    from odesim.request.case import Case
     from odesim.sgd.compressed import Chain
 
     d, steps = 10**6, 20_000 if quick else 200_000

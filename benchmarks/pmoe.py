@@ -44,9 +44,9 @@ def rows(quick: bool) -> list[Row]:
 def make_engine(method: str) -> Any:
     """One replica with fresh samples in every step."""
     from derivations.contract import load
-    from odesim import families
-    from odesim.case import Case
-    from odesim.simulation import Simulation, initial_conditions
+    from odesim.request.case import Case
+    from odesim.sgd import families
+    from odesim.sgd.simulation import Simulation, initial_conditions
 
     case = Case.build("pmoe", SIZES, until=1e6)
     simulation = Simulation.build(case, method=method, step_size=STEP, batch=BATCH)

@@ -11,9 +11,9 @@ def rows(quick: bool) -> list[Row]:
     import jax
     import numpy as np
 
-    from odesim import integration
-    from odesim.case import Case
-    from odesim.problem import compile_functions, prepare
+    from odesim.flow import solve
+    from odesim.flow.problem import compile_functions, prepare
+    from odesim.request.case import Case
 
     jax.config.update("jax_enable_x64", True)
     case = Case.build("liao", {}, until=60.0, save_points=2)
@@ -25,7 +25,7 @@ def rows(quick: bool) -> list[Row]:
     arrays = [a for a in arguments if not isinstance(a, int)]
     fixed = [a for a in arguments if isinstance(a, int)]
     jitted = jax.jit(lambda y, arrays: traced(0.0, y, *fixed, *arrays))
-    late = problem.equations.start(_initial_at(problem, integration.solve(case)))
+    late = problem.equations.start(_initial_at(problem, solve.solve(case)))
     peak = matmul_peak()
     found = []
     for label, y in (("start", problem.start), ("time 60", late)):
@@ -70,7 +70,7 @@ def count_operations(problem: Any, y: Any) -> float:
     import numpy as np
 
     from derivations.liao import loops
-    from odesim import compile
+    from odesim.code import compile
 
     m, m_star = problem.case.parameters.m, problem.case.parameters.m_star
     functions = ast.parse(compile.module_text(problem.equations)).body

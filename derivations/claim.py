@@ -1,6 +1,7 @@
 """The vocabulary of a claim: the statement, what measures it, the law that judges it, and the verdict's parts.
 
-Types only, as in `derivations.contract`; the laws in use are in `derivations.laws`, the laboratory in `odesim.lab`.
+Types only, as in `derivations.contract`; the laws in use are in `derivations.laws`, the laboratory in
+`odesim.evidence.laboratory`.
 """
 
 import dataclasses

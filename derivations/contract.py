@@ -318,7 +318,7 @@ class System:
     predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
     variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
     the paper's numbered statements to the reason why one has no claim (empty where one has).  `figures` is the name of
-    a package of figures (`odesim.figures`) where a system brings its own.
+    a package of figures (`odesim.show.figures`) where a system brings its own.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The vocabulary in which a system states the equations of a tier, so that they can be read, printed and evaluated.
 
 A `Statement` is SymPy in index notation: `Idx` for index sets, `Indexed` for arrays, `Sum` over an `Idx`, functions for
-named kernels.  Readers are `odesim.page.evaluate`, which turns it into numbers at given sizes without rearranging a
-term, and the printers beside it; a test holds the numbers against the compiled right-hand side of the tier.
+named kernels.  Readers are `odesim.show.page.evaluate`, which turns it into numbers at given sizes without rearranging
+a term, and the printers beside it; a test holds the numbers against the compiled right-hand side of the tier.
 
 Names of state variables are the names of the components of the tier's `Equations`, so that a state evaluates directly.
 """

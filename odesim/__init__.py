@@ -17,13 +17,13 @@ from odesim.version import __version__
 
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
-    from odesim.case import Case
-    from odesim.comparison import Comparison
-    from odesim.hitting import Flow
-    from odesim.linearisation import Linearisation
+    from odesim.evidence.verification import Verdict
+    from odesim.request.case import Case
+    from odesim.request.trajectory import Trajectory, Variable
+    from odesim.small.hitting import Flow
     from odesim.store import Run
-    from odesim.trajectory import Trajectory, Variable
-    from odesim.verification import Verdict
+    from odesim.study.comparison import Comparison
+    from odesim.study.linearisation import Linearisation
 
 __all__ = [
     "Flow",
@@ -59,7 +59,7 @@ def system(name: str) -> "System":
     >>> odesim.system("derivations.liao:SYSTEM") is odesim.system("liao")
     True
     """
-    from odesim.case import find_system
+    from odesim.request.case import find_system
 
     return find_system(name)
 
@@ -83,8 +83,8 @@ def derive(
     >>> page.splitlines()[0]
     'pruning, tune, homogeneous: all irrelevant patterns alike, two numbers per expert'
     """
-    from odesim.case import Case
-    from odesim.page.render import render
+    from odesim.request.case import Case
+    from odesim.show.page.render import render
 
     case = Case.build(system, parameters, preset=preset, stage=stage)
     return render(case.system, case.parameters, format, case.stage)
@@ -110,10 +110,10 @@ def integrate(
 
     `parameters` are those of the system (`odesim systems NAME` lists them), the others the options of the
     command; `initial` is an .npz file or a mapping of arrays.  With `solver="euler"`, `step` is the step of gradient
-    descent on the order parameters (`odesim.recursion.euler`), and otherwise a parameter of the system.  Raises
+    descent on the order parameters (`odesim.flow.recursion.euler`), and otherwise a parameter of the system.  Raises
     `UsageError` for a request that cannot be met; a numerical failure is the trajectory's `outcome`.
     """
-    from odesim.case import EULER, Case
+    from odesim.request.case import EULER, Case
 
     case = Case.build(
         system,
@@ -132,10 +132,10 @@ def integrate(
         step=parameters.pop("step", None) if solver == EULER else None,
     )
     if case.backend == "jax":
-        from odesim import device
+        from odesim.machine import device
 
         device.configure("auto")
-    from odesim.integration import solve
+    from odesim.flow.solve import solve
 
     return solve(case)
 
@@ -164,9 +164,9 @@ def simulate(
     Variables have the dimensions (seed, time, ...) with `seeds` replicas.  The other arguments are the options of
     `odesim simulate`.  Raises `UsageError` for a request that cannot be met.
     """
-    from odesim.case import Case
-    from odesim.simulation import Simulation, refuse_tier
-    from odesim.simulation import simulate as run
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, refuse_tier
+    from odesim.sgd.simulation import simulate as run
 
     case = Case.build(
         system,
@@ -196,10 +196,10 @@ def linearise(
 ) -> "Linearisation":
     """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
 
-    At `time` of a run or case, or with components replaced by those of `state`; `odesim.linearisation.linearise` has
-    the details.  Raises `UsageError` where the equations are no smooth flow.
+    At `time` of a run or case, or with components replaced by those of `state`; `odesim.study.linearisation.linearise`
+    has the details.  Raises `UsageError` where the equations are no smooth flow.
     """
-    from odesim.linearisation import linearise as run
+    from odesim.study.linearisation import linearise as run
 
     return run(source, time, state=state, method=method)
 
@@ -209,10 +209,10 @@ def predict(
 ) -> "Mapping[str, Variable]":
     """What the network of a run answers on given samples at a saved time (the last unless given): outputs, margins.
 
-    `inputs` are the arrays that the system describes a sample by (`odesim.prediction.predict` lists them).  Raises
-    `UsageError` for systems without a prediction, unknown times, and samples that do not fit.
+    `inputs` are the arrays that the system describes a sample by (`odesim.study.prediction.predict` lists them).
+    Raises `UsageError` for systems without a prediction, unknown times, and samples that do not fit.
     """
-    from odesim.prediction import predict as answer
+    from odesim.study.prediction import predict as answer
 
     return answer(run, inputs, time)
 
@@ -222,7 +222,7 @@ def compare(first: "Trajectory", second: "Trajectory") -> "Comparison":
 
     Raises `UsageError` where clocks, components or sizes differ.
     """
-    from odesim import comparison
+    from odesim.study import comparison
 
     return comparison.compare(first, second)
 
@@ -236,13 +236,14 @@ def verify(
     backend: str = "numba",
 ) -> "list[Verdict]":
     """The verdicts on the claims of a system (all of them, or those with the given ids); nothing is written."""
-    from odesim import case, lab, verification
+    from odesim.evidence import laboratory, verification
+    from odesim.request import case
 
     chosen = case.find_system(system) if isinstance(system, str) else system
     level: Any = effort
-    laboratory = lab.Laboratory(chosen, level, backend, seed)
+    lab = laboratory.Laboratory(chosen, level, backend, seed)
     wanted = verification.claims_of(chosen, claims)
-    return [verification.verify(laboratory, claim, form) for claim in wanted for form in claim.variants]
+    return [verification.verify(lab, claim, form) for claim in wanted for form in claim.variants]
 
 
 def load(folder: "str | os.PathLike[str]") -> Any:
@@ -258,7 +259,7 @@ def load(folder: "str | os.PathLike[str]") -> Any:
 
     kind = require(folder, "run", "sweep", "verdicts", instead="`odesim show` lists the figures")
     if kind == "sweep":
-        from odesim import swept
+        from odesim.sweeps import swept
 
         return swept.load(Path(folder))
     if kind == "verdicts":
@@ -270,11 +271,11 @@ def load(folder: "str | os.PathLike[str]") -> Any:
 
 def __getattr__(name: str) -> Any:
     if name == "Trajectory":
-        from odesim.trajectory import Trajectory
+        from odesim.request.trajectory import Trajectory
 
         return Trajectory
     if name == "Flow":
-        from odesim.hitting import Flow
+        from odesim.small.hitting import Flow
 
         return Flow
     if name == "UsageError":

@@ -10,7 +10,7 @@ from derivations.contract import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odesim.trajectory import Trajectory
+    from odesim.request.trajectory import Trajectory
 
 __all__ = [
     "INTERNAL",

@@ -82,8 +82,8 @@ def test_every_decision_is_in_the_index():
 def test_annotations_are_checked_while_the_tests_run():
     from beartype.roar import BeartypeCallHintParamViolation
 
-    from odesim.parse import nearest
-    from odesim.problem import Past
+    from odesim.flow.problem import Past
+    from odesim.request.parse import nearest
 
     assert nearest("a", ["b"]) and Past(1).time == 1  # a whole number is welcome where a float is expected
     for wrong in (lambda: nearest(3, ["b"]), lambda: Past(time="late")):

@@ -1,7 +1,7 @@
 """The exact flow for three patches as plain loops around the activation kernel, for numba.
 
-`odesim.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.  A sum over
-J filters is taken once for every strength and cluster (`tabulate`), so that an example type costs O(M), whatever J.
+`odesim.code.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.  A sum
+over J filters is taken once for every strength and cluster (`tabulate`): an example type costs O(M), whatever J.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The right-hand sides as plain loops around the pair kernels, for numba.
 
-`odesim.compile` copies these functions, unchanged, into one generated file together with the scalar kernels
+`odesim.code.compile` copies these functions, unchanged, into one generated file together with the scalar kernels
 derived by SymPy, and compiles that file; nothing here runs uncompiled.  Every array a function takes is a
 run-time argument, so one compiled file serves every size, dimension, gate and temperature of one degree.
 """

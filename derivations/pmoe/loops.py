@@ -1,7 +1,7 @@
 """The population dynamics as plain loops around the kernels, for numba.
 
-`odesim.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.  Gates are
-numbered 0: one, 1: softmax on the routed patches, 2: 1/l, 3: all weight on the largest route value; 10 is
+`odesim.code.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.  Gates
+are numbered 0: one, 1: softmax on the routed patches, 2: 1/l, 3: all weight on the largest route value; 10 is
 added for a soft top-l, which array code must know before it runs.
 """
 

@@ -1,6 +1,6 @@
 """The exact slope of one expert for data=single and multi_copy as plain loops around the gate kernel, for numba.
 
-`odesim.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.
+`odesim.code.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.chen._shared import COLOURS, STEP
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "A qualitative picture, after figure 1 of the paper: test examples in a plane by t-SNE (of their patches side by "
@@ -29,7 +29,7 @@ def train(activation: str, n: int, shown: Any, epochs: Sequence[int], seed: int)
     from derivations.chen import initial, model
     from derivations.chen.parameters import Parameters
     from derivations.chen.route import entropy
-    from odesim import streams
+    from odesim.machine import streams
     from odesim.sgd.patterns import PatternChains, dispatch_table
 
     p = Parameters(**SIZE, activation=activation, n_test=1)  # type: ignore[arg-type]
@@ -51,8 +51,8 @@ def measure(n: int, epochs: list[int], seed: int) -> dict[str, list[Any]]:
     """The embedding of n test examples, their labels and clusters, and the routing of both mixtures by epoch."""
     from derivations.chen import model
     from derivations.chen.parameters import Parameters
-    from odesim import streams
     from odesim.errors import MissingError
+    from odesim.machine import streams
     from odesim.sgd.patterns import sample
 
     try:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.chen._shared import COLOURS, STEP, released
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Dispatch entropy under routing noise along training (released protocol, no early stopping, fresh noise in every "

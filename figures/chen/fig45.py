@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.chen._shared import COLOURS, STEP, released
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Largest overlaps of the filters and of the routers with features (solid) and centres (dashed), one colour for "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.chen._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Stand-ins, not the paper's data. Left, for table 2: is a digit of scikit-learn turned by 30 degrees? Right, for "

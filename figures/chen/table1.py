@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from figures.chen._shared import CEILINGS, COLOURS, columns, label_bars, released, spread
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Test accuracy (with routing noise, as in the released code) and dispatch entropy in the four settings: ours with "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from figures.chen._shared import COLOURS, columns, label_bars, released, spread
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = "Test accuracy of linear mixtures with load balancing (coefficient 1e-4) and of cubic ones without it."
 CLAIMS = ("lb-not-key",)

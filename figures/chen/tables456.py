@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.chen._shared import released
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Share of the test examples of each cluster (rows) at each expert (columns), under routing noise: before training, "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from figures.chen._shared import CEILINGS, COLOURS, columns, label_bars
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = "Test accuracy of single experts (128 filters, Adam) by activation: ours, the paper's, and the ceiling."
 CLAIMS = ("thm-4.1", "thm-4.1-overlap", "moe-vs-single")

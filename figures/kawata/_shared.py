@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """The Okabe-Ito colours."""
@@ -21,7 +21,7 @@ PUBLISHED = (
 
 def phases(M: int, J: int, d: int, T1: float, T3: float, rho: float, seed: int) -> Mapping[str, Any]:
     """Phases I to III by population flow: final overlaps per phase, the gate, and the initial alignments."""
-    from odesim import pipeline
+    from odesim.flow import pipeline
 
     request = {"C": 2, "M": M, "J": J, "d": d, "rho": rho, "link": LINK, "s": (1.0, -1.0), "bias": (-1.5, 1.5)}
     options = {"seed": seed, "save_points": 2, "rtol": 1e-6}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.kawata._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Test error E(F - f*)^2 over E f*^2 after Phase IV, one point per seed with the median and its 95 % interval "
@@ -22,7 +22,7 @@ CLAIMS = ("thm-4.6", "lem-4.10")
 
 def measure(width: int, experts: int, d: int, seeds: int) -> Mapping[str, Any]:
     """Relative squared test errors of both networks and routing probabilities, by seed."""
-    from odesim import pipeline
+    from odesim.flow import pipeline
 
     common = {"C": 2, "d": d, "k_star": 4, "rho": 8.0, "bias": (-0.5,), "ridge_bias": (-4.0, 4.0), "ridge": 1e-9}
     common["ridge_samples"] = 40_000

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.kawata._shared import COLOURS
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "The share of vanilla neurons that align with the cancelled global task, k* = 4, with 95 % intervals; lines: "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.kawata._shared import COLOURS
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "The 25 % quantile (with the band from 10 to 40 %) of the time at which neurons find the global task, k* = 4, no "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.kawata._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Samples until an overlap of 0.5 by compressed SGD (exact in law), k* = 3, student and teacher h_3, step "

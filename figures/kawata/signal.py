@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.kawata._shared import COLOURS
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "The share of neurons whose overlap with a task has reached 0.5 by time t, k* = 4, s = (1, -1), beta = (1, 1): "

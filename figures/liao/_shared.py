@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """The Okabe-Ito colours."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations.liao.picture import sort_experts
 from figures.liao._shared import experiment, label, sizes
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "Final overlaps of every student with every teacher, routers left and experts right of each pair, students "

@@ -5,7 +5,7 @@ from typing import Any
 
 from derivations.liao.picture import matched_pairs
 from figures.liao._shared import COLOURS, experiment, label, sizes
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "Matched pairs along the flow (routers solid, experts dashed), the loss, the smallest overlap of two students "

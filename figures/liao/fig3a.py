@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.liao._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "E pi'(z1) pi'''(z2) of the logistic gate against the covariance of z1 and z2: the exact curve and Monte Carlo "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.liao._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "E pi^2 and E pi'^2 of the logistic gate. The paper's caption tests E pi^2 >= 1.1 E pi'^2; what the proof needs is "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.liao._shared import COLOURS, power
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Largest relative error of the recovery times against right-hand sides evaluated, by the tolerance asked for "

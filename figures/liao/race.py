@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations.liao.race import Event, race
 from figures.liao._shared import COLOURS, INITS, label, parameters, sizes
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "The best expert overlap with each teacher and the smallest overlap of two students, time in units of sqrt(d). "

@@ -8,7 +8,7 @@ import numpy as np
 from derivations import scaling
 from derivations.laws import LOGARITHMS
 from figures.liao._shared import COLOURS, parameters
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "When the last teacher is recovered, router and expert, from the orthogonal initialisation, against d. Below: the "

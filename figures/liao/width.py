@@ -8,7 +8,7 @@ import numpy as np
 from derivations import intervals
 from derivations.liao import race
 from figures.liao._shared import COLOURS, INITS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "The probability that all teachers are captured, with 95 % Clopper-Pearson bands, and the mean fraction captured "

@@ -11,8 +11,8 @@ STEPS = (16, 64, 256, 1024)
 
 def laboratory() -> Any:
     """A laboratory that measures and remembers."""
-    from odesim.case import find_system
-    from odesim.lab import Laboratory
+    from odesim.evidence.laboratory import Laboratory
+    from odesim.request.case import find_system
 
     return Laboratory(find_system("pmoe"))
 

@@ -5,7 +5,7 @@ patterns.
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Request, Stored, Table
+from odesim.show.figures import Request, Stored, Table
 
 CAPTION = (
     "Left: frequency of Assumption 4.4 at flow 600 against the routers' displacement over their initial size sigma_r "

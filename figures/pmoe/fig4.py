@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Figure 4's experiment with scikit-learn's 8 x 8 digits in place of MNIST (16 raw patches, digit 1 against 0, 40 "

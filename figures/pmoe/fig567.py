@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Left, Figure 5: share of runs of separate training whose error is at most 5 % after one pass over N samples (n "

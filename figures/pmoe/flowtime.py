@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Flow (step size times neurons times steps) until v = 1/(1 + exp(y f)) has fallen to 0.1 on average, at infinite "

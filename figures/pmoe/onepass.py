@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Samples until the population error is at most 5 % in one pass over fresh data (batches of 8, the best of four "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Left, the setting of Figure 8 (n = 16, p = 8): share of samples whose o1 is among the l patches of expert 1, "

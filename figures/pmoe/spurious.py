@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Accuracy on tests where a spurious pattern is independent of the label, against how often it agreed with the "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Stored, Table
+from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Left, Table 1: total cost to a fixed error relative to the CNN, by the printed exponents n^5, l^5 and k^2 l^3 "

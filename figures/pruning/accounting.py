@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from figures.pruning._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "Parameters (millions), share of parameters in three quarters of the experts and multiply-adds saved by "

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from figures.pruning._shared import COLOURS
-from odesim.figures import Table
+from odesim.flow import solve
+from odesim.show.figures import Table
 
 CAPTION = (
     "The gap between task and irrelevant logits against scaled time (t/2) sqrt(eta_r eta_e m_+ (1 + 1/N)), for several "
@@ -19,8 +20,7 @@ CASES = ((1e-5, 1e-3, 10), (1e-3, 1e-4, 10), (1e-7, 1e-2, 40))
 def measure(N: int, most: float) -> dict[str, list[Any]]:
     """Gaps at logarithmic scaled times for every l and every set of rates."""
     from derivations.pruning.claims.tools import alike
-    from odesim import integration
-    from odesim.case import Case, find_system
+    from odesim.request.case import Case, find_system
 
     rows: dict[str, list[Any]] = {"l": [], "case": [], "tau": [], "gap": []}
     tau = np.concatenate([[0.0], np.geomspace(0.5, most, 24)])
@@ -29,7 +29,7 @@ def measure(N: int, most: float) -> dict[str, list[Any]]:
             unit = 2 / np.sqrt(eta_r * eta_e * active * (1 + 1 / N))
             start = alike(N, 0.0, 0.0, active, alive=False, l=l, eta_r=eta_r, eta_e=eta_e)
             case = Case.build(find_system("pruning"), {"tier": "flow"}, until=float(tau[-1] * unit))
-            run = integration.solve(case, times=tau * unit, initial=start)
+            run = solve.solve(case, times=tau * unit, initial=start)
             gap = run["h"][:, 0, 0] - run["h"][:, 0, 2]
             rows["l"].append(l)
             rows["case"].append(k)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.pruning._shared import COLOURS, CRITERIA
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "A stand-in, not the paper's data: scikit-learn's digits as tokens of an orthonormal dictionary (d = 128, n = 16). "
@@ -36,8 +36,8 @@ RATE, KEPT, CHOICES = 0.05, 4, 30
 def pretrained(train: Any, rng: np.random.Generator, seed: int, steps: int) -> dict[str, np.ndarray]:
     """Experts that tell even digits from odd ones: SGD on the hinge, batches of 64."""
     from derivations.pruning import digits
-    from odesim import simulation
-    from odesim.case import Case
+    from odesim.request.case import Case
+    from odesim.sgd import simulation
 
     experts = digits.experts(rng)
     tokens, labels = train.parity()
@@ -52,7 +52,7 @@ def tuned(
     experts: dict[str, np.ndarray], table: tuple[np.ndarray, np.ndarray], seed: int, steps: int, **given: Any
 ) -> list[Any]:
     """The trajectories of the stages tune, score, prune (nothing, unless rho is given) and post-tune on a table."""
-    from odesim import pipeline
+    from odesim.flow import pipeline
 
     arrays = {**experts, "tokens": table[0], "y": table[1]}
     wanted = {"data": "empirical", "l": KEPT, "eta_r": RATE, "eta_e": RATE, "T": steps, "T_post": steps, "rho": 0.0}
@@ -68,7 +68,7 @@ def curves(runs: list[Any], table: tuple[np.ndarray, np.ndarray], rng: np.random
     """
     from derivations.pruning import digits, initial
     from derivations.pruning.parameters import Parameters
-    from odesim import pipeline
+    from odesim.flow import pipeline
 
     tune, score, _, later = runs
     parameters = Parameters(data="empirical", l=KEPT, n=table[0].shape[1])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.pruning._shared import COLOURS
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 CAPTION = (
     "Synthetic experiment (tiny random weights; rates of our own, the exact recursion). Left: router norms, head sign "

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from figures.pruning._shared import COLOURS, CRITERIA
-from odesim.figures import Table
+from odesim.flow import solve
+from odesim.show.figures import Table
 
 CAPTION = (
     "Enumerated test accuracy against the share of experts pruned in each sign group, 7 + 7 experts (2 "
@@ -22,8 +23,7 @@ def measure(d: int, seeds: int) -> dict[str, list[Any]]:
     from derivations.contract import load
     from derivations.pruning import criteria
     from derivations.pruning.parameters import Parameters
-    from odesim import integration
-    from odesim.case import Case, find_system
+    from odesim.request.case import Case, find_system
 
     system = find_system("pruning")
     enter = load(system.stages[0].enter)
@@ -33,10 +33,10 @@ def measure(d: int, seeds: int) -> dict[str, list[Any]]:
         p = Parameters(d=d)
         start = enter(p, None, np.random.default_rng(seed))
         case = Case.build(system, {"d": d, "tier": "flow"}, save_points=2)
-        run = integration.solve(case, initial=start)
+        run = solve.solve(case, initial=start)
         end = _ending(p, run)
         post_case = Case.build(system, {"d": d, "tier": "flow"}, save_points=2, until=p.post_horizon)
-        late = _ending(p, integration.solve(post_case, initial=end))
+        late = _ending(p, solve.solve(post_case, initial=end))
         # Experts are independent: fine-tuning what was kept is continuing its own trajectory.
         scores = criteria.scores(end, np.random.default_rng(seed))
         answers, late_answers = criteria.pooled(end), criteria.pooled(late)

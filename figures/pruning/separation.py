@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from figures.pruning._shared import COLOURS
-from odesim.figures import Table
+from odesim.show.figures import Table
 
 CAPTION = (
     "The time of a mis-signed expert over that of a correctly signed one, against the number N of irrelevant patterns: "
@@ -18,8 +18,8 @@ CLAIMS = ("mis-sign-ratio", "mis-sign-iid")
 def measure(sizes: list[int]) -> dict[str, list[Any]]:
     """Delays for the three laws of the tokens, by the measurements of the claims."""
     from derivations.pruning.claims import missigned
-    from odesim.case import find_system
-    from odesim.lab import Laboratory
+    from odesim.evidence.laboratory import Laboratory
+    from odesim.request.case import find_system
 
     lab = Laboratory(find_system("pruning"))
     rows: dict[str, list[Any]] = {"law": [], "N": [], "delay": []}

@@ -27,7 +27,7 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
         if not figures:
             yield None
         elif DRAW in sys.modules:
-            from odesim import plot
+            from odesim.show import plot
 
             yield plot.draw_stored
         else:

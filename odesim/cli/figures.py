@@ -27,11 +27,11 @@ def figures(
     debug: Debug = False,
 ) -> int:
     """Draw the figures of the papers and ours; the runs they lack are made first and kept in runs/figures."""
-    from odesim import device
+    from odesim.machine import device
 
     device.set_threads(threads)
-    from odesim import figures as maker
     from odesim.cli.output import print_json
+    from odesim.show import figures as maker
 
     chosen = maker.modules(system, only)
     say = None if quiet else lambda sentence: print(sentence, file=sys.stderr, flush=True)

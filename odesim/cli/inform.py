@@ -19,8 +19,8 @@ def systems(
 ) -> int:
     """What there is: all systems, or the parameters, presets, stages, tiers and state of one."""
     import derivations
-    from odesim.case import find_system
     from odesim.cli.output import print_json, print_table
+    from odesim.request.case import find_system
 
     if name is not None:
         described = describe(find_system(name))
@@ -130,10 +130,10 @@ def derive(
 ) -> int:
     """Print the equations of motion of a tier, with everything they name, as the program evaluates them."""
     import derivations
-    from odesim.case import Case
     from odesim.cli.output import print_json
-    from odesim.page.render import FORMATS, render
-    from odesim.parse import choice, parse_assignments
+    from odesim.request.case import Case
+    from odesim.request.parse import choice, parse_assignments
+    from odesim.show.page.render import FORMATS, render
 
     choice(format, FORMATS, "--format")
     case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
@@ -149,7 +149,7 @@ def derive(
 def doctor(json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
     """Examine this installation: versions, device, precision, caches, and known faults of JAX."""
     from odesim.cli.output import print_json
-    from odesim.doctor import examine
+    from odesim.show.doctor import examine
 
     findings = examine()
     bad = [finding for finding in findings if finding.code]
@@ -164,9 +164,9 @@ def doctor(json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> 
 
 def cite(system: SystemName, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
     """Print the BibTeX entries of a system's paper and of odesim."""
-    from odesim.case import find_system
-    from odesim.cite import bibtex
     from odesim.cli.output import print_json
+    from odesim.request.case import find_system
+    from odesim.show.cite import bibtex
 
     entries = bibtex(find_system(system))
     if json:

@@ -56,7 +56,7 @@ def serve() -> None:
     import matplotlib.figure
     import xarray
 
-    from odesim import plot
+    from odesim.show import plot
 
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     assert matplotlib and xarray

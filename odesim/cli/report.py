@@ -20,8 +20,8 @@ def report(
     debug: Debug = False,
 ) -> int:
     """Write one self-contained HTML page of verdicts, figures and runs; it needs no network and no other file."""
-    from odesim import report as maker
     from odesim.cli.output import print_json
+    from odesim.show import report as maker
 
     path = maker.write(folders, out, overwrite)
     if json:

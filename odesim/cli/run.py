@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from odesim.errors import Interrupted, Unfinished
-    from odesim.trajectory import Trajectory
+    from odesim.request.trajectory import Trajectory
 
 
 def integrate(
@@ -67,13 +67,13 @@ def integrate(
 ) -> int:
     """Integrate the population dynamics of a system, and leave a run folder."""
     started = time.perf_counter()
-    from odesim import device
+    from odesim.machine import device
 
     device.set_threads(threads)  # before NumPy is imported, or BLAS does not notice
     from odesim import store
-    from odesim.case import Case
     from odesim.errors import UsageError
-    from odesim.parse import parse_assignments
+    from odesim.request.case import Case
+    from odesim.request.parse import parse_assignments
 
     options: dict[str, Any] = dict(
         preset=preset,
@@ -104,11 +104,11 @@ def integrate(
     def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
         if backend == "jax":
             device.configure("auto", threads)
-        from odesim import integration, pipeline
+        from odesim.flow import pipeline, solve
 
         if several:
             return pipeline.run(request, progress, checkpoint)
-        return [integration.solve(request, progress=progress, checkpoint=checkpoint)]
+        return [solve.solve(request, progress=progress, checkpoint=checkpoint)]
 
     if dry_run:
         return show_request(request, Path(out) if out else store.default_folder(request), json)
@@ -123,8 +123,9 @@ def pipeline_of(
     system: str | None, assignments: "Mapping[str, Any]", stage: str | None, start: str | None, **options: Any
 ) -> Any:
     """The request for several stages, or for stages that continue a stored run."""
-    from odesim import pipeline, store
+    from odesim import store
     from odesim.errors import UsageError
+    from odesim.flow import pipeline
 
     if start is not None and options["initial"] is not None:
         raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")

@@ -41,9 +41,9 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from odesim.case import Case
-    from odesim.simulation import Simulation
-    from odesim.trajectory import Trajectory
+    from odesim.request.case import Case
+    from odesim.request.trajectory import Trajectory
+    from odesim.sgd.simulation import Simulation
 
 
 def simulate(
@@ -79,13 +79,14 @@ def simulate(
 ) -> int:
     """Run finite-sample SGD of a system, explicitly or exactly in law, and leave a run folder."""
     started = time.perf_counter()
-    from odesim.device import set_threads
+    from odesim.machine.device import set_threads
 
     set_threads(threads)
-    from odesim import effort, store
+    from odesim import store
     from odesim.cli.run import execute, show_request
-    from odesim.simulation import condition_of, refuse_tier
-    from odesim.simulation import simulate as run
+    from odesim.sgd import effort
+    from odesim.sgd.simulation import condition_of, refuse_tier
+    from odesim.sgd.simulation import simulate as run
 
     simulation = request(
         system, parameter, method, step_size, batch, seeds, device, precision, fresh_initial, preset=preset,
@@ -112,10 +113,10 @@ def request(
     seeds: str | None, device: str, precision: str, fresh_initial: bool, **options: Any,
 ) -> "Simulation":  # fmt: skip
     """The checked request for a simulation from the words of the command line."""
-    from odesim.case import Case
     from odesim.errors import UsageError
-    from odesim.parse import parse_assignments, real_number, whole_number
-    from odesim.simulation import Simulation
+    from odesim.request.case import Case
+    from odesim.request.parse import parse_assignments, real_number, whole_number
+    from odesim.sgd.simulation import Simulation
 
     for name, value in (("--step-size", step_size), ("--batch", batch)):
         if value is None:
@@ -163,16 +164,16 @@ def compare(
     debug: Debug = False,
 ) -> int:
     """Compare the flow with SGD (or two stored runs): distances with bands, and a figure."""
-    from odesim.device import set_threads
+    from odesim.machine.device import set_threads
 
     set_threads(threads)
     started = time.perf_counter()
     from odesim import store
-    from odesim.case import find_system
     from odesim.cli.run import execute
-    from odesim.comparison import Request
-    from odesim.comparison import compare as against
     from odesim.errors import UsageError
+    from odesim.request.case import find_system
+    from odesim.study.comparison import Request
+    from odesim.study.comparison import compare as against
 
     if runs:
         if len(runs) != 2 or system:
@@ -196,8 +197,8 @@ def compare(
         wanted = Request(simulation.system, simulation.seed, {"simulation": simulation.request(), "flow": flow})
 
         def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
-            from odesim.integration import solve
-            from odesim.simulation import simulate as run
+            from odesim.flow.solve import solve
+            from odesim.sgd.simulation import simulate as run
 
             second = run(simulation, progress, None, threads)
             return [against(solve(case, times=second.time), second).trajectory()]
@@ -216,8 +217,8 @@ def _flow_beside(simulation: "Simulation", flow: dict[str, Any]) -> "Case":
     """
     import dataclasses
 
-    from odesim.case import Case
-    from odesim.recursion import plan
+    from odesim.flow.recursion import plan
+    from odesim.request.case import Case
 
     case = simulation.case
     parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}

@@ -51,8 +51,8 @@ def _run(folder: str, json: bool, quiet: bool) -> int:
 
 def _sweep(folder: str, json: bool, quiet: bool) -> int:
     """A stored sweep: how its cells ended, and the table of headline numbers."""
-    from odesim import swept
     from odesim.cli.sweep import print_sweep
+    from odesim.sweeps import swept
 
     data = swept.load(Path(folder))
     print_sweep(data, Path(folder), json=json, quiet=quiet)
@@ -76,7 +76,7 @@ def _verdicts(folder: str, json: bool, quiet: bool) -> int:
 def _figures(folder: str, json: bool, quiet: bool) -> int:
     """The figures that a folder lists, with their captions; they are checked first."""
     from odesim.cli.output import print_json
-    from odesim.report import read_figures
+    from odesim.show.report import read_figures
 
     section = read_figures(folder)
     pictures = {picture.name: picture.caption for picture in section.every}
@@ -92,7 +92,7 @@ def plot(folder: RunFolder, json: AsJson = False, quiet: Quiet = False, debug: D
     """Draw the pictures of a stored run again, without running it."""
     from odesim import store
     from odesim.cli.output import print_json
-    from odesim.plot import draw
+    from odesim.show.plot import draw
 
     pictures: list[Any] = store.redraw(store.load(folder), draw)
     if json:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import xarray
 
-    from odesim.sweep import Sweep
+    from odesim.sweeps.sweep import Sweep
 
 Over = Annotated[
     list[str],
@@ -96,13 +96,13 @@ def sweep(
     together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
     --workers processes.
     """
-    from odesim import sweep as sweeps
-    from odesim import swept
     from odesim.cli.output import print_json
-    from odesim.parse import parse_assignments, parse_ranges
-    from odesim.processes import crew_size
+    from odesim.machine.processes import crew_size
+    from odesim.request.parse import parse_assignments, parse_ranges
     from odesim.store.files import MANIFEST, read_json
     from odesim.store.target import default_folder, prepare
+    from odesim.sweeps import sweep as sweeps
+    from odesim.sweeps import swept
 
     options = dict(
         preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points or "2",
@@ -131,8 +131,8 @@ def _sgd(
 ) -> dict[str, Any]:  # fmt: skip
     """The options of SGD that all cells share; none for the flow, which refuses them."""
     from odesim.errors import UsageError
-    from odesim.parse import choice, real_number, whole_number
-    from odesim.simulation import METHODS
+    from odesim.request.parse import choice, real_number, whole_number
+    from odesim.sgd.simulation import METHODS
 
     choice(method, ("flow", *METHODS), "--method")
     given = {"--step-size": step_size, "--batch": batch, "--seeds": seeds}
@@ -161,10 +161,10 @@ def _sgd(
 def _compute(
     wanted: "Sweep", folder: Path, scheduler: str, processes: int, *, fresh: bool, quiet: bool
 ) -> "xarray.Dataset":
-    from odesim import sweep as sweeps
-    from odesim import swept
     from odesim.cli.progress import Progress
     from odesim.errors import Interrupted
+    from odesim.sweeps import sweep as sweeps
+    from odesim.sweeps import swept
 
     if fresh:
         swept.clear(folder)
@@ -182,7 +182,7 @@ def _compute(
 def _report(wanted: "Sweep", data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> int:
     """Print the sweep; 3 where every cell failed."""
     print_sweep(data, folder, json=json, quiet=quiet)
-    from odesim.swept import counts
+    from odesim.sweeps.swept import counts
 
     return 3 if set(counts(data)) == {"failed"} else 0
 
@@ -190,7 +190,7 @@ def _report(wanted: "Sweep", data: "xarray.Dataset", folder: Path, *, json: bool
 def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> None:
     """Print how the cells of a sweep ended, its headline numbers, and where the dataset is."""
     from odesim.cli.output import print_json, print_table
-    from odesim.swept import DATA, counts, records, table
+    from odesim.sweeps.swept import DATA, counts, records, table
 
     found = counts(data)
     if json:

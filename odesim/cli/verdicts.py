@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.claim import ANSWERS, Claim
-from odesim.verification import disagrees
+from odesim.evidence.verification import disagrees
 
 COLOURS = {"confirmed": "green", "consistent": "cyan", "refuted": "red", "inconclusive": "yellow"}
 SHORT = 120

@@ -52,20 +52,20 @@ def verify(
     debug: Debug = False,
 ) -> int:
     """Hold the claims of a system against flow and SGD: confirmed, consistent, refuted or open, and by what."""
-    from odesim.device import set_threads
+    from odesim.machine.device import set_threads
 
     set_threads(threads)
     import derivations
-    from odesim import verification
-    from odesim.case import BACKENDS, find_system
     from odesim.cli.verdicts import print_claims, print_verdicts, print_whole
-    from odesim.lab import Laboratory
-    from odesim.parse import choice, seed_number
-    from odesim.processes import crew_size
+    from odesim.evidence import verification
+    from odesim.evidence.laboratory import Laboratory
+    from odesim.evidence.workers import verify_all
+    from odesim.machine.processes import crew_size
+    from odesim.request.case import BACKENDS, find_system
+    from odesim.request.parse import choice, seed_number
+    from odesim.show.verdict_pictures import draw_all
     from odesim.store import verdicts as records
     from odesim.store.files import LEDGER
-    from odesim.verdict_pictures import draw_all
-    from odesim.workers import verify_all
 
     choice(effort, verification.EFFORTS, "--effort")
     choice(backend or "numba", BACKENDS, "--backend")
@@ -78,7 +78,7 @@ def verify(
     number = seed_number(seed or 0)
     processes = crew_size(workers, most=1 if effort == "gpu" else None)  # which would otherwise share the GPU
     if effort == "gpu":
-        from odesim.device import configure
+        from odesim.machine.device import configure
 
         configure("gpu", threads)
     level: Any = effort

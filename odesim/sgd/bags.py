@@ -10,8 +10,8 @@ import numpy as np
 
 from derivations.bags import BagModel
 from derivations.contract import Initial
-from odesim import streams
 from odesim.errors import UsageError
+from odesim.machine import streams
 
 
 @dataclasses.dataclass(frozen=True)

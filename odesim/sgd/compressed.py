@@ -55,7 +55,7 @@ def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
     """`batch_steps` and `single_steps` for a model, compiled around its own functions, from the cache if there."""
     import inspect
 
-    from odesim import compile
+    from odesim.code import compile
     from odesim.sgd import bind, loops
 
     def text() -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from derivations.contract import Initial, Model
-from odesim import streams
+from odesim.machine import streams
 from odesim.sgd.compressed import Chain, compile_numba, factor, require_room
 
 

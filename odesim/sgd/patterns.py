@@ -10,8 +10,8 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.patterns import Examples, PatternModel, Weights
-from odesim import streams
 from odesim.errors import UsageError
+from odesim.machine import streams
 from odesim.sgd.bind import ERF
 
 LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "group", "descend", "descend_counted")
@@ -20,7 +20,7 @@ COMPILED = ("dispatch", "coefficients", "losses")
 
 def compile_numba(model: PatternModel) -> Any:
     """The module with `LOOPS` compiled around the functions of a model, from the cache if it is there."""
-    from odesim import compile
+    from odesim.code import compile
     from odesim.sgd import pattern_loops
 
     module = importlib.import_module(model.module)

@@ -13,7 +13,7 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.tokens import Samples, TokenModel, TokenWeights
-from odesim import streams
+from odesim.machine import streams
 
 ROLES = ("draw", "activate", "coefficients", "rates")
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from odesim import device
+from odesim.machine import device
+from odesim.request.trajectory import Trajectory
 from odesim.store.files import MANIFEST, sha256
 from odesim.store.folder import SCHEMA
-from odesim.trajectory import Trajectory
 from odesim.version import __version__
 
 PACKAGES = (

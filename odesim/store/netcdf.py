@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.trajectory import Trajectory
+from odesim.request.trajectory import Trajectory
 
 
 def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
+from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
 from odesim.store.folder import manifest_of, require
-from odesim.trajectory import Origin, Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
     import xarray

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from odesim.case import digest_of, find_system, short_name
 from odesim.errors import UsageError
+from odesim.request.case import digest_of, find_system, short_name
 from odesim.store.files import EVIDENCE, LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
@@ -39,7 +39,7 @@ class Request:
     def key(self) -> str:
         """What a stored verdict depends on: effort, back end, seed, and every source file of program and system."""
         import derivations
-        from odesim import sources
+        from odesim.code import sources
 
         digest = hashlib.sha256(f"{self.system} {self.effort} {self.backend} {self.seed}".encode())
         for package in sources.OURS:

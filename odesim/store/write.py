@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from odesim.request.trajectory import Trajectory
 from odesim.store.files import (
     CHECKPOINT,
     MANIFEST,
@@ -23,7 +24,6 @@ from odesim.store.folder import write_manifest
 from odesim.store.manifest import file_hashes, manifest
 from odesim.store.netcdf import netcdf
 from odesim.store.read import Run
-from odesim.trajectory import Trajectory
 
 Draw = Callable[[Path], Any]
 """Draws the trajectory stored in a folder into that folder."""

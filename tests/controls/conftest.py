@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from derivations.claim import Claim
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from derivations.chen import loops, population
 from derivations.chen.claims.gradient import against_flow
 from derivations.claim import Evaluator
 from derivations.contract import load
-from odesim import compile
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.code import compile
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 MUTATIONS = {
     "margin without the gate": ("margin = label * pi[m] * f[m]", "margin = label * f[m]"),

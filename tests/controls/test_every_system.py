@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import derivations
-from odesim import verification
-from odesim.case import find_system
+from odesim.evidence import verification
+from odesim.request.case import find_system
 
 every_system = pytest.mark.parametrize("system", derivations.names())
 

@@ -10,10 +10,10 @@ from derivations.claim import Evaluator
 from derivations.contract import Kernel
 from derivations.kawata import kernels, population, tiers
 from derivations.kawata.arrays import build_exact
-from odesim import verification
-from odesim.case import find_system
-from odesim.compile import array_kernel
-from odesim.lab import Laboratory
+from odesim.code.compile import array_kernel
+from odesim.evidence import verification
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 DEGREE = 6
 OUTPUTS = ("d_kappa", "d_xi", "d_t")

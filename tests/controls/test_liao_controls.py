@@ -1,9 +1,9 @@
 """The claims of system `liao` can fail: every broken twin is refuted, and the right forms come out as expected."""
 
 from derivations.claim import Claim, Variant
-from odesim import verification
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence import verification
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 SYSTEM = find_system("liao")
 FAST = ("algebra", "expansions", "symbolic", "gradient", "leading", "concentration")

@@ -11,9 +11,9 @@ from derivations.contract import Kernel
 from derivations.liao import kernels, population
 from derivations.liao.arrays import build_exact
 from hermite.gaussian import pair_terms
-from odesim import verification
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence import verification
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 TERMS = pair_terms(3, 3)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from derivations.claim import Claim, Variant
-from odesim import verification
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence import verification
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 SYSTEM = find_system("pmoe")
 FAST = ("router", "coupling")

@@ -10,7 +10,7 @@ import pytest
 from derivations.contract import load
 from derivations.pmoe import initial, loops, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
-from odesim import compile
+from odesim.code import compile
 
 MUTATIONS = {
     "routing by the smallest": ("values[order[at - 1]] < values[i]", "values[order[at - 1]] > values[i]"),

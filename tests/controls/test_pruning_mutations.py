@@ -12,7 +12,7 @@ import pytest
 
 from derivations.contract import load
 from derivations.pruning import population
-from odesim import compile
+from odesim.code import compile
 
 LIMIT = 1e-9
 SINGLE = {

@@ -7,8 +7,8 @@ import pytest
 
 import derivations
 from derivations.claim import HOLDS
-from odesim import verification
-from odesim.case import find_system
+from odesim.evidence import verification
+from odesim.request.case import find_system
 from tests.derivations.ideal import could_hold
 
 CLAIMS = [(system, claim) for system in derivations.names() for claim in verification.claims_of(find_system(system))]

@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from odesim import figures
+from odesim.show import figures
 
 NAMES = ["fig1", "fig3", "fig45", "standins", "table1", "table9", "tables456", "tables78"]
 TINY = {"n": 300, "seeds": 1, "settings": [3], "filters": 128, "epochs": 4}
@@ -87,8 +87,8 @@ def test_figure_1_says_what_it_needs(monkeypatch):
 
 
 def test_every_claim_a_figure_names_exists():
-    from odesim.case import find_system
-    from odesim.verification import claims_of
+    from odesim.evidence.verification import claims_of
+    from odesim.request.case import find_system
 
     known = {claim.id for claim in claims_of(find_system("chen"))}
     for name in NAMES:

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from odesim import figures
 from odesim.cli import main
 from odesim.errors import MissingError, UsageError
+from odesim.show import figures
 
 NAMES = ["fig1", "fig2", "fig3a", "fig3b", "precision", "race", "recovery", "width"]
 TINY = {"m": 5, "m_star": 2, "d": 100}
@@ -67,7 +67,7 @@ def test_an_installation_without_figures_says_where_they_are(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_has_needs_a_caption_and_claims_that_exist(name):
     from derivations.contract import load
-    from odesim.case import find_system
+    from odesim.request.case import find_system
 
     known = {claim.id for claim in load(find_system("liao").claims)}
     assert set(module(name).CLAIMS) <= known
@@ -87,7 +87,7 @@ def test_a_figure_is_drawn_from_what_is_stored_without_computing_and_twice_the_s
     def refuse(*words, **options):
         raise AssertionError("a figure computed")
 
-    monkeypatch.setattr(importlib.import_module("odesim.integration"), "solve", refuse)
+    monkeypatch.setattr(importlib.import_module("odesim.flow.solve"), "solve", refuse)
     if hasattr(module(name), "measure"):
         monkeypatch.setattr(module(name), "measure", refuse)
     pictures = []
@@ -108,7 +108,7 @@ def test_every_axis_of_every_figure_is_labelled_and_no_curve_is_empty(stored):
 def test_a_run_that_is_there_is_read_and_not_made_again(stored, tmp_path, monkeypatch):
     need = shrink(module("fig1").needs(quick=True)[0])
     first = figures.obtain(need, tmp_path)
-    monkeypatch.setattr(importlib.import_module("odesim.integration"), "solve", None)
+    monkeypatch.setattr(importlib.import_module("odesim.flow.solve"), "solve", None)
     assert figures.obtain(need, tmp_path).digest == first.digest
 
 
@@ -134,7 +134,7 @@ def test_the_command_draws_labels_the_smaller_request_and_lists_what_the_report_
     assert json.loads(capsys.readouterr().out)["figures"] == ["pictures/liao/fig3b-quick.png"]
     listed = json.loads((tmp_path / "pictures/liao/figures.json").read_text())
     assert listed["figures"][0]["claims"] == ["fig-3b"] and "--quick" in listed["figures"][0]["caption"]
-    from odesim import report
+    from odesim.show import report
 
     assert "data:image/png" in report.page(["pictures/liao"])
 

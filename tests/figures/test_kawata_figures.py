@@ -6,7 +6,7 @@ import importlib
 import numpy as np
 import pytest
 
-from odesim import figures
+from odesim.show import figures
 
 NAMES = ["endtoend", "exceptional", "exponents", "fig1a", "fig1b", "fig2", "samples", "signal"]
 TINY = {"J": 6, "neurons": 12, "seeds": 1, "dimensions": [20, 24, 30], "width": 6}

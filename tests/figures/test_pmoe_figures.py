@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from odesim import figures
+from odesim.show import figures
 
 NAMES = ["assumption", "fig4", "fig567", "flowtime", "levels", "onepass", "routers", "spurious", "tables12"]
 TINY = {
@@ -62,8 +62,8 @@ def test_table_2_holds_the_papers_numbers(tmp_path):
 
 
 def test_every_claim_a_figure_names_exists():
-    from odesim.case import find_system
-    from odesim.verification import claims_of
+    from odesim.evidence.verification import claims_of
+    from odesim.request.case import find_system
 
     known = {claim.id for claim in claims_of(find_system("pmoe"))}
     for name in NAMES:

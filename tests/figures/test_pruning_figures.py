@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from odesim import figures
+from odesim.show import figures
 
 NAMES = ["accounting", "collapse", "digits", "fig3", "fig45", "separation"]
 
@@ -34,8 +34,8 @@ def test_the_accounting_gives_the_papers_ratios_and_not_its_totals(tmp_path):
 
 
 def test_every_claim_a_figure_names_exists():
-    from odesim.case import find_system
-    from odesim.verification import claims_of
+    from odesim.evidence.verification import claims_of
+    from odesim.request.case import find_system
 
     known = {claim.id for claim in claims_of(find_system("pruning"))}
     for name in NAMES:

@@ -59,7 +59,7 @@ def tiny_run():
     """The exact trajectory of a case of `tiny`, as an integrator would hand it back."""
 
     def solve(case, progress=None, checkpoint=None, kind="completed"):
-        from odesim.trajectory import Origin, Outcome, Trajectory, Variable
+        from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 
         time = np.linspace(0.0, case.until, case.save_points)
         start = np.arange(1.0, case.parameters.size + 1)

@@ -15,10 +15,11 @@ import pytest
 import derivations
 import odesim
 from derivations import outside
-from odesim import figures, sweep
-from odesim.case import Case, find_system
 from odesim.cli import _run as command
 from odesim.errors import UsageError
+from odesim.request.case import Case, find_system
+from odesim.show import figures
+from odesim.sweeps import sweep
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -200,7 +201,7 @@ def test_a_system_in_no_file_works_here_and_is_refused_elsewhere(teacher, tmp_pa
     [
         ("liaoo", "unknown system 'liaoo'; did you mean 'liao'?"),
         ("no_such_module:SYSTEM", "there is no module no_such_module here; install it, or give the path of its file"),
-        ("odesim.case:SYSTEM", "odesim.case has no system 'SYSTEM'; it has none"),
+        ("odesim.request.case:SYSTEM", "odesim.request.case has no system 'SYSTEM'; it has none"),
         ("derivations.liao:LIAO", "derivations.liao has no system 'LIAO'; it has SYSTEM"),
         ("nowhere/file.py", "there is no file"),
         ("broken.py", "cannot be imported: ZeroDivisionError: division by zero"),

@@ -1,6 +1,6 @@
 """The population dynamics with an output per class as plain loops, for numba, around those of `derivations.pmoe.loops`.
 
-`odesim.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.
+`odesim.code.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.
 """
 
 import numpy as np

@@ -6,8 +6,8 @@ import pytest
 from derivations.chen import counting, initial, model
 from derivations.chen.parameters import Parameters
 from odesim import simulate
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 from odesim.sgd.counted import CountedChains, chains, replicas
 from odesim.sgd.patterns import PatternChains
 

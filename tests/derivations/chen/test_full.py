@@ -10,10 +10,10 @@ import pytest
 import odesim
 from derivations.chen import full, initial, model, population
 from derivations.chen.parameters import Parameters
-from odesim import compile
-from odesim.case import find_system
+from odesim.code import compile
 from odesim.errors import UsageError
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 from odesim.sgd.patterns import PatternChains, sample
 
 SIZE = {"M": 3, "J": 2, "K": 2, "P": 4, "d": 14, "rho": 2.0, "tier": "full", "n_test": 4}

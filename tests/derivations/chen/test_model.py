@@ -103,7 +103,7 @@ def test_numba_and_jax_make_the_same_pass(variant, activation):
 def test_the_activations_are_those_that_sympy_differentiates():
     from derivations.chen import kernels
     from derivations.chen.parameters import ACTIVATIONS
-    from odesim.compile import array_kernel
+    from odesim.code.compile import array_kernel
 
     z = np.array([-2.1, -0.4, 0.0, 0.3, 1.7])  # at a kink the slope is the mean of both sides
     for kind, name in enumerate(ACTIVATIONS):
@@ -125,8 +125,8 @@ def test_compressed_and_explicit_training_are_the_same_chain_for_three_patches()
 
 
 def test_the_mean_pass_is_the_population_flow():
-    from odesim.case import find_system
-    from odesim.lab import Laboratory
+    from odesim.evidence.laboratory import Laboratory
+    from odesim.request.case import find_system
 
     p = Parameters(M=4, J=2, K=3, d=6, rho=1.0, nodes=10, n_test=8)
     rng = np.random.default_rng(7)

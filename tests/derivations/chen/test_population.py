@@ -8,8 +8,8 @@ import pytest
 from derivations.chen import initial, nodes, reduced
 from derivations.chen.parameters import Parameters
 from odesim import integrate
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 
 @pytest.fixture(scope="module")

@@ -124,8 +124,8 @@ def test_own_routing_noise_is_used_step_by_step():
 
 def odesim_start(arrays):
     """The initial condition of a file."""
-    from odesim.case import Case
-    from odesim.problem import initial_condition
+    from odesim.flow.problem import initial_condition
+    from odesim.request.case import Case
 
     return initial_condition(Case.build("chen", {"n_test": 10}, initial=arrays))
 
@@ -151,8 +151,8 @@ def test_own_biases_are_the_start_of_the_released_protocol():
 
 def odesim_start_of(arrays, request):
     """The initial condition of a file with parameters."""
-    from odesim.case import Case
-    from odesim.problem import initial_condition
+    from odesim.flow.problem import initial_condition
+    from odesim.request.case import Case
 
     return initial_condition(Case.build("chen", request, initial=arrays))
 

@@ -10,8 +10,8 @@ import odesim
 from derivations.contract import UsageError
 from derivations.kawata import effective, initial
 from derivations.kawata.parameters import Parameters
-from odesim.case import Case
-from odesim.problem import compile_functions, prepare
+from odesim.flow.problem import compile_functions, prepare
+from odesim.request.case import Case
 
 
 def one(kappa, nu=0.0, b=0.0, a=1.0):

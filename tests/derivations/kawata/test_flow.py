@@ -8,9 +8,9 @@ import pytest
 import odesim
 from derivations.kawata import tiers
 from derivations.kawata.initial import join
-from odesim.case import find_system
-from odesim.lab import Laboratory
-from odesim.problem import compile_functions
+from odesim.evidence.laboratory import Laboratory
+from odesim.flow.problem import compile_functions
+from odesim.request.case import find_system
 
 LAB = Laboratory(find_system("kawata"))
 

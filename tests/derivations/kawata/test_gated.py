@@ -11,8 +11,8 @@ from scipy import special
 
 import odesim
 from derivations.kawata import gated, gated_loops, parameters
-from odesim.case import Case
-from odesim.problem import compile_functions, prepare
+from odesim.flow.problem import compile_functions, prepare
+from odesim.request.case import Case
 
 D, C = 16, 2
 ACTIVATIONS = {
@@ -262,7 +262,7 @@ def test_compressed_sgd_follows_this_flow_and_not_that_of_the_shares():
 
 
 def test_all_phases_run_with_the_exact_gate():
-    from odesim import pipeline
+    from odesim.flow import pipeline
 
     request = dict(C=2, M=4, J=4, d=10**4, k_star=4, rho=6, bias="-0.5", width3=5, ridge_bias="-4,4", tier="gated")
     runs = pipeline.run(pipeline.build("kawata", request, "all", save_points=3, rtol=1e-5, until={"phase1": 2e5}))

@@ -9,9 +9,9 @@ import pytest
 import odesim
 from derivations.kawata import model
 from derivations.kawata.initial import directions_of, full_gram, join
-from odesim.case import find_system
-from odesim.drift import gram_drift
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
+from odesim.sgd.drift import gram_drift
 
 LAB = Laboratory(find_system("kawata"))
 SIGMA = (0.0, 0.2, 0.5, 0.4)

@@ -9,7 +9,7 @@ import odesim
 from derivations.contract import UsageError
 from derivations.kawata import gate, initial
 from derivations.kawata.parameters import Parameters, check
-from odesim import pipeline
+from odesim.flow import pipeline
 
 ONE = {"kappa": np.array([[0.1, 0.0]]), "xi": np.zeros(1), "nu": np.zeros((1, 2)), "a": np.ones(1), "b": np.zeros(1)}
 

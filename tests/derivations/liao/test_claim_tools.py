@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from derivations.liao.claims import pruning, tools
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 POINT = {"d": 10**6, "init": "orthogonal"}
 

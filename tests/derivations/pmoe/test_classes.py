@@ -11,7 +11,7 @@ import odesim
 from derivations.pmoe import initial, model, multiclass, router, tiers, truth, world
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
-from odesim.problem import compile_functions
+from odesim.flow.problem import compile_functions
 
 ENTER = {"joint": initial.enter_joint, "experts": initial.enter_experts, "router": initial.enter_router}
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim import pipeline, plot
 from odesim.cli import main
+from odesim.flow import pipeline
+from odesim.show import plot
 
 SMALL = ["-p", "n=5", "-p", "p=2", "-p", "m=24", "-p", "classes=4"]
 

@@ -7,7 +7,7 @@ import odesim
 from derivations.pmoe import initial, model, router, tiers
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
-from odesim.problem import compile_functions
+from odesim.flow.problem import compile_functions
 from odesim.sgd.bags import atoms_of, counts_of, pushed
 
 from .test_classes import logistic_weights, two_outputs, weights

@@ -6,7 +6,7 @@ import pytest
 import odesim
 from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
-from odesim.problem import compile_functions
+from odesim.flow.problem import compile_functions
 from odesim.sgd.bags import atoms_of, counts_of
 
 

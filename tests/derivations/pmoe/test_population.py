@@ -6,7 +6,7 @@ import pytest
 import odesim
 from derivations.pmoe import initial, model, tiers, world
 from derivations.pmoe.parameters import Parameters, settle
-from odesim.problem import compile_functions
+from odesim.flow.problem import compile_functions
 
 LAZY = {"n": 12, "p": 6, "d": 40, "l": 3, "delta_d": 0.2, "irrelevant": "random", "exact": 1, "pool": 200}
 

@@ -108,7 +108,7 @@ def test_training_in_d_dimensions_gives_the_sample_mean_whatever_the_batches():
 
 
 def test_experts_after_the_routers_stage_start_from_its_end():
-    from odesim import pipeline
+    from odesim.flow import pipeline
 
     runs = pipeline.run(pipeline.build("pmoe", {"tier": "L2", "n": 5, "p": 2}, "all", save_points=3))
     assert [run.origin.stage for run in runs] == ["router", "experts"]

@@ -4,9 +4,9 @@ import pytest
 
 import odesim
 from derivations.pmoe.parameters import Parameters, begin, course
-from odesim import pipeline
-from odesim.case import Case, find_system
-from odesim.page.render import render
+from odesim.flow import pipeline
+from odesim.request.case import Case, find_system
+from odesim.show.page.render import render
 
 
 def test_the_stages_follow_from_the_mode():

@@ -9,7 +9,7 @@ from derivations.pruning import criteria, digits, initial
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.stages import with_constants
 from figures.pruning import digits as figure
-from odesim import pipeline
+from odesim.flow import pipeline
 
 
 @pytest.fixture(scope="module")

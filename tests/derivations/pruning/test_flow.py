@@ -8,8 +8,8 @@ import odesim
 from derivations.pruning import initial
 from derivations.pruning.homogeneous import first_integral
 from derivations.pruning.parameters import Parameters
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.case import find_system
 
 SYSTEM = find_system("pruning")
 LAB = Laboratory(SYSTEM)

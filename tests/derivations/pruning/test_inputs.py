@@ -198,14 +198,14 @@ def test_every_change_of_order_is_an_event(tools):
 
 def test_events_are_stored_and_read_back(tools, tmp_path):
     from odesim import store
-    from odesim.case import Case
+    from odesim.flow import solve
+    from odesim.request.case import Case
 
     for seed in (0, 1):
         case = Case.build("pruning", {"tier": "flow", "n": 8, "l": 3, "eta_e": 0.02, "eta_r": 0.5 * seed},
                           initial=tools.random_arrays(seed, d=6, k=2), until=50.0, save_points=5)  # fmt: skip
-        from odesim import integration
 
-        run = integration.solve(case)
+        run = solve.solve(case)
         target = store.prepare(case, str(tmp_path / str(seed)))
         store.save(run, case, target.folder, {}, None)
         again = store.load(tmp_path / str(seed))

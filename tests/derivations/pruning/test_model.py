@@ -11,9 +11,9 @@ from derivations.contract import load
 from derivations.pruning import initial, population
 from derivations.pruning.parameters import Parameters
 from derivations.tokens import Samples
-from odesim.case import find_system
-from odesim.lab import Laboratory
-from odesim.problem import compile_functions
+from odesim.evidence.laboratory import Laboratory
+from odesim.flow.problem import compile_functions
+from odesim.request.case import find_system
 from odesim.sgd.tokens import TokenChains, gradients
 
 SYSTEM = find_system("pruning")

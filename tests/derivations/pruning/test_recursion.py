@@ -6,9 +6,9 @@ import pytest
 import odesim
 from derivations.pruning import initial, population
 from derivations.pruning.parameters import Parameters
-from odesim.case import find_system
-from odesim.lab import Laboratory
-from odesim.problem import compile_functions
+from odesim.evidence.laboratory import Laboratory
+from odesim.flow.problem import compile_functions
+from odesim.request.case import find_system
 
 SYSTEM = find_system("pruning")
 LAB = Laboratory(SYSTEM)

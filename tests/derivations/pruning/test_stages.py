@@ -6,9 +6,9 @@ import pytest
 import odesim
 from derivations.pruning import criteria, initial
 from derivations.pruning.parameters import Parameters
-from odesim import pipeline
-from odesim.case import find_system
-from odesim.lab import Laboratory
+from odesim.evidence.laboratory import Laboratory
+from odesim.flow import pipeline
+from odesim.request.case import find_system
 
 SYSTEM = find_system("pruning")
 LAB = Laboratory(SYSTEM)

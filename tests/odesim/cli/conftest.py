@@ -21,8 +21,8 @@ class Answer:
 def odesim_command(tiny, tiny_run, monkeypatch, capsys, tmp_path):
     """Call it with the words of a command line; it works in an empty folder."""
     import derivations
-    from odesim import plot
     from odesim.cli import main
+    from odesim.show import plot
 
     def draw(trajectory, folder):
         path = folder / "run.png"
@@ -32,7 +32,7 @@ def odesim_command(tiny, tiny_run, monkeypatch, capsys, tmp_path):
     real = derivations.system
     monkeypatch.setattr(derivations, "names", lambda: ["liao", "tiny"])
     monkeypatch.setattr(derivations, "system", lambda name: tiny if name == "tiny" else real(name))
-    monkeypatch.setattr(importlib.import_module("odesim.integration"), "solve", tiny_run)
+    monkeypatch.setattr(importlib.import_module("odesim.flow.solve"), "solve", tiny_run)
     monkeypatch.setattr(plot, "draw", draw)
     # With the drawing library here the command draws in its own process, which alone knows the tiny system.
     importlib.import_module("matplotlib.figure")
@@ -52,6 +52,6 @@ def solve_as(monkeypatch, odesim_command):
     """Put another integrator in the place of the exact one."""
 
     def replace(solve):
-        monkeypatch.setattr(importlib.import_module("odesim.integration"), "solve", solve)
+        monkeypatch.setattr(importlib.import_module("odesim.flow.solve"), "solve", solve)
 
     return replace

@@ -87,7 +87,7 @@ def test_the_doctor_finds_this_installation_sound(odesim_command):
 
 
 def test_the_doctor_fails_where_something_is_wrong(odesim_command, monkeypatch):
-    from odesim import doctor
+    from odesim.show import doctor
 
     monkeypatch.setattr(doctor, "batch_error", lambda rows: 1.0 if rows > 16_384 else 0.0)
     answer = odesim_command("doctor", "--quiet")

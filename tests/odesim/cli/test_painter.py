@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from odesim import integration, store
-from odesim.case import Case
+from odesim import store
 from odesim.cli.painter import Painter
+from odesim.flow import solve
+from odesim.request.case import Case
+from odesim.show import plot
 
 DRAWN = ("alignment.png", "trajectories.png")
 
@@ -17,7 +19,7 @@ DRAWN = ("alignment.png", "trajectories.png")
 def stored(tmp_path_factory):
     """A short run of liao with its pictures, drawn in this process."""
     case = Case.build("liao", {"m": 3, "m_star": 1, "d": 100}, until=1.0, save_points=5)
-    return store.save(integration.solve(case), case, tmp_path_factory.mktemp("runs") / "run", {}, plot.draw_stored)
+    return store.save(solve.solve(case), case, tmp_path_factory.mktemp("runs") / "run", {}, plot.draw_stored)
 
 
 def pixels(path):

@@ -11,10 +11,11 @@ import time
 import pytest
 
 from derivations.contract import UsageError
-from odesim import verification
-from odesim.case import find_system
-from odesim.lab import Laboratory
-from odesim.workers import groups, verify_all
+from odesim.evidence import verification
+from odesim.evidence.laboratory import Laboratory
+from odesim.evidence.workers import groups, verify_all
+from odesim.request.case import find_system
+from odesim.store.verdicts import Ledger
 
 Answer = collections.namedtuple("Answer", "code out err")
 FAST = ("prop-S", "lem-29", "lem-31", "eq-5-sol", "fig-3a")
@@ -130,7 +131,7 @@ def test_a_killed_verification_keeps_its_verdicts_and_goes_on(tmp_path):
 def test_what_a_worker_raises_reaches_the_caller_with_its_trace(tmp_path):
     system = find_system("liao")
     broken = Laboratory(system, "quick", "no such back end")
-    ledger = verification.Ledger(tmp_path / "verdicts.jsonl", "key")
+    ledger = Ledger(tmp_path / "verdicts.jsonl", "key")
     with pytest.raises(UsageError, match="--backend") as caught:
         verify_all(broken, verification.claims_of(system, ["thm-1a", "lem-29"]), ledger, workers=2)
     assert "In a worker process" in caught.value.__notes__[0]

@@ -78,7 +78,7 @@ def engine():
 def run_engine(kind, model, parameters, gram, batch, step, steps, replicas, seed, freedom=None):
     """As the fixture, for any model; `freedom` is a wrong dimension for the orthogonal part (a control)."""
     from odesim.sgd.engines import NumbaChains, TracedReplicas
-    from odesim.simulation import explicit_rows
+    from odesim.sgd.simulation import explicit_rows
 
     grams = np.tile(gram, (replicas, 1, 1))
     d = freedom or parameters.d

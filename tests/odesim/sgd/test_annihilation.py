@@ -16,9 +16,9 @@ pytestmark = pytest.mark.slow
 
 def runs(method, d, step, batch, until, seeds, seed, points=151):
     """SGD and the flow at m = 8, m_star = 2, all replicas from one start."""
-    from odesim.case import Case
-    from odesim.integration import solve
-    from odesim.simulation import Simulation, simulate
+    from odesim.flow.solve import solve
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, simulate
 
     case = Case.build("liao", {"m": 8, "m_star": 2, "d": d}, until=until, save_points=points, seed=seed)
     made = Simulation.build(case, method=method, step_size=step, batch=batch, seeds=seeds, device="cpu")
@@ -82,9 +82,9 @@ def test_noise_delays_annihilation_at_a_million_dimensions_as_predicted(ratio, t
     # takes the speed from the flow, hence its own error where the path slows down.
     from scipy.interpolate import CubicSpline
 
-    from odesim.case import Case
-    from odesim.integration import solve
-    from odesim.simulation import Simulation, simulate
+    from odesim.flow.solve import solve
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, simulate
 
     d, start, step = 10**6, -0.3, 0.005
     rows = np.pad(pair_rows(start), ((0, 0), (0, d - 6)))

@@ -8,8 +8,8 @@ UNTIL = 0.5
 
 def run(step, batch, replicas, *, backend="numba", until=UNTIL, **parameters):
     """SGD at d = 50, m = 3, m_star = 1, and the flow at its times."""
-    from odesim.case import Case
-    from odesim.simulation import Simulation, simulate
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, simulate
 
     given = {"m": 3, "m_star": 1, "d": 50, "init": "orthogonal", **parameters}
     case = Case.build("liao", given, until=until, save_points=6, seed=2, backend=backend)
@@ -18,8 +18,8 @@ def run(step, batch, replicas, *, backend="numba", until=UNTIL, **parameters):
 
 def flow(until=UNTIL, **parameters):
     """The flow of the same case."""
-    from odesim.case import Case
-    from odesim.integration import solve
+    from odesim.flow.solve import solve
+    from odesim.request.case import Case
 
     given = {"m": 3, "m_star": 1, "d": 50, "init": "orthogonal", **parameters}
     return solve(Case.build("liao", given, until=until, save_points=6, seed=2))
@@ -61,8 +61,8 @@ def test_norms_grow_by_the_squared_tangent_gradient():
     from conftest import liao_step
 
     from derivations.liao.model import MODEL
-    from odesim.case import Case
-    from odesim.simulation import Simulation, explicit_rows, initial_conditions
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, explicit_rows, initial_conditions
 
     case = Case.build("liao", {"m": 3, "m_star": 1, "d": 50, "init": "orthogonal"}, until=0.1, seed=2)
     gram = MODEL.place(initial_conditions(Simulation.build(case, method="explicit", step_size=0.01, batch=1))[0])
@@ -86,9 +86,9 @@ def test_norms_stay_when_they_are_restored():
 def test_without_noise_the_distance_is_linear_in_the_step():
     # One expert on its way (overlaps 0.5 and 0.3 with the teacher), where paths move by 0.5 within the time: the mean
     # over 8 replicas of B = 1e5 has a noise of sqrt(step var t / 8e5), about 1e-3, below the error of every step here.
-    from odesim.case import Case
-    from odesim.integration import solve
-    from odesim.simulation import Simulation, simulate
+    from odesim.flow.solve import solve
+    from odesim.request.case import Case
+    from odesim.sgd.simulation import Simulation, simulate
 
     rng = np.random.default_rng(0)
     teacher = np.eye(2, 12)

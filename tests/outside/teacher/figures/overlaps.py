@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from odesim.figures import Request
+from odesim.show.figures import Request
 
 from .. import SYSTEM
 

@@ -1,0 +1,336 @@
+"""From symbolic kernels to compiled functions: the one place where SymPy becomes numba, NumPy or JAX.
+
+For numba, the CSE'd scalar kernels and the plain loops of a system are written, together, into one generated
+module that is compiled once and kept in a cache folder under a digest of its text.  A note beside it says from which
+sources it was made (`odesim.code.sources` finds them), so that a second process loads the machine code and imports no
+SymPy.
+Parameters are run-time arguments throughout.
+"""
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import platform
+import re
+import sys
+import tempfile
+import textwrap
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, Kernel, load
+from odesim.code import sources
+
+FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
+"""Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
+
+But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
+"""
+LLVM_LEVEL = 2
+"""At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
+DECORATOR = f"@njit(cache=True, nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
+
+
+def cache_folder() -> Path:
+    """Where generated modules live: `ODESIM_CACHE`, else `XDG_CACHE_HOME/odesim`, else `~/.cache/odesim`."""
+    if "ODESIM_CACHE" in os.environ:
+        return Path(os.environ["ODESIM_CACHE"])
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "odesim"
+
+
+def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
+    """The compiled `flow` (and `loss`, where the tier has one) of `equations`, from the cache when it is there."""
+    names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
+    module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
+    return _public({name: getattr(module, name) for name in names})
+
+
+def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
+    """Import the module whose text `write()` makes; it is called only where no cached text is known to be the same.
+
+    `modules` hold the functions and kernels that are written; what they and the module of `write` import belongs to
+    them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
+    """
+    folder = _writable(cache_folder())
+    note = folder / f"{stem}_{source_digest(stem, (*modules, write.__module__))}.made"
+    path = _noted(note, stem)
+    if path is None or not _sound(path):
+        text = write()
+        path = folder / f"{stem}_{text_digest(text)}.py"
+        if not _sound(path):
+            _write_atomically(path, sealed(text))
+        _write_atomically(note, path.name)
+    specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
+    known = sys.modules.get(f"odesim_generated_{path.stem}")
+    if known is not None and known.__file__ == str(path):
+        return known  # with its machine code, which takes longer to load than a short run
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[specification.name]  # a half of it would be taken for the whole the next time
+        raise
+    for value in vars(module).values():
+        if hasattr(value, "py_func"):
+            value.compile = _at_level(value.compile)
+    return module
+
+
+def _noted(note: Path, stem: str) -> Path | None:
+    """The generated module that a note names; None where there is no note, or a damaged one."""
+    try:
+        name = note.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return note.with_name(name) if re.fullmatch(rf"{re.escape(stem)}_[0-9a-f]{{16}}\.py", name) else None
+
+
+SEAL = "# odesim seal "
+"""Begins the last line of a generated module, which holds a hash of all lines before it."""
+
+
+def sealed(text: str) -> str:
+    """A module's text with its seal as the last line."""
+    return f"{text}\n{SEAL}{hashlib.sha256(text.encode()).hexdigest()}\n"
+
+
+def _sound(path: Path) -> bool:
+    """Whether a generated module is there as it was written: a damaged one is written again."""
+    try:
+        text, _, seal = path.read_text(encoding="utf-8").rpartition(f"\n{SEAL}")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return seal.strip() == hashlib.sha256(text.encode()).hexdigest()
+
+
+def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
+    """A numba dispatcher's `compile` at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
+
+    @functools.wraps(compile_signature)
+    def compile_at_level(signature: Any) -> Any:
+        import numba.core.config
+
+        config: Any = numba.core.config
+        before = config.OPT
+        if "NUMBA_OPT" not in os.environ:
+            config.OPT = type(before)(LLVM_LEVEL)
+        try:
+            return compile_signature(signature)
+        finally:
+            config.OPT = before
+
+    return compile_at_level
+
+
+_traced: dict[str, dict[str, Callable[..., Any]]] = {}
+"""The functions made for JAX by the structure of their equations: it compiles a function anew for every new object."""
+
+
+def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
+    """The same functions built from array operations, for `backend` "numpy" or "jax" (not yet jitted)."""
+    if backend == "jax":
+        import jax.numpy as xp
+
+        if equations.structure not in _traced:
+            _traced[equations.structure] = _from_arrays(equations, xp)
+        return _traced[equations.structure]
+    return _from_arrays(equations, np)
+
+
+def _from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
+    functions = {name: array_kernel(kernel, xp) for name, kernel in equations.kernels().items()}
+    return dict(equations.arrays(xp, functions))
+
+
+def array_kernel(kernel: Kernel, xp: Any = None) -> Callable[..., tuple[Any, ...]]:
+    """A kernel as a function of (table, *scalars), the table indexable by its first axis.
+
+    `xp` is the array library (NumPy unless given) whose elementary functions the kernel uses.
+    """
+    namespace = _elementary(xp)
+    exec(_array_source(kernel), namespace)
+    return namespace["evaluate"]
+
+
+def _elementary(xp: Any) -> dict[str, Any]:
+    """The elementary functions that a printed kernel may call, of one array library."""
+    if xp is None:
+        import numpy as xp
+    names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")
+    found: dict[str, Any] = {name: getattr(xp, name) for name in names}
+    special = importlib.import_module("jax.scipy.special" if "jax" in xp.__name__ else "scipy.special")
+    return {**found, "asin": xp.arcsin, "erf": special.erf, "pi": xp.pi}
+
+
+def module_text(equations: Equations) -> str:
+    """The text of the module that numba compiles for some equations."""
+    return generate_module(equations.structure, equations.kernels(), equations.loops, equations.around)
+
+
+def generate_module(
+    origin: str, kernels: Mapping[str, Kernel], loops: Sequence[str], around: Sequence[str] = ()
+) -> str:
+    """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
+    texts = [_scalar_source(name, kernel) for name, kernel in kernels.items()]
+    texts += [_source(reference) for reference in loops]
+    return numba_module(origin, texts, [_source(reference) for reference in around])
+
+
+def _source(reference: str) -> str:
+    return inspect.getsource(inspect.unwrap(load(reference)))
+
+
+def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[str] = ()) -> str:
+    """A module of numba functions from their plain source texts, in the order in which they call each other.
+
+    The `interpreted` functions come last and stay as they are.
+    """
+    head = f'"""Generated by odesim from {origin}; do not edit."""\n\n'
+    head += (
+        "import functools\nimport math\nfrom math import asin, cos, cosh, erf, exp, log, pi, sin, sinh, sqrt, tanh\n\n"
+    )
+    head += "import numpy as np\nfrom numba import njit\nfrom numpy import sign"
+    return "\n\n\n".join([head, decorated(functions), *map(textwrap.dedent, interpreted)]) + "\n"
+
+
+def decorated(functions: Sequence[str]) -> str:
+    """Plain source texts as numba functions."""
+    return "\n\n\n".join(DECORATOR + textwrap.dedent(text) for text in functions) + "\n"
+
+
+@functools.cache
+def source_digest(stem: str, modules: tuple[str, ...]) -> str:
+    """16 hexadecimal characters that change whenever the text of the generated module could.
+
+    They cover the files of `modules`, of what writes modules, and of all that these import (`sources.closure`), and
+    the versions of the libraries whose answers are written: SymPy's expressions, SciPy's coefficients.
+    """
+    return sources.digest((__name__, *modules), stem, *_versions("sympy", "mpmath", "scipy", "numpy"))
+
+
+def text_digest(text: str) -> str:
+    """16 hexadecimal characters of all that decides on the machine code of a generated module.
+
+    Its text, the files of ours that the text imports, the compilers, the interpreter, the processor's family, and the
+    level of optimisation (numba itself keeps apart the code of different processors).
+    """
+    level = os.environ.get("NUMBA_OPT", str(LLVM_LEVEL))
+    ours = [name for name in sources.imported_by(text) if sources.followed(name)]
+    return sources.digest(ours, text, level, *_versions("numba", "llvmlite", "numpy"))
+
+
+def _versions(*libraries: str) -> list[str]:
+    """The versions of some libraries and of the interpreter, and the kind of machine."""
+    found = [f"{name} {importlib.metadata.version(name)}" for name in libraries]
+    return [*found, platform.python_version(), platform.machine()]
+
+
+def _public(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Name the compiled functions by their role: `cascade_flow` is the cascade's `flow`, `flow_loss` is both."""
+    named = dict(functions)
+    for name, function in functions.items():
+        if name.endswith("flow_loss"):
+            named |= both_roles(function)
+            continue
+        for role in ("flow", "loss", "watch"):
+            if name == role or name.endswith(f"_{role}"):
+                named[role] = function
+    return named
+
+
+def both_roles(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """`flow(t, y, ...)` and `loss(y, ...)` of one compiled function that returns the two."""
+    return {
+        "flow": lambda t, y, *arguments: function(t, y, *arguments)[0],
+        "loss": lambda y, *arguments: function(0.0, y, *arguments)[1],
+    }
+
+
+def _body(kernel: Kernel) -> tuple[list[str], list[str]]:
+    """CSE'd assignments and output expressions as Python source, integer powers as products."""
+    import sympy
+    from sympy.codegen.rewriting import create_expand_pow_optimization
+
+    expand = create_expand_pow_optimization(12)
+    printer = _printer()
+    factored = [_horner(expression) for expression in kernel.outputs.values()]
+    assignments, outputs = sympy.cse(factored, symbols=sympy.numbered_symbols("x_"), optimizations="basic")
+    lines = [f"{name} = {printer.doprint(expand(value))}" for name, value in assignments]
+    return lines, [str(printer.doprint(expand(value))) for value in outputs]
+
+
+def _printer() -> Any:
+    """SymPy's Python printer; sign(x) stays a call, so that one text serves scalars and arrays."""
+    from sympy.printing.pycode import PythonCodePrinter
+
+    class Printer(PythonCodePrinter):
+        def _print_sign(self, e: Any) -> str:
+            return f"sign({self._print(e.args[0])})"
+
+        def _print_Pow(self, expr: Any, rational: bool = False) -> str:
+            # numba raises where x**(-1) divides by zero; a quotient is an infinity, also in a lane that stands by
+            if expr.exp.is_Integer and expr.exp < 0:
+                return f"(1.0/({self._print(expr.base)})**{-expr.exp})"
+            return super()._print_Pow(expr, rational)
+
+    return Printer({"fully_qualified_modules": False})
+
+
+def _horner(expression: Any) -> Any:
+    """Collect a polynomial kernel in g, its highest power first, which shortens it before CSE."""
+    import sympy
+
+    g = sympy.Symbol("g")
+    return sympy.collect(sympy.expand(expression), g, sympy.factor_terms) if expression.has(g) else expression
+
+
+def _scalar_source(name: str, kernel: Kernel) -> str:
+    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane]."""
+    lines, outputs = _body(kernel)
+    used = " ".join([*lines, *outputs])
+    table = [f"{symbol} = S[{k}, lane]" for k, symbol in enumerate(kernel.table) if symbol in used]
+    arguments = ", ".join(["S", "lane", *kernel.scalars])
+    body = "\n".join(f"    {line}" for line in [*table, *lines])
+    return f"def {name}({arguments}):\n{body}\n    return ({', '.join(outputs)},)\n"
+
+
+def _array_source(kernel: Kernel) -> str:
+    lines, outputs = _body(kernel)
+    used = " ".join([*lines, *outputs])
+    table = [f"{symbol} = S[{k}]" for k, symbol in enumerate(kernel.table) if symbol in used]
+    body = "\n".join(f"    {line}" for line in [*table, *lines])
+    return f"def evaluate({', '.join(['S', *kernel.scalars])}):\n{body}\n    return ({', '.join(outputs)},)\n"
+
+
+@functools.cache
+def _writable(folder: Path) -> Path:
+    """The cache folder, or a private temporary one (said on stderr) where it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        private = Path(tempfile.mkdtemp(prefix="odesim-"))
+        print(
+            f"odesim: cannot write the cache {folder} ({error.strerror}); compiling into {private}",
+            file=sys.stderr,
+        )
+        return private
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
+    with os.fdopen(handle, "w") as stream:
+        stream.write(text)
+    os.replace(name, path)

@@ -1,0 +1,1 @@
+"""Claims measured and judged: the laboratory, verdicts, a crew of processes."""

@@ -1,0 +1,167 @@
+"""The instruments that claims measure with; every run is remembered, counted as evidence, and made only once."""
+
+import collections
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.claim import Effort, Evaluator
+from derivations.contract import Initial, System, load
+from derivations.tokens import TokenModel
+from odesim.errors import NumericalError
+from odesim.flow import pipeline, solve
+from odesim.flow.problem import compile_functions, initial_condition
+from odesim.request.case import OPTIONS, Case, digest_of
+from odesim.request.trajectory import Trajectory
+from odesim.sgd import drift, simulation
+
+REMEMBERED = 96
+"""How many trajectories are kept in memory for claims that share runs."""
+
+
+class Laboratory:
+    """Implements `derivations.claim.Lab` for one system, back end and effort."""
+
+    def __init__(self, system: System, effort: Effort = "quick", backend: str = "numba", seed: int = 0) -> None:
+        self.system, self.effort, self.backend, self.seed = system, effort, backend, seed
+        self.evidence: dict[str, Any] = {}
+        self._runs: collections.OrderedDict[str, Trajectory] = collections.OrderedDict()
+        self._functions: dict[str, Any] = {}
+
+    def integrate(
+        self,
+        *,
+        seed: int = 0,
+        until: float | None = None,
+        start: Initial | None = None,
+        stiff: bool = False,
+        **request: Any,
+    ) -> Trajectory:
+        """The trajectory of the flow; with `start` from a given initial condition instead of a drawn one.
+
+        `stiff` asks for an implicit method, whose steps grow on the plateaus between two recoveries, where the back
+        end does not find that out by itself.
+
+        Raises `NumericalError` where the integration fails: a claim is not decided by half a run.
+        """
+        if stiff and self.backend == "jax":
+            request["solver"] = "automatic"
+        case = self._case(seed, until, request)
+        digest = case.digest
+        if start is not None:  # its parameters need not be those of the case
+            arrays = content({**start.state, **start.constants})
+            digest = digest_of({"case": digest, "start": arrays, "parameters": repr(start.parameters)})
+        asked = case.request() | ({"start": "given by the claim"} if start is not None else {})
+        return self._remember(digest, asked, lambda: solve.solve(case, initial=start))
+
+    def simulate(self, *, method: str, step_size: float, batch: int, seed: int = 0, **request: Any) -> Trajectory:
+        """The trajectory of finite-sample SGD (`seeds`, `device`, `precision` and `fresh_initial` may be given)."""
+        names = ("seeds", "device", "precision", "fresh_initial")
+        options = {name: request.pop(name) for name in names if name in request}
+        case = self._case(seed, request.pop("until", None), {"backend": None, **request})
+        wanted = simulation.Simulation.build(case, method=method, step_size=step_size, batch=batch, **options)
+        return self._remember(wanted.digest, wanted.request(), lambda: simulation.simulate(wanted))
+
+    def initial(self, *, seed: int = 0, stage: str | None = None, **parameters: Any) -> Initial:
+        """The initial condition that `integrate` would start from."""
+        case = self._case(seed, None, {**parameters, "stage": stage})
+        return initial_condition(case)
+
+    def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> Evaluator:
+        """The compiled right-hand side and loss at the sizes and constants of `initial`, by components."""
+        chosen = self.system.stage(stage) if stage else self.system.stages[0]
+        equations = load(chosen.equations)(initial.parameters, tier)
+        key = f"{equations.structure} {self.backend}"
+        if key not in self._functions:
+            functions = compile_functions(equations, self.backend)
+            self._functions[key] = jitted(functions) if self.backend == "jax" else functions
+        compiled, arguments = self._functions[key], equations.arguments(initial)
+
+        def at(state: Mapping[str, np.ndarray]) -> np.ndarray:
+            return equations.start(dataclasses.replace(initial, state=state))
+
+        return Evaluator(
+            lambda state: equations.unpack(np.asarray(compiled["flow"](0.0, at(state), *arguments))),
+            lambda state: float(compiled["loss"](at(state), *arguments)),
+        )
+
+    def drift(self, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard error of the model's drift of the raw Gram matrix."""
+        return drift.gram_drift(load(self.system.stages[0].model), initial, samples, seed + 7919 * self.seed)
+
+    def descent(self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
+        """Minus the model's mean gradients over batches of pattern data (repeats, M, J + 1, F), in the frame.
+
+        The filters of each expert, then its router; every repeat draws its routing noise, and with `fresh` its
+        examples, otherwise one batch serves all.  For models whose patches are all atoms of the frame.
+        """
+        from odesim.machine import streams
+        from odesim.sgd.patterns import PatternChains, sample
+        from odesim.sgd.tokens import descent
+
+        if isinstance(load(self.system.stages[0].model), TokenModel):
+            rng = streams.generator(seed + 7919 * self.seed, "descent")
+            return descent(load(self.system.stages[0].model), initial, batch, repeats, rng, fresh)
+        model, p = load(self.system.stages[0].model), initial.parameters
+        rng = streams.generator(seed + 7919 * self.seed, "descent")
+        engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)
+        weights, found = engine.weights[0], []
+        examples = sample(model, p, rng, batch, weights.filters.shape[2])
+        for _ in range(repeats):
+            if fresh:
+                examples = sample(model, p, rng, batch, weights.filters.shape[2])
+            noise = rng.random((p.M, batch))
+            filters, _, routers, *_ = engine.pass_over(weights, examples, examples.dense.sum(axis=1), noise)
+            found.append(np.concatenate([filters, routers[:, None]], axis=1))
+        return np.array(found)
+
+    def stage(self, name: str, previous: Trajectory, *, seed: int = 0, **request: Any) -> Trajectory:
+        """The trajectory of stage `name`, started from the end of `previous`."""
+        parameters = {k: v for k, v in previous.origin.parameters.items() if k != "tier"}
+        case = self._case(seed, request.pop("until", None), {**parameters, **request, "stage": name})
+        arrays = pipeline.ending(previous)
+        digest = digest_of({"case": case.digest, "start": content(arrays)})
+        asked = case.request() | {"start": "the end of an earlier stage"}
+        return self._remember(digest, asked, lambda: pipeline.run_stage(case, arrays))
+
+    def take_evidence(self) -> dict[str, Any]:
+        """The runs since the last call: what was asked, by digest."""
+        taken, self.evidence = self.evidence, {}
+        return taken
+
+    def _case(self, seed: int, until: float | None, request: Mapping[str, Any]) -> Case:
+        options = {name: value for name, value in request.items() if name in (*OPTIONS, "preset", "initial")}
+        parameters = {name: value for name, value in request.items() if name not in options}
+        options = {"backend": self.backend, **options, "seed": seed + 1_000_003 * self.seed, "until": until}
+        return Case.build(self.system, parameters, **options)
+
+    def _remember(self, digest: str, asked: Mapping[str, Any], run: Any) -> Trajectory:
+        self.evidence[digest] = asked
+        if digest in self._runs:
+            self._runs.move_to_end(digest)
+            return self._runs[digest]
+        trajectory = run()
+        if trajectory.outcome.kind == "failed":
+            raise NumericalError(trajectory.outcome.reason)
+        self._runs[digest] = trajectory
+        while len(self._runs) > REMEMBERED:
+            self._runs.popitem(last=False)
+        return trajectory
+
+
+def jitted(functions: Mapping[str, Any]) -> dict[str, Any]:
+    """JAX functions compiled with their sizes (the integers among the arguments) held fixed."""
+    import equinox
+
+    return {name: equinox.filter_jit(function) for name, function in functions.items()}
+
+
+def content(arrays: Mapping[str, np.ndarray]) -> str:
+    """A digest of named arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

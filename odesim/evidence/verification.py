@@ -1,0 +1,162 @@
+"""From claims to verdicts: sweep, measure, judge, check against flips, and keep what is finished."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Sensitivity, Variant
+from derivations.contract import System, load
+from derivations.laws.sensitivity import judged
+from odesim.errors import NumericalError, UsageError
+from odesim.evidence.laboratory import Laboratory
+from odesim.request.parse import nearest
+from odesim.store.files import jsonable
+
+EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests.
+
+    `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
+    """
+
+    claim: str
+    variant: str
+    answer: Answer
+    predicted: Any
+    estimate: float | None
+    interval: tuple[float, float] | None
+    rungs: tuple[int, ...]
+    reason: str
+    evidence: tuple[str, ...]
+    seconds: float
+    statement: str = ""
+    source: str = ""
+    rejected: tuple[str, ...] = ()
+    expected: str = ""
+    erratum: str = ""
+    margin: float | None = None
+    slack: float | None = None
+    deciding: str = ""
+    sensitivity: tuple[Sensitivity, ...] = ()
+    law: str = ""
+    samples: Samples = ()
+    runs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict as JSON knows it; what is not finite among the samples is written as "inf" or "nan"."""
+        samples = [[point, seed, _told(value)] for point, seed, value in self.samples]
+        return jsonable({**dataclasses.asdict(dataclasses.replace(self, samples=())), "samples": samples})
+
+
+def _told(value: Any) -> Any:
+    """A measurement that JSON can hold without loss: "never reached" stays different from "failed"."""
+    if isinstance(value, Mapping):
+        return {name: _told(item) for name, item in value.items()}
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
+    """The claims of a system in their order, or those with the given ids.  Raises `UsageError` for an unknown id."""
+    if not system.claims:
+        raise UsageError(f"system {system.name} has no claims yet")
+    known: dict[str, Claim] = {claim.id: claim for claim in load(system.claims)}
+    if not ids:
+        return list(known.values())
+    wanted = list(ids)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"{system.name} has no claim {name!r}; {nearest(name, list(known))}")
+    return [claim for claim in known.values() if claim.id in wanted]
+
+
+def grid_of(claim: Claim, variant: Variant, effort: str) -> Grid | None:
+    """The sweep of a form at an effort: the one given for it, otherwise that of the next lower effort."""
+    sweep = variant.sweep or claim.sweep
+    for name in EFFORTS[EFFORTS.index(effort) :: -1]:
+        if name in sweep:
+            return sweep[name]
+    return None
+
+
+def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
+    """Measure a claim over its sweep and judge it; a claim beyond this effort stays open and says what it needs."""
+    began = time.perf_counter()
+    grid = grid_of(claim, variant, lab.effort)
+    lab.take_evidence()
+    if grid is None:
+        needs = next(name for name in EFFORTS if (variant.sweep or claim.sweep).get(name) is not None)
+        left = _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"))
+        return dataclasses.replace(left, expected="inconclusive")  # at this effort nobody expects more
+    samples: Samples = ()
+    try:
+        samples = measure(lab, claim, variant, grid)
+        judgement = judged(variant.law or claim.law, samples)
+    except NumericalError as error:
+        judgement = Judgement("inconclusive", None, None, None, f"a run failed: {error}")
+    except ModuleNotFoundError as error:
+        judgement = Judgement(
+            "inconclusive", None, None, None, f"needs the package {error.name}, which is not installed"
+        )
+    found = _verdict(claim, variant, judgement)
+    runs = lab.take_evidence()
+    return dataclasses.replace(
+        found, evidence=tuple(runs), runs=runs, samples=samples, seconds=time.perf_counter() - began
+    )
+
+
+def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samples:
+    """All (point, seed, measurement) of a sweep, the settings of the variant added to every point."""
+    samples = []
+    for point in grid.points:
+        full = {**point, **variant.settings}
+        samples += [(full, seed, claim.measure(lab, full, seed)) for seed in range(grid.seeds)]
+    return samples
+
+
+def control(lab: Laboratory, claim: Claim) -> Verdict:
+    """The verdict on a claim's broken twin, which must be `refuted`."""
+    twin = claim.control(claim)
+    variants = {variant.name: variant for variant in twin.variants}
+    variant = variants[claim.control_variant] if claim.control_variant else twin.variants[0]
+    return verify(lab, twin, variant)
+
+
+def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
+    return Verdict(
+        claim=claim.id,
+        variant=variant.name,
+        answer=judgement.answer,
+        predicted=judgement.predicted,
+        estimate=judgement.estimate,
+        interval=judgement.interval,
+        rungs=claim.rungs,
+        reason=judgement.reason,
+        evidence=(),
+        seconds=0.0,
+        statement=variant.statement or claim.statement,
+        source=str(claim.source),
+        rejected=judgement.rejected,
+        expected=variant.expected,
+        erratum=claim.erratum,
+        margin=judgement.margin,
+        slack=judgement.slack,
+        deciding=judgement.deciding,
+        sensitivity=judgement.sensitivity,
+        law=_law_of(variant.law or claim.law, judgement.deciding),
+    )
+
+
+def _law_of(law: Any, deciding: str) -> str:
+    """The kind of the law that decided."""
+    return type(law.parts[deciding] if deciding else law).__name__
+
+
+def disagrees(verdict: Mapping[str, Any]) -> bool:
+    """Whether `--strict` objects: the claim did not come out as an informed reader expects."""
+    return bool(verdict["answer"] != verdict["expected"])

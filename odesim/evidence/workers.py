@@ -1,0 +1,142 @@
+"""Claims judged by several processes at once: each takes a module of claims, whose runs its laboratory shares."""
+
+import functools
+import multiprocessing
+import queue
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import derivations
+from derivations.claim import Claim, Variant
+from odesim.errors import NumericalError
+from odesim.evidence.laboratory import Laboratory
+from odesim.evidence.verification import Verdict, claims_of, verify
+from odesim.machine.executor import completed
+from odesim.machine.processes import single_threaded
+from odesim.request.case import find_system
+from odesim.store.verdicts import Ledger
+
+Task = tuple[str, str]
+"""The id of a claim and the name of one of its forms."""
+WAIT_SECONDS = 1.0
+"""How often a silent worker is checked for being alive."""
+
+
+def groups(todo: Sequence[tuple[Claim, Variant]]) -> list[list[Task]]:
+    """The tasks, module by module of their measurements: claims of one module measure on the same runs."""
+    found: dict[str, list[Task]] = {}
+    for claim, variant in todo:
+        found.setdefault(claim.measure.__module__, []).append((claim.id, variant.name))
+    return list(found.values())
+
+
+def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
+    """The `Verdict`s of all tasks as they come in; `settings` are effort, back end and seed of the laboratories.
+
+    Leaving the iteration, by an exception or by Ctrl-C, stops the workers.  Raises `NumericalError` when a worker
+    dies without a word, and hands on what one of them raised.
+    """
+    context = multiprocessing.get_context("spawn")
+    inbox, outbox = context.Queue(), context.Queue()
+    for group in [*tasks, *[[]] * workers]:  # an empty group sends a worker home
+        inbox.put(group)
+    arguments = (system, settings, inbox, outbox)
+    with single_threaded():
+        crew = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(workers)]
+        for worker in crew:
+            worker.start()
+    try:
+        for _ in range(sum(map(len, tasks))):
+            verdict = _next(outbox, crew)
+            if isinstance(verdict, tuple):
+                error, trace = verdict
+                error.add_note(f"In a worker process:\n{trace}")
+                raise error
+            yield verdict
+    finally:
+        for worker in crew:
+            worker.terminate()
+            worker.join()
+
+
+def far_verdicts(scheduler: str, system: str, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
+    """The `Verdict`s of all tasks by the workers of a dask scheduler, a module of claims at a time."""
+    for _, found in completed(judge_group, [(system, settings, group) for group in tasks], scheduler, len(tasks)):
+        yield from found
+
+
+def judge_group(system: str, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
+    """The verdicts on the claims of one module, by a laboratory of their own."""
+    return [judged() for judged in _judges(system, settings, group)]
+
+
+def _judges(system: str, settings: tuple[Any, ...], group: list[Task], laboratory: Any = None) -> Iterator[Any]:
+    """For every task a function that gives its verdict; they share the runs of one laboratory."""
+    chosen = find_system(system)
+    claims = {claim.id: claim for claim in claims_of(chosen)}
+    laboratory = laboratory or Laboratory(chosen, *settings)
+    for claim_id, name in group:
+        claim = claims[claim_id]
+        variant = next(v for v in claim.variants if v.name == name)
+        yield functools.partial(verify, laboratory, claim, variant)
+
+
+def _next(outbox: Any, crew: Sequence[Any]) -> Any:
+    while True:
+        try:
+            return outbox.get(timeout=WAIT_SECONDS)
+        except queue.Empty:
+            if any(worker.exitcode not in (None, 0) for worker in crew):
+                codes = [worker.exitcode for worker in crew]
+                raise NumericalError(f"a worker process was killed (exit codes {codes}); try --workers 1") from None
+
+
+def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
+    """Judge group after group until an empty one comes; Ctrl-C is left to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    laboratory = Laboratory(find_system(system), *settings)
+    while group := inbox.get():
+        for judged in _judges(system, settings, group, laboratory):
+            try:
+                outbox.put(judged())
+            except Exception as error:  # handed to the parent, which raises it
+                outbox.put((error, traceback.format_exc()))
+                return
+
+
+def verify_all(
+    lab: Laboratory,
+    claims: list[Claim],
+    ledger: Ledger,
+    report: Callable[[Mapping[str, Any], int, int], None] | None = None,
+    workers: int = 1,
+    scheduler: str = "local",
+) -> list[dict[str, Any]]:
+    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
+
+    With several `workers` the forms are judged by as many processes, a module of claims at a time; so they are by those
+    of the dask `scheduler` at an address.
+    """
+    forms = [(claim, variant) for claim in claims for variant in claim.variants]
+    todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
+    done = len(forms) - len(todo)
+    for verdict in _judged(lab, todo, workers, scheduler):
+        done += 1
+        content = ledger.add(verdict)
+        if report is not None:
+            report(content, done, len(forms))
+    return [ledger.verdicts[claim.id, variant.name] for claim, variant in forms]
+
+
+def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
+    tasks = groups(todo)
+    if scheduler != "local":
+        yield from far_verdicts(scheduler, derivations.address(lab.system), (lab.effort, lab.backend, lab.seed), tasks)
+        return
+    if min(workers, len(tasks)) > 1:
+        settings = (lab.effort, lab.backend, lab.seed)
+        yield from verdicts(derivations.address(lab.system), settings, tasks, min(workers, len(tasks)))
+    else:
+        yield from (verify(lab, claim, variant) for claim, variant in todo)

@@ -1,0 +1,129 @@
+"""From what was recorded of a run to its trajectory: state, observables, hitting times, invariants and summary."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+import derivations
+from odesim.flow.problem import Problem
+from odesim.flow.solvers import steppers
+from odesim.request.case import EULER, plain
+from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """What was kept of a run: times and states, and the hitting times by name."""
+
+    hits: dict[str, np.ndarray]
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
+    """A compiled function of the state, such as the loss, at every saved state."""
+    function, arguments = problem.functions[role], problem.arguments
+    if problem.case.backend != "jax":
+        return np.array([function(y, *arguments) for y in states])
+    sizes, arrays = steppers.split(arguments)
+    return np.asarray(steppers.jax_along(function, sizes)(states, arrays))
+
+
+def _watched(
+    problem: Problem, states: np.ndarray, components: dict[str, np.ndarray], extras: Mapping[str, Variable]
+) -> dict[str, Variable]:
+    """The compiled observables along the run, added to `components` and returned as variables."""
+    if "watch" not in problem.functions or not problem.equations.watched:
+        return {}
+    flat, at, found = _along(problem, "watch", states), 0, {}
+    known = [(v.dims, v.values.shape) for v in extras.values()]
+    known += [(c.dims, components[c.name].shape[1:]) for c in problem.equations.state]
+    shapes = {dim: size for dims, shape in known for dim, size in zip(dims, shape, strict=True)}
+    for c in problem.equations.watched:
+        shape = tuple(shapes[dim] for dim in c.dims)
+        count = int(np.prod(shape))
+        components[c.name] = flat[:, at : at + count].reshape(len(states), *shape)
+        found[c.name] = Variable(("time", *c.dims), components[c.name], c.meaning)
+        at += count
+    return found
+
+
+def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
+    """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
+    case, equations, initial = problem.case, problem.equations, problem.initial
+    times, states = recorder.result()
+    outcome = _confirmed(problem, outcome, times, states)
+    components = {**equations.unpack(states), "time": times}
+    state = {
+        c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
+    }
+    if "loss" in problem.functions:
+        # An overlap may pass 1 by its error, and a loss that is a mean square would then be negative.
+        components["loss"] = _along(problem, "loss", np.clip(states, *problem.bounds))
+        state["loss"] = Variable(("time",), components["loss"], "population loss L")
+    extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.constants(initial).items()}
+    state |= _watched(problem, states, components, extras)
+    observed = {
+        n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.observe(initial, components).items()
+    }
+    dims = {c.name: c.dims for c in equations.state}
+    hits = {name: problem.past.of(name, values) for name, values in recorder.hits.items()}
+    for crossing in equations.crossings:
+        values = hits[crossing.name]
+        extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; inf: not reached")
+    if equations.march is not None:
+        for name, (dimension, meaning) in equations.march.names.items():
+            if name not in hits:  # a stage without a clock
+                continue
+            extras[name] = Variable((dimension,), hits[name], f"{meaning}; inf: not reached")
+    known = {**components, **{n: v.values for n, v in observed.items()}, **hits}
+    return Trajectory(
+        time=times + problem.past.time,
+        state={**state, **observed},
+        extras=extras,
+        clock=case.system.stage(case.stage).clock,
+        origin=_origin(problem),
+        outcome=outcome,
+        statistics=statistics,
+        summary=equations.summary(initial, known),
+        invariants=equations.invariants(initial, components),
+    )
+
+
+def _confirmed(problem: Problem, outcome: Outcome, times: np.ndarray, states: np.ndarray) -> Outcome:
+    """The outcome of a run, which is a failure, whatever the integrator says, where a saved state is not finite."""
+    good = np.isfinite(states).all(axis=1)
+    if outcome.kind == "failed" or good.all():
+        return outcome
+    last = problem.clock(times[max(0, int(np.argmin(good)) - 1)])
+    return Outcome("failed", last, f"the state is no longer finite; the last good state is at time {last:.6g}")
+
+
+def _origin(problem: Problem) -> Origin:
+    case = problem.case
+    until = problem.clock(case.until)
+    options = {"until": until, "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    if case.step is not None:
+        options = {"until": until, "backend": case.backend, "solver": EULER, "step": case.step}
+    device = "cpu"
+    if case.backend == "jax":
+        import jax
+
+        device = jax.devices()[0].platform
+    return Origin(
+        system=derivations.reference(case.system),
+        stage=case.stage,
+        tier=case.tier,
+        method="flow",
+        parameters={f.name: plain(getattr(problem.initial.parameters, f.name)) for f in _fields(problem)},
+        options=options,
+        precision="float64",
+        device=device,
+        seed=case.seed,
+    )
+
+
+def _fields(problem: Problem) -> tuple[Any, ...]:
+    return dataclasses.fields(problem.initial.parameters)

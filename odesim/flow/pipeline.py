@@ -1,0 +1,275 @@
+"""Several stages of a system in one run: each starts where the one before it ended."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import derivations
+from derivations.contract import Initial, System, load
+from odesim.errors import Interrupted, Unfinished, UsageError
+from odesim.flow import solve
+from odesim.flow.assemble import assemble
+from odesim.flow.problem import Past, prepare
+from odesim.flow.record import Recorder
+from odesim.machine import streams
+from odesim.request.case import Case, digest_of, find_stage, find_system
+from odesim.request.parse import parse_assignments
+from odesim.request.trajectory import Outcome, Trajectory, Variable
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pipeline:
+    """The cases of the stages in order, and the stored run (its digest and arrays) they start from, if any.
+
+    The stages share one clock as long as they measure time alike: `until` of a case is an end time on it where it
+    was given, otherwise the duration of the stage.  `time` and `clock` are where the stored run left off.
+    """
+
+    cases: tuple[Case, ...]
+    origin: str | None = None
+    previous: Mapping[str, np.ndarray] | None = None
+    time: float = 0.0
+    clock: str = ""
+
+    @property
+    def system(self) -> System:
+        """The system of all stages."""
+        return self.cases[0].system
+
+    @property
+    def seed(self) -> int:
+        """The seed of every stream."""
+        return self.cases[0].seed
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer."""
+        return {"method": "flow", "from": self.origin, "stages": [case.request() for case in self.cases]}
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+
+def build(
+    system: str | System | None,
+    parameters: Mapping[str, Any],
+    stages: str | None,
+    start: Any = None,
+    *,
+    until: Any = None,
+    **options: Any,
+) -> Pipeline:
+    """The pipeline of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run `start`.
+
+    `until` is the end time of the one stage with a clock, or "NAME=T,NAME=T" (or a mapping), the end times of those
+    named; the others run for their own horizon.  A run continued with `start` keeps its system and parameters unless
+    they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no time.
+    """
+    if start is not None:
+        system, parameters = _taken_over(system, parameters, start)
+    if system is None:
+        raise UsageError("Missing option '--system': `odesim systems` lists them")
+    chosen = find_system(system) if isinstance(system, str) else system
+    names = stage_names(chosen, stages, start, _course(chosen, parameters, options, start is not None))
+    ends = end_times(chosen, names, until)
+    cases = tuple(
+        Case.build(chosen, parameters, stage=name, until=ends.get(name), continued=start is not None, **options)
+        for name in names
+    )
+    if start is None:
+        made = Pipeline(cases)
+    else:
+        run = start.trajectory
+        made = Pipeline(cases, start.digest, ending(run), float(run.time[-1]), run.clock)
+    _require_time(made)
+    return made
+
+
+def _taken_over(system: str | System | None, parameters: Mapping[str, Any], start: Any) -> tuple[str, dict[str, Any]]:
+    """System and parameters of a stored run, with those that are given again."""
+    origin = start.trajectory.origin
+    if system is not None and system != origin.system:
+        chosen = find_system(system) if isinstance(system, str) else system
+        if chosen is not find_system(origin.system):
+            raise UsageError(f"--from holds a run of {origin.system}, but --system is {derivations.reference(chosen)}")
+    stored = {key: value for key, value in origin.parameters.items() if key != "tier"}
+    return origin.system, {**stored, **{str(key): value for key, value in parameters.items()}}
+
+
+def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
+    """The end times that were given, by stage."""
+    clocked = [name for name in names if system.stage(name).kind == "dynamics"]
+    if until is None:
+        return {}
+    if isinstance(until, str) and "=" in until:
+        until = parse_assignments(until.split(","), "--until", "T or STAGE=T,STAGE=T such as train=20,tune=50")
+    if not isinstance(until, Mapping) and len(clocked) > 1:
+        raise UsageError(
+            f"--until {until} could end {' or '.join(clocked)}: give end times by name, such as "
+            f"--until {','.join(f'{name}={until}' for name in clocked[:1])}, on the clock that they share"
+        )
+    if not isinstance(until, Mapping):
+        until = {clocked[0] if clocked else "": until}
+    for name in until:
+        if name not in clocked:
+            raise UsageError(
+                f"--until {name + '=' if name else ''}{until[name]} has no meaning here: "
+                f"the stages with a clock that are asked for are {', '.join(clocked) or 'none'}"
+            )
+    return dict(until)
+
+
+def _require_time(pipeline: Pipeline) -> None:
+    """Raise `UsageError` where a stage would have to end before it starts, as far as this is known beforehand."""
+    time, clock, before = pipeline.time, pipeline.clock, "the run of --from"
+    for case in pipeline.cases:
+        stage = case.system.stage(case.stage)
+        if stage.kind != "dynamics":
+            continue
+        begin = time if stage.clock == clock else 0.0
+        given = "until" in case.options
+        if given and case.until <= begin:
+            raise UsageError(
+                f"--until {case.until:g} leaves no time for stage {stage.name}: {before} goes on until {begin:g} on "
+                f"the same clock; give a later end, or every stage its own: --until NAME=T,NAME=T"
+            )
+        time, clock, before = case.until if given else begin + case.until, stage.clock, f"stage {stage.name}"
+
+
+def _course(system: System, parameters: Mapping[str, Any], options: Mapping[str, Any], continued: bool) -> list[str]:
+    """The stages of a complete run, in order."""
+    if system.course is None:
+        return [stage.name for stage in system.stages]
+    chosen = {name: options[name] for name in ("preset", "config", "initial") if name in options}
+    return list(system.course(Case.build(system, parameters, continued=continued, **chosen).parameters))
+
+
+def stage_names(system: System, stages: str | None, start: Any, course: list[str] | None = None) -> list[str]:
+    """The stages asked for, in the system's order; "all" are those of `course` that are still to come."""
+    known = [stage.name for stage in system.stages]
+    if stages == "all":
+        course = known if course is None else course
+        done = start.trajectory.origin.stage if start is not None else None
+        names = course[course.index(done) + 1 :] if done in course else course
+        if not names:
+            raise UsageError(f"--from holds a run of the last stage, {course[-1]}: nothing is left to do")
+        return names
+    names = [find_stage(system, name.strip()).name for name in (stages or known[0]).split(",")]
+    if names != sorted(set(names), key=known.index):
+        raise UsageError(f"stages run once each, in the order {', '.join(known)}, but {stages} was given")
+    if start is None and system.stage(names[0]).kind == "map":
+        raise UsageError(f"stage {names[0]} starts from an earlier run: give --from RUN_DIR, or --stage all")
+    return names
+
+
+def ending(trajectory: Trajectory) -> dict[str, np.ndarray]:
+    """The arrays at the end of a run: components at the last saved time, and everything without a time axis."""
+    if "seed" in next(iter(trajectory.state.values())).dims:
+        raise UsageError("a stage continues a flow, but --from holds a simulation of several replicas")
+    return trajectory.arrays(-1)
+
+
+def run(
+    pipeline: Pipeline, progress: Callable[[float, float], None] | None = None, checkpoint: Any = None
+) -> list[Trajectory]:
+    """All stages in order; a stage that fails, or after which none can follow, ends the run and is the last.
+
+    Raises `Unfinished` where a later stage cannot start, and `Interrupted` where the user stops one: both hold the
+    stages before it.
+    """
+    previous, made = pipeline.previous, []
+    time, clock = pipeline.time, pipeline.clock
+    for case in pipeline.cases:
+        try:
+            trajectory, ended = _staged(
+                case, previous, time, clock, progress, checkpoint if len(pipeline.cases) == 1 else None
+            )
+        except UsageError as error:
+            if not made:
+                raise
+            raise Unfinished(f"stage {case.stage} could not start: {error}", made) from error
+        except KeyboardInterrupt:
+            if not made:
+                raise
+            raise Interrupted(f"interrupted in stage {case.stage}", made) from None
+        made.append(trajectory)
+        if trajectory.outcome.kind == "failed" or ended:
+            break
+        previous, time, clock = ending(trajectory), float(trajectory.time[-1]), trajectory.clock
+    return made
+
+
+def run_stage(case: Case, previous: Mapping[str, np.ndarray] | None) -> Trajectory:
+    """One stage from the end of an earlier one (or from its own initial condition), its clock at 0."""
+    return _staged(case, previous, 0.0, "")[0]
+
+
+def _staged(
+    case: Case,
+    previous: Mapping[str, np.ndarray] | None,
+    time: float,
+    clock: str,
+    progress: Any = None,
+    checkpoint: Any = None,
+) -> tuple[Trajectory, str]:
+    """One stage, whose clock goes on from `time` where it is the same, and why none can follow ("": one can)."""
+    stage = case.system.stage(case.stage)
+    rng = streams.generator(case.seed, "initial")
+    initial: Initial = load(stage.enter)(case.parameters, previous if previous is not None else case.initial, rng)
+    if stage.kind == "dynamics":
+        begin = time if stage.clock == clock else 0.0
+        if begin and "until" in case.options:
+            case = dataclasses.replace(case, until=case.until - begin)
+        past = _past(case, initial, previous, begin, {})
+        return solve.solve(case, progress, checkpoint, initial=initial, past=past), ""
+    result = load(stage.apply)(initial, streams.generator(case.seed, "data"))
+    past = _past(case, result.initial, previous, time, result.kept)
+    problem = prepare(case, result.initial, past)
+    recorder = Recorder(problem.equations, 0.0, problem.start, np.zeros(1))
+    outcome = Outcome(
+        "stopped" if result.ended else "completed", time, result.ended or f"stage {stage.name} is one step"
+    )
+    trajectory = assemble(problem, recorder, outcome, {})
+    extras = {name: Variable(dims, values, text) for name, (dims, values, text) in result.extras.items()}
+    trajectory = dataclasses.replace(
+        trajectory, extras={**trajectory.extras, **extras}, summary=result.summary, clock=clock or stage.clock
+    )
+    return trajectory, result.ended
+
+
+def _past(
+    case: Case,
+    initial: Initial,
+    previous: Mapping[str, np.ndarray] | None,
+    time: float,
+    kept: Mapping[str, np.ndarray],
+) -> Past:
+    """What earlier stages on the same clock found: their hitting times, where the component went on as it was.
+
+    A component that a stage draws anew has no past; `kept` selects the entries that are left.
+    """
+    if not time or previous is None:
+        return Past(time)
+    equations = load(case.system.stage(case.stage).equations)(initial.parameters, case.tier)
+    now = equations.unpack(equations.start(initial))
+    dims = {component.name: component.dims for component in equations.state}
+
+    def left(values: np.ndarray, component: str) -> np.ndarray:
+        for axis, dim in enumerate(dims[component]):
+            places = kept.get(dim)
+            values = values if places is None else np.take(values, places, axis)
+        return values
+
+    hits = {}
+    for crossing in equations.crossings:
+        name, component = crossing.name, crossing.component
+        if name not in previous or component not in previous:
+            continue
+        before = left(previous[component], component)
+        if before.shape == now[component].shape and np.allclose(before, now[component], rtol=1e-12, atol=1e-12):
+            hits[name] = left(previous[name], component)
+    return Past(time, hits)

@@ -1,0 +1,127 @@
+"""From a case to a problem: its initial condition, its equations, and their compiled functions."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, Initial, load
+from odesim.errors import UsageError
+from odesim.flow.record import flat_entries
+from odesim.flow.solvers import steppers
+from odesim.machine import streams
+from odesim.request.case import Case
+
+LOCAL = 0.1
+"""Local errors add up over the escape from small overlaps: with this factor the answer was within what was asked."""
+FLOOR = 2.3e-14
+"""No step is asked for more than 100 ulp."""
+LOCAL_TOLERANCE = {"CVODE": (1e-3, 1e-12), "NDF": (3e-4, 1e-11)}
+"""The same for the methods of low order, whose many steps add up more: with these hitting times were within what was
+asked; and the floor below which their cost was seen to explode."""
+RTOL_FLOOR = 1e-13
+"""Below this relative tolerance float64 round-off, not the step size, decides the error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Past:
+    """What went before a stage on the same clock: its end, and hitting times of entries that went on unchanged."""
+
+    time: float = 0.0
+    hits: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def of(self, name: str, found: np.ndarray) -> np.ndarray:
+        """Hitting times on the whole clock, from those `found` since `time` (0: already past, infinite: not yet)."""
+        known = self.hits.get(name)
+        since = np.asarray(found + self.time)
+        return since if known is None else np.where(np.isfinite(known), known, since)
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A case with its equations, initial condition and compiled functions.
+
+    It is integrated from 0 for the duration `case.until`; the clock of the trajectory goes on from the `past`.
+    """
+
+    case: Case
+    equations: Equations
+    initial: Initial
+    arguments: tuple[Any, ...]
+    functions: Mapping[str, Callable[..., Any]]
+    past: Past = Past()
+
+    def clock(self, t: float) -> float:
+        """The reading of the clock `t` after the start of the stage."""
+        return self.past.time + float(t)
+
+    @property
+    def start(self) -> np.ndarray:
+        """The flat state at time 0."""
+        return self.equations.start(self.initial)
+
+    @functools.cached_property
+    def bounds(self) -> steppers.Bounds:
+        """The least and the greatest value of every entry of the flat state, infinite where none is declared."""
+        size = self.start.size
+        lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+        for component in self.equations.state:
+            entries = flat_entries(self.equations, component.name, size)
+            if entries is not None:
+                places = entries[entries >= 0]
+                lower[places], upper[places] = component.bounds
+        return lower, upper
+
+    def tolerances(self, solver: str) -> tuple[float, float]:
+        """The relative and absolute tolerance of one step of `solver`, below what is asked of the answer."""
+        relative, floor = LOCAL_TOLERANCE.get(solver, (LOCAL, FLOOR))
+        return max(relative * self.case.rtol, floor), LOCAL * self.atol
+
+    @property
+    def atol(self) -> float:
+        """The absolute tolerance: rtol * 1e-2 times the typical size of the initial overlaps, unless given."""
+        return self.case.atol if self.case.atol is not None else self.case.rtol * 1e-2 * self.initial.scale
+
+
+def initial_condition(case: Case) -> Initial:
+    """The initial condition of a case: drawn from its seed, or made of the arrays of its file."""
+    stage = case.system.stage(case.stage)
+    return load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial"))
+
+
+def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> Problem:
+    """Compile the equations of a case at its initial condition (or at a given one, after the `past`)."""
+    stage = case.system.stage(case.stage)
+    if case.rtol < RTOL_FLOOR:
+        raise UsageError(f"--rtol must be at least {RTOL_FLOOR:g} in float64, but {case.rtol:g} was given")
+    initial = initial_condition(case) if initial is None else initial
+    _require_finite(initial)
+    equations = load(stage.equations)(initial.parameters, case.tier)
+    functions = compile_functions(equations, case.backend)
+    return Problem(case, equations, initial, equations.arguments(initial), functions, past)
+
+
+def _require_finite(initial: Initial) -> None:
+    """Raise `UsageError` for a start that holds no numbers: too large to be squared, or none to begin with."""
+    for name, values in {**initial.state, **initial.constants}.items():
+        array = np.asarray(values)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise UsageError(
+                f"{name} is not finite at the start: the initial arrays hold what is no number, or numbers too large "
+                "for their squares; rescale them"
+            )
+
+
+def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callable[..., Any]]:
+    """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
+    from odesim.code import compile
+
+    if backend == "numba":
+        return compile.compile_numba(equations)
+    if backend == "jax":
+        from odesim.machine import device
+
+        device.configure("auto" if device.version("jax") else "cpu")
+    return compile.compile_arrays(equations, backend)

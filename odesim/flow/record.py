@@ -1,0 +1,221 @@
+"""What is kept of a run: states at the save times, and hitting times located by root-finding."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from derivations.contract import Crossing, Equations
+from odesim.flow.solvers.steppers import Segment
+from odesim.request.case import Case
+
+NEAR = 1e-3
+"""Half-width, in steps, of the bracket tried around the cubic's root before the whole step is searched."""
+
+
+class Recorder:
+    """Collects saved states and the first crossing time of every entry (infinite where there is none)."""
+
+    def __init__(self, equations: Equations, start: float, y: np.ndarray, times: np.ndarray) -> None:
+        self.equations = equations
+        self.times = times
+        self.states = np.full((times.size, y.size), np.nan)
+        self.saved = 0
+        self.end: tuple[float, np.ndarray] = (start, y.copy())
+        self.reason = ""
+        self.hits: dict[str, np.ndarray] = {}
+        components = equations.unpack(y)
+        for crossing in equations.crossings:
+            reached = margin(crossing, components[crossing.component]) >= 0
+            self.hits[crossing.name] = np.where(reached, start, np.inf)
+        self._entries = {c.component: flat_entries(equations, c.component, y.size) for c in equations.crossings}
+        self.watched = self._watch()
+        self._save_until(start, lambda t: y)
+
+    @property
+    def due(self) -> float:
+        """The next time at which a state is to be saved, infinite after the last."""
+        return float(self.times[self.saved]) if self.saved < self.times.size else np.inf
+
+    def take(self, segment: Segment) -> bool:
+        """Record one step; returns True when a terminal crossing ends the run inside it."""
+        end = self._locate(segment)
+        self._save_until(end, lambda t: segment.y1 if t == segment.t1 else segment.dense(t))
+        self.end = (end, segment.y1 if end == segment.t1 else segment.dense(end))
+        return bool(self.reason)
+
+    def _save_until(self, end: float, state) -> None:
+        while self.saved < self.times.size and self.times[self.saved] <= end:
+            self.states[self.saved] = state(self.times[self.saved])
+            self.saved += 1
+
+    def _locate(self, segment: Segment) -> float:
+        """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""
+        end = segment.t1
+        if not self._may_cross(segment):
+            return end
+        interior, states = segment.interior(slice(None))
+        times = [*interior, end]
+        components = self.equations.unpack(np.vstack([states, segment.y1]))
+        for crossing in self.equations.crossings:
+            hits = self.hits[crossing.name]
+            located: dict[bytes, float | None] = {}
+            values = margin(crossing, components[crossing.component])
+            for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
+                index = tuple(int(k) for k in entry)
+                course = values[(slice(None), *index)]
+                key = course.tobytes()  # equal for (i, j) and (j, i) of a symmetric matrix
+                if key not in located:  # where the cubic is wrong, the entry may cross later in the step
+                    roots = (self._root(crossing, index, segment, float(times[k])) for k in np.flatnonzero(course >= 0))
+                    located[key] = next((root for root in roots if root is not None), None)
+                time = located[key]
+                if time is None:
+                    continue
+                hits[index] = time
+                if crossing.terminal and time < end:
+                    end, self.reason = time, crossing.reason
+        self.watched = self._watch()
+        if self.reason:
+            self._forget_after(end)
+        return end
+
+    def _unmet(self, crossing: Crossing) -> np.ndarray | None:
+        """Where in the flat state the entries lie that have not crossed yet; `None` where this is not known."""
+        entries = self._entries[crossing.component]
+        if entries is None:
+            return None
+        waiting = entries[np.isinf(self.hits[crossing.name])]
+        return np.unique(waiting[waiting >= 0])
+
+    def _watch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """(places in the flat state, signs of the entries, thresholds) of what has not crossed yet, an absolute value
+        as both signs; an entry has crossed where sign times it is at least its threshold.  `None`: not known.
+        """
+        parts = []
+        for crossing in self.equations.crossings:
+            waiting = self._unmet(crossing)
+            if waiting is None or (crossing.absolute and crossing.direction < 0):
+                return None
+            level = crossing.direction * crossing.threshold
+            for sign in (1.0, -1.0) if crossing.absolute else (float(crossing.direction),):
+                parts.append((waiting, np.full(waiting.size, sign), np.full(waiting.size, level)))
+        places, signs, levels = (
+            (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else np.empty((3, 0))
+        )
+        return places.astype(int), signs, levels
+
+    def _may_cross(self, segment: Segment) -> bool:
+        """Whether an entry that has not crossed yet is beyond its threshold inside the step or at its end."""
+        if self.watched is None:
+            return True
+        places, signs, levels = self.watched
+        if (signs * segment.y1[places] >= levels).any():
+            return True
+        return bool((signs * segment.interior(places)[1] >= levels).any())
+
+    def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
+        """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
+
+        def at(y: np.ndarray) -> float:
+            return float(margin(crossing, self.equations.unpack(y)[crossing.component][index]))
+
+        @functools.cache
+        def value(t: float) -> float:
+            y = {segment.t0: segment.y0, segment.t1: segment.y1}.get(t)
+            return at(segment.dense(t) if y is None else y)
+
+        if value(segment.t0) >= 0:
+            return segment.t0
+        bracket = _narrow(segment, at, value, upper)
+        if bracket is None and value(upper) < 0:
+            return None
+        low, high = bracket or (segment.t0, upper)
+        eps = np.finfo(float).eps
+        root: Any = brentq(value, low, high, xtol=1e-13 * max(abs(upper), 1e-300), rtol=4 * eps)
+        return float(root)
+
+    def _forget_after(self, end: float) -> None:
+        for hits in self.hits.values():
+            hits[hits > end] = np.inf
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times and states saved; a run that ended early also keeps its last good state."""
+        times, states = self.times[: self.saved], self.states[: self.saved]
+        if self.saved < self.times.size and (self.saved == 0 or self.end[0] > times[-1]):
+            times, states = np.append(times, self.end[0]), np.vstack([states, self.end[1]])
+        return times, states
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on from the last step."""
+        arrays = {f"hits_{name}": values for name, values in self.hits.items()}
+        saved = self.states[: self.saved]
+        return {"time": np.array(self.end[0]), "y": self.end[1], "saved": saved, **arrays}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a checkpoint."""
+        self.end = (float(arrays["time"]), arrays["y"])
+        self.saved = len(arrays["saved"])
+        self.states[: self.saved] = arrays["saved"]
+        self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
+        self.watched = self._watch()
+
+
+def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray | None:
+    """For every entry of a component its place in the flat state, -1 for a constant; `None` where it is neither.
+
+    Unpacking two states of distinct numbers tells, so that a step without a crossing need not be unpacked.
+    """
+    first, second = np.arange(2.0, size + 2), np.arange(size + 2.0, 2, -1) + 0.5
+    found, again = (np.asarray(equations.unpack(y)[component], float) for y in (first, second))
+    place = np.clip(np.rint(found - 2).astype(int), 0, size - 1)
+    selected = (first[place] == found) & (second[place] == again)
+    if not (selected | (found == again)).all():
+        return None
+    return np.where(selected, place, -1)
+
+
+def _narrow(
+    segment: Segment, at: Callable[[np.ndarray], float], value: Callable[[float], float], upper: float
+) -> tuple[float, float] | None:
+    """A short bracket of the root around that of the cheap cubic, since every accurate value costs a step.
+
+    `None` where the accurate values do not change sign in it.
+    """
+    width = segment.t1 - segment.t0
+    times, states = segment.interior(slice(None))
+    x = np.array([0.0, *((times - segment.t0) / width), 1.0])
+    cubic = np.polyfit(x, [at(y) for y in (segment.y0, *states, segment.y1)], 3)
+    roots = [r.real for r in np.roots(cubic) if abs(r.imag) < 1e-9 and 0 <= r.real <= (upper - segment.t0) / width]
+    if roots:
+        low = max(segment.t0, segment.t0 + (min(roots) - NEAR) * width)
+        high = min(upper, segment.t0 + (min(roots) + NEAR) * width)
+        if value(low) < 0 <= value(high):
+            return low, high
+    return None
+
+
+def margin(crossing: Crossing, values: Any) -> Any:
+    """How far beyond the threshold: non-negative once crossed."""
+    sized = np.abs(values) if crossing.absolute else np.asarray(values)
+    return crossing.direction * (sized - crossing.threshold)
+
+
+def save_times(case: Case) -> np.ndarray:
+    """Equally spaced times with both ends."""
+    return np.linspace(0.0, case.until, case.save_points)
+
+
+@dataclasses.dataclass
+class Record:
+    """Saved states (times, entries) and hitting times by name, of a run that needs no recorder."""
+
+    times: np.ndarray
+    states: np.ndarray
+    hits: dict[str, np.ndarray]
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times and states saved."""
+        return self.times, self.states

@@ -1,0 +1,171 @@
+"""Recursions: the map y -> y + h F(t, y), applied a whole number of times, in place of an integrator.
+
+Either the equations are one (a training step of the population), or a smooth flow is descended at a given step.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.errors import UsageError
+from odesim.flow.assemble import assemble
+from odesim.flow.driver import Progress, drive
+from odesim.flow.problem import Problem
+from odesim.flow.record import Record, margin
+from odesim.request.case import EULER, Case
+from odesim.request.trajectory import Outcome, Trajectory
+
+if TYPE_CHECKING:
+    from odesim.store import Checkpoint
+
+REFUSED = ("rtol", "atol", "solver")
+OFF = 1e-6
+"""Times to save at may be off a whole number of steps by this much of a step, which is rounding."""
+
+
+def solve(
+    problem: Problem,
+    times: np.ndarray | None = None,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Apply the map from 0 to the end of the case and save at the steps nearest to equally spaced times, or at `times`.
+
+    A hitting time is the first step at or past the threshold: a map has nothing between two steps.
+    Raises `UsageError` for the options of an integrator, and for `times` that are no whole numbers of steps.
+    """
+    for name in REFUSED:
+        if name in problem.case.options:
+            tier = problem.equations.tier
+            raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
+    name = problem.case.system.stage(problem.case.stage).stride
+    h = float(getattr(problem.initial.parameters, name))
+    return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
+
+
+def euler(
+    problem: Problem,
+    times: np.ndarray | None = None,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Gradient descent at a given step: y -> y + h F(t, y) for a smooth flow, with the step h of the case.
+
+    It is the recursion of the order parameters.  Where these are linear in the weights, and the weights move freely,
+    that is gradient descent on the population loss itself; where they are inner products of trained vectors, or the
+    weights stay on a sphere, it differs from descent of the weights by terms of order h^2 in every step.
+    Raises `UsageError` for tolerances, and as `solve` does.
+    """
+    for name in ("rtol", "atol"):
+        if name in problem.case.options:
+            raise UsageError(f"--{name} has no meaning for --solver {EULER}, whose steps are given; leave it out")
+    h = problem.case.step
+    assert h is not None
+    return iterate(problem, h, plan(problem.case, h, "--step", times), EULER, progress, checkpoint)
+
+
+def iterate(
+    problem: Problem,
+    h: float,
+    schedule: np.ndarray,
+    name: str,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """The map, applied up to the last of the numbers of steps in `schedule`, saved at each; a terminal hit ends it."""
+    course = _Map(problem, h, schedule)
+    outcome, seconds = drive(course, problem.case.until, progress, checkpoint)
+    record = Record(course.schedule[: len(course.saved)] * h, np.array(course.saved), course.hits)
+    statistics = {"solver": name, "steps": course.at, "step": h, "seconds": seconds}
+    return assemble(problem, record, outcome, statistics)
+
+
+class _Map:
+    """The map as a course: one piece is a step where hitting times are looked for, else the steps to a save."""
+
+    def __init__(self, problem: Problem, h: float, schedule: np.ndarray) -> None:
+        self.problem, self.h, self.schedule = problem, h, schedule
+        self.take, self.y, self.at = stepper(problem, h), problem.start, 0
+        self.saved = [self.y]
+        self.hits = {c.name: _first(problem, c, self.y, 0.0, None) for c in problem.equations.crossings}
+
+    @property
+    def reached(self) -> float:
+        return self.at * self.h
+
+    def advance(self) -> Outcome | None:
+        schedule, h, clock, crossings = self.schedule, self.h, self.problem.clock, self.problem.equations.crossings
+        reasons = [c.reason for c in crossings if c.terminal and (self.hits[c.name] == self.reached).any()]
+        if self.at and reasons:
+            if self.at != schedule[len(self.saved) - 1]:
+                self.saved.append(self.y)
+            self.schedule = np.append(schedule[: len(self.saved) - 1], self.at)
+            return Outcome("stopped", clock(self.reached), reasons[0])
+        if self.at == schedule[-1]:
+            return Outcome("completed", clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
+        count = 1 if crossings else int(schedule[len(self.saved)]) - self.at
+        moved = self.take(self.reached, self.y, count)
+        if not np.isfinite(moved).all():
+            last = clock(schedule[len(self.saved) - 1] * h)
+            return Outcome("failed", last, f"the state is no longer finite by step {self.at + count}: smaller steps?")
+        self.y, self.at = moved, self.at + count
+        self.hits = {c.name: _first(self.problem, c, self.y, self.reached, self.hits[c.name]) for c in crossings}
+        if self.at == schedule[len(self.saved)]:
+            self.saved.append(self.y)
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        hits = {f"hits_{name}": values for name, values in self.hits.items()}
+        return {"y": self.y, "saved": np.array(self.saved), "at": np.array(self.at), **hits}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.y, self.saved, self.at = arrays["y"], list(arrays["saved"]), int(arrays["at"])
+        self.hits = {name: arrays[f"hits_{name}"] for name in self.hits}
+
+
+def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarray:
+    """The numbers of steps h, which the user calls `name`, at which states are saved.
+
+    Raises `UsageError` for `times` that are no whole numbers of steps, and for a case that ends before the first.
+    """
+    if times is not None:
+        steps = np.asarray(times, float) / h
+        if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):
+            raise UsageError(f"times to save at must be whole numbers of steps of {name}={h:g}")
+        return np.round(steps).astype(int)
+    last = round(case.until / h)
+    if last < 1:
+        raise UsageError(f"--until {case.until:g} is less than one step of {name}={h:g}")
+    return np.unique(np.round(np.linspace(0, last, case.save_points)).astype(int))
+
+
+def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:
+    """`advance(t, y, count)`: the state after `count` steps."""
+    flow, arguments = problem.functions["flow"], problem.arguments
+    if problem.case.backend != "jax":
+
+        def advance(t: float, y: np.ndarray, count: int) -> np.ndarray:
+            for k in range(count):
+                y = y + h * flow(t + k * h, y, *arguments)
+            return y
+
+        return advance
+    import jax
+
+    numbers = [a for a in arguments if not isinstance(a, int)]
+
+    @jax.jit
+    def run(t: Any, y: Any, count: Any, arrays: list[Any]) -> Any:
+        remaining = iter(arrays)
+        merged = [a if isinstance(a, int) else next(remaining) for a in arguments]
+        return jax.lax.fori_loop(0, count, lambda k, y: y + h * flow(t + k * h, y, *merged), y)
+
+    return lambda t, y, count: np.asarray(run(t, y, count, numbers))
+
+
+def _first(problem: Problem, crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:
+    """The hitting times so far: `now` for entries that are past the threshold for the first time."""
+    reached = margin(crossing, problem.equations.unpack(y)[crossing.component]) >= 0
+    before = np.full(reached.shape, np.inf) if known is None else known
+    return np.where(np.isinf(before) & reached, now, before)

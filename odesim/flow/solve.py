@@ -1,0 +1,54 @@
+"""From a case to a trajectory: its problem, and the way in which its equations are followed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from derivations.contract import Initial
+from odesim.flow import blocks, recursion, smooth, stepped
+from odesim.flow.driver import Progress
+from odesim.flow.problem import Past, Problem, prepare
+from odesim.machine.memory import require_memory
+from odesim.request.case import EULER, Case
+from odesim.request.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from odesim.store import Checkpoint
+
+
+def solve(
+    case: Case,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+    times: np.ndarray | None = None,
+    initial: Initial | None = None,
+    past: Past = Past(),
+) -> Trajectory:
+    """Integrate a case and return its trajectory; a numerical failure is its outcome, not an exception.
+
+    States are saved at `times` (increasing, from 0), by default the equally spaced ones of the case; `initial`
+    replaces the initial condition of the case, and with a `past` the clock goes on from its end.
+
+    Raises `UsageError` for options that have no meaning here and for a stage that has no flow, and
+    `KeyboardInterrupt` after writing a checkpoint.
+    """
+    case.require_clock()
+    problem = prepare(case, initial, past)
+    states = case.save_points if times is None else len(times)
+    require_memory(float(states) * problem.start.size, f"{states:.3g} saved states", "--save-points")
+    return _way(problem)(problem, times, progress, checkpoint)
+
+
+def _way(problem: Problem) -> Callable[..., Trajectory]:
+    """How these equations are followed: by steps of their own, as a map, block by block, or by an integrator."""
+    case, equations = problem.case, problem.equations
+    if equations.march is not None:
+        return stepped.solve
+    if equations.kind == "recursion":
+        return recursion.solve
+    if case.solver == EULER:
+        return recursion.euler
+    if equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
+        return blocks.solve
+    return smooth.solve

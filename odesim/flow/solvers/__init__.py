@@ -1,0 +1,1 @@
+"""The integrators of smooth flows."""

@@ -1,0 +1,54 @@
+"""The default integrator: explicit while accuracy holds the steps down, implicit once stability does."""
+
+import collections
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from odesim.flow.solvers.steppers import Segment, Statistics, StepFailure
+
+WINDOW, EQUAL = 12, 2.0
+"""So many explicit steps in a row, equal up to this factor, are held down by stability; their mean says what the rest
+of the run would cost."""
+MOST_STEPS = {"CVODE": 2400.0, "NDF": 2500.0}
+"""What the whole run of an implicit method costs at a local tolerance of 1e-9, in explicit steps of a dozen
+evaluations; NDF less, but it is to be compiled once."""
+COST_EXPONENT = -0.18
+"""How that grows with the tolerance."""
+
+
+Steps = Callable[[float, np.ndarray], Iterator[Segment]]
+"""The steps of a method from (t, y) to the horizon."""
+
+
+def automatic_steps(
+    explicit: Steps, implicit: Steps, name: str, start: tuple[float, np.ndarray], until: float, rtol: float,
+    statistics: Statistics,
+) -> Iterator[Segment]:  # fmt: skip
+    """The steps of DOP853 (`explicit`, at a local tolerance `rtol`) for as long as it will reach `until` soon, then
+    those of `implicit`, the method called `name`; where that one fails, as at a kink, those of DOP853 again.
+
+    The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
+    is measured, not guessed: its steps stop changing, and their mean says how many more it would take.
+    """
+    most = MOST_STEPS[name] * (rtol / 1e-9) ** COST_EXPONENT
+    recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
+    statistics.solver = "DOP853"
+    t, y = start
+    for segment in explicit(t, y):
+        yield segment
+        t, y = segment.t1, segment.y1
+        recent.append(t - segment.t0)
+        if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and (until - t) * WINDOW > most * sum(recent):
+            break
+    else:
+        return
+    said = f"DOP853 to time {t:.6g} ({statistics.evaluations} evaluations), then {name}"
+    try:
+        for segment in implicit(t, y):
+            yield segment
+            t, y = segment.t1, segment.y1
+    except StepFailure:
+        said, statistics.solver = f"{said} to time {t:.6g}, then DOP853", "DOP853"
+        yield from explicit(t, y)
+    statistics.solver = said

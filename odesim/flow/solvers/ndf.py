@@ -1,0 +1,204 @@
+"""Long horizons at the cost of compiled code: the loops of `ndf_loops` around the flow of equations with blocks.
+
+CVODE spends most of its time between Python and C where a right-hand side takes ten microseconds.  Here many steps are
+one call, which comes back where an entry may have crossed its threshold, a state is to be saved, or the derivatives
+are to be renewed.
+"""
+
+import concurrent.futures
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, Initial
+from odesim.errors import UsageError
+from odesim.flow.record import Recorder
+from odesim.flow.solvers.coupled import DISPLACEMENT
+from odesim.flow.solvers.steppers import INTERIOR, Entries, Segment, Statistics, StepFailure
+
+LOOPS = (
+    "weighted",
+    "derivatives",
+    "eliminate",
+    "invert",
+    "apply",
+    "rescale",
+    "newton",
+    "inside",
+    "crossing",
+    "choose",
+    "shorten",
+    "predict",
+    "accept",
+    "attempt",
+    "advance",
+    "begin",
+    "slopes",
+)
+CHUNK = 500
+"""Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
+NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+"""What is watched where it is not known what may cross: every step is looked at by the recorder."""
+SMALL = 4
+"""The status of `advance` where the step has shrunk to round-off."""
+
+
+def compile_ndf(equations: Equations) -> Any:
+    """The generated module with the loops of `ndf_loops` around the compiled flow of some equations."""
+    from odesim.code import compile, sources
+    from odesim.flow.solvers import ndf_loops
+
+    assert equations.coupled is not None
+    flow = equations.coupled.flow
+
+    def text() -> str:
+        texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
+        around = compile.generate_module(equations.structure, equations.kernels(), (*equations.loops, flow))
+        return around + "\n\n" + compile.decorated(texts)
+
+    return compile.generated(f"{equations.structure}_ndf", sources.roots(equations), text)
+
+
+@functools.cache
+def formulas() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """alpha, gamma and the error constants by order (Shampine & Reichelt 1997, Table 1)."""
+    kappa = np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])
+    gamma = np.append(0.0, np.cumsum(1 / np.arange(1, 6)))
+    return (1 - kappa) * gamma, gamma, kappa * gamma + 1 / np.arange(1, 7)
+
+
+class Blocks:
+    """Which entries are strongly coupled, as the loops read it, and the derivatives between them."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        _, block = np.unique(labels, return_inverse=True)
+        sizes = np.bincount(block)
+        self.labels = labels
+        self.members = np.argsort(block, kind="stable")
+        self.first = np.append(0, np.cumsum(sizes))
+        self.place = np.append(0, np.cumsum(sizes**2))
+        self.J, self.inverse = np.zeros(self.place[-1]), np.zeros(self.place[-1])
+
+    @property
+    def pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """members, first, place."""
+        return self.members, self.first, self.place
+
+
+def ndf_steps(
+    equations: Equations,
+    initial: Initial,
+    t: float,
+    y: np.ndarray,
+    until: float,
+    rtol: float,
+    atol: float,
+    statistics: Statistics,
+    recorder: Recorder,
+) -> Iterator[Segment]:
+    """The accepted steps in which something may happen that `recorder` waits for, and the last of every `CHUNK`.
+
+    Raises `StepFailure` when the step size has shrunk to round-off, as it does where the state is no longer finite.
+    """
+    coupled = equations.coupled
+    assert coupled is not None
+    loops, labels = compile_ndf(equations), coupled.labels(initial)
+    arguments, table = coupled.arguments(initial), formulas()
+    D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
+    slope = loops.inner_flow(y, *arguments)
+    step = first_step(lambda y: loops.inner_flow(y, *arguments), y, slope, until - t, rtol, atol)
+    loops.begin(y, slope, step, D)
+    control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected, statistics.evaluations), 3
+    counts[2] = 2
+    while control[0] < until:
+        if status == 3:
+            now = labels(D[0])
+            blocks = blocks if np.array_equal(now, blocks.labels) else Blocks(now)
+            slope = loops.inner_flow(D[0], *arguments)
+            counts[2] += 1 + loops.derivatives(D[0], slope, DISPLACEMENT, *blocks.pattern, blocks.J, arguments)
+            control[7] = control[9] = 0.0
+        watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
+        before = control[0]
+        status = loops.advance(
+            D, control, counts, *blocks.pattern, blocks.J, blocks.inverse, until, recorder.due, rtol, atol, most,
+            watch, table, arguments,
+        )  # fmt: skip
+        statistics.steps, statistics.rejected, statistics.evaluations = (
+            a + int(b) for a, b in zip(counted, counts, strict=True)
+        )
+        if status == SMALL:
+            raise StepFailure("the step size of the differentiation formulas has shrunk to the spacing of the numbers")
+        if control[0] > before:
+            yield _segment(D, control)
+
+
+def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray, workers: int = 1) -> np.ndarray:
+    """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads.
+
+    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Equations.coupled`).
+    """
+    if equations.coupled is None:
+        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
+    loops, arguments = compile_ndf(equations), equations.coupled.arguments(initial)
+    states = np.ascontiguousarray(states, float)
+    found = np.empty_like(states)
+    parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]
+
+    def fill(part: np.ndarray) -> None:
+        loops.slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], arguments)
+
+    others = [_threads(workers, os.getpid()).submit(fill, part) for part in parts[1:]]
+    for part in parts[:1]:
+        fill(part)
+    for other in others:
+        other.result()
+    return found
+
+
+@functools.cache
+def _threads(workers: int, process: int) -> concurrent.futures.ThreadPoolExecutor:
+    """Kept by this process beside the calling thread, as the system takes milliseconds to give a new one its core."""
+    return concurrent.futures.ThreadPoolExecutor(workers - 1)
+
+
+def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
+    """The last step, whose states are those of the method's own polynomial."""
+    t1, length, order = float(control[0]), float(control[8]), int(control[2])
+    differences = D[: order + 1].copy()
+    j = np.arange(order)
+
+    def polynomial(s: np.ndarray) -> np.ndarray:
+        """States s steps after the end of the step (s, entries)."""
+        weights = np.cumprod((s[:, None] + j) / (j + 1), axis=1)
+        return np.hstack([np.ones((s.size, 1)), weights])
+
+    def dense(t: float) -> np.ndarray:
+        return (polynomial(np.array([(t - t1) / length])) @ differences)[0]
+
+    def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
+        return t1 + (INTERIOR - 1.0) * length, polynomial(INTERIOR - 1.0) @ differences[:, entries]
+
+    t0 = t1 - length
+    return Segment(t0, dense(t0), t1, differences[0], dense, interior)
+
+
+def first_step(
+    flow: Callable[[np.ndarray], np.ndarray], y: np.ndarray, slope: np.ndarray, most: float, rtol: float, atol: float
+) -> float:
+    """A step of the first order with an error of about a hundredth of the tolerance (Hairer, Norsett & Wanner 1993)."""
+    scale = atol + rtol * np.abs(y)
+
+    def size(x: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((x / scale) ** 2)))
+
+    speed = size(slope)
+    if speed == 0.0:
+        return most
+    guess = min(0.01 * size(y) / speed, most)
+    bend = size(flow(y + guess * slope) - slope) / guess
+    return min(100 * guess, np.sqrt(0.01 / max(speed, bend)), most)

@@ -1,0 +1,141 @@
+"""Equations that bring their own steps: right-hand sides that jump, and exact population recursions.
+
+Their compiled `march` goes from one save time to the next; here is what remains: save times and the outcome.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from derivations.contract import March
+from odesim.errors import UsageError
+from odesim.flow.assemble import assemble
+from odesim.flow.driver import Progress, drive
+from odesim.flow.problem import Problem
+from odesim.flow.record import Record, save_times
+from odesim.request.trajectory import Outcome, Trajectory, Variable
+
+if TYPE_CHECKING:
+    from odesim.store import Checkpoint
+
+COUNTS = ("steps", "rejected", "evaluations", "events")
+SOLVER = "march"
+"""The name of this integrator in the statistics of a run."""
+
+
+def check(problem: Problem) -> None:
+    """Raise `UsageError` for options that have no meaning here."""
+    case, march = problem.case, problem.equations.march
+    assert march is not None
+    if march.step is not None:
+        for name in ("rtol", "atol", "solver"):
+            if name in case.options:
+                raise UsageError(
+                    f"--{name} has no meaning for tier {case.tier}, an exact recursion; leave it out, or take a tier "
+                    "that is integrated"
+                )
+    if case.solver not in (None, SOLVER):
+        raise UsageError(f"--solver {case.solver} cannot step tier {case.tier}, which jumps; leave --solver out")
+    if case.backend != "numba":
+        raise UsageError(f"tier {case.tier} steps itself in compiled loops; leave --backend out or give numba")
+
+
+def whole_steps(times: np.ndarray, step: float | None) -> np.ndarray:
+    """The save times; for a recursion the nearest whole steps, each once."""
+    if step is None:
+        return times
+    return np.unique(np.round(times / step)) * step
+
+
+def solve(
+    problem: Problem,
+    times: np.ndarray | None = None,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Take a problem to its horizon, save time by save time, and return the trajectory."""
+    check(problem)
+    case, march = problem.case, problem.equations.march
+    assert march is not None
+    times = whole_steps(save_times(case) if times is None else np.asarray(times, float), march.step)
+    if times.size < 2:
+        raise UsageError(f"--until {case.until:g} is less than half a step of {march.step:g}: give at least one step")
+    course = _March(problem, march, times)
+    outcome, seconds = drive(course, times[-1], progress, checkpoint)
+    counted = dict(zip(COUNTS, map(int, course.kept.counts), strict=True))
+    statistics: dict[str, Any] = {"solver": SOLVER, **counted, "seconds": seconds}
+    saved = slice(course.done + 1)
+    record = Record(times[saved], course.states[saved], dict(zip(march.names, course.kept.hits, strict=True)))
+    return _recorded(problem, assemble(problem, record, outcome, statistics), course.kept.memory)
+
+
+class _Kept(NamedTuple):
+    """What the steps write into: the flat state, hitting times (names, width), their memory, and their counts."""
+
+    y: np.ndarray
+    hits: np.ndarray
+    memory: np.ndarray
+    counts: np.ndarray
+
+
+class _March:
+    """The way from one save time to the next as a course."""
+
+    def __init__(self, problem: Problem, march: March, times: np.ndarray) -> None:
+        self.problem, self.times, self.done = problem, times, 0
+        self.states = np.full((times.size, problem.start.size), np.nan)
+        self.states[0] = problem.start
+        hits = np.full((len(march.names), march.width), np.inf)
+        memory = np.zeros(march.memory(problem.initial))
+        self.kept = _Kept(problem.start.copy(), hits, memory, np.zeros(len(COUNTS), np.int64))
+        self.tolerances = np.array(problem.tolerances(SOLVER))
+
+    @property
+    def reached(self) -> float:
+        return float(self.times[self.done])
+
+    def advance(self) -> Outcome | None:
+        if self.done + 1 == self.times.size:
+            end = self.problem.clock(self.times[-1])
+            return Outcome("completed", end, f"reached time {end:g}")
+        before = _Kept(*(array.copy() for array in self.kept))
+        (y, hits, memory, counts), march = self.kept, self.problem.functions["march"]
+        now, then = self.times[self.done], self.times[self.done + 1]
+        try:
+            status = march(y, now, then, hits, memory, self.tolerances, counts, *self.problem.arguments)
+        except BaseException:  # broken off on the way: the arrays are half written
+            self.kept = before
+            raise
+        if status != 0 or not np.isfinite(y).all():
+            hits[hits > now] = np.inf
+            return _failed(self.problem, int(status), now)
+        self.done += 1
+        self.states[self.done] = y
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        saved = {"states": self.states[: self.done + 1], "done": np.array(self.done)}
+        return {**saved, **self.kept._asdict()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.done = int(arrays["done"])
+        self.states[: self.done + 1] = arrays["states"]
+        self.kept = _Kept(*(arrays[name].copy() for name in _Kept._fields))
+
+
+def _failed(problem: Problem, status: int, time: float) -> Outcome:
+    """What a status other than 0 says, and the last good time."""
+    march, end = problem.equations.march, problem.clock(time)
+    assert march is not None
+    reason = march.reasons.get(status, "the state is no longer finite")
+    return Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")
+
+
+def _recorded(problem: Problem, trajectory: Trajectory, memory: np.ndarray) -> Trajectory:
+    """The trajectory with what the steps wrote down in their memory."""
+    march = problem.equations.march
+    if march is None or march.record is None:
+        return trajectory
+    made = {name: Variable(*described) for name, described in march.record(problem.initial, memory).items()}
+    return dataclasses.replace(trajectory, extras={**trajectory.extras, **made})

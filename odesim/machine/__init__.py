@@ -1,0 +1,1 @@
+"""The machine that odesim runs on: devices, memory, processes, streams of random numbers."""

@@ -1,0 +1,68 @@
+"""Where long work runs: processes of this machine, or the workers of a dask scheduler, one face for both."""
+
+import concurrent.futures
+import importlib
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from odesim.errors import MissingError, NumericalError
+from odesim.machine.processes import single_threaded
+
+LOCAL = "local"
+PATIENCE = "10s"
+"""How long a scheduler is waited for."""
+
+
+def completed(
+    function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], scheduler: str, workers: int
+) -> Iterator[tuple[int, Any]]:
+    """(number of the task, `function(*task)`) as the tasks end, by `workers` processes or by those of a scheduler.
+
+    `function` and everything it takes and gives must survive pickling.  Leaving the iteration, by an exception or by
+    Ctrl-C, gives up what has not begun.  A worker that dies is replaced by the scheduler, which gives its task to
+    another; here it raises `NumericalError`, as it does where a task kills every worker that takes it.
+
+    Raises `MissingError` where the extra `cluster` is not installed or nobody answers at the address.
+    """
+    with single_threaded():
+        pool, close = _pool(scheduler, workers)
+        futures = {pool.submit(function, *task): number for number, task in enumerate(tasks)}
+    try:
+        for future in concurrent.futures.as_completed(futures):
+            try:
+                found = future.result()
+            except Exception as error:
+                if type(error).__name__ not in ("KilledWorker", "BrokenProcessPool"):
+                    raise
+                raise NumericalError(f"a worker process was killed ({error}); try fewer workers") from None
+            yield futures[future], found
+    finally:
+        for future in futures:
+            future.cancel()
+        close()
+
+
+def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
+    """Something to submit work to, and how to let go of it without waiting."""
+    if scheduler == LOCAL:
+        import multiprocessing
+
+        context = multiprocessing.get_context("spawn")
+        pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+        return pool, lambda: pool.shutdown(wait=False, cancel_futures=True)
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingError("--scheduler ADDRESS needs dask: install odesim[cluster].") from None
+    try:
+        client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise MissingError(f"no dask scheduler answers at {scheduler} ({error}).") from None
+    # The cells of a sweep are pure functions of what they are sent, but a control may ask for the same twice.
+    return client.get_executor(pure=False), client.close
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the parent, which sends its workers home."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,34 @@
+"""How many processes there may be, and with how many threads each."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from odesim.errors import UsageError
+from odesim.machine.device import THREAD_VARIABLES
+
+
+def crew_size(asked: int | None, most: int | None = None) -> int:
+    """How many processes: what is asked for, otherwise one per core this process may use, at most `most`.
+
+    Raises `UsageError` for less than one.
+    """
+    if asked is not None and asked < 1:
+        raise UsageError(f"--workers must be at least 1, but {asked} was given")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return asked if asked is not None else min(cores, most or cores)
+
+
+@contextlib.contextmanager
+def single_threaded() -> Iterator[None]:
+    """Processes started in here use one thread each: the cores are shared among them already."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,327 @@
+"""A request, resolved: system, stage, tier and numbers, from defaults, preset, file and options."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import derivations
+from derivations import outside
+from derivations.contract import Stage, System, UsageError, load
+from odesim.request.parse import check_domain, choice, nearest, parse_parameters, real_number, seed_number, whole_number
+
+BACKENDS = ("numba", "jax")
+EULER = "euler"
+"""The name of gradient descent at a given step for `--solver`."""
+OPTIONS = ("stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """What one run of one stage is asked to do; everything is resolved and checked, except by the integrator.
+
+    `explicit` names the parameters and `options` the options that the user gave (an option that has no
+    meaning for the equations can then be refused).  `atol` is `None` where the integrator chooses it
+    from the scale of the initial state.  `initial` holds the arrays of `--initial`, by name.
+    """
+
+    system: System
+    stage: str
+    tier: str
+    parameters: Any
+    explicit: frozenset[str]
+    options: frozenset[str]
+    initial: Mapping[str, np.ndarray] | None
+    initial_digest: str | None
+    seed: int
+    until: float
+    save_points: int
+    rtol: float
+    atol: float | None
+    backend: str
+    solver: str | None
+    step: float | None = None
+
+    @classmethod
+    def build(
+        cls,
+        system: str | System,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        preset: str | None = None,
+        config: str | os.PathLike[str] | None = None,
+        initial: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        continued: bool = False,
+        step: Any = None,
+        **options: Any,
+    ) -> "Case":
+        """Resolve a request: defaults, then the preset, then the TOML file, then what is given here.
+
+        `parameters` may hold values or words (`"1e6"`, `"1,-1"`); `options` are `stage`, `seed` (0), `until`
+        (the stage's horizon), `save_points` (201), `rtol` (1e-8), `atol`, `backend` ("numba") and `solver`, with
+        `step` for the solver "euler"; `None` means not given.  With `continued` the state comes from an earlier run,
+        not from a draw.  Raises `UsageError` for anything unknown, of the wrong type or out of domain.
+        """
+        system = find_system(system) if isinstance(system, str) else system
+        written = read_config(config, system) if config is not None else {}
+        options = {**written, **{name: value for name, value in options.items() if value is not None}}
+        _check_names(options, (*OPTIONS, "step", "preset", "initial", "parameters"), "option")
+        preset = preset or options.pop("preset", None)
+        initial = initial if initial is not None else options.pop("initial", None)
+        step = step if step is not None else options.pop("step", None)
+        given = {**options.pop("parameters", {}), **(parameters or {})}
+        options = {name: value for name, value in options.items() if name in OPTIONS}
+
+        arrays, digest = read_arrays(initial)
+        values = _checked(system, _resolve(system, preset, given), arrays, frozenset(given), continued)
+        named = options.get("stage")
+        if named in (None, "") and system.begin is not None:
+            named = system.begin(values)
+        stage = find_stage(system, named)
+        return cls(
+            system=system,
+            stage=stage.name,
+            tier=_tier(stage, values),
+            parameters=values,
+            explicit=frozenset(given),
+            options=frozenset(options),
+            initial=arrays,
+            initial_digest=digest,
+            **_numbers(options, stage.horizon(values)),
+            step=_step(step, options.get("solver")),
+        )
+
+    def require_clock(self) -> None:
+        """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
+        if self.system.stage(self.stage).kind == "map":
+            raise UsageError(
+                f"stage {self.stage} of {self.system.name} is one step after an earlier run: "
+                "give --from RUN_DIR, or --stage all."
+            )
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer, as plain data; the digest is made of it."""
+        parameters = {f.name: plain(getattr(self.parameters, f.name)) for f in dataclasses.fields(self.parameters)}
+        return {
+            "method": "flow",
+            "system": derivations.reference(self.system),
+            "stage": self.stage,
+            "tier": self.tier,
+            "parameters": dict(sorted(parameters.items())),
+            "initial": self.initial_digest,
+            "seed": self.seed,
+            "until": self.until,
+            "save_points": self.save_points,
+            "rtol": self.rtol,
+            "atol": self.atol,
+            "backend": self.backend,
+            "solver": self.solver,
+            **({"step": self.step} if self.step is not None else {}),
+        }
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request: equal requests, equal digests."""
+        return digest_of(self.request())
+
+
+def digest_of(request: Mapping[str, Any]) -> str:
+    """Twelve hexadecimal characters of a request that JSON can hold."""
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def find_system(name: str) -> System:
+    """The system called `name`, or that a reference leads to ("module:SYSTEM", "path/to/file.py:SYSTEM").
+
+    Raises `UsageError` for a name that is not known, with the nearest one, and for a reference that leads nowhere.
+    """
+    try:
+        return derivations.system(name)
+    except KeyError:
+        raise UsageError(f"unknown system {name!r}; {nearest(name, derivations.names())}") from None
+
+
+def short_name(reference: str) -> str:
+    """What a system is called in the names of folders: a plain name, or that of the system a reference leads to."""
+    return find_system(reference).name if outside.is_reference(reference) else reference
+
+
+def find_stage(system: System, name: str | None) -> Stage:
+    """The stage called `name`; without a name the first that has a clock."""
+    known = [stage.name for stage in system.stages]
+    if name in (None, "") or (name == "all" and len(known) == 1):
+        return next((stage for stage in system.stages if stage.kind == "dynamics"), system.stages[0])
+    name = str(name)
+    if name == "all" or "," in name:
+        raise UsageError(f"a run takes one stage, but {name!r} was given; try one of {', '.join(known)}.")
+    if name not in known:
+        raise UsageError(f"{system.name} has no stage {name!r}; {nearest(name, known)}")
+    return system.stage(name)
+
+
+def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
+    """The options of a TOML file; parameters stand in its table [parameters].
+
+    Keys are the options, with `-` or `_`; a relative `initial` is relative to the file.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            written = tomllib.load(file)
+    except OSError as error:
+        raise UsageError(f"cannot read the file {path} of --config: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a valid TOML file: {error}.") from None
+    written = {key.replace("-", "_"): value for key, value in written.items()}
+    _check_names(written, (*OPTIONS, "step", "preset", "initial", "parameters", "system"), f"key of {path}:")
+    named = written.pop("system", system.name)
+    if named != system.name and not _leads_to(named, system, path.parent):
+        raise UsageError(f"{path} is for system {named!r}, but {system.name!r} was asked for; use one of the two.")
+    if not isinstance(written.get("parameters", {}), dict):
+        raise UsageError(f"'parameters' in {path} must be a table: write [parameters] and one line for each.")
+    if isinstance(written.get("initial"), str):
+        written["initial"] = str(path.parent / written["initial"])
+    return written
+
+
+def _leads_to(named: Any, system: System, folder: Path) -> bool:
+    """Whether what a file in a folder calls its system is a reference to this one; paths are relative to the file."""
+    if not isinstance(named, str) or not outside.is_reference(named):
+        return named == derivations.reference(system)
+    return find_system(str(folder / named) if outside.is_path(named) else named) is system
+
+
+def read_arrays(
+    source: str | os.PathLike[str] | Mapping[str, Any] | None,
+) -> tuple[dict[str, np.ndarray] | None, str | None]:
+    """The arrays of an .npz file or a mapping, and the digest of their content; `(None, None)` for `None`."""
+    if source is None:
+        return None, None
+    if isinstance(source, Mapping):
+        arrays = {str(name): np.asarray(values) for name, values in source.items()}
+    else:
+        arrays = _read_npz(Path(source))
+    for name, values in arrays.items():
+        if values.dtype.kind not in "biuf":
+            raise UsageError(f"array {name!r} of the initial state must hold real numbers, but has {values.dtype}.")
+    content = hashlib.sha256()
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        content.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
+        content.update(values.tobytes())
+    return arrays, content.hexdigest()
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise UsageError(f"{path} holds a single array; --initial expects an .npz file (numpy.savez).")
+        with loaded as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise UsageError(f"cannot read the file {path} of --initial: {error.strerror or error}.") from None
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{path} is not a valid .npz file of numbers; write it with numpy.savez.") from None
+
+
+def plain(value: Any) -> Any:
+    """`value` made of what JSON knows: tuples become lists, NumPy scalars Python numbers."""
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return value
+
+
+def _resolve(system: System, preset: Any, given: Mapping[str, Any]) -> Any:
+    """The parameters of a run: the defaults, then those of the preset, then the given ones."""
+    chosen: Mapping[str, Any] = {}
+    if preset is not None:
+        if preset not in system.presets:
+            raise UsageError(f"{system.name} has no preset {preset!r}; {nearest(str(preset), system.presets)}")
+        chosen = system.presets[preset]
+    values = parse_parameters(system.parameters, {**chosen, **given})
+    return system.parameters(**values)
+
+
+def _checked(
+    system: System, values: Any, arrays: Mapping[str, np.ndarray] | None, explicit: frozenset[str], continued: bool
+) -> Any:
+    """The parameters with the sizes of initial arrays, those named in `explicit` kept; raises `UsageError`."""
+    if arrays is None:  # a file brings its own conditions, which its reader checks (dependent weights are valid there)
+        system.check(values, drawn=False) if continued else system.check(values)
+        return values
+    values = load(system.read_initial)(arrays, values, explicit)
+    for field in dataclasses.fields(values):
+        check_domain(getattr(values, field.name), field)
+    return values
+
+
+def _tier(stage: Stage, parameters: Any) -> str:
+    """The tier named by the parameter `tier`, or the first of the stage."""
+    tier = getattr(parameters, "tier", None) or stage.tiers[0]
+    return choice(tier, stage.tiers, f"the tier of stage {stage.name}")
+
+
+def _numbers(options: Mapping[str, Any], horizon: float) -> dict[str, Any]:
+    """The numerical options of a run, defaults filled in and checked."""
+    seed = seed_number(options.get("seed", 0))
+    until = real_number(options.get("until", horizon), "--until")
+    save_points = whole_number(options.get("save_points", 201), "--save-points")
+    rtol = real_number(options.get("rtol", 1e-8), "--rtol")
+    atol = real_number(options["atol"], "--atol") if "atol" in options else None
+    conditions = [
+        (until > 0, f"--until must be above 0, but {until:g} was given."),
+        (save_points >= 2, f"--save-points must be at least 2 (both ends), but {save_points} was given."),
+        (0 < rtol < 1, f"--rtol must lie between 0 and 1, but {rtol:g} was given; try 1e-8."),
+        (
+            atol is None or atol > 0,
+            f"--atol must be above 0, but {atol} was given; leave it out for the default.",
+        ),
+    ]
+    for holds, sentence in conditions:
+        if not holds:
+            raise UsageError(sentence)
+    return {
+        "seed": seed,
+        "until": until,
+        "save_points": save_points,
+        "rtol": rtol,
+        "atol": atol,
+        "backend": choice(str(options.get("backend", "numba")), BACKENDS, "--backend"),
+        "solver": options.get("solver"),
+    }
+
+
+def _step(step: Any, solver: Any) -> float | None:
+    """The step of the solver `EULER`, which needs one, and which alone has one."""
+    if solver != EULER:
+        if step is not None:
+            raise UsageError(f"--step is the step of --solver {EULER}; give both, or leave --step out")
+        return None
+    if step is None:
+        raise UsageError(f"--solver {EULER} takes steps of one size: give it with --step")
+    size = real_number(step, "--step")
+    if not 0 < size < float("inf"):
+        raise UsageError(f"--step must be above 0 and finite, but {size:g} was given.")
+    return size
+
+
+def _check_names(given: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+    """Raise `UsageError` for the first name that is not known."""
+    for name in given:
+        if name not in known:
+            raise UsageError(f"unknown {what} {name!r}; {nearest(name, known)}")

@@ -1,0 +1,77 @@
+"""What a request needs, counted before it is begun: memory that is not there is refused, a long wait is said."""
+
+from typing import TYPE_CHECKING, Any
+
+from odesim.errors import UsageError
+from odesim.machine.memory import require_memory
+from odesim.machine.processes import crew_size
+
+if TYPE_CHECKING:
+    from derivations.contract import Initial
+    from odesim.sgd.simulation import Simulation
+
+LONG = 600.0
+"""Seconds from which a wait is announced."""
+NEVER = 2.6e6
+"""Seconds, a month, from which nobody waits: what takes longer at the least is a slip of the keyboard."""
+PER_STEP, PER_NUMBER = 3e-7, 1e-9
+"""Seconds of a step of SGD by itself, and of every number in a sample: what a fast core was seen to need."""
+UNITS = ((3.2e7, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
+
+
+def check(simulation: "Simulation", initial: "Initial") -> None:
+    """Raise `UsageError` for SGD whose replicas or saved states do not fit, or that would take more than a month.
+
+    A replica holds at least the overlaps of its state.
+    """
+    size = sum(values.size for values in initial.state.values())
+    replicas, saved = simulation.replicas, min(simulation.case.save_points, simulation.steps + 1)
+    require_memory(float(size) * replicas, f"{replicas:.3g} replicas", "--seeds")
+    require_memory(
+        float(size) * replicas * saved, f"{saved:.3g} saved states of {replicas:.3g} replicas", "--save-points"
+    )
+    seconds = least_seconds(simulation, size)
+    if seconds > NEVER:
+        raise UsageError(
+            f"{simulation.steps:.3g} steps of {simulation.batch:.3g} samples for {replicas:.3g} replicas would take "
+            f"{spoken(seconds)} at the least: lower --until, --batch or --seeds, or take a larger --step-size"
+        )
+
+
+def least_seconds(simulation: "Simulation", size: int) -> float:
+    """A lower bound of the time of a simulation on one core, by the numbers that its samples touch.
+
+    `size` is that of the state.  A batch that is counted costs as much as its inputs are many, whatever its size, so
+    that only one sample of it is reckoned with.
+    """
+    from odesim.sgd import families
+
+    explicit = simulation.method == "explicit"
+    numbers = max(1.0, float(size) ** 0.5) * (getattr(simulation.case.parameters, "d", 1) if explicit else 1.0)
+    counted = not explicit and families.family(simulation.case) is not None
+    batch = 1.0 if counted else float(simulation.batch)
+    cores = crew_size(None)
+    return float(simulation.steps) * simulation.replicas * (PER_STEP + PER_NUMBER * batch * numbers) / cores
+
+
+def announcement(simulation: "Simulation", initial: "Initial") -> str:
+    """What to say before a simulation that is long, or of very few steps; empty where there is nothing to say."""
+    said = []
+    seconds = least_seconds(simulation, sum(values.size for values in initial.state.values()))
+    if seconds > LONG:
+        said.append(f"this takes {spoken(seconds)} at the least; Ctrl-C keeps a checkpoint that --resume goes on from")
+    if simulation.steps < 10:
+        steps = "one step" if simulation.steps == 1 else f"{simulation.steps} steps"
+        clock = simulation.system.stage(simulation.case.stage).clock
+        said.append(
+            f"--until {simulation.case.until:g} is {steps} of SGD: one moves the clock by {simulation.tick:g} ({clock})"
+        )
+    return "; ".join(said)
+
+
+def spoken(seconds: Any) -> str:
+    """A duration in words."""
+    for size, name in UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.3g} {name}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,75 @@
+"""What a stage's model is asked beyond the options of a simulation: by its family of data, and by its step size."""
+
+import dataclasses
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from derivations.bags import BagModel
+from derivations.contract import Initial, load
+from derivations.patterns import PatternModel
+from derivations.tokens import TokenModel
+from odesim.request.case import Case
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.sgd.simulation import Simulation
+
+FAMILIES = {
+    PatternModel: "odesim.sgd.pattern_simulation",
+    BagModel: "odesim.sgd.bag_simulation",
+    TokenModel: "odesim.sgd.token_simulation",
+}
+"""The module of every family with `check`, `require_memory(simulation, model, initial)`, and by name the engines
+`CHAINS` (NumPy and numba) and `REPLICAS` (JAX); models of Gaussian inputs have their own in `simulation`."""
+
+
+def family(case: Case) -> Any:
+    """The module of the family of the stage's model; `None` for Gaussian inputs."""
+    stage = case.system.stage(case.stage)
+    name = FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
+    return importlib.import_module(name) if name else None
+
+
+def make_engine(
+    own: Any, simulation: "Simulation", model: Any, initials: list[Initial], threads: int | None
+) -> tuple["Engine", str]:
+    """The engine of a family (its module `own`) with its replicas in place, and the device it runs on."""
+    case = simulation.case
+    own.require_memory(simulation, model, initials[0])
+    options: dict[str, Any] = {
+        "compressed": simulation.method == "compressed",
+        "batch": simulation.batch,
+        "step_size": simulation.step_size,
+        "seed": case.seed,
+    }
+    if case.backend == "numba":
+        return load(own.CHAINS)(model, initials, case.initial, **options), "cpu"
+    from odesim.machine import device
+
+    platform: Any = simulation.device
+    device.configure(platform, threads)
+    import jax
+
+    engine = load(own.REPLICAS)(model, initials, case.initial, **options, dtype=simulation.precision)
+    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+
+
+def remarks(engine: Any) -> dict[str, str]:
+    """How an engine makes its batches, where it had a choice; part of a run's summary."""
+    text = getattr(engine, "batches", "")
+    return {"batches": text} if text else {}
+
+
+def at_step(case: Case, step_size: float) -> Case:
+    """The case with the parameters that the step size implies, and its horizon unless it was given."""
+    stage = case.system.stage(case.stage)
+    parameters = stage.stepped(case.parameters, step_size, case.explicit)
+    if parameters is case.parameters:
+        return case
+    changed = {
+        f.name
+        for f in dataclasses.fields(parameters)
+        if getattr(parameters, f.name) != getattr(case.parameters, f.name)
+    }
+    until = case.until if "until" in case.options else stage.horizon(parameters)
+    return dataclasses.replace(case, parameters=parameters, explicit=case.explicit | changed, until=until)

@@ -1,0 +1,361 @@
+"""From a request for finite-sample SGD to a trajectory: replicas, save schedule, checkpoint, outcome."""
+
+import dataclasses
+import functools
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import derivations
+from derivations.contract import Initial, Model, load
+from odesim.errors import UsageError
+from odesim.flow.driver import Progress, drive
+from odesim.machine import streams
+from odesim.machine.memory import free_memory
+from odesim.request.case import Case, digest_of, plain
+from odesim.request.parse import choice
+from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
+from odesim.sgd import effort, families
+from odesim.sgd.observed import hitting_times, population_losses
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.store import Checkpoint
+
+METHODS = ("explicit", "compressed")
+DEVICES = ("auto", "cpu", "gpu")
+PRECISIONS = ("float64", "float32")
+FLOW_ONLY = ("rtol", "atol", "solver")
+PIECE_SECONDS = 1.0
+"""Steps are taken in pieces of about this long, so that progress moves and Ctrl-C is heard."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Simulation:
+    """A case run as SGD: the method, the step size, the batch, the replicas, and where and how it runs."""
+
+    case: Case
+    method: str
+    step_size: float
+    batch: int
+    replicas: int
+    device: str
+    precision: str
+    fresh_initial: bool
+
+    @classmethod
+    def build(
+        cls,
+        case: Case,
+        *,
+        method: str,
+        step_size: float,
+        batch: int,
+        seeds: int = 1,
+        device: str = "auto",
+        precision: str = "float64",
+        fresh_initial: bool = False,
+    ) -> "Simulation":
+        """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning."""
+        for name in FLOW_ONLY:
+            if name in case.options:
+                raise UsageError(f"--{name} has no meaning for SGD, whose step is --step-size; leave it out")
+        choice(method, METHODS, "--method")
+        choice(device, DEVICES, "--device")
+        choice(precision, PRECISIONS, "--precision")
+        if not (math.isfinite(step_size) and step_size > 0):
+            raise UsageError(f"--step-size must be above 0, but {step_size:g} was given")
+        if batch < 1:
+            raise UsageError(f"--batch must be at least 1, but {batch} was given")
+        if seeds < 1:
+            raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
+        case = families.at_step(case, step_size)
+        patterns = families.family(case) is not None
+        if method == "explicit" and not patterns and "backend" in case.options and case.backend == "numba":
+            raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
+        if device == "gpu" and "backend" in case.options and case.backend == "numba":
+            raise UsageError("--device gpu runs in JAX only; leave --backend out or give --backend jax")
+        if method == "compressed" and precision == "float32":
+            raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
+        if fresh_initial and case.initial is not None:
+            raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
+        tick = case.system.stage(case.stage).tick(case.parameters, step_size)
+        if round(case.until / tick) < 1:
+            raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
+        backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
+        if patterns:
+            families.family(case).check(case, method, batch, precision, backend)
+        return cls(
+            dataclasses.replace(case, backend=backend),
+            method,
+            step_size,
+            batch,
+            seeds,
+            device,
+            precision,
+            fresh_initial,
+        )
+
+    @property
+    def system(self) -> Any:
+        """The system that is simulated."""
+        return self.case.system
+
+    @property
+    def seed(self) -> int:
+        """The seed of every stream."""
+        return self.case.seed
+
+    @property
+    def tick(self) -> float:
+        """The time by which one step advances the clock of the stage (the step size, for most systems)."""
+        return self.case.system.stage(self.case.stage).tick(self.case.parameters, self.step_size)
+
+    @property
+    def steps(self) -> int:
+        """The number of SGD steps: until / time of a step, rounded."""
+        return round(self.case.until / self.tick)
+
+    @property
+    def schedule(self) -> np.ndarray:
+        """The numbers of steps after which states are saved, from 0."""
+        points = min(self.case.save_points, self.steps + 1)
+        return np.unique(np.round(np.linspace(0, self.steps, points)).astype(int))
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer, as a dictionary that JSON can hold."""
+        request = {k: v for k, v in self.case.request().items() if k not in (*FLOW_ONLY, "tier")}
+        options = {name: getattr(self, name) for name in ("method", "step_size", "batch", "precision")}
+        return {**request, **options, "seeds": self.replicas, "fresh_initial": self.fresh_initial}
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+
+def refuse_tier(case: Case) -> None:
+    """Raise `UsageError` for a tier asked of SGD alone; beside a flow (`odesim compare`) it is the flow's."""
+    if "tier" in case.explicit and case.tier != case.system.stage(case.stage).tiers[0]:
+        raise UsageError(
+            f"-p tier={case.tier} is a level of description of the flow and has no meaning for SGD; leave it out"
+        )
+
+
+def condition_of(simulation: Simulation, replica: int = 0) -> Initial:
+    """The initial condition of the first replica, which the flow shares, or one drawn for another `replica`."""
+    case = simulation.case
+    rng = streams.generator(case.seed, "initial", *([replica] if replica else []))
+    return load(case.system.stage(case.stage).enter)(case.parameters, case.initial, rng)
+
+
+def initial_conditions(simulation: Simulation) -> list[Initial]:
+    """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
+    if simulation.fresh_initial:
+        return [condition_of(simulation, k) for k in range(simulation.replicas)]
+    return [condition_of(simulation)] * simulation.replicas
+
+
+def simulate(
+    simulation: Simulation,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+    threads: int | None = None,
+) -> Trajectory:
+    """Run SGD and return its trajectory, dimensions (seed, time, ...); divergence is its outcome."""
+    stage = simulation.system.stage(simulation.case.stage)
+    if not stage.model:
+        raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
+    model: Any = stage.truth(simulation.case.parameters)
+    effort.check(simulation, condition_of(simulation))
+    initials = initial_conditions(simulation)
+    began = time.perf_counter()
+    own = families.family(simulation.case)
+    if own is not None:
+        engine, device = families.make_engine(own, simulation, model, initials, threads)
+    else:
+        engine, device = make_engine(simulation, model, initials, threads)
+    ready = time.perf_counter()
+    course = _Descent(simulation, engine)
+    outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
+    schedule = course.schedule[: len(course.saved)]
+    taken = int(schedule[-1])
+    statistics = {
+        "steps": taken,
+        "seconds": seconds,
+        "preparation_seconds": ready - began,
+        "steps_per_second": taken * simulation.replicas / seconds if seconds > 0 else None,
+        **families.remarks(engine),
+    }
+    grams = np.swapaxes(np.array(course.saved), 0, 1)
+    return _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
+
+
+def make_engine(
+    simulation: Simulation, model: Model, initials: list[Initial], threads: int | None
+) -> tuple["Engine", str]:
+    """The engine of a simulation with its replicas in place, and the device it runs on."""
+    from odesim.machine import device
+    from odesim.sgd.engines import NumbaChains, TracedReplicas
+
+    case, parameters = simulation.case, initials[0].parameters
+    grams = np.array([model.place(initial) for initial in initials])
+    step, batch, seed = simulation.step_size, simulation.batch, case.seed
+    if simulation.method == "compressed" and case.backend == "numba":
+        return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads, initials), "cpu"
+    platform: Any = simulation.device  # one of DEVICES, as `build` saw to
+    device.configure(platform, threads)
+    import jax
+
+    rows = None
+    if simulation.method == "explicit":
+        require_memory(simulation, grams.shape[1], parameters.d)
+        rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0])
+    engine = TracedReplicas(
+        model,
+        parameters,
+        grams,
+        parameters.d,
+        batch,
+        step,
+        seed,
+        rows=rows,
+        dtype=simulation.precision,
+        initials=initials,
+    )
+    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+
+
+def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int) -> np.ndarray:
+    """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices (isotropic inputs)."""
+    from odesim.sgd.compressed import factor
+
+    given = model.weights(arrays) if arrays is not None and model.weights is not None else None
+    if given is not None:
+        return np.broadcast_to(given, (len(grams), grams.shape[1], d)).copy()
+    rows = np.zeros((len(grams), grams.shape[1], d))
+    for k, gram in enumerate(grams):
+        if d < len(gram):  # dependent vectors, whose Gram matrix has rank d or less
+            values, vectors = np.linalg.eigh(gram)
+            rows[k] = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, -d:]
+        else:
+            rows[k, :, : len(gram)] = factor(gram, trained)
+    return rows
+
+
+def require_memory(simulation: Simulation, n: int, d: int) -> None:
+    """Refuse weights that cannot be held: state, gradient and their copies, for all replicas, beside one block."""
+    from odesim.sgd.traced import LARGE_BYTES
+
+    itemsize = 4 if simulation.precision == "float32" else 8
+    needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(LARGE_BYTES, d * itemsize)
+    available = free_memory()
+    if needed > available:
+        raise UsageError(
+            f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "
+            f"{needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: "
+            "lower --seeds or d, or use --method compressed"
+        )
+
+
+class _Descent:
+    """The steps of SGD as a course: one piece is about `PIECE_SECONDS` of them, and ends at the next save."""
+
+    def __init__(self, simulation: Simulation, engine: "Engine") -> None:
+        self.simulation, self.engine, self.schedule = simulation, engine, simulation.schedule
+        self.saved, self.at, self.piece = [engine.grams()], 0, 1
+
+    @property
+    def reached(self) -> float:
+        return self.at * self.simulation.tick
+
+    def advance(self) -> Outcome | None:
+        schedule, tick = self.schedule, self.simulation.tick
+        if self.at == schedule[-1]:
+            return Outcome("completed", float(schedule[-1]) * tick, f"took {schedule[-1]} steps")
+        target = int(schedule[len(self.saved)])
+        count = min(self.piece, target - self.at)
+        began = time.monotonic()
+        good = self.engine.advance(count)
+        grams = self.engine.grams() if good and self.at + count == target else None
+        self.at += count
+        self.piece = _next_piece(self.piece, count, time.monotonic() - began)
+        if not good or (grams is not None and not np.isfinite(grams).all()):
+            last = float(schedule[len(self.saved) - 1]) * tick
+            return Outcome(
+                "failed", last, f"the weights are no longer finite by step {self.at}: try a smaller step size"
+            )
+        if grams is not None:
+            self.saved.append(grams)
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {**self.engine.state(), "saved": np.array(self.saved)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.saved, self.at = list(arrays.pop("saved")), int(arrays["steps"])
+        self.engine.restore(arrays)
+
+
+def _next_piece(piece: int, count: int, seconds: float) -> int:
+    """Aim at pieces of `PIECE_SECONDS`, growing at most fourfold at a time (the first piece includes compilation)."""
+    if seconds <= 0 or count < piece:
+        return piece
+    return max(1, min(4 * piece, int(count * PIECE_SECONDS / seconds) or 1))
+
+
+def _assemble(
+    simulation: Simulation, model: Any, initial: Initial, grams: np.ndarray,
+    schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
+) -> Trajectory:  # fmt: skip
+    case = simulation.case
+    observed = model.observe(initial.parameters, grams)
+    state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
+    values = {n: v.values for n, v in state.items()}
+    times = schedule * simulation.tick
+    extras: dict[str, Variable] = {}
+    stage, fixed = case.system.stage(case.stage), getattr(model, "fixed", ())
+    if fixed or isinstance(model, Model):  # other protocols of training may have no flow
+        equations = load(stage.equations)(initial.parameters, stage.tiers[0])
+        constants = equations.constants(initial) if fixed else {}
+        extras = {name: Variable(*constants[name]) for name in fixed}
+        if isinstance(model, Model):
+            extras |= hitting_times(equations, values, times)
+            losses = population_losses(equations, initial, values)
+            if losses is not None:
+                state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
+    final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
+    options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
+    options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
+    origin = Origin(
+        system=derivations.reference(case.system),
+        stage=case.stage,
+        tier="sgd",
+        method=simulation.method,
+        parameters={f.name: plain(getattr(initial.parameters, f.name)) for f in dataclasses.fields(initial.parameters)},
+        options=options,
+        precision=simulation.precision,
+        device=device,
+        seed=case.seed,
+    )
+    summary = {
+        "replicas": simulation.replicas,
+        "steps": statistics["steps"],
+        "steps_per_second": statistics["steps_per_second"],
+        **{name: statistics[name] for name in ("batches",) if name in statistics},
+        **{f"median_final_{name}": float(value) for name, value in final.items()},
+    }
+    return Trajectory(
+        time=times,
+        step=schedule,
+        state=state,
+        extras=extras,
+        clock=case.system.stage(case.stage).clock,
+        origin=origin,
+        outcome=outcome,
+        statistics=statistics,
+        summary=summary,
+        invariants={},
+    )

@@ -1,0 +1,1 @@
+"""What people see: pictures, figures, reports, derivation pages, tables of verdicts."""

@@ -1,0 +1,254 @@
+"""Expressions of a statement as NumPy code: sums as `einsum` in the statement's own letters."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from derivations.statement import Indicator, Statement, indices_of, key_of, sp
+from odesim.show.page.text import Text
+from odesim.show.page.walk import turned
+
+SPECIAL = ("factorial", "binomial", "eval_hermitenorm", "erf")
+"""Functions that the printed file takes from `scipy.special`."""
+CALLS = {"asin": "np.arcsin", "He": "eval_hermitenorm", "Abs": "np.abs", "binomial": "binom"}
+SIGNS = ((sp.Ge, ">="), (sp.Gt, ">"), (sp.Le, "<="), (sp.Lt, "<"), (sp.Eq, "=="), (sp.Ne, "!="))
+Axes = tuple[Any, ...]
+
+
+class Code:
+    """NumPy code of expressions; a value broadcasts over the axes that it is asked for."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement, self.text = statement, Text(statement)
+        given = [n.target for n in (*statement.state, *statement.constants)]
+        made = [t for d in statement.arrays for t in d.targets]
+        self.declared = {
+            key_of(t): (indices_of(t), own) for own, group in ((False, given), (True, made)) for t in group
+        }
+        self.in_kernel = False
+
+    # -- arrays
+    def laid(self, name: str, letters: Sequence[Any], axes: Axes) -> str:
+        """An array of given indices as it broadcasts over `axes`: diagonal taken, transposed, axes put in."""
+        letters = list(letters)
+        if len(set(letters)) < len(letters):
+            unique = list(dict.fromkeys(letters))
+            sources, result = ("".join(i.name for i in x) for x in (letters, unique))
+            simple = len(letters) == 2
+            name = f"{name}.diagonal()" if simple else f'np.einsum("{sources}->{result}", {name})'
+            letters = unique
+        order = [i for i in axes if i in letters]
+        if order != letters:
+            moved = ", ".join(str(letters.index(i)) for i in order)
+            name += ".T" if len(letters) == 2 else f".transpose({moved})"
+        used = axes[axes.index(order[0]) :] if order else ()
+        return name if len(used) == len(order) else f"{name}[{', '.join(':' if i in order else 'None' for i in used)}]"
+
+    def entry(self, e: Any) -> tuple[str, list[Any]]:
+        """The array of an entry, cut to the ranges of its indices, and the indices that are left as axes."""
+        name = key_of(e)
+        indices, made = self.declared.get(name, ((), False))
+        cuts: list[str] = []
+        letters: list[Any] = []
+        for place, i in enumerate(e.indices):
+            own = indices[place] if place < len(indices) else None
+            start = own.lower if made and own is not None else sp.Integer(0)
+            if isinstance(i, sp.Idx):
+                whole = own is not None and i.upper == own.upper and i.lower == start
+                cuts.append(":" if whole else self.cut(i, start, own))
+                letters.append(i)
+            else:
+                inner = tuple(sorted(i.atoms(sp.Idx), key=str))
+                cuts.append(self.expr(i - start, inner))
+                kept = () if self.in_kernel else inner  # in a kernel an index is a number
+                letters += [x for x in getattr(i, "indices", kept) if isinstance(x, sp.Idx)]
+        plain = all(x == ":" for x in cuts)
+        return (name if plain else f"{name}[{', '.join(cuts)}]"), letters
+
+    def cut(self, index: Any, start: Any, own: Any) -> str:
+        """The slice of an index whose range is not the whole of the array's."""
+        low, high = self.number(index.lower - start), self.number(index.upper - start + 1)
+        low = "" if low == "0" else low
+        return f"{low}:" if own is not None and index.upper == own.upper else f"{low}:{high}"
+
+    def free(self, e: Any, axes: Axes) -> list[Any]:
+        """The indices of an expression in the order of `axes`; summed ones are not free."""
+        bound = {limit[0] for total in e.atoms(sp.Sum, sp.Product) for limit in total.limits}
+        return [i for i in axes if i in e.atoms(sp.Idx) - bound]
+
+    # -- expressions
+    def expr(self, e: Any, axes: Axes = (), tight: bool = False) -> str:
+        """Code whose value broadcasts over `axes`; in brackets where it is `tight` and needs them."""
+        e = sp.sympify(e)
+        if e.is_number and not e.args:
+            return self.number(e) if not tight or (e.is_Integer and e >= 0) else f"({self.number(e)})"
+        if isinstance(e, sp.Idx):
+            return e.name if self.in_kernel else self.laid(e.name, [e], axes)
+        if isinstance(e, sp.Indexed):
+            return self.laid(*self.entry(e), axes)
+        if isinstance(e, sp.Symbol):
+            return e.name
+        if isinstance(e, sp.Sum):
+            return self.sum(e, axes, tight)
+        if isinstance(e, sp.Add):
+            code = " + ".join(self.expr(t, axes) for t in self.text.terms(e)).replace("+ -", "- ")
+            return f"({code})" if tight else code
+        if isinstance(e, sp.Mul):
+            return self.mul(e, axes)
+        if isinstance(e, sp.Pow):
+            return self.power(e, axes)
+        if isinstance(e, sp.Piecewise):
+            return self.cases(e, axes)
+        if isinstance(e, Indicator):
+            return f"1.0 * ({self.condition(e.args[0], axes)})" if not tight else f"({self.expr(e, axes)})"
+        return self.call(e, axes)
+
+    def number(self, e: Any) -> str:
+        """A number, or a size."""
+        if e.is_Rational and not e.is_Integer:
+            return f"{e.p} / {e.q}"
+        if e.is_Float:
+            return repr(float(e))
+        return "np.pi" if e == sp.pi else re.sub(r"\s*\*\*\s*", " ** ", str(e))
+
+    def mul(self, e: Any, axes: Axes) -> str:
+        """A product."""
+        number, rest = e.as_coeff_Mul()
+        if self.text.negative(e) and not number.is_negative:  # a bracket that opens with a minus
+            opposite = (sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in sp.Mul.make_args(e))
+            return "-" + self.mul(sp.Mul(*opposite, evaluate=False), axes)
+        if number.is_negative:
+            return "-" + self.expr(-e, axes, True)
+        factors = sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key)
+        above = [f for f in factors if not (isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative)]
+        below = [turned(f) for f in factors if f not in above]
+        tops = ([self.number(sp.Integer(number.p))] if number.p != 1 or not above else []) + [
+            self.expr(f, axes, True) for f in above
+        ]
+        code = " * ".join(tops)
+        bottoms = [self.expr(f, axes, True) for f in ([sp.Integer(number.q)] if number.q != 1 else []) + below]
+        if len(bottoms) > 1:
+            return f"{code} / ({' * '.join(bottoms)})"
+        return f"{code} / {bracketed(bottoms[0])}" if bottoms else code
+
+    def divisor(self, e: Any, axes: Axes) -> str:
+        """What is divided by, as one factor: a sum whose constant factors stand before it is a product."""
+        return bracketed(self.expr(e, axes, True))
+
+    def power(self, e: Any, axes: Axes) -> str:
+        """A power or a root."""
+        if e.exp == sp.S.Half:
+            return f"np.sqrt({self.expr(e.base, axes)})"
+        if e.exp.is_number and e.exp.is_negative:
+            return f"1 / {self.divisor(e.base**-e.exp, axes)}"
+        base = self.expr(e.base, axes, True)
+        if isinstance(e.base, (sp.Mul, sp.Pow)) or base.startswith("-"):
+            base = f"({base})"
+        exponent = self.expr(e.exp, axes, True)
+        return f"{base} ** {f'({exponent})' if isinstance(e.exp, (sp.Mul, sp.Pow)) else exponent}"
+
+    def cases(self, e: Any, axes: Axes) -> str:
+        """A definition by cases."""
+        rows = [(self.expr(v, axes), c) for v, c in e.args]
+        last = rows.pop()[0] if rows[-1][1] == sp.true else "np.nan"
+        if len(rows) == 1:
+            return f"np.where({self.condition(rows[0][1], axes)}, {rows[0][0]}, {last})"
+        tests = ", ".join(self.condition(c, axes) for _, c in rows)
+        return f"np.select([{tests}], [{', '.join(v for v, _ in rows)}], {last})"
+
+    def condition(self, c: Any, axes: Axes) -> str:
+        """A relation, or several."""
+        for kind, sign in SIGNS:
+            if isinstance(c, kind):
+                return f"{self.expr(c.lhs, axes)} {sign} {self.expr(c.rhs, axes)}"
+        joint = " & " if isinstance(c, sp.And) else " | "
+        return joint.join(f"({self.condition(a, axes)})" for a in sorted(c.args, key=str))
+
+    def call(self, e: Any, axes: Axes) -> str:
+        """A function of its arguments."""
+        name = type(e).__name__
+        if isinstance(e, sp.Integral):
+            return f"integral(lambda {e.limits[0][0]}: {self.expr(e.function, axes)})"
+        if name == "Mean":
+            low, high, nodes = self.statement.laws[e.args[1].name]
+            return f"mean(lambda {e.args[1].name}: {self.expr(e.args[0], axes)}, {low}, {high}, {nodes})"
+        shown = [self.expr(a, axes) for a in e.args]
+        if isinstance(e, (sp.Max, sp.Min)):
+            one = "np.maximum" if isinstance(e, sp.Max) else "np.minimum"
+            code = shown[0]
+            for other in shown[1:]:
+                code = f"{one}({code}, {other})"
+            return code
+        if isinstance(e, sp.KroneckerDelta):
+            return f"1.0 * ({shown[0]} == {shown[1]})"
+        kernel = self.statement.kernel_of(name)
+        for place in range(kernel.orders if kernel else len(e.args), len(e.args)):
+            if e.args[place].is_Integer:  # a real number: whole ones have no negative powers in NumPy
+                shown[place] += ".0"
+        known = kernel is not None or name in SPECIAL
+        return f"{CALLS.get(name) or (name if known else f'np.{name.lower()}')}({', '.join(shown)})"
+
+    # -- sums
+    def sum(self, e: Any, axes: Axes, tight: bool) -> str:
+        """A sum over indices: in a kernel a series, among arrays an `einsum` of every term."""
+        if self.in_kernel:
+            return self.series(e)
+        body = sp.expand(e.function, deep=False)
+        terms = sp.Add.make_args(body)
+        code = " + ".join(self.summed(t, [x[0] for x in e.limits], axes) for t in terms).replace("+ -", "- ")
+        return f"({code})" if tight and (len(terms) > 1 or code.startswith("-")) else code
+
+    def series(self, e: Any) -> str:
+        """A power series in a kernel's argument by Horner's rule; any other sum term by term."""
+        index = e.limits[0][0]
+        count = self.statement.terms.get(index.name)
+        powers = [f for f in sp.Mul.make_args(e.function) if isinstance(f, sp.Pow) and f.exp == index]
+        if len(powers) == 1 and count is not None:
+            rest = self.expr(e.function / powers[0])
+            first = rf"(?<![\w.]){index.name}(?!\w)"
+            rest = re.sub(first, f"({index.name} := np.arange({count}))", rest, count=1)
+            return f"np.polynomial.polynomial.polyval({self.expr(powers[0].base)}, {rest})"
+        low, high = self.number(index.lower), count if count is not None else self.number(index.upper + 1)
+        return f"sum({self.expr(e.function)} for {index.name} in range({low}, {high}))"
+
+    def summed(self, term: Any, over: list[Any], axes: Axes) -> str:
+        """One product summed over indices: an einsum of its factors."""
+        number, rest = term.as_coeff_Mul()
+        if number.is_negative:
+            return "-" + self.summed(-term, over, axes)
+        outside: list[str] = [self.expr(number, (), True)] if number != 1 else []
+        operands: list[str] = []
+        letters: list[str] = []
+        every = (*over, *axes)
+        for f in sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key):
+            found = self.free(f, every)
+            if isinstance(f, sp.Indexed) and found:
+                code, kept = self.entry(f)
+                operands.append(code)
+                letters.append("".join(i.name for i in kept))
+            elif any(i in over for i in found):
+                operands.append(self.expr(f, tuple(found)))
+                letters.append("".join(i.name for i in found))
+            else:
+                outside.append(self.expr(f, axes, True))
+        missing = [i for i in over if not any(i.name in x for x in letters)]
+        outside += [f"({self.number(i.upper - i.lower + 1)})" for i in missing]
+        kept = [i for i in axes if any(i.name in x for x in letters)]
+        if not operands:
+            return " * ".join(outside)
+        code = f'np.einsum("{",".join(letters)}->{"".join(i.name for i in kept)}", {", ".join(operands)})'
+        return " * ".join([*outside, self.laid(code, kept, axes) if kept else code])
+
+
+def bracketed(code: str) -> str:
+    """Code in brackets where a product or a quotient stands outside of all its own.
+
+    >>> bracketed("2 * np.sum(a * b)"), bracketed("np.sum(a * b)"), bracketed("(a * b)[0]")
+    ('(2 * np.sum(a * b))', 'np.sum(a * b)', '(a * b)[0]')
+    """
+    depth = 0
+    for letter in code.replace("**", "  "):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 and letter in "*/":
+            return f"({code})"
+    return code

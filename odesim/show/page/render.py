@@ -1,0 +1,55 @@
+"""What `odesim derive` prints of a tier: its page as text, LaTeX or Python, or the kernels as they are compiled."""
+
+from collections.abc import Callable
+from typing import Any
+
+from derivations.contract import Stage, System, load
+from odesim.errors import UsageError
+
+FORMATS = ("text", "latex", "python", "kernels")
+
+
+def render(system: System, parameters: Any, format: str = "text", stage: str | None = None) -> str:
+    """The page of the tier that `parameters` select, of a stage (by default that of a run that names none).
+
+    `format` is text, latex (a document), python (a file that runs alone with NumPy and SciPy), or kernels (the module
+    that numba compiles).  Raises `UsageError` for another format, and for a stage without equations of motion.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
+    chosen = system.stage(stage or (system.begin(parameters) if system.begin else _first(system).name))
+    tier = getattr(parameters, "tier", None) or chosen.tiers[0]
+    if not chosen.statement:
+        raise UsageError(_without_equations(system, chosen))
+    if chosen.kind == "map" and format not in ("text", "latex"):
+        raise UsageError(
+            f"stage {chosen.name} of {system.name} is one step, without a right-hand side: give --format text or latex"
+        )
+    if format == "kernels":
+        from odesim.code.compile import module_text
+
+        return module_text(load(chosen.equations)(parameters, tier))
+    return _printer(format)(load(chosen.statement)(parameters, tier))
+
+
+def _first(system: System) -> Stage:
+    """The first stage that has a clock."""
+    return next((stage for stage in system.stages if stage.kind == "dynamics"), system.stages[0])
+
+
+def _printer(format: str) -> Callable[[Any], str]:
+    """The printer of a format."""
+    from odesim.show.page import latex, python, text
+
+    return {"text": text.page, "latex": latex.page, "python": python.page}[format]
+
+
+def _without_equations(system: System, stage: Stage) -> str:
+    """Why a stage has no page, and which stages have one."""
+    others = ", ".join(s.name for s in system.stages if s.statement)
+    if stage.kind == "map":
+        return (
+            f"stage {stage.name} of {system.name} has no equations of motion: it is one step ({stage.meaning}); "
+            f"give --stage with one of {others}"
+        )
+    return f"stage {stage.name} of {system.name} states no equations; give --stage with one of {others or 'none'}"

@@ -1,0 +1,119 @@
+"""Pictures of runs, drawn from stored or fresh trajectories without running anything."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import load
+from odesim.request.trajectory import Trajectory
+from odesim.store.files import TRAJECTORY
+
+STYLE: Any = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.3,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "savefig.dpi": 150,
+    "svg.fonttype": "path",
+}
+
+
+def draw(run: Any, folder: str | Path) -> list[Path]:
+    """Draw a `Trajectory` or its data set into PNG files in `folder`; returns their paths."""
+    paths = []
+    for name, figure in figures(run).items():
+        path = Path(folder) / f"{name}.png"
+        with _style():
+            figure.savefig(path)
+        paths.append(path)
+    return paths
+
+
+def figures(run: Any) -> Mapping[str, Any]:
+    """The figures of a run by name: those its system draws, otherwise every component against time."""
+    from odesim.request.case import find_system
+
+    dataset = run.dataset() if isinstance(run, Trajectory) else run
+    if dataset.attrs["method"] == "compare":
+        from odesim.study import comparison
+
+        with _style():
+            return {"comparison": comparison.draw(dataset)}
+    system = find_system(dataset.attrs["system"])
+    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
+    with _style():
+        return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
+
+
+REPLICAS = 8
+"""Replicas of a simulation that are drawn; more thin lines would hide each other."""
+
+
+def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
+    """The pictures of the first replica of a simulation, with the lines of some others thin behind its own.
+
+    Every line is of a run that was made: an entry-wise median over replicas of signed overlaps is of none, and shrinks
+    as their number grows.
+    """
+    replicas = dataset.sizes["seed"]
+    shown = min(replicas, REPLICAS)
+    made = draw(_replica(dataset, 0))
+    for k in range(1, shown):
+        for name, figure in draw(_replica(dataset, k)).items():
+            for axis, other in zip(made[name].axes, figure.axes, strict=False):
+                _thinly(axis, other)
+    if replicas > 1:
+        text = "replica 1" if shown == 1 else f"thick: replica 1; thin: replicas 2 to {shown}"
+        for figure in made.values():
+            images = any(axis.images for axis in figure.axes)
+            note = f"replica 1 of {replicas}" if images else f"{text} of {replicas}"
+            figure.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+    return made
+
+
+def _replica(dataset: Any, k: int) -> Any:
+    """One replica of a simulation as a run of its own."""
+    return dataset.isel(seed=k).assign_attrs(dataset.attrs, method=f"{dataset.attrs['method']} SGD")
+
+
+def _thinly(axis: Any, other: Any) -> None:
+    """Draw the lines of one axis into another, thin and behind what is there; those of its legend have no points."""
+    for line in other.lines:
+        if np.size(line.get_xdata()) > 2:
+            axis.plot(
+                line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(),
+                linewidth=0.4, alpha=0.5, zorder=0,
+            )  # fmt: skip
+
+
+def components(dataset: Any) -> Any:
+    """Every variable with a time axis against time, one panel each."""
+    from matplotlib.figure import Figure
+
+    names = [name for name in dataset if "time" in dataset[name].dims]
+    figure = Figure(figsize=(6.4, 1.6 * len(names) + 0.6), layout="constrained")
+    axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, name in zip(axes, names, strict=True):
+        values = dataset[name].transpose("time", ...).values
+        axis.plot(dataset["time"], values.reshape(len(values), -1))
+        axis.set_ylabel(name)
+    axes[-1].set_xlabel("time")
+    return figure
+
+
+def _style() -> Any:
+    import matplotlib as mpl
+
+    return mpl.rc_context(rc=STYLE)
+
+
+def draw_stored(folder: Path) -> None:
+    """Draw the trajectory stored in `folder`, which need not be a finished run, into that folder."""
+    import xarray
+
+    draw(xarray.load_dataset(folder / TRAJECTORY, engine="h5netcdf"), folder)

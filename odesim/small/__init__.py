@@ -1,0 +1,1 @@
+"""Hitting times of many small flows at once: `odesim.Flow`."""

@@ -1,0 +1,302 @@
+"""Hitting times of small flows given as SymPy expressions: one of them, or many at once, by numba or by JAX."""
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import Crossing, Kernel
+from odesim.errors import NumericalError, UsageError
+from odesim.flow import blocks
+from odesim.request.parse import nearest
+
+if TYPE_CHECKING:
+    import xarray
+
+FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "erf")
+"""What slopes may contain beside powers."""
+LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
+LIMITED = 4
+"""The status of a flow whose steps are limited by stability."""
+STATUS = {**blocks.STATUS, LIMITED: "stability limits the steps (the numba back end would change its method)"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Flow:
+    """A small autonomous flow: `slopes` maps every entry of the state to its SymPy derivative in time.
+
+    Other symbols are parameters, which may differ from flow to flow.  Meant for a few entries: the method is written
+    out for the expressions, so that the time to compile grows with their size.  Raises `UsageError` for a function
+    that the back ends lack.
+
+    >>> import sympy
+    >>> m = sympy.Symbol("m")
+    >>> time = Flow({"m": m**2}).hitting_times({"m": 0.1}, "m", 0.5, until=100.0)
+    >>> round(float(time), 7)
+    8.0
+    """
+
+    slopes: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        import sympy
+        from sympy.core.function import Application
+
+        for name, slope in self.slopes.items():
+            expression = sympy.sympify(slope)
+            used = {type(part).__name__ for part in expression.atoms(Application)}
+            if expression.has(sympy.I, sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
+                raise UsageError(f"the slope of {name} is not a finite real expression: {slope}")
+            if not used <= set(FUNCTIONS):
+                raise UsageError(
+                    f"the slope of {name} uses {', '.join(sorted(used - set(FUNCTIONS)))}; "
+                    f"expected powers and {', '.join(FUNCTIONS)}"
+                )
+        if not self.slopes:
+            raise UsageError("a flow needs the slope of at least one entry")
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The entries of the state, then the parameters in alphabetical order."""
+        import sympy
+
+        found = {str(symbol) for slope in self.slopes.values() for symbol in sympy.sympify(slope).free_symbols}
+        return (*self.slopes, *sorted(found - set(self.slopes)))
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The entries of the state, which have a slope each."""
+        return tuple(self.slopes)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
+        return self.names[len(self.slopes) :]
+
+    def integrate(
+        self,
+        values: Mapping[str, Any],
+        *,
+        until: float,
+        save_points: int = 201,
+        rtol: float = 1e-9,
+        atol: float = 1e-14,
+    ) -> "xarray.Dataset":
+        """The states at `save_points` equally spaced times from 0 to `until`, one variable for every entry.
+
+        `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to one shape: with n
+        values the variables have the dimensions (flow, time), with numbers alone (time,), and with more dimensions
+        (flow_0, flow_1, .., time).  Parameters are variables without time.  `rtol` and `atol` are those of one step of
+        DOP853, which changes to a Rosenbrock method where stability limits it.  Raises `UsageError` for values that do
+        not fit, and `NumericalError` where a flow fails.
+
+        >>> import sympy
+        >>> m, a = sympy.symbols("m a")
+        >>> run = Flow({"m": -a * m}).integrate({"m": 1.0, "a": [1.0, 2.0]}, until=1.0, save_points=3)
+        >>> run["m"].dims, run["m"].values.round(6).tolist()
+        (('flow', 'time'), [[1.0, 0.606531, 0.367879], [1.0, 0.367879, 0.135335]])
+        """
+        import xarray
+
+        table, shape = self._table(values)
+        _, (until, rtol, atol) = self._request(self.states[0], 0.0, 1, False, until, rtol, atol)
+        if save_points < 2:
+            raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
+        times = np.linspace(0.0, until, save_points)
+        states = blocks.trajectories(
+            self._numba.integrate_blocks, table[:, : len(self.slopes)], times, (rtol, atol),
+            (np.ascontiguousarray(table[:, len(self.slopes) :]),),
+        ).reshape(*shape, save_points, len(self.slopes))  # fmt: skip
+        dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
+        found: dict[str, Any] = {name: ((*dims, "time"), states[..., k]) for k, name in enumerate(self.states)}
+        fixed = table.reshape(*shape, -1)
+        found |= {name: (dims, fixed[..., len(self.slopes) + j]) for j, name in enumerate(self.parameters)}
+        return xarray.Dataset(found, {"time": times})
+
+    def hitting_times(
+        self,
+        values: Mapping[str, Any],
+        entry: str,
+        level: Any,
+        *,
+        until: Any,
+        direction: int = 1,
+        absolute: bool = False,
+        rtol: float = 1e-9,
+        atol: float = 1e-14,
+        backend: str = "numba",
+    ) -> np.ndarray:
+        """When `entry` first passes `level`, upwards (`direction` 1) or downwards (-1); its size with `absolute`.
+
+        `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to the shape of the
+        result.  A flow ends at its crossing; infinity: not before `until`; 0: beyond from the start.  `rtol` and `atol`
+        are those of one step of DOP853; crossings are located on shorter steps, to round-off.  A crossing and its
+        return within one step are noticed on the cubic through the step, at its quarters and where it turns: an entry
+        that exceeds its level by less than the error of that cubic can be missed (less of it with a tighter `rtol`).
+        The numba back end takes a Rosenbrock method for flows whose steps are limited by stability; the JAX back end
+        (one compiled call, all flows in lockstep, compiled for every number of flows) does not.  Raises `UsageError`
+        for values that do not fit, and `NumericalError` where a flow fails.
+        """
+        table, shape = self._table(values)
+        if backend not in ("numba", "jax"):
+            raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
+        crossing, options = self._request(entry, level, direction, absolute, until, rtol, atol)
+        if not (absolute and direction < 0):
+            return self._times(table, crossing, options, backend).reshape(shape)
+        # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
+        level = crossing.threshold
+        start, found = table[:, list(self.slopes).index(entry)], np.zeros(len(table))
+        for sign in (1, -1):
+            chosen = sign * start > level
+            signed = dataclasses.replace(crossing, threshold=sign * level, direction=-sign, absolute=False)
+            if chosen.any():
+                found[chosen] = self._times(table[chosen], signed, options, backend)
+        return found.reshape(shape)
+
+    def _request(
+        self, entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
+    ) -> tuple[Crossing, tuple[float, float, float]]:
+        """The crossing, and (until, rtol, atol); raises `UsageError` for what makes no sense."""
+        if entry not in self.slopes:
+            raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(self.slopes))}")
+        try:
+            level, until, rtol, atol = float(level), float(until), float(rtol), float(atol)
+        except (TypeError, ValueError):
+            raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
+        if direction not in (1, -1) or not 0.0 < until < np.inf or not (rtol > 0.0 and atol > 0.0):
+            raise UsageError("a hitting time needs direction 1 or -1, a finite until > 0, rtol > 0 and atol > 0")
+        if not np.isfinite(level) or (absolute and direction < 0 and level < 0.0):
+            raise UsageError(f"the level {level:g} can never be reached")
+        return Crossing("", entry, level, direction, absolute), (until, rtol, atol)
+
+    def _times(
+        self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float], backend: str
+    ) -> np.ndarray:
+        """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
+        where, n = list(self.slopes).index(crossing.component), len(self.slopes)
+        level, direction = crossing.threshold, float(crossing.direction)
+        if backend == "numba":
+            found, status, _ = self._numba.march_lanes(
+                table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
+            )
+            if status.any():
+                self._stiff(table, found, status, crossing, *options)
+        else:
+            numbers = np.array([level, direction, *options, blocks.MOST_STEPS])
+            found, status = np.asarray(self._jax(table, numbers, where, bool(crossing.absolute)))
+        if status.any():
+            raise NumericalError(
+                f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {status.size} flows; "
+                "try other tolerances or an earlier until"
+            )
+        return found
+
+    def _table(self, values: Mapping[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
+        """States and parameters as rows (flows, names), and the shape of the result."""
+        if len(values) != len(self.names) or not all(name in values for name in self.names):
+            given = (
+                f"and of the parameters {', '.join(self.parameters)}" if self.parameters else "and has no parameters"
+            )
+            raise UsageError(
+                f"the flow needs values of {', '.join(self.states)} at time 0 {given}, "
+                f"but got {', '.join(values) or 'none'}"
+            )
+        try:
+            columns = [np.asarray(values[name], float) for name in self.names]
+            shape = (
+                columns[0].shape if len(columns) == 1 else np.broadcast_shapes(*(column.shape for column in columns))
+            )
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"the values of {', '.join(self.names)} are not numbers, or do not broadcast to one shape"
+            ) from None
+        table = np.empty((*shape, len(columns)))
+        for j, column in enumerate(columns):
+            table[..., j] = column
+        if not np.isfinite(table).all():
+            raise UsageError("the values of a flow must be finite")
+        return table.reshape(-1, len(columns)), shape
+
+    def _stiff(
+        self,
+        table: np.ndarray,
+        found: np.ndarray,
+        status: np.ndarray,
+        crossing: Crossing,
+        until: float,
+        rtol: float,
+        atol: float,
+    ) -> None:
+        """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
+        chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
+        if not chosen.size:
+            return
+        where, rows = list(self.slopes).index(crossing.component), table[chosen]
+        try:
+            found[chosen] = blocks.hitting_times(
+                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), (rows[:, n:].copy(),)
+            )
+        except NumericalError as error:
+            raise NumericalError(f"{error} whose steps stability limits") from None
+        status[chosen] = 0
+
+    @functools.cached_property
+    def _kernels(self) -> dict[str, Kernel]:
+        """`slopes` and their `jacobian`, row by row, in neutral names: y0, .. for the state, p0, .. for parameters."""
+        import sympy
+
+        n = len(self.slopes)
+        neutral = [*(f"y{i}" for i in range(n)), *(f"p{j}" for j in range(len(self.names) - n))]
+        symbols = sympy.symbols(neutral, real=True)
+        given = [sympy.sympify(slope) for slope in self.slopes.values()]
+        given = [e.xreplace({c: c.evalf(17) for c in e.atoms(sympy.NumberSymbol)}) for e in given]
+        place = dict(zip(self.names, symbols, strict=True))
+        renamed = [slope.xreplace({s: place[str(s)] for s in slope.free_symbols}) for slope in given]
+        jacobian = [sympy.diff(slope, symbol) for slope in renamed for symbol in symbols[:n]]
+        jacobian = [entry.replace(sympy.DiracDelta, lambda *_: sympy.Integer(0)) for entry in jacobian]  # of sign
+
+        def kernel(expressions: list[Any]) -> Kernel:
+            numbers = {e: e.evalf(17) for e in expressions if e.is_number}
+            outputs = {f"f{i}": numbers.get(e, e) for i, e in enumerate(expressions)}
+            return Kernel((), tuple(neutral), outputs)
+
+        return {"slopes": kernel(renamed), "jacobian": kernel(jacobian)}
+
+    @functools.cached_property
+    def _numba(self) -> Any:
+        """The generated module, from the cache if it is there."""
+        from odesim.code import compile
+
+        text = repr([(name, list(kernel.outputs.items())) for name, kernel in self._kernels.items()])
+        stem = f"hitting_{len(self.slopes)}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return compile.generated(stem, (), lambda: module_text(stem, self._kernels, len(self.slopes)))
+
+    @functools.cached_property
+    def _jax(self) -> Callable[..., Any]:
+        """The jitted march."""
+        from odesim.machine import device
+
+        device.configure("auto" if device.version("jax") else "cpu")
+        import jax.numpy as jnp
+
+        from odesim.code import compile
+        from odesim.small import lane_arrays
+
+        return lane_arrays.compile_lanes(compile.array_kernel(self._kernels["slopes"], jnp), len(self.slopes))
+
+
+def module_text(stem: str, kernels: Mapping[str, Kernel], n: int) -> str:
+    """The module that numba compiles for one flow: lanes, and the blocks with which stiff flows go on."""
+    from odesim.code import compile
+    from odesim.flow import block_loops
+    from odesim.small import lane_loops, lanes
+
+    texts = lanes.block_functions(kernels["slopes"], n)
+    texts += [inspect.getsource(getattr(block_loops, name)) for name in blocks.LOOPS]
+    texts += lanes.lane_functions(kernels["slopes"], n)
+    texts += [inspect.getsource(getattr(lane_loops, name)) for name in LANE_LOOPS]
+    return compile.generate_module(stem, kernels, ()) + "\n\n" + compile.decorated(texts)

@@ -1,0 +1,157 @@
+"""Many small flows at once as plain loops for numba: eight of them side by side, each with steps of its own.
+
+`lane_step` and `lane_slope`, written out for the flow (`odesim.small.lanes`), do the arithmetic of DOP853 for all lanes
+in one vectorised loop; here every lane accepts or rejects its step, looks for its crossing, locates it by Newton's
+method on shorter steps, and takes the next flow when it is done.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from odesim.flow.block_loops import bump, measure, turning
+
+lane_step: Callable[..., None]
+lane_slope: Callable[..., None]
+
+
+def first_candidate(v0, s0, v1, s1, h, rule, after):
+    """A fraction of a step above `after` at which the cubic through its ends is beyond the threshold, zero if none is.
+
+    The first of three quarters, else the end, else where the cubic turns.
+    """
+    for x in (0.25, 0.5, 0.75):
+        if x > after and measure(bump(v0, s0, v1, s1, h, x), rule) >= 0.0:
+            return x
+    if after < 1.0 and measure(v1, rule) >= 0.0:
+        return 1.0
+    x = turning(v0, s0, v1, s1, h)
+    return x if x > after and measure(bump(v0, s0, v1, s1, h, x), rule) >= 0.0 else 0.0
+
+
+def cubic_root(v0, s0, v1, s1, h, rule, x):
+    """Where the cubic of a step crosses before the fraction x of it, to 1/500, as a time after its start.
+
+    Newton's method starts there.
+    """
+    low, high = 0.0, x
+    for _ in range(9):
+        middle = 0.5 * (low + high)
+        if measure(bump(v0, s0, v1, s1, h, middle), rule) >= 0.0:
+            high = middle
+        else:
+            low = middle
+    return 0.5 * (low + high) * h
+
+
+def load_lane(rows, kept, table, flow, n, w, lane, until, atol):
+    """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size."""
+    q, size, speed = table.shape[1] - n, 0.0, 0.0
+    for i in range(n):
+        rows[i, lane] = table[flow, i]
+        size = max(size, abs(table[flow, i]))
+    for j in range(q):
+        rows[4 * n + j, lane] = table[flow, n + j]
+    lane_slope(w, lane)
+    for i in range(n):
+        speed = max(speed, abs(rows[n + i, lane]))
+    for j in range(len(kept)):
+        kept[j, lane] = 0.0
+    rows[4 * n + q, lane] = until if speed == 0.0 else min(until, 0.05 * (size + atol) / speed)
+
+
+def accept(rows, kept, n, lane, h, growth, until):
+    """Move a lane to the end of its step and choose the next: by the error, and by its trend (Gustafsson 1994)."""
+    for i in range(n):
+        rows[i, lane] = rows[2 * n + i, lane]
+        rows[n + i, lane] = rows[3 * n + i, lane]
+    factor = 0.9 * growth
+    if kept[4, lane] > 0.0 and growth < np.inf:  # an escape shortens every step
+        factor = min(factor, 0.9 * (h / kept[4, lane]) * growth * growth / kept[5, lane])
+    kept[4, lane], kept[5, lane] = h, min(growth, 10.0**0.5)
+    kept[0, lane] = until if h >= until - kept[0, lane] else kept[0, lane] + h
+    return h * min(max(factor, 0.2), 5.0)
+
+
+def newton(kept, lane, h, value, rate):
+    """The next trial for a crossing after one at `h`; negative: found, at the time -h after the start of the step.
+
+    A correction of 1e-8 of the step leaves an error of its square.
+    """
+    if value >= 0.0:
+        kept[3, lane] = h
+    else:
+        kept[2, lane] = h
+    low, high = kept[2, lane], kept[3, lane]
+    after = h - value / rate if rate > 0.0 else -1.0
+    if after > 0.0 and abs(after - h) <= 1e-8 * kept[1, lane]:
+        return -after
+    if high - low <= 1e-13 * high:
+        return -high
+    return after if low < after < high else 0.5 * (low + high)
+
+
+def take_step(rows, kept, n, lane, at, entry, rule, until):
+    """Judge the step that a lane has taken; returns the length of its next trial, or -time where it has crossed."""
+    h, growth, mode = rows[at, lane], rows[at + 1, lane], kept[7, lane]
+    v0, s0 = rows[entry, lane], rows[n + entry, lane]
+    v1, s1 = rows[2 * n + entry, lane], rows[3 * n + entry, lane]
+    if mode == 0.0:
+        if not growth >= 1.0:  # too large an error, or not a number
+            return h * (min(max(0.2, 0.9 * growth), 0.9) if growth > 0.0 else 0.2)
+        x = first_candidate(v0, s0, v1, s1, h, rule, kept[6, lane])
+        if x == 0.0:
+            kept[6, lane] = 0.0
+            kept[8, lane] = max(0.0, kept[8, lane] + (1.0 if rows[at + 2, lane] > 25.0 else -1.0))
+            return accept(rows, kept, n, lane, h, growth, until)
+        kept[1, lane], kept[2, lane], kept[3, lane], kept[6, lane] = h, 0.0, x * h, x
+        kept[7, lane] = 1.0 if x == 1.0 else 2.0
+        return cubic_root(v0, s0, v1, s1, h, rule, 1.0) if x == 1.0 else x * h
+    value = measure(v1, rule)
+    if mode == 2.0:  # the cubic alone says that the lane has crossed by now
+        if value < 0.0:
+            kept[7, lane] = 0.0
+            return kept[1, lane]
+        kept[7, lane] = 1.0
+    trial = newton(kept, lane, h, value, rule[1] * (-s1 if rule[2] > 0.0 and v1 < 0.0 else s1))
+    return trial if trial > 0.0 else -(kept[0, lane] - trial)
+
+
+def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, atol, most):
+    """When `entry` of each flow first crosses: times (flows,), status (flows,) and steps (flows,), trials included.
+
+    `table` (flows, n + q) holds states and parameters.  Status: 0 good, 2 no step is short enough, 3 more than `most`
+    steps, 4 stability limits the steps.  `kept` has, per lane: the time; the full step, the lowest and the highest
+    trial for a crossing; the last step and its growth; the fraction of the step already looked at; what the lane does
+    (0 steps, 1 locates its crossing, 2 checks one that the cubic alone shows); the steps that stability limited.
+    """
+    count, at = len(table), 3 * n + table.shape[1]
+    found, status, steps = np.full(count, np.inf), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    w, kept, rule = np.zeros((at + 3) * 8), np.zeros((9, 8)), (threshold, direction, absolute, 1.0)
+    rows, owner = w.reshape((at + 3, 8)), np.full(8, -1)
+    loaded, alive = 0, 0
+    while alive > 0 or loaded < count:
+        for lane in range(8 if alive < 8 and loaded < count else 0):
+            while owner[lane] < 0 and loaded < count:
+                flow, loaded = loaded, loaded + 1
+                if measure(table[flow, entry], rule) >= 0.0:
+                    found[flow] = 0.0
+                    continue
+                load_lane(rows, kept, table, flow, n, w, lane, until, atol)
+                owner[lane], alive = flow, alive + 1
+        lane_step(w, rtol, atol)
+        for lane in range(8):
+            flow = owner[lane]
+            if flow < 0:
+                continue
+            steps[flow] += 1
+            trial = take_step(rows, kept, n, lane, at, entry, rule, until)
+            if trial < 0.0:
+                found[flow] = -trial
+            elif kept[7, lane] > 0.0 or kept[0, lane] < until:
+                rows[at, lane] = min(trial, until - kept[0, lane])
+                status[flow] = 2 if trial < 1e-300 else 3 if steps[flow] >= most else 4 if kept[8, lane] >= 8.0 else 0
+                if status[flow] == 0:
+                    continue
+            owner[lane], alive = -1, alive - 1
+    return found, status, steps

@@ -1,0 +1,94 @@
+"""The text of DOP853 written out for one small flow: what `lane_loops` calls, eight flows side by side."""
+
+from derivations.contract import Kernel
+from odesim.flow.blocks import coefficients
+
+WIDTH = 8
+"""Lanes: one AVX-512 register, two of AVX."""
+
+
+def block_functions(kernel: Kernel, n: int) -> list[str]:
+    """`block_start`, `block_slope` and `block_jacobian` around kernels `slopes` and `jacobian`, parameters in rows."""
+    given = ", ".join(["0", "0", *(f"y[{i}]" for i in range(n)), *(f"P[k, {j}]" for j in range(_extra(kernel, n)))])
+    slopes = ", ".join(f"out[{i}]" for i in range(n))
+    entries = ", ".join(f"J[{i}, {j}]" for i in range(n) for j in range(n))
+    return [
+        "def block_start(k, P):\n    return np.zeros((1, 1))\n",
+        f"def block_slope(y, out, work, k, P):\n    {slopes}, = slopes({given})\n",
+        f"def block_jacobian(y, J, work, k, P):\n    {entries}, = jacobian({given})\n",
+    ]
+
+
+def _extra(kernel: Kernel, n: int) -> int:
+    """How many parameters a kernel has beside the n entries of the state."""
+    return len(kernel.scalars) - n
+
+
+def lane_functions(kernel: Kernel, n: int) -> list[str]:
+    """`lane_slope(w, lane)` and `lane_step(w, rtol, atol)` for a flow of n numbers, with the kernel `slopes`.
+
+    w holds rows of eight numbers: y (n), its slope (n), y at the end of the step (n), the slope there (n), the
+    parameters (q), the step h, and of the step taken norm^(-1/8), with the error's norm in units of the tolerance, and
+    the square of h times the largest rate seen.
+    """
+    fixed = [f"p{j}" for j in range(_extra(kernel, n))]
+    at = WIDTH * (4 * n + len(fixed))
+    read = [f"y{i} = w[{WIDTH * i} + lane]" for i in range(n)]
+    read += [f"{p} = w[{WIDTH * (4 * n + j)} + lane]" for j, p in enumerate(fixed)]
+    slope = [f"{_targets('f', 0, n)} = {_call([f'y{i}' for i in range(n)], fixed)}"]
+    slope += [f"w[{WIDTH * (n + i)} + lane] = f0_{i}" for i in range(n)]
+    step = [f"h = w[{at} + lane]", *(f"f0_{i} = w[{WIDTH * (n + i)} + lane]" for i in range(n))]
+    step += _stages(n, fixed) + _judge(n, at)
+    return [
+        "def lane_slope(w, lane):\n" + "".join(f"    {line}\n" for line in [*read, *slope]),
+        f"def lane_step(w, rtol, atol):\n    for lane in range({WIDTH}):\n"
+        + "".join(f"        {line}\n" for line in [*read, *step]),
+    ]
+
+
+def _targets(stem: str, stage: int, n: int) -> str:
+    return ", ".join(f"{stem}{stage}_{i}" for i in range(n)) + ","
+
+
+def _call(state: list[str], fixed: list[str]) -> str:
+    return f"slopes({', '.join(['0', '0', *state, *fixed])})"
+
+
+def _sum(weights, i: int) -> str:
+    """The sum of the slopes of component i with these weights, those that vanish left out."""
+    return " + ".join(f"{float(c)!r} * f{s}_{i}" for s, c in enumerate(weights) if c != 0)
+
+
+def _stages(n: int, fixed: list[str]) -> list[str]:
+    """All stages: f1 .. f11, the last stage z, the new state and, as f12, its slope."""
+    A, B, _, _ = coefficients()
+    lines = []
+    for s in range(1, 12):
+        lines += [f"z{i} = y{i} + h * ({_sum(A[s], i)})" for i in range(n)]
+        lines.append(f"{_targets('f', s, n)} = {_call([f'z{i}' for i in range(n)], fixed)}")
+    lines += [f"n{i} = y{i} + h * ({_sum(B, i)})" for i in range(n)]
+    return [*lines, f"{_targets('f', 12, n)} = {_call([f'n{i}' for i in range(n)], fixed)}"]
+
+
+def _judge(n: int, at: int) -> list[str]:
+    """The error's norm as in `block_loops.error_norm`, the rate as in `block_loops.stability`, and what is kept."""
+    _, _, E3, E5 = coefficients()
+    lines = ["five = 0.0", "three = 0.0", "rise = 0.0", "run = 1e-300"]
+    for i in range(n):
+        lines += [
+            f"size = abs(y{i})",
+            f"other = abs(n{i})",
+            "scale = 1.0 / (atol + rtol * (size if size > other else other))",
+            f"five += (({_sum(E5, i)}) * scale) ** 2",
+            f"three += (({_sum(E3, i)}) * scale) ** 2",
+            f"rise += (f12_{i} - f11_{i}) ** 2",
+            f"run += (n{i} - z{i}) ** 2",
+            f"w[{WIDTH * (2 * n + i)} + lane] = n{i}",
+            f"w[{WIDTH * (3 * n + i)} + lane] = f12_{i}",
+        ]
+    norm = f"h * five / np.sqrt((five + 0.01 * three) * {n}.0 + 1e-300)"
+    return [
+        *lines,
+        f"w[{at + WIDTH} + lane] = 1.0 / np.sqrt(np.sqrt(np.sqrt({norm})))",
+        f"w[{at + 2 * WIDTH} + lane] = h * h * rise / run",
+    ]

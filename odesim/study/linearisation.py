@@ -1,0 +1,312 @@
+"""Linearisation of a smooth flow dy/dt = F(t, y): its Jacobian, spectrum, and stationary points by Newton's method.
+
+The Jacobian dF/dy comes from JAX's forward mode on the array form of the equations, or from differences of the
+compiled flow; either way it carries an error measured against differences of the compiled flow.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from derivations.contract import Initial, UsageError
+from odesim.flow.problem import Problem, compile_functions, initial_condition, prepare
+from odesim.request.case import Case
+from odesim.study import rebuild
+
+if TYPE_CHECKING:
+    from odesim.request.trajectory import Trajectory
+    from odesim.store import Run
+
+Method = Literal["forward mode", "differences"]
+LARGEST = 4000
+"""Entries of a state up to which a dense Jacobian and its spectrum are computed (128 MB and a minute)."""
+PROBES = 8
+"""Random directions in which the Jacobian of forward mode is held against differences of the compiled flow."""
+CHUNK = 64
+"""Columns of the Jacobian that forward mode carries at once; bounds its memory."""
+STEP = 0.02
+"""Where differences start, in units of the size of the state; they are refined until they agree."""
+STALLED = 8
+"""Newton's method gives up where so many steps have not halved |F|."""
+NULL = 1e-9
+"""Singular values below this part of the largest belong to directions in which nothing restores the state."""
+ROUND = 1e-13
+"""A point is stationary where F is below this part of what its terms can add up to, |J| |y|: that is round-off."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Linearisation:
+    """dF/dy at a state: `jacobian` (n, n) in the order of the flat state `y` (n,), where `slope` (n,) is F.
+
+    `method` says how it was found; `error` is the largest difference of an entry of J u from a difference quotient of
+    the compiled flow, over random unit vectors u (of "differences": the largest estimated error of an entry of J).  One
+    far above round-off tells of a kink, as at equal logits of `chen`, where one-sided derivatives differ.
+    `eigenvalues` (n,) are ordered by falling real part, `vectors` (n, n) has the eigenvectors as columns; time has the
+    unit of the system's clock, and `time` is None for a state of no run.
+    """
+
+    problem: Problem
+    time: float | None
+    y: np.ndarray
+    slope: np.ndarray
+    jacobian: np.ndarray
+    method: Method
+    error: float
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """The components of the state, by name."""
+        return self.problem.equations.unpack(self.y)
+
+    @property
+    def residual(self) -> float:
+        """max |F|: zero at a stationary point."""
+        return float(np.abs(self.slope).max(initial=0.0))
+
+    def mode(self, k: int) -> dict[str, np.ndarray]:
+        """Eigenvector k by components, complex where its eigenvalue is; constant entries are 0."""
+        found, v = {}, self.vectors[:, k]
+        for name, place in rebuild.places(self.problem.equations, self.y.size).items():
+            found[name] = np.where(place >= 0, v[np.maximum(place, 0)], 0.0)
+        return found
+
+    def stationary(self, steps: int = 50) -> "Stationary":
+        """The stationary point that Newton's method finds from here: y -> y - J^+ F, halved while |F| would grow.
+
+        J^+ is the pseudo-inverse, so that a point on a manifold of stationary points is found as well (`null` counts
+        its directions).  Failing to converge is an outcome, not an exception.
+        """
+        slope, y, f, jacobian = compiled(self.problem), self.y, self.slope, self.jacobian
+        residuals = [self.residual]
+        while residuals[-1] > round_off(jacobian, y) and len(residuals) <= steps:
+            moved = _newton_step(slope, y, f, jacobian)
+            if moved is None or (len(residuals) > STALLED and residuals[-1] > residuals[-1 - STALLED] / 2):
+                break
+            y, f = moved, slope(0.0, moved)
+            jacobian = _jacobian(self.problem, 0.0, y, self.method)[0]
+            residuals.append(float(np.abs(f).max(initial=0.0)))
+        point = _at(self.problem, None, y, self.method)
+        sizes = np.linalg.svd(point.jacobian, compute_uv=False)
+        null = int((sizes <= NULL * sizes.max(initial=0.0)).sum())
+        converged = point.residual <= round_off(point.jacobian, y)
+        return Stationary(point, converged, tuple(residuals), float(np.linalg.norm(y - self.y)), null)
+
+    def __repr__(self) -> str:
+        case = self.problem.case
+        where = "at a state" if self.time is None else f"at time {self.time:.6g}"
+        largest = ", ".join(f"{value:.4g}" for value in self.eigenvalues[:3])
+        return (
+            f"Linearisation({case.system.name} {case.stage}/{case.tier} {where}: {self.y.size} entries, "
+            f"|F| {self.residual:.3g}, eigenvalues {largest}, ..; {self.method}, error {self.error:.1g})"
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stationary:
+    """Where Newton's method ended: the linearisation there, whether F vanishes up to round-off, the residuals max |F|.
+
+    `distance` is how far it went from its start in the flat state; `null` the number of directions without a restoring
+    force.  A flow in a Gram matrix has its stationary points at any matrix: `state` tells whether vectors have it.
+    """
+
+    point: Linearisation
+    converged: bool
+    residuals: tuple[float, ...]
+    distance: float
+    null: int
+
+
+def linearise(
+    source: "Case | Trajectory | Run",
+    time: float | None = None,
+    *,
+    state: Mapping[str, Any] | None = None,
+    method: Method | None = None,
+) -> Linearisation:
+    """The linearisation of a flow along a run, or at any state.
+
+    `source` is a `Case` (linearised at its start, unless `time` says otherwise), a trajectory of `integrate`, or a
+    stored run (at its end, unless `time`); between two saved times the flow is integrated on.  `state` replaces
+    components by name, at a point of no run.  `method` is "forward mode" (JAX; the default) or "differences".
+
+    Raises `UsageError` where the equations are no smooth flow (recursions, flows that jump, stages without a clock),
+    where the state is too large for a dense Jacobian, and for a run whose initial condition cannot be rebuilt.
+
+    >>> import numpy as np
+    >>> import odesim
+    >>> run = odesim.integrate("kawata", tier="R3", neurons=1, d=100, until=0.1)
+    >>> found = odesim.linearise(run)  # in (xi, nu_1 - nu_2)
+    >>> found.jacobian.shape, found.method, bool(found.error < 1e-10)
+    ((2, 2), 'forward mode', True)
+    """
+    problem, times, states = _source(source)
+    _require_smooth(problem, states.shape[1])
+    if time is None:
+        time = float(times[-1])
+    time = float(time)
+    if not (times[0] <= time) or not np.isfinite(time):
+        raise UsageError(f"time must be finite and at least {times[0]:g}, where the run starts, but is {time:g}")
+    k = int(np.searchsorted(times, time, side="right")) - 1
+    t, y = float(times[k]), states[k]
+    if t < time:
+        y = _carried(problem, t, y, time)
+    if state is not None:
+        return _at(problem, None, rebuild.replaced(problem.equations, y, state), method)
+    return _at(problem, time, y, method)
+
+
+def _source(source: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """The problem, the times and the flat states of a source."""
+    from odesim.request.trajectory import Trajectory
+
+    if isinstance(source, Case):
+        initial = initial_condition(source)
+        problem = prepare(source, initial)
+        return problem, np.zeros(1), problem.start[None]
+    trajectory = source if isinstance(source, Trajectory) else getattr(source, "trajectory", None)
+    if not isinstance(trajectory, Trajectory):
+        raise UsageError(
+            f"linearise needs a Case, a trajectory or a stored run, but got {type(source).__name__}: "
+            "odesim.linearise(odesim.integrate(..)) is one way"
+        )
+    problem, states = rebuild.problem_of(trajectory)
+    return problem, trajectory.time, states
+
+
+def _require_smooth(problem: Problem, size: int) -> None:
+    equations, case = problem.equations, problem.case
+    if case.system.stage(case.stage).kind != "dynamics":
+        raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
+    if equations.kind != "ode" or equations.march is not None:
+        what = "a recursion" if equations.kind == "recursion" else "a flow that jumps"
+        raise UsageError(f"tier {equations.tier} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
+    if size > LARGEST:
+        raise UsageError(
+            f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: follow fewer neurons or "
+            "experts"
+        )
+
+
+def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndarray:
+    """The state at `until` by integrating on from (t, y)."""
+    from scipy.integrate import solve_ivp
+
+    tolerances = dict(zip(("rtol", "atol"), problem.tolerances("DOP853"), strict=True))
+    found = solve_ivp(compiled(problem), (t, until), y, method="LSODA", t_eval=[until], **tolerances)
+    if not found.success or not np.isfinite(found.y).all():
+        raise UsageError(f"the flow cannot be integrated from time {t:g} to {until:g} ({found.message}): integrate it")
+    return found.y[:, -1]
+
+
+def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
+    """F(t, y) by the compiled loops, whatever the back end of the case."""
+    functions = problem.functions
+    if problem.case.backend != "numba":
+        functions = compile_functions(problem.equations, "numba")
+    flow, arguments = functions["flow"], problem.arguments
+    return lambda t, y: np.asarray(flow(t, np.ascontiguousarray(y), *arguments))
+
+
+def _at(problem: Problem, time: float | None, y: np.ndarray, method: Method | None) -> Linearisation:
+    """The linearisation at a flat state, with the error of its Jacobian."""
+    t, slope = 0.0 if time is None else time, compiled(problem)
+    jacobian, error = _jacobian(problem, t, y, method)
+    if not np.isfinite(jacobian).all():
+        raise UsageError(f"F has no finite derivative at this state (time {t:g}): it lies on a kink or a pole")
+    if error is None:
+        u = np.random.default_rng(0).standard_normal((y.size, PROBES))
+        u /= np.linalg.norm(u, axis=0)
+        probed = differences(lambda x: slope(t, x), y, u, _size(problem.initial, y))[0]
+        error = float(np.abs(jacobian @ u - probed).max(initial=0.0))
+    eigenvalues, vectors = np.linalg.eig(jacobian)
+    order = np.lexsort((-eigenvalues.imag, -eigenvalues.real))
+    return Linearisation(
+        problem, time, y, slope(t, y), jacobian, method or "forward mode", error, eigenvalues[order], vectors[:, order]
+    )
+
+
+def _jacobian(problem: Problem, t: float, y: np.ndarray, method: Method | None) -> tuple[np.ndarray, float | None]:
+    """dF/dy (n, n) by a method, and its error where the method tells it."""
+    if method in (None, "forward mode"):
+        return forward(problem, t, y), None
+    if method != "differences":
+        raise UsageError(f'method must be "forward mode" or "differences", but is {method!r}')
+    slope = compiled(problem)
+    jacobian, errors = differences(lambda x: slope(t, x), y, np.eye(y.size), _size(problem.initial, y))
+    return jacobian, float(errors.max(initial=0.0))
+
+
+def round_off(jacobian: np.ndarray, y: np.ndarray) -> float:
+    """The size of F that rounding alone can leave."""
+    terms = np.abs(jacobian) @ np.abs(y)
+    return ROUND * float(max(terms.max(initial=0.0), np.abs(jacobian).max(initial=0.0)))
+
+
+def _size(initial: Initial, y: np.ndarray) -> float:
+    """The length on which F changes: some flows are homogeneous in a small state, others polynomial."""
+    return float(np.abs(y).max(initial=0.0)) or initial.scale
+
+
+def forward(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
+    """dF/dy (n, n) by JAX's forward mode on the array form: exact up to round-off."""
+    from odesim.flow.solvers import steppers
+
+    functions = compile_functions(problem.equations, "jax")
+    sizes, arrays = steppers.split(problem.arguments)
+    return np.asarray(_columns(functions["flow"], sizes)(t, y, arrays)).T
+
+
+@functools.lru_cache(maxsize=16)
+def _columns(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callable[[Any, Any, list[Any]], Any]:
+    """Jitted rows dF/dy_k of (t, y, arrays)."""
+    import jax
+    import jax.numpy as jnp
+
+    from odesim.flow.solvers import steppers
+
+    slope = steppers.jax_slope(flow, sizes)
+
+    def columns(t: Any, y: Any, arrays: list[Any]) -> Any:
+        def along(u: Any) -> Any:
+            return jax.jvp(lambda x: slope(t, x, arrays), (y,), (u,))[1]
+
+        return jax.lax.map(along, jnp.eye(y.size), batch_size=CHUNK)
+
+    return jax.jit(columns)
+
+
+def differences(
+    slope: Callable[[np.ndarray], np.ndarray], y: np.ndarray, directions: np.ndarray, size: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of F(y) along the columns of `directions` (n, k) by refined central differences, and their errors."""
+    from scipy.differentiate import jacobian
+
+    found, errors = np.empty_like(directions), np.empty_like(directions)
+    for k, u in enumerate(directions.T):
+
+        def line(s: np.ndarray, u: np.ndarray = u) -> np.ndarray:
+            steps = s.reshape(-1)
+            return np.array([slope(y + step * u) for step in steps]).T.reshape(y.size, *s.shape[1:])
+
+        start = STEP * size / max(float(np.abs(u).max()), 1e-300)
+        result = jacobian(line, np.zeros(1), initial_step=start, order=8, maxiter=6)
+        found[:, k], errors[:, k] = result.df[:, 0], np.nan_to_num(result.error[:, 0])
+    return found, errors
+
+
+def _newton_step(
+    slope: Callable[[float, np.ndarray], np.ndarray], y: np.ndarray, f: np.ndarray, jacobian: np.ndarray
+) -> np.ndarray | None:
+    """One step of Newton's method, halved until |F| falls; None where no step makes it fall."""
+    move, before = np.linalg.lstsq(jacobian, -f, rcond=NULL)[0], float(np.linalg.norm(f))
+    for halvings in range(30):
+        moved = y + 0.5**halvings * move
+        after = float(np.linalg.norm(slope(0.0, moved)))
+        if np.isfinite(after) and after < before:
+            return moved
+    return None

@@ -1,0 +1,112 @@
+"""What a trajectory started from, and its flat states: enough to evaluate its equations again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, UsageError, load
+from odesim.flow.problem import Problem, prepare
+from odesim.flow.record import flat_entries
+from odesim.machine import streams
+from odesim.request.case import Case
+from odesim.request.trajectory import Trajectory
+
+SAME = 1e-9
+"""Relative size up to which a rebuilt initial condition may differ from the stored one: rounding of unit vectors."""
+
+
+def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
+    """The problem that a trajectory of a flow solves, and its flat states (time, n).
+
+    Its initial condition is drawn again from its seed where that gives the stored start, and made of the stored
+    components and constants otherwise.  Raises `UsageError` where neither is the one that the run started from.
+    """
+    origin = trajectory.origin
+    if origin.method != "flow":
+        raise UsageError(f"a flow is expected, but the run was made by {origin.method} SGD: integrate the flow")
+    case = _case(trajectory)
+    stage, start = case.system.stage(case.stage), trajectory.arrays(0)
+    for previous in (None, start):
+        try:
+            initial = load(stage.enter)(case.parameters, previous, streams.generator(case.seed, "initial"))
+        except (UsageError, KeyError):  # a stage that cannot begin like this: the other way is tried
+            continue
+        problem = prepare(case, initial)
+        states = _flat_states(problem.equations, trajectory, problem.start.size)
+        if _same(problem, trajectory, states[0]):
+            return problem, states
+    raise UsageError(
+        f"the initial condition of this run of {origin.system} cannot be rebuilt from what it holds: "
+        "give the Case (odesim.request.case.Case.build) instead"
+    )
+
+
+def _case(trajectory: Trajectory) -> Case:
+    """The case of a trajectory, without the arrays of its file."""
+    origin = trajectory.origin
+    options = {name: origin.options[name] for name in ("rtol", "atol", "backend") if name in origin.options}
+    return Case.build(
+        origin.system, origin.parameters, stage=origin.stage, seed=origin.seed,
+        until=max(float(trajectory.time[-1]), 1e-300), **options,
+    )  # fmt: skip
+
+
+def places(equations: Equations, size: int) -> dict[str, np.ndarray]:
+    """For each component that is made of entries of the flat state: where they lie in it, -1 for constants."""
+    found = {c.name: flat_entries(equations, c.name, size) for c in equations.state}
+    return {name: place for name, place in found.items() if place is not None}
+
+
+def _flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.ndarray:
+    """The flat states (time, n) from the components of a trajectory.  Raises `UsageError` where entries are missing."""
+    flat = np.full((trajectory.time.size, size), np.nan)
+    for name, place in places(equations, size).items():
+        if name not in trajectory.state:
+            continue
+        values = trajectory.state[name].values.reshape(len(flat), -1)
+        chosen = place.reshape(-1) >= 0
+        if values.shape[1] == chosen.size:
+            flat[:, place.reshape(-1)[chosen]] = values[:, chosen]
+    if np.isnan(flat).any():
+        raise UsageError("the run does not hold the whole state of its equations: give its Case instead")
+    return flat
+
+
+def _same(problem: Problem, trajectory: Trajectory, y: np.ndarray) -> bool:
+    """Whether the start and the constants of a problem are those of a run."""
+    close = _close(problem.start, y)
+    for name, (_, values, _) in problem.equations.constants(problem.initial).items():
+        if name in trajectory.extras:
+            close = close and _close(np.asarray(values), trajectory.extras[name].values)
+    return close
+
+
+def _close(first: np.ndarray, second: np.ndarray) -> bool:
+    if first.shape != second.shape:
+        return False
+    if first.dtype.kind not in "fiub":
+        return bool((first == second).all())
+    size = float(np.abs(second[np.isfinite(second)]).max(initial=0.0))
+    return bool(np.isclose(first, second, rtol=SAME, atol=SAME * size, equal_nan=True).all())
+
+
+def replaced(equations: Equations, y: np.ndarray, state: Mapping[str, Any]) -> np.ndarray:
+    """The flat state with some components replaced; entries that appear twice (symmetric matrices) must agree.
+
+    Raises `UsageError` for an unknown component, a shape that disagrees, or a constant entry that is changed.
+    """
+    known, y = places(equations, y.size), y.copy()
+    for name, given in state.items():
+        if name not in known:
+            raise UsageError(f"there is no component {name!r} to replace; there are {', '.join(known)}")
+        place, values = known[name], np.asarray(given, float)
+        if values.shape != place.shape:
+            raise UsageError(f"component {name} must have shape {place.shape}, but has {values.shape}")
+        chosen = place >= 0
+        y[place[chosen]] = values[chosen]
+        if not np.allclose(equations.unpack(y)[name], values, rtol=0, atol=1e-12):
+            raise UsageError(
+                f"component {name} is not a state: a constant entry (a diagonal) or its symmetry is broken"
+            )
+    return y

@@ -1,0 +1,325 @@
+"""One request over a grid of parameters and seeds: cells computed by many processes, kept one by one, then joined."""
+
+import collections
+import dataclasses
+import functools
+import itertools
+import json
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import derivations
+from derivations.contract import System, UsageError
+from odesim.machine.executor import LOCAL, completed
+from odesim.request.case import EULER, Case, digest_of, find_system, plain, read_config
+from odesim.request.parse import expression, nearest, parse, real_number, seed_number, whole_number
+from odesim.request.trajectory import Trajectory
+from odesim.sgd.simulation import Simulation
+from odesim.store.files import CELLS, replacing, storing
+from odesim.sweeps.swept import joined
+
+if TYPE_CHECKING:
+    import xarray
+
+    from odesim.flow.problem import Problem
+
+Readers = Mapping[str, Callable[[Any, str], Any]]
+NAMED: Readers = {"seed": seed_number}
+"""What may be swept beside the parameters of the system, and how it is read."""
+OF_EULER: Readers = {"step": real_number}
+"""What may be swept besides where the cells descend at a given step; elsewhere it is a parameter, or nothing."""
+OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
+"""What may be swept besides where the cells are SGD."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cell:
+    """One run of a sweep: its request, and the words it is built of, which another process can be sent."""
+
+    request: Case | Simulation
+    words: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
+
+    @property
+    def case(self) -> Case:
+        """The case of the flow, or that which SGD runs."""
+        return self.request.case if isinstance(self.request, Simulation) else self.request
+
+    @property
+    def digest(self) -> str:
+        """What names the cell among all requests."""
+        return self.request.digest
+
+    def value(self, name: str) -> Any:
+        """The value of a swept name, as the request read it."""
+        if name in NAMED or (name in OF_EULER and self.case.solver == EULER):
+            return getattr(self.case, name)
+        if name in OF_SGD:
+            return getattr(self.request, name)
+        return plain(getattr(self.case.parameters, name))
+
+
+def resolved(
+    system: str | System, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
+) -> Case | Simulation:
+    """A case of the flow, or with options of SGD (at least method, step_size, batch) a simulation of it."""
+    case = Case.build(system, parameters, **options)
+    return Simulation.build(case, **typing.cast(Any, sgd)) if sgd else case
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sweep:
+    """A grid of runs: `over` maps names to their values; parameters, options and `sgd` are common to all cells.
+
+    `until` may be an expression in the parameters of a cell, such as `2*sqrt(d)`.  With `sgd` (method, step_size,
+    batch, seeds, ..) a cell is a simulation of that many replicas, otherwise a flow.
+    """
+
+    system: System
+    over: Mapping[str, tuple[Any, ...]]
+    parameters: Mapping[str, Any]
+    until: str | float | None
+    options: Mapping[str, Any]
+    sgd: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        system: str | System,
+        over: Mapping[str, Sequence[Any]],
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        until: str | float | None = None,
+        sgd: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> "Sweep":
+        """Check a sweep: every cell is resolved once.  Raises `UsageError` for anything that one of them refuses."""
+        chosen = find_system(system) if isinstance(system, str) else system
+        given, learning = dict(parameters or {}), {k: v for k, v in (sgd or {}).items() if v is not None}
+        over = {name.replace("-", "_"): values for name, values in over.items()}
+        fixed = {name: value for name, value in options.items() if value is not None}
+        sweep = cls(chosen, {name: tuple(values) for name, values in over.items()}, given, until, fixed, learning)
+        _check_over(chosen, over, {*given, *learning, *fixed}, sweep.readers)
+        for cell in sweep.cells:
+            cell.case.require_clock()
+        return sweep
+
+    @functools.cached_property
+    def readers(self) -> Readers:
+        """The options that may be swept, and how they are read; every other swept name is a parameter."""
+        solver = self.options.get("solver")
+        if solver is None and "config" in self.options:
+            solver = read_config(self.options["config"], self.system).get("solver")
+        return {**NAMED, **(OF_EULER if solver == EULER else {}), **(OF_SGD if self.sgd else {})}
+
+    @functools.cached_property
+    def cells(self) -> list[Cell]:
+        """All cells, the last name of `over` running fastest."""
+        return [
+            self._cell(dict(zip(self.over, values, strict=True))) for values in itertools.product(*self.over.values())
+        ]
+
+    def _cell(self, values: Mapping[str, Any]) -> Cell:
+        named = {name: value for name, value in values.items() if name in self.readers}
+        learning = {name: OF_SGD[name](value, name) for name, value in named.items() if name in OF_SGD}
+        options = {**self.options, **{name: value for name, value in named.items() if name not in OF_SGD}}
+        sgd = {**self.sgd, **learning}
+        parameters = {**self.parameters, **{name: value for name, value in values.items() if name not in named}}
+        if self.until is not None:
+            case = Case.build(self.system, parameters, **options)
+            numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
+            options["until"] = expression(self.until, numbers, "--until")
+        name = derivations.reference(self.system)
+        return Cell(resolved(self.system, parameters, options, sgd), (name, parameters, options, sgd))
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer, as plain data."""
+        return {
+            "method": "sweep",
+            "over": {name: plain(list(values)) for name, values in self.over.items()},
+            "cells": [cell.digest for cell in self.cells],
+        }
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+    @property
+    def seed(self) -> int:
+        """The seed of the cells, or of the first of them where seeds are swept."""
+        return self.cells[0].case.seed
+
+
+def list_parameters(system: str | System) -> list[str]:
+    """The parameters of a system that are lists: their values hold commas, so that `;` separates those of a sweep."""
+    chosen = find_system(system) if isinstance(system, str) else system
+    kinds = typing.get_type_hints(chosen.parameters)
+    return [name for name, kind in kinds.items() if typing.get_origin(kind) is tuple]
+
+
+def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[str], readers: Readers) -> None:
+    """Raise `UsageError` for names that cannot be swept, and for values that are the same."""
+    kinds = typing.get_type_hints(system.parameters)
+    names = [*(field.name for field in dataclasses.fields(system.parameters)), *readers]
+    if not over:
+        raise UsageError("a sweep needs at least one --over KEY=v1,v2,..")
+    for name, values in over.items():
+        if name in OF_SGD and name not in readers:
+            raise UsageError(f"--over {name} is swept with --method explicit or compressed: the flow has none")
+        if name in OF_EULER and name not in names:
+            raise UsageError(f"--over {name} is swept with --solver {EULER}: no other takes steps of one size")
+        if name not in names:
+            raise UsageError(f"--over: {system.name} has no parameter {name!r}; {nearest(name, names)}")
+        if name in fixed:
+            raise UsageError(f"{name} is swept and fixed at the same time; give it once")
+        read = [
+            readers[name](value, f"--over {name}") if name in readers else parse(value, kinds[name], f"--over {name}")
+            for value in values
+        ]
+        if len(set(map(repr, read))) != len(values) or not values:
+            raise UsageError(
+                f"--over {name} needs different values, at least one, but has {', '.join(map(str, values)) or 'none'}"
+            )
+
+
+def compute(
+    system: str, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """One cell, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
+    request = resolved(system, parameters, options, sgd)
+    if isinstance(request, Simulation):
+        from odesim.sgd.simulation import simulate
+
+        return condensed(simulate(request))
+    from odesim.flow import solve
+
+    return condensed(solve.solve(request))
+
+
+REPLICA = "replica"
+"""The dimension of the replicas of SGD in a sweep, whose own dimension `seed` is that of the seeds swept."""
+
+
+def condensed(run: Trajectory) -> dict[str, np.ndarray]:
+    """The last state, the extras and the summary of a trajectory as arrays; `about` tells what they are."""
+    arrays, about = {}, {}
+
+    def named(dims: Sequence[str]) -> list[str]:
+        return [REPLICA if dim == "seed" else dim for dim in dims if dim != "time"]
+
+    for name, variable in run.state.items():
+        arrays[f"final_{name}"] = np.asarray(np.take(np.asarray(variable), -1, variable.dims.index("time")))
+        about[f"final_{name}"] = [named(variable.dims), f"{variable.meaning}, at the end"]
+    for name, variable in run.extras.items():
+        arrays[name], about[name] = np.asarray(variable), [named(variable.dims), variable.meaning]
+    for name, number in run.summary.items():
+        if isinstance(number, int | float | np.number) and not isinstance(number, bool):
+            arrays.setdefault(name, np.asarray(float(number)))
+            about.setdefault(name, [[], "headline number of the run"])
+    arrays["outcome_time"] = np.asarray(run.outcome.time)
+    about["outcome_time"] = [[], "time at which the run ended"]
+    arrays["evaluations"] = np.asarray(float(run.statistics.get("evaluations", np.nan)))
+    about["evaluations"] = [[], "right-hand sides evaluated"]
+    told = {"variables": about, "outcome": run.outcome.kind, "reason": run.outcome.reason}
+    return {**arrays, "about": np.asarray(json.dumps(told))}
+
+
+def run(
+    sweep: Sweep,
+    folder: Path,
+    *,
+    scheduler: str = "local",
+    workers: int = 1,
+    report: Callable[[int, int], None] | None = None,
+) -> "xarray.Dataset":
+    """Compute the cells that `folder` lacks, the longest first, and join all of them.
+
+    Every finished cell is a file of its own, named by the digest of its case: a kill loses what was in progress.
+    With "local" and `backend="jax"`, flows that share equations, sizes and a solver of diffrax are integrated together
+    in this process, by one program on JAX's device (`odesim.flow.ensemble`), to the tolerances of single runs.  All
+    other cells are computed one by one; so are those of a dask scheduler, and those of several workers where JAX has
+    but the CPU, on which one program for many cells gains less than a second core.
+    """
+    store = folder / CELLS
+    store.mkdir(parents=True, exist_ok=True)
+    missing = [cell for cell in sweep.cells if not _path(store, cell).is_file()]
+    missing.sort(key=lambda cell: -cell.case.until)
+    done, fresh = len(sweep.cells) - len(missing), {}
+    for cell, arrays in _results(missing, scheduler, workers):
+        _keep(_path(store, cell), arrays)
+        fresh[cell.digest] = arrays
+        done += 1
+        if report is not None:
+            report(done, len(sweep.cells))
+    # Reading a file takes a millisecond, and all cells are needed in memory anyway.
+    return joined(sweep, [fresh.get(cell.digest) or stored(_path(store, cell)) for cell in sweep.cells])
+
+
+def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
+    if scheduler == LOCAL and any(map(_traced, cells)) and (workers <= 1 or _accelerated()):
+        lanes, cells = _together(cells)
+        yield from _ensemble(lanes)
+    if scheduler == LOCAL and min(workers, len(cells)) <= 1:
+        yield from ((cell, compute(*cell.words)) for cell in cells)
+        return
+    for cell in cells[:1]:
+        derivations.address(cell.case.system)  # which another process must find
+    tasks = [cell.words for cell in cells]
+    for number, arrays in completed(compute, tasks, scheduler, min(workers, len(cells))):
+        yield cells[number], arrays
+
+
+def _traced(cell: Cell) -> bool:
+    """Whether a cell is a flow on JAX."""
+    return isinstance(cell.request, Case) and cell.case.backend == "jax"
+
+
+def _accelerated() -> bool:
+    """Whether JAX has a device other than the CPU."""
+    from odesim.machine import device
+
+    device.configure("auto")
+    import jax
+
+    return jax.default_backend() != "cpu"
+
+
+def _together(cells: Sequence[Cell]) -> tuple[list[tuple[Cell, "Problem"]], list[Cell]]:
+    """The cells that share a program of JAX with at least one other, prepared, and the rest."""
+    from odesim.flow import ensemble
+    from odesim.flow.problem import prepare
+
+    prepared = [(cell, prepare(cell.case)) for cell in cells if _traced(cell)]
+    shapes = {id(cell): ensemble.shape(problem) for cell, problem in prepared if ensemble.fits(problem)}
+    common = {shape for shape, count in collections.Counter(shapes.values()).items() if count > 1}
+    lanes = [(cell, problem) for cell, problem in prepared if shapes.get(id(cell)) in common]
+    chosen = {id(cell) for cell, _ in lanes}
+    return lanes, [cell for cell in cells if id(cell) not in chosen]
+
+
+def _ensemble(lanes: Sequence[tuple[Cell, "Problem"]]) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
+    """Cells integrated together on JAX, each as soon as its run ends."""
+    from odesim.flow import ensemble
+
+    for k, run in ensemble.finished([problem for _, problem in lanes]):
+        yield lanes[k][0], condensed(run)
+
+
+def _path(store: Path, cell: Cell) -> Path:
+    return store / f"{cell.digest}.npz"
+
+
+def _keep(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a cell at once."""
+    with storing(path.parent), replacing(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def stored(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a finished cell."""
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)

@@ -1,0 +1,152 @@
+"""What a sweep leaves: all cells as one dataset, stored with its manifest, and its headline numbers as a table."""
+
+import itertools
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import derivations
+from odesim.store.files import CELLS, MANIFEST, SUMMARY, replacing, storing, write_json
+from odesim.store.files import SWEEP as DATA
+from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
+
+if TYPE_CHECKING:
+    import xarray
+
+    from odesim.sweeps.sweep import Sweep
+
+
+def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
+    """All cells as one dataset over the swept names; arrays whose shape differs from cell to cell are left out."""
+    import xarray
+
+    told = [json.loads(str(cell["about"])) for cell in cells]
+    shape = tuple(len(values) for values in sweep.over.values())
+    names = tuple(sweep.over)
+    variables: dict[str, Any] = {
+        "outcome": (names, np.array([t["outcome"] for t in told]).reshape(shape), {"meaning": "how the run ended"})
+    }
+    for name, first in cells[0].items():
+        if name == "about":
+            continue
+        dims, meaning = told[0]["variables"][name]
+        if any(name not in cell or cell[name].shape != first.shape for cell in cells):
+            continue
+        values = np.stack([cell[name] for cell in cells]).reshape(shape + first.shape)
+        variables[name] = ((*names, *dims), values, {"meaning": meaning})
+    coordinates = {
+        name: np.array([_of_cell(sweep, name, k) for k in _first_cells(shape, i)]) for i, name in enumerate(names)
+    }
+    return xarray.Dataset(
+        variables, coordinates, {"system": derivations.reference(sweep.system), "digest": sweep.digest}
+    )
+
+
+def _first_cells(shape: tuple[int, ...], axis: int) -> range:
+    """The places of the cells along one axis, at the first value of every other."""
+    stride = int(np.prod(shape[axis + 1 :]))
+    return range(0, shape[axis] * stride, stride)
+
+
+def _of_cell(sweep: "Sweep", name: str, k: int) -> Any:
+    """The value of a swept name in cell k; what NumPy cannot hold as one item, as text."""
+    value = sweep.cells[k].value(name)
+    return value if isinstance(value, int | float | str) else json.dumps(value)
+
+
+def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path) -> None:
+    """Write dataset, summary and, last, the manifest of a finished sweep; the files of its cells go."""
+    from odesim.store.manifest import file_hashes, versions
+
+    with storing(folder):
+        # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
+        content = bytes(data.to_netcdf(engine="h5netcdf"))
+        with replacing(folder / DATA) as file:
+            file.write(content)
+        write_json(folder / SUMMARY, {"cells": data["outcome"].size, "outcomes": counts(data)})
+        told = {
+            "schema": SCHEMA,
+            "kind": "sweep",
+            "digest": sweep.digest,
+            "request": sweep.request(),
+            "seed": sweep.seed,
+        }
+        cases = [cell.request.request() for cell in sweep.cells[:1]]
+        files = {name: entry for name, entry in file_hashes(folder).items() if name in (DATA, SUMMARY)}
+        write_manifest(folder / MANIFEST, {**told, "first_cell": cases[0], "versions": versions(), "files": files})
+        clear(folder)
+
+
+def clear(folder: Path) -> None:
+    """Remove the files of finished cells."""
+    shutil.rmtree(folder / CELLS, ignore_errors=True)
+
+
+def load(folder: Path) -> "xarray.Dataset":
+    """The dataset of a finished sweep, its files checked, read into memory."""
+    return read(folder)[1]
+
+
+def read(folder: Path) -> tuple[dict[str, Any], "xarray.Dataset"]:
+    """Manifest and dataset of a finished sweep, its files checked once."""
+    import xarray
+
+    require(folder, "sweep")
+    return manifest_of(folder), xarray.load_dataset(folder / DATA, engine="h5netcdf")
+
+
+def counts(data: "xarray.Dataset") -> dict[str, int]:
+    """How many cells ended in which way."""
+    kinds, numbers = np.unique(data["outcome"].values.astype(str), return_counts=True)
+    return {str(kind): int(number) for kind, number in zip(kinds, numbers, strict=True)}
+
+
+def headlines(data: "xarray.Dataset") -> list[str]:
+    """The names of the numbers that every cell has one of."""
+    return [
+        str(name)
+        for name, values in data.data_vars.items()
+        if set(values.dims) == set(data["outcome"].dims) and values.dtype.kind == "f"
+    ]
+
+
+def records(data: "xarray.Dataset") -> list[dict[str, Any]]:
+    """Every cell with its place in the grid, its outcome and its headline numbers, as plain data."""
+    names, shown = list(map(str, data["outcome"].dims)), headlines(data)
+    found = []
+    for place in itertools.product(*(range(data.sizes[name]) for name in names)):
+        at = data[["outcome", *shown]].isel(dict(zip(names, place, strict=True)))
+        found.append({name: at[name].item() for name in (*names, "outcome", *shown)})
+    return found
+
+
+def table(data: "xarray.Dataset") -> tuple[list[str], list[list[Any]], str]:
+    """Header, rows, and what the numbers are: one row for every point of the grid.
+
+    Where seeds are swept, a number is shown as its median over them with the least and the greatest.
+    """
+    names = [str(name) for name in data["outcome"].dims if name != "seed"]
+    shown = headlines(data)
+    seeds = data.sizes["seed"] if "seed" in data["outcome"].dims else 0
+    rows = []
+    for place in itertools.product(*(range(data.sizes[name]) for name in names)):
+        at = data.isel(dict(zip(names, place, strict=True)))
+        numbers = [_summarised(np.atleast_1d(at[name].values)) for name in shown]
+        rows.append([*(at[name].item() for name in names), *numbers])
+    return [*names, *shown], rows, f"median [least, greatest] over {seeds} seeds" if seeds > 1 else ""
+
+
+def _summarised(values: np.ndarray) -> Any:
+    """One number as it is, several as "median [least, greatest]"; missing ones are counted."""
+    values = values.astype(float)
+    if values.size == 1:
+        return float(values[0])
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return "-"
+    text = f"{np.median(known):.6g} [{known.min():.6g}, {known.max():.6g}]"
+    return text if known.size == values.size else f"{text} ({values.size - known.size} missing)"

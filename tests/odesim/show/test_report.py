@@ -1,0 +1,264 @@
+"""`odesim report`: what the page says, that it needs nothing else, and what it refuses."""
+
+import hashlib
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from odesim.cli import main
+from odesim.errors import UsageError
+from odesim.show import report
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"
+    "0000000049454e44ae426082"
+)
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def verdict(claim, answer, variant="main", **changes):
+    content = {
+        "claim": claim,
+        "variant": variant,
+        "answer": answer,
+        "predicted": {"slope": 0.5},
+        "estimate": 0.49876543,
+        "interval": [0.48, 0.51],
+        "rungs": [3, 8],
+        "reason": f"the reason of {claim} {variant}",
+        "evidence": ["0123456789ab", "ba9876543210"],
+        "seconds": 1.5,
+        "statement": f"the statement of {claim}",
+        "source": "Theorem 1",
+        "rejected": ["sqrt(d) log d"],
+        "expected": answer,
+        "erratum": "",
+    }
+    return content | changes
+
+
+@pytest.fixture
+def verified(tmp_path):
+    """A verify folder with one verdict of each answer."""
+    folder = tmp_path / "verify-liao-quick"
+    folder.mkdir()
+    verdicts = [
+        verdict("thm-1f", "refuted", "random", erratum="errata-1"),
+        verdict("thm-1f", "confirmed", "orthogonal", erratum="errata-1", statement="another statement"),
+        verdict("lem-2", "inconclusive", estimate=None, interval=None, evidence=[], reason="needs full"),
+        verdict("lem-x", "confirmed", reason="<script>alert('x')</script> & more" + "w" * 300),
+    ]
+    (folder / "verdicts.json").write_text(json.dumps({"system": "liao", "effort": "quick", "verdicts": verdicts}))
+    (folder / "manifest.json").write_text(json.dumps({"schema": 1, "kind": "verdicts", "versions": {"numpy": "2.9.9"}}))
+    return folder
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """A finished run folder with one picture."""
+    folder = tmp_path / "run<1>"
+    folder.mkdir()
+    (folder / "alignment.png").write_bytes(PIXEL)
+    manifest = {
+        "schema": 1,
+        "created": "2026-01-01T00:00:00+00:00",
+        "origin": {"system": "liao", "stage": "train", "tier": "exact", "method": "flow"},
+        "outcome": {"kind": "completed", "time": 2.0, "reason": ""},
+        "request": {"seed": 7, "parameters": {"m": 5}},
+        "versions": {"odesim": "0.1.0"},
+        "files": {"alignment.png": {"sha256": hashlib.sha256(PIXEL).hexdigest(), "bytes": len(PIXEL)}},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "summary.json").write_text(json.dumps({"recovered": 2, "loss_final": 0.123456789}))
+    return folder
+
+
+class Reader(html.parser.HTMLParser):
+    """Every attribute and the text of a page, and whether its elements close."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.attributes, self.text, self.open, self.ids = [], "", [], set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids |= {value for name, value in attrs if name == "id"}
+        if tag not in ("meta", "img", "br", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_shows_every_verdict_with_statement_rungs_evidence_and_the_command_that_repeats_it(verified):
+    text = Reader(report.page([str(verified)])).text
+    for words in (
+        "the reason of thm-1f random",
+        "the statement of thm-1f",
+        "another statement",
+        "3 back ends, 8 law",
+        "0123456789ab ba9876543210",
+        "odesim verify --system liao --claim thm-1f --effort quick",
+        "[0.48, 0.51]",
+        "slope: 0.5",
+        "0.498765",
+        "Theorem 1",
+        "numpy 2.9.9",
+    ):
+        assert words in text, words
+
+
+def test_the_counts_stand_above_the_table_and_the_table_above_the_claims(verified):
+    page = report.page([str(verified)])
+    assert re.search(r"<b>2</b> <span class=\"answer confirmed\">confirmed", page)
+    assert page.index('class="counts"') < page.index('<table class="verdicts"') < page.index('<section class="claim"')
+
+
+def test_every_link_of_the_page_leads_to_a_place_in_it_and_the_erratum_is_quoted(verified):
+    page = Reader(report.page([str(verified)]))
+    links = [value for tag, name, value in page.attributes if tag == "a" and name == "href"]
+    assert links and {link.removeprefix("#") for link in links} <= page.ids
+    assert "the missing term of Lemma 7" in page.text
+    assert page.open == []
+
+
+def test_the_page_needs_nothing_but_itself(verified, ran):
+    page = Reader(report.page([str(verified), str(ran)]))
+    addresses = [value for _, name, value in page.attributes if name in ("src", "href", "srcset", "action")]
+    assert [address for address in addresses if not address.startswith(("#", "data:image/"))] == []
+    assert not re.search(r"url\(|@import|https?://", report.page([str(verified)]))
+
+
+def test_what_comes_from_files_is_escaped(verified, ran):
+    page = report.page([str(verified), str(ran)])
+    assert "<script>alert" not in page and "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in page
+    assert "run<1>" not in page and "run&lt;1&gt;" in page
+
+
+def test_a_run_shows_its_picture_and_its_headline_numbers(ran):
+    page = Reader(report.page([str(ran)]))
+    assert "completed at time 2" in page.text and "0.123457" in page.text and "parameters.m" in page.text
+    sources = [value for tag, name, value in page.attributes if (tag, name) == ("img", "src")]
+    assert len(sources) == 1 and sources[0].startswith("data:image/png;base64,iVBOR")
+
+
+def test_a_changed_picture_is_refused(ran):
+    (ran / "alignment.png").write_bytes(PIXEL + b" ")
+    with pytest.raises(UsageError, match="was changed after the run"):
+        report.page([str(ran)])
+
+
+def test_the_figure_of_a_claim_stands_with_the_claim(verified, tmp_path):
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    (folder / "fig1.png").write_bytes(PIXEL)
+    entry = {"file": "fig1.png", "caption": "what it shows", "claims": ["thm-1f"], "runs": []}
+    entry["sha256"] = hashlib.sha256(PIXEL).hexdigest()
+    (folder / "figures.json").write_text(json.dumps({"system": "liao", "figures": [entry]}))
+    page = report.page([str(folder), str(verified)])
+    assert page.count("data:image/png") == 1
+    assert page.index('id="liao-1-thm-1f"') < page.index("what it shows") < page.index('id="liao-1-lem-2"')
+
+
+def test_a_smaller_figure_gives_way_to_the_published_size(tmp_path):
+    entries = []
+    for name in ("fig1-quick.png", "fig1.png", "fig2-quick.png"):
+        (tmp_path / name).write_bytes(PIXEL + name.encode())
+        digest = hashlib.sha256(PIXEL + name.encode()).hexdigest()
+        entries.append({"file": name, "caption": "what it shows", "claims": [], "runs": [], "sha256": digest})
+    (tmp_path / "figures.json").write_text(json.dumps({"system": "liao", "figures": entries}))
+    assert [picture.name for picture in report.read_figures(str(tmp_path)).pictures] == ["fig1.png", "fig2-quick.png"]
+
+
+def test_the_page_names_no_folder_of_this_machine(verified, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert str(tmp_path) not in report.page(["verify-liao-quick"])
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "unfinished", "damaged", "other answer", "other shape"])
+def test_a_folder_that_is_neither_verdicts_nor_a_run_is_refused_in_one_sentence(kind, tmp_path, verified):
+    folder = tmp_path / "folder"
+    if kind != "missing":
+        folder.mkdir()
+    if kind == "unfinished":
+        (folder / "verdicts.jsonl").write_text("{}\n")
+    if kind == "damaged":
+        (folder / "verdicts.json").write_text("{")
+    if kind == "other answer":
+        (folder / "verdicts.json").write_text((verified / "verdicts.json").read_text().replace("refuted", "maybe"))
+    if kind == "other shape":
+        (folder / "verdicts.json").write_text((verified / "verdicts.json").read_text().replace("[3, 8]", "3"))
+    with pytest.raises(UsageError) as caught:
+        report.page([str(folder)])
+    assert str(folder) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_existing_page_is_replaced_only_when_asked(verified, tmp_path):
+    out = tmp_path / "report.html"
+    out.write_text("mine")
+    with pytest.raises(UsageError, match="--overwrite"):
+        report.write([str(verified)], out)
+    assert out.read_text() == "mine"
+    report.write([str(verified)], out, overwrite=True)
+    assert out.read_text().startswith("<!DOCTYPE html>")
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+def test_the_command_writes_the_page_and_refuses_with_exit_code_2(verified, tmp_path, capsys):
+    for expected in (0, 2):
+        with pytest.raises(SystemExit) as caught:
+            main(["report", str(verified), "--out", str(tmp_path / "page.html"), "--json"])
+        assert (caught.value.code or 0) == expected
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["page"] == str(tmp_path / "page.html")
+    assert printed.err.count("\n") == 1
+
+
+def browse(tmp_path, address, width, *words):
+    """What headless Chromium prints for a page in a window of a given width."""
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    where = [f"--user-data-dir={tmp_path / f'profile-{width}'}", f"--window-size={width},900"]
+    command = [BROWSER, *flags, *where, "--virtual-time-budget=2000", *words, address]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.parametrize("width", [1280, 375], ids=["desktop", "phone"])
+def test_in_a_real_browser_nothing_overflows_and_the_filter_filters(width, verified, ran, tmp_path):
+    page = report.page([str(verified), str(ran)])
+    # A frame of exactly this width: a headless window is never narrower than 500 pixels.
+    (tmp_path / "page.html").write_text(page + PROBE)
+    (tmp_path / "frame.html").write_text(
+        f'<iframe id="f" src="page.html#show=refuted" style="border:0;width:{width}px;height:900px"></iframe>'
+        "<script>addEventListener('message', function (e) { document.body.dataset.found = e.data; });</script>"
+    )
+    dom = browse(tmp_path, (tmp_path / "frame.html").as_uri(), max(width, 1400), "--dump-dom")
+    found = re.search(r'data-found="([^"]*)"', dom)
+    assert found, dom
+    inner, scroll, rows, sections, after = map(int, found[1].split())
+    assert inner == width and scroll <= inner
+    assert (rows, sections) == (1, 1), "one refuted verdict, in one claim"
+    assert after == 4, "the button `all` shows every row again"
+
+
+PROBE = """<script>
+addEventListener("load", function () {
+  var seen = function (what) {
+    return Array.from(document.querySelectorAll(what)).filter(function (e) { return e.offsetHeight > 0; }).length;
+  };
+  var root = document.documentElement, rows = seen(".verdicts tbody tr"), claims = seen(".claim[data-answers]");
+  document.querySelector('[data-show=""]').click();
+  var all = seen(".verdicts tbody tr");
+  var widest = Math.max(root.scrollWidth, document.body.scrollWidth);
+  parent.postMessage([innerWidth, widest, rows, claims, all].join(" "), "*");
+});
+</script>"""
