@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 import derivations
+from odesim.code.traced import jax_along, split
 from odesim.flow.problem import Problem
-from odesim.flow.solvers import steppers
 from odesim.request.case import EULER, plain
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -27,8 +27,8 @@ def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
     function, arguments = problem.functions[role], problem.arguments
     if problem.case.backend != "jax":
         return np.array([function(y, *arguments) for y in states])
-    sizes, arrays = steppers.split(arguments)
-    return np.asarray(steppers.jax_along(function, sizes)(states, arrays))
+    sizes, arrays = split(arguments)
+    return np.asarray(jax_along(function, sizes)(states, arrays))
 
 
 def _watched(

@@ -240,7 +240,7 @@ class _Blocks:
     def _take(self, chunk: slice) -> None:
         problem = self.problem
         self.run(
-            self.start[chunk], chunk.start, self.times, problem.case.until, *problem.tolerances(SOLVER), MOST_STEPS,
+            self.start[chunk], chunk.start, self.times, problem.case.until, *problem.tolerances(), MOST_STEPS,
             self.entries, self.rules, self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk],
             coefficients(), problem.arguments,
         )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from derivations.contract import Crossing, Equations
-from odesim.flow.solvers.steppers import Segment
+from odesim.flow.solvers.step import Segment
 from odesim.request.case import Case
 
 NEAR = 1e-3

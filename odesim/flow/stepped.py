@@ -89,7 +89,7 @@ class _March:
         hits = np.full((len(march.names), march.width), np.inf)
         memory = np.zeros(march.memory(problem.initial))
         self.kept = _Kept(problem.start.copy(), hits, memory, np.zeros(len(COUNTS), np.int64))
-        self.tolerances = np.array(problem.tolerances(SOLVER))
+        self.tolerances = np.array(problem.tolerances())
 
     @property
     def reached(self) -> float:

@@ -196,7 +196,7 @@ def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndar
     """The state at `until` by integrating on from (t, y)."""
     from scipy.integrate import solve_ivp
 
-    tolerances = dict(zip(("rtol", "atol"), problem.tolerances("DOP853"), strict=True))
+    tolerances = dict(zip(("rtol", "atol"), problem.tolerances(), strict=True))
     found = solve_ivp(compiled(problem), (t, until), y, method="LSODA", t_eval=[until], **tolerances)
     if not found.success or not np.isfinite(found.y).all():
         raise UsageError(f"the flow cannot be integrated from time {t:g} to {until:g} ({found.message}): integrate it")
@@ -254,10 +254,10 @@ def _size(initial: Initial, y: np.ndarray) -> float:
 
 def forward(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
     """dF/dy (n, n) by JAX's forward mode on the array form: exact up to round-off."""
-    from odesim.flow.solvers import steppers
+    from odesim.code import traced
 
     functions = compile_functions(problem.equations, "jax")
-    sizes, arrays = steppers.split(problem.arguments)
+    sizes, arrays = traced.split(problem.arguments)
     return np.asarray(_columns(functions["flow"], sizes)(t, y, arrays)).T
 
 
@@ -267,9 +267,9 @@ def _columns(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callabl
     import jax
     import jax.numpy as jnp
 
-    from odesim.flow.solvers import steppers
+    from odesim.code import traced
 
-    slope = steppers.jax_slope(flow, sizes)
+    slope = traced.jax_slope(flow, sizes)
 
     def columns(t: Any, y: Any, arrays: list[Any]) -> Any:
         def along(u: Any) -> Any:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from derivations.contract import Equations, Initial
 from odesim.errors import UsageError
 from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
-from odesim.flow.solvers.steppers import INTERIOR, Entries, Segment, Statistics, StepFailure
+from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Statistics, StepFailure
+
+if TYPE_CHECKING:
+    from odesim.flow.problem import Problem
 
 LOOPS = (
     "weighted",
@@ -43,8 +46,28 @@ CHUNK = 500
 """Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
 NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 """What is watched where it is not known what may cross: every step is looked at by the recorder."""
+TOLERANCE = (3e-4, 1e-11)
+"""As that of CVODE."""
 SMALL = 4
 """The status of `advance` where the step has shrunk to round-off."""
+
+
+def objection(problem: "Problem") -> str:
+    """Why these formulas cannot take a problem: they are compiled, and must know what is strongly coupled."""
+    if problem.equations.coupled is not None and problem.case.backend == "numba":
+        return ""
+    return (
+        "--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
+        f"tier {problem.equations.tier} on {problem.case.backend} can have --solver CVODE"
+    )
+
+
+def steps(leg: Leg) -> Iterator[Segment]:
+    """The steps over a leg."""
+    problem, tolerances = leg.problem, leg.problem.tolerances(*TOLERANCE)
+    return ndf_steps(
+        problem.equations, problem.initial, leg.t, leg.y, leg.until, *tolerances, leg.statistics, leg.recorder
+    )
 
 
 def compile_ndf(equations: Equations) -> Any:
@@ -202,3 +225,6 @@ def first_step(
     guess = min(0.01 * size(y) / speed, most)
     bend = size(flow(y + guess * slope) - slope) / guess
     return min(100 * guess, np.sqrt(0.01 / max(speed, bend)), most)
+
+
+SOLVERS = (Solver("NDF", steps, local=TOLERANCE, objection=objection),)
