@@ -1,0 +1,119 @@
+"""The equations of a tier: their kernels, their compiled functions, and how they advance."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from derivations.contract.state import Component, Crossing, Initial, Labelled
+
+Kind = Literal["ode", "hybrid", "recursion"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A scalar kernel: exact SymPy outputs in named inputs.
+
+    `table` names the inputs that arrive together as rows of one array (the correlation functions), `scalars` the
+    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.
+    """
+
+    table: tuple[str, ...]
+    scalars: tuple[str, ...]
+    outputs: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """A flat state made of independent blocks of `size` numbers, each of which is integrated with steps of its own.
+
+    Among the loops of the equations are then `block_start(k, *arguments) -> work` (what block k needs, made once),
+    `block_slope(y, out, work, k, *arguments)` and `block_jacobian(y, J, work, k, *arguments)`, which fill the
+    derivative (size,) of a block and its Jacobian (size, size).
+    """
+
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class March:
+    """Equations whose right-hand side jumps: they bring steps of their own among their loops.
+
+    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
+    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
+    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
+    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
+    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
+    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.  `record(initial, memory)` are
+    variables without a time axis made of the memory at the end of a run.
+    """
+
+    names: Mapping[str, tuple[str, str]]
+    width: int
+    memory: Callable[[Initial], int]
+    reasons: Mapping[int, str]
+    step: float | None = None
+    record: Callable[[Initial, np.ndarray], Labelled] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Coupled:
+    """Where the Jacobian of a flow is large: between entries of the state that have the same label.
+
+    `labels(initial)` makes whole numbers (size,) of a flat state.  `flow` is "module:inner_flow", a function
+    inner_flow(y, *arguments) -> dy/dt that numba compiles after the loops of the equations, for `arguments(initial)`.
+    """
+
+    labels: Callable[[Initial], Callable[[np.ndarray], np.ndarray]]
+    flow: str
+    arguments: Callable[[Initial], tuple[Any, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
+
+    A tier of kind "recursion" is the map y -> y + h F(t, y; arguments) for a step h of the clock, which is the
+    population
+    form of one training step and not an approximation of the differential equation.
+
+    `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
+    compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
+    around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
+    there is one; `around` lists functions that call these and stay interpreted; `arrays(xp, kernels)` builds the
+    same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
+    (integers are sizes), `start(initial)` is y at time 0 and `unpack` splits y, with any leading axes, into components.
+    `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
+    time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
+    exact dynamics conserves or
+    bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
+    `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
+    state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
+    right-hand sides that are costly and have kinks, where a step is no better.  With `coupled` implicit methods
+    know where the flow is stiff.  With `march` the loops step themselves.
+    """
+
+    tier: str
+    kind: Kind
+    structure: str
+    state: tuple[Component, ...]
+    kernels: Callable[[], Mapping[str, Kernel]]
+    loops: tuple[str, ...]
+    arrays: Callable[..., Mapping[str, Callable[..., Any]]]
+    arguments: Callable[[Initial], tuple[Any, ...]]
+    start: Callable[[Initial], np.ndarray]
+    unpack: Callable[[np.ndarray], dict[str, np.ndarray]]
+    observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled]
+    constants: Callable[[Initial], Labelled]
+    invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]]
+    crossings: tuple[Crossing, ...]
+    summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
+    validity: str
+    neglects: str
+    around: tuple[str, ...] = ()
+    blocks: Blocks | None = None
+    watched: tuple[Component, ...] = ()
+    dense: Literal["step", "interpolant"] = "step"
+    coupled: Coupled | None = None
+    march: March | None = None
