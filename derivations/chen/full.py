@@ -28,7 +28,7 @@ from derivations.chen.population import ANY, LOOPS, STATE, WATCHED, exact, kerne
 from derivations.chen.population import invariants as exact_invariants
 from derivations.chen.population import unpack as unpack_signals
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Labelled, UsageError
+from derivations.contract import Component, Crossing, Equations, Initial, Labelled, Smooth, UsageError
 
 REST = Component(
     "rest", ("weight", "direction"), ANY, "", "coordinates of a weight outside the signals; filters first, then routers"
@@ -61,7 +61,7 @@ def full(parameters: Parameters) -> Equations:
     own = ("coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_flow_loss", "full_watch")
     return Equations(
         tier="full",
-        kind="ode",
+        advance=Smooth(between="interpolant"),
         structure=f"chen_full_{p.activation}",
         state=(*STATE, REST),
         kernels=functools.partial(kernels, p.activation),
@@ -79,7 +79,6 @@ def full(parameters: Parameters) -> Equations:
         f"gradient is incoherent (|E g| < {p.layer:g} E|g|), {accuracy(p)}",
         neglects="nothing beside that error",
         watched=WATCHED,
-        dense="interpolant",
     )
 
 

@@ -26,7 +26,7 @@ from derivations.chen import arrays
 from derivations.chen.nodes import legendre_rows, rules
 from derivations.chen.parameters import Parameters
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Smooth
 
 EXPERT = ("expert", "filter", "feature")
 ROUTER = ("expert", "feature")
@@ -75,7 +75,7 @@ def exact(parameters: Parameters) -> Equations:
     )
     return Equations(
         tier="p3",
-        kind="ode",
+        advance=Smooth(between="interpolant"),
         structure=f"chen_p3_{parameters.activation}",
         state=STATE,
         kernels=functools.partial(kernels, parameters.activation),
@@ -93,7 +93,6 @@ def exact(parameters: Parameters) -> Equations:
         f"expert's gradient is incoherent (|E g| < {parameters.layer:g} E|g|); laws by {parameters.nodes} nodes each",
         neglects=neglects,
         watched=WATCHED,
-        dense="interpolant",
     )
 
 

@@ -18,7 +18,7 @@ from derivations.chen.nodes import legendre, legendre_rows, rule
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, STATE
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled, UsageError
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled, Smooth, UsageError
 
 STRENGTHS = 16
 """Nodes of the laws of alpha and gamma: their integrands are analytic."""
@@ -46,7 +46,7 @@ def explore(parameters: Parameters) -> Equations:
     shape = (p.M, p.J, p.K)
     return Equations(
         tier="explore",
-        kind="ode",
+        advance=Smooth(),
         structure=f"chen_explore_{p.activation}",
         state=(STATE[0],),
         kernels=functools.partial(_expert, p.activation),
@@ -144,7 +144,7 @@ def spec(parameters: Parameters, tier: str) -> Equations:
     missing = f"the noise patches' effect on the experts; {ZETAS} samples of them" if noisy else "noise patches"
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(between="interpolant" if noisy else "step"),
         structure="chen_spec",
         state=(STRENGTH, STATE[2]),
         kernels=_manifold,
@@ -160,7 +160,6 @@ def spec(parameters: Parameters, tier: str) -> Equations:
         },
         crossings=(),
         summary=summarise,
-        dense="interpolant" if noisy else "step",
         validity=("cubic experts" if noisy else "exact for P = 3 and cubic experts")
         + " on the specialised manifold (feat = s_m at its own filter and feature, cen = gfeat = 0)",
         neglects=f"the losers of the race, cen and gfeat; {missing}",
@@ -193,7 +192,7 @@ def group2(parameters: Parameters) -> Equations:
 
     return Equations(
         tier="group2",
-        kind="ode",
+        advance=Smooth(),
         structure="chen_group2",
         state=(
             Component("s", (), ANY, "s", "alignment of every specialist with its feature"),

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial
+from derivations.contract import Component, Equations, Initial, Smooth
 from derivations.kawata import gated_arrays, population, summary
 from derivations.kawata.initial import expert_of, join, length_outside, outside, split
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, degree
@@ -43,7 +43,7 @@ def equations(p: Parameters) -> Equations:
     C = p.C
     return Equations(
         tier="gated",
-        kind="ode",
+        advance=Smooth(),
         structure="kawata_gated",
         state=STATE,
         kernels=dict,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial
+from derivations.contract import Component, Crossing, Equations, Initial, Smooth
 from derivations.kawata import population, summary
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, exponent, links, weights_of_global
 
@@ -22,7 +22,7 @@ def equations(parameters: Parameters, tier: str = "R3") -> Equations:
     level = parameters.threshold
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure="kawata_hidden",
         state=STATE,
         kernels=_kernels,

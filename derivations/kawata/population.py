@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Blocks, Component, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import Component, Crossing, Equations, Independent, Initial, Kernel, Labelled
 from derivations.kawata import arrays, summary
 from derivations.kawata.initial import join, outside, split
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, links, table_degree, weights_of_global
@@ -84,7 +84,7 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
     mode, validity, neglects = MODES[tier]
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Independent(2 * C + 1),
         structure=f"kawata_degree{table_degree(parameters)}",
         state=STATE,
         kernels=functools.partial(_kernels, table_degree(parameters)),
@@ -100,7 +100,6 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
         summary=summary.summarise,
         validity=validity,
         neglects=neglects,
-        blocks=Blocks(2 * C + 1),
     )
 
 

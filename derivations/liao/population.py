@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Kernel, Labelled, Smooth
 from derivations.liao import arrays
 from derivations.liao.initial import greedy_matching
 from derivations.liao.overlaps import assemble_gram
@@ -54,7 +54,7 @@ def exact(parameters: Parameters) -> Equations:
     m, m_star = parameters.m, parameters.m_star
     return Equations(
         tier="exact",
-        kind="ode",
+        advance=Smooth(coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments)),
         structure=f"liao_exact_degree{parameters.degree}",
         state=STATE,
         kernels=functools.partial(_kernels, parameters.degree),
@@ -68,7 +68,6 @@ def exact(parameters: Parameters) -> Equations:
         constants=constants,
         invariants=invariants,
         crossings=crossings(parameters),
-        coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments),
         summary=summarise,
         validity="exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
         "small step size and large batch (gradient flow on the population loss)",

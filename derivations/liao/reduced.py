@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial
+from derivations.contract import Component, Crossing, Equations, Initial, Smooth
 from derivations.liao import arrays, kernels, population
 from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.initial import greedy_matching
@@ -37,7 +37,7 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
     """
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure=f"liao_cascade_degree{parameters.degree}",
         state=PAIR,
         kernels=functools.partial(kernels.aligned_kernels, parameters.degree),
@@ -97,7 +97,7 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
     upper = population.above(parameters.m)
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure=f"liao_riccati_degree{parameters.degree}",
         state=LEADING,
         kernels=functools.partial(kernels.leading_kernels, parameters.degree),

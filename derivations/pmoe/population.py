@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Labelled
+from derivations.contract import Component, Equations, Initial, Labelled, Recursion, Smooth
 from derivations.pmoe import arrays
 from derivations.pmoe.initial import response
 from derivations.pmoe.parameters import Parameters
@@ -63,7 +63,7 @@ def routers(p: Parameters, tier: str) -> Equations:
     """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure="pmoe_router",
         state=(ROUTE,),
         kernels=dict,
@@ -113,7 +113,7 @@ def equations(p: Parameters, tier: str) -> Equations:
     first = PRE if neurons else RESPONSE
     return Equations(
         tier=tier,
-        kind="recursion" if recursion else "ode",
+        advance=advance(recursion),
         structure=f"pmoe_{level}",
         state=(first, ROUTE),
         kernels=_limit if tier == "L2" else _network,
@@ -130,8 +130,12 @@ def equations(p: Parameters, tier: str) -> Equations:
         validity=validity(p, tier, recursion),
         neglects=NEGLECTS[tier],
         watched=WATCHED,
-        dense="interpolant",
     )
+
+
+def advance(recursion: bool) -> Recursion | Smooth:
+    """The map of training steps, or a flow whose kinks are where route values change order."""
+    return Recursion("step") if recursion else Smooth(between="interpolant")
 
 
 def recursive(p: Parameters, tier: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled, Smooth
 from derivations.pruning.parameters import Parameters
 
 ANY = (-np.inf, np.inf)
@@ -26,7 +26,7 @@ def equations(parameters: Parameters) -> Equations:
     """The equations of tier `homogeneous`."""
     return Equations(
         tier="homogeneous",
-        kind="ode",
+        advance=Smooth(),
         structure="pruning_homogeneous",
         state=STATE,
         kernels=_kernels,

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Kernel, March, UsageError
+from derivations.contract import Component, Equations, Initial, Kernel, Recursion, Stepped, UsageError
 from derivations.pruning import arrays, events
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
@@ -124,7 +124,7 @@ def recursion(parameters: Parameters) -> Equations:
     family = "single" if law_of_slope(p) == "multi_copy" else law_of_slope(p)
     return Equations(
         tier="recursion",
-        kind="recursion",
+        advance=Stepped(HITS, p.k, lambda initial: initial.parameters.k, REASONS, map=Recursion("stride")),
         structure=f"pruning_recursion_{family}",
         state=(H, U) if p.keep_u else (H,),
         kernels=_kernels,
@@ -141,7 +141,6 @@ def recursion(parameters: Parameters) -> Equations:
         validity=validity(p),
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
         watched=WATCHED,
-        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS, step=p.stride),
     )
 
 
@@ -170,7 +169,9 @@ def flow(parameters: Parameters, tier: str) -> Equations:
     exact = tier == "flow"
     return Equations(
         tier=tier,
-        kind="hybrid",
+        advance=Stepped(
+            HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record
+        ),
         structure="pruning_flow",
         state=(H, D, D_MIN),
         kernels=_kernels,
@@ -188,7 +189,6 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)"),
         neglects="nothing" if exact else "the motion of irrelevant alignments",
         watched=WATCHED,
-        march=March(HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record),
     )
 
 

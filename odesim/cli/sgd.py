@@ -217,6 +217,7 @@ def _flow_beside(simulation: "Simulation", flow: dict[str, Any]) -> "Case":
     """
     import dataclasses
 
+    from derivations.contract import Recursion, load
     from odesim.flow.recursion import plan
     from odesim.request.case import Case
 
@@ -224,9 +225,9 @@ def _flow_beside(simulation: "Simulation", flow: dict[str, Any]) -> "Case":
     parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
-    stride = case.system.stage(case.stage).stride
-    if stride:  # a recursion takes the steps of the training it is held against
-        parameters[stride] = simulation.tick
+    advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance
+    if isinstance(advance, Recursion):  # it takes the steps of the training it is held against
+        parameters[advance.step] = simulation.tick
     again = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
         save_points=case.save_points, **flow,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Crossing, Equations, Kernel
+from derivations.contract import Crossing, Equations, Independent, Kernel
 from odesim.errors import NumericalError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
@@ -204,8 +204,8 @@ class _Blocks:
 
     def __init__(self, problem: Problem, times: np.ndarray) -> None:
         equations = problem.equations
-        assert equations.blocks is not None
-        size = equations.blocks.size
+        assert isinstance(equations.advance, Independent)
+        size = equations.advance.size
         self.problem, self.times, self.done = problem, times, 0
         self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
         self.run, count = compile_blocks(equations), len(self.start)

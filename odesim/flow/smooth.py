@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from derivations.contract import Smooth
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
@@ -32,7 +33,7 @@ def solve(
     """
     case, equations = problem.case, problem.equations
     solver = steppers.choose_solver(case.backend, case.solver)
-    if solver == "NDF" and (equations.coupled is None or case.backend != "numba"):
+    if solver == "NDF" and (smoothly(problem).coupled is None or case.backend != "numba"):
         raise UsageError(
             f"--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
             f"tier {equations.tier} on {case.backend} can have --solver CVODE"
@@ -41,6 +42,12 @@ def solve(
     recorder = Recorder(equations, 0.0, problem.start, times if times is not None else save_times(case))
     outcome, seconds = drive(_Steps(problem, recorder, statistics), case.until, progress, checkpoint)
     return assemble(problem, recorder, outcome, {**statistics.known(), "seconds": seconds})
+
+
+def smoothly(problem: Problem) -> Smooth:
+    """How one integrator follows a flow: independent blocks, taken together, are a smooth flow like any other."""
+    advance = problem.equations.advance
+    return advance if isinstance(advance, Smooth) else Smooth()
 
 
 class _Steps:
@@ -86,13 +93,13 @@ def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statist
         return _steps(problem, statistics.solver, t, y, recorder, statistics)
     from odesim.flow.solvers.automatic import automatic_steps
 
-    name = "NDF" if problem.equations.coupled is not None and case.backend == "numba" else "CVODE"
+    name = "NDF" if smoothly(problem).coupled is not None and case.backend == "numba" else "CVODE"
 
     def explicit(t: float, y: np.ndarray) -> Iterator[steppers.Segment]:
         return _steps(problem, "DOP853", t, y, recorder, statistics)
 
     # An implicit method gains nothing at kinks: it was seen to creep, and to give up.
-    if case.rtol < IMPLICIT or problem.equations.dense == "interpolant":
+    if case.rtol < IMPLICIT or smoothly(problem).between == "interpolant":
         statistics.solver = "DOP853"
         return explicit(t, y)
     return automatic_steps(
@@ -105,7 +112,7 @@ def _steps(
     problem: Problem, solver: str, t: float, y: np.ndarray, recorder: Recorder, statistics: steppers.Statistics
 ) -> Iterator[steppers.Segment]:
     """The steps of one integrator from (t, y) to the horizon."""
-    until, tolerances, coupled = problem.case.until, problem.tolerances(solver), problem.equations.coupled
+    until, tolerances, coupled = problem.case.until, problem.tolerances(solver), smoothly(problem).coupled
     if solver in steppers.DIFFRAX_SOLVERS:
         flow = problem.functions["flow"]
         return steppers.diffrax_steps(flow, problem.arguments, t, y, until, *tolerances, statistics, problem.bounds)
@@ -120,7 +127,7 @@ def _steps(
 
         blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
         return cvode_steps(slope, t, y, until, *tolerances, statistics, blocks)
-    between = problem.equations.dense
+    between = smoothly(problem).between
     return steppers.scipy_steps(slope, t, y, until, *tolerances, statistics, between, problem.bounds)
 
 

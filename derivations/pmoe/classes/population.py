@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Labelled
+from derivations.contract import Component, Equations, Initial, Labelled, Smooth
 from derivations.pmoe import population, router, world
 from derivations.pmoe.arrays import build_router
 from derivations.pmoe.classes import arrays
@@ -68,7 +68,7 @@ def equations(p: Parameters, tier: str) -> Equations:
     recursion = population.recursive(p, tier)
     return Equations(
         tier=tier,
-        kind="recursion" if recursion else "ode",
+        advance=population.advance(recursion),
         structure=f"pmoe_classes_{level}",
         state=(first, ROUTE),
         kernels=_overlap if tier == "L2" else dict,
@@ -85,7 +85,6 @@ def equations(p: Parameters, tier: str) -> Equations:
         validity=population.validity(p, tier, recursion),
         neglects=population.NEGLECTS[tier],
         watched=WATCHED,
-        dense="interpolant",
     )
 
 
@@ -94,7 +93,7 @@ def routers(p: Parameters, tier: str) -> Equations:
     require_outputs(p, tier)
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure="pmoe_router",
         state=(ROUTE,),
         kernels=dict,

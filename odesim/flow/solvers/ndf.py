@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial
+from derivations.contract import Coupled, Equations, Initial, Smooth
 from odesim.errors import UsageError
 from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
@@ -47,13 +47,20 @@ SMALL = 4
 """The status of `advance` where the step has shrunk to round-off."""
 
 
+def coupled_of(equations: Equations) -> Coupled:
+    """Where a flow is strongly coupled.  Raises `UsageError` for equations that do not say so."""
+    advance = equations.advance
+    if not isinstance(advance, Smooth) or advance.coupled is None:
+        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
+    return advance.coupled
+
+
 def compile_ndf(equations: Equations) -> Any:
     """The generated module with the loops of `ndf_loops` around the compiled flow of some equations."""
     from odesim.code import compile, sources
     from odesim.flow.solvers import ndf_loops
 
-    assert equations.coupled is not None
-    flow = equations.coupled.flow
+    flow = coupled_of(equations).flow
 
     def text() -> str:
         texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
@@ -104,8 +111,7 @@ def ndf_steps(
 
     Raises `StepFailure` when the step size has shrunk to round-off, as it does where the state is no longer finite.
     """
-    coupled = equations.coupled
-    assert coupled is not None
+    coupled = coupled_of(equations)
     loops, labels = compile_ndf(equations), coupled.labels(initial)
     arguments, table = coupled.arguments(initial), formulas()
     D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
@@ -140,11 +146,9 @@ def ndf_steps(
 def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray, workers: int = 1) -> np.ndarray:
     """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads.
 
-    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Equations.coupled`).
+    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Smooth.coupled`).
     """
-    if equations.coupled is None:
-        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
-    loops, arguments = compile_ndf(equations), equations.coupled.arguments(initial)
+    loops, arguments = compile_ndf(equations), coupled_of(equations).arguments(initial)
     states = np.ascontiguousarray(states, float)
     found = np.empty_like(states)
     parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]

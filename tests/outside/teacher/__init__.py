@@ -20,6 +20,7 @@ from derivations.contract import (
     Kernel,
     Labelled,
     Model,
+    Smooth,
     Source,
     Stage,
     System,
@@ -43,7 +44,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The exact flow."""
     return Equations(
         tier="exact",
-        kind="ode",
+        advance=Smooth(),
         structure="outside_teacher",
         state=(Component("rho", ("student",), meaning="w . v"), Component("q", ("student",), (0.0, 4.0))),
         kernels=kernels,
