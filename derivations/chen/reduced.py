@@ -18,7 +18,18 @@ from derivations.chen.nodes import legendre, legendre_rows, rule
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, STATE
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled, Smooth, UsageError
+from derivations.contract import (
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Labelled,
+    Layout,
+    Smooth,
+    UsageError,
+)
 
 STRENGTHS = 16
 """Nodes of the laws of alpha and gamma: their integrands are analytic."""
@@ -53,8 +64,7 @@ def explore(parameters: Parameters) -> Equations:
         loops=("derivations.chen.loops:speed", "derivations.chen.reduced_loops:explore_flow"),
         arrays=reduced_arrays.build_explore,
         arguments=lambda initial: (*shape, float(p.power), *rule(p.alpha, p.laws, 2 * STRENGTHS)),
-        start=lambda initial: initial.state["feat"].reshape(-1).copy(),
-        unpack=lambda y: {"feat": y.reshape(*y.shape[:-1], *shape)},
+        layout=Layout((Dense("feat", shape),)),
         observe=lambda initial, state: {},
         constants=constants,
         invariants=_race_invariant if p.activation == "cubic" else lambda initial, state: {},
@@ -151,8 +161,8 @@ def spec(parameters: Parameters, tier: str) -> Equations:
         loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:spec_flow"),
         arrays=reduced_arrays.build_spec,
         arguments=arguments,
-        start=lambda initial: np.concatenate([_strength(initial), initial.state["gcen"].reshape(-1)]),
-        unpack=lambda y: {"strength": y[..., : p.M], "gcen": y[..., p.M :].reshape(*y.shape[:-1], p.M, p.K)},
+        layout=Layout((Dense("strength", (p.M,)), Dense("gcen", (p.M, p.K)))),
+        begin=lambda initial: {**initial.state, "strength": _strength(initial)},
         observe=observe,
         constants=constants,
         invariants=lambda initial, state: {
@@ -202,8 +212,8 @@ def group2(parameters: Parameters) -> Equations:
         loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:group2_flow"),
         arrays=reduced_arrays.build_group2,
         arguments=arguments,
-        start=lambda initial: np.array([_strength(initial).mean(), contrast(initial)]),
-        unpack=lambda y: {"s": y[..., 0], "D": y[..., 1]},
+        layout=Layout((Dense("s", ()), Dense("D", ()))),
+        begin=lambda initial: {"s": _strength(initial).mean(), "D": contrast(initial)},
         observe=observe,
         constants=constants,
         invariants=lambda initial, state: {},

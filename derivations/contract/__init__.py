@@ -13,6 +13,9 @@ from derivations.contract.equations import Kind as Kind
 from derivations.contract.equations import Recursion as Recursion
 from derivations.contract.equations import Smooth as Smooth
 from derivations.contract.equations import Stepped as Stepped
+from derivations.contract.layout import Dense as Dense
+from derivations.contract.layout import Layout as Layout
+from derivations.contract.layout import Upper as Upper
 from derivations.contract.model import Model as Model
 from derivations.contract.parameter import UsageError as UsageError
 from derivations.contract.parameter import parameter as parameter

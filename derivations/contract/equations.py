@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from derivations.contract.layout import Layout
 from derivations.contract.state import Component, Crossing, Initial, Labelled
 
 Kind = Literal["ode", "hybrid", "recursion"]
@@ -132,7 +133,8 @@ class Equations:
     around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
     there is one; `around` lists functions that call these and stay interpreted; `arrays(xp, kernels)` builds the
     same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
-    (integers are sizes), `start(initial)` is y at time 0 and `unpack` splits y, with any leading axes, into components.
+    (integers are sizes), `layout` says where each component lies in y and `begin(initial)` are the components at time
+    0, by default those of the initial condition; `state` are the components that are saved, all of y or some of it.
     `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
     time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
     exact dynamics conserves or
@@ -148,8 +150,7 @@ class Equations:
     loops: tuple[str, ...]
     arrays: Callable[..., Mapping[str, Callable[..., Any]]]
     arguments: Callable[[Initial], tuple[Any, ...]]
-    start: Callable[[Initial], np.ndarray]
-    unpack: Callable[[np.ndarray], dict[str, np.ndarray]]
+    layout: Layout
     observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled]
     constants: Callable[[Initial], Labelled]
     invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]]
@@ -159,3 +160,12 @@ class Equations:
     neglects: str
     around: tuple[str, ...] = ()
     watched: tuple[Component, ...] = ()
+    begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
+
+    def start(self, initial: Initial) -> np.ndarray:
+        """The flat state y (size,) at time 0."""
+        return self.layout.pack(self.begin(initial))
+
+    def unpack(self, y: Any) -> dict[str, np.ndarray]:
+        """The components of flat states y (..., size), leading axes kept."""
+        return self.layout.unpack(y)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import lambertw
 
-from derivations.contract import Component, Equations, Initial, Labelled, Smooth, UsageError
+from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Smooth, UsageError
 from derivations.pmoe import arrays
 from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.signal import kernel
@@ -93,8 +93,8 @@ def equations(p: Parameters) -> Equations:
         loops=("derivations.pmoe.loops:l3_flow_loss",),
         arrays=arrays.build_l3,
         arguments=two_samples,
-        start=lambda initial: np.zeros(2),
-        unpack=lambda y: {"push": y},
+        layout=Layout((Dense("push", (2,)),)),
+        begin=lambda initial: {"push": np.zeros(2)},
         observe=observe,
         constants=constants,
         invariants=lambda initial, state: {},

@@ -17,13 +17,12 @@ The derivation, step by step:
 """
 
 import functools
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Kernel, Recursion, Stepped, UsageError
+from derivations.contract import Component, Dense, Equations, Initial, Kernel, Layout, Recursion, Stepped, UsageError
 from derivations.pruning import arrays, events
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
@@ -131,8 +130,7 @@ def recursion(parameters: Parameters) -> Equations:
         loops=loops,
         arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
         arguments=recursion_arguments,
-        start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "u")]),
-        unpack=functools.partial(unpack, {"h": (p.k, p.d), "u": (p.k, p.m, p.d)}),
+        layout=Layout((Dense("h", (p.k, p.d)), Dense("u", (p.k, p.m, p.d)))),
         observe=observe,
         constants=constants,
         invariants=invariants,
@@ -163,7 +161,6 @@ def validity(p: Parameters) -> str:
 def flow(parameters: Parameters, tier: str) -> Equations:
     """The flow of small rates for data=single, changes of order located; `frozen` keeps the irrelevant patterns."""
     p = parameters
-    shape = (p.k, p.d)
     own = ("table_loops:select_top", "watch_loops:answer", *FLOW, *WATCH, "watch_loops:hybrid_watch")
     loops = tuple(f"{HERE}.{name}" for name in own)
     exact = tier == "flow"
@@ -178,8 +175,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         loops=loops,
         arrays=arrays.build_flow,
         arguments=functools.partial(flow_arguments, int(not exact)),
-        start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "D", "D_min")]),
-        unpack=functools.partial(unpack, {"h": shape, "D": shape, "D_min": shape}),
+        layout=Layout(tuple(Dense(component.name, (p.k, p.d)) for component in (H, D, D_MIN))),
         observe=observe,
         constants=constants,
         invariants=invariants,
@@ -230,13 +226,3 @@ def ordered(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cum = np.zeros((*top.shape[:2], top.shape[2] + 1))
     cum[:, :, 1:] = np.cumsum(np.maximum(top, 0.0), axis=2)
     return top, cum
-
-
-def unpack(shapes: Mapping[str, tuple[int, ...]], y: np.ndarray) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    lead, at, found = y.shape[:-1], 0, {}
-    for name, shape in shapes.items():
-        count = math.prod(shape)
-        found[name] = y[..., at : at + count].reshape(*lead, *shape)
-        at += count
-    return found

@@ -9,7 +9,6 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, load
 from odesim.errors import UsageError
-from odesim.flow.record import flat_entries
 from odesim.flow.solvers import steppers
 from odesim.machine import streams
 from odesim.request.case import Case
@@ -68,10 +67,9 @@ class Problem:
         size = self.start.size
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         for component in self.equations.state:
-            entries = flat_entries(self.equations, component.name, size)
-            if entries is not None:
-                places = entries[entries >= 0]
-                lower[places], upper[places] = component.bounds
+            places = self.equations.layout.places(component.name, size)
+            places = places[places >= 0]
+            lower[places], upper[places] = component.bounds
         return lower, upper
 
     def tolerances(self, solver: str) -> tuple[float, float]:

@@ -11,8 +11,10 @@ import pytest
 from derivations.contract import (
     Component,
     Crossing,
+    Dense,
     Equations,
     Initial,
+    Layout,
     Smooth,
     Source,
     Stage,
@@ -43,7 +45,7 @@ def _equations(parameters, tier):
     return Equations(
         tier="exact", advance=Smooth(), structure="bursting", state=(Component("y", ("entry",)),), kernels=dict,
         loops=(), arrays=arrays, arguments=lambda initial: (parameters.size, np.array(parameters.rate)),
-        start=lambda initial: np.array(initial.state["y"]), unpack=lambda y: {"y": y},
+        layout=Layout((Dense("y", (parameters.size,)),)),
         observe=lambda initial, components: {}, constants=lambda initial: {}, invariants=lambda initial, state: {},
         crossings=(Crossing("T_four", "y", 4.0), Crossing("T_end", "y", 5e3, terminal=True, reason="far enough")),
         summary=lambda initial, trajectory: {}, validity="", neglects="",
