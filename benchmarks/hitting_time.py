@@ -164,7 +164,10 @@ def _equations() -> Any:
     """The one-dimensional flow as the recorder knows it: a component, and the crossing that ends the run."""
     import types
 
-    return types.SimpleNamespace(crossings=(CROSSING,), unpack=lambda y: {"m": y})
+    from derivations.contract import Dense, Layout
+
+    layout = Layout((Dense("m", (1,)),))
+    return types.SimpleNamespace(crossings=(CROSSING,), layout=layout, unpack=layout.unpack)
 
 
 def heyoka() -> Callable[..., float]:

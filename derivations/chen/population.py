@@ -26,7 +26,7 @@ from derivations.chen import arrays
 from derivations.chen.nodes import legendre_rows, rules
 from derivations.chen.parameters import Parameters
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Layout, Smooth
 
 EXPERT = ("expert", "filter", "feature")
 ROUTER = ("expert", "feature")
@@ -67,7 +67,6 @@ LOOPS = tuple(
 
 def exact(parameters: Parameters) -> Equations:
     """The exact population flow for P = 3.  Source: Chen et al. 2022, Algorithm 1 and Lemma E.2."""
-    shape = (parameters.M, parameters.J, parameters.K)
     neglects = (
         "nothing"
         if parameters.P == 3
@@ -75,15 +74,14 @@ def exact(parameters: Parameters) -> Equations:
     )
     return Equations(
         tier="p3",
-        kind="ode",
+        advance=Smooth(between="interpolant"),
         structure=f"chen_p3_{parameters.activation}",
         state=STATE,
         kernels=functools.partial(kernels, parameters.activation),
         loops=LOOPS,
         arrays=arrays.build_p3,
         arguments=arguments,
-        start=lambda initial: pack(initial.state),
-        unpack=functools.partial(unpack, shape=shape),
+        layout=flat(parameters),
         observe=lambda initial, state: {},
         constants=constants,
         invariants=invariants,
@@ -93,7 +91,6 @@ def exact(parameters: Parameters) -> Equations:
         f"expert's gradient is incoherent (|E g| < {parameters.layer:g} E|g|); laws by {parameters.nodes} nodes each",
         neglects=neglects,
         watched=WATCHED,
-        dense="interpolant",
     )
 
 
@@ -112,20 +109,10 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     return (p.M, p.J, p.K, float(p.rho), float(p.layer), float(p.power), *laws, *legendre_rows(p.M // 2 + 1), *fine)
 
 
-def pack(state: Mapping[str, Any]) -> np.ndarray:
+def flat(p: Parameters) -> Layout:
     """The flat state: feat, cen, gcen, gfeat."""
-    return np.concatenate([np.asarray(state[name], float).reshape(-1) for name in NAMES])
-
-
-def unpack(y: np.ndarray, shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    m, j, k = shape
-    lead, at, found = y.shape[:-1], 0, {}
-    for name, size in zip(NAMES, ((m, j, k), (m, j, k), (m, k), (m, k)), strict=True):
-        count = int(np.prod(size))
-        found[name] = y[..., at : at + count].reshape(*lead, *size)
-        at += count
-    return found
+    filters, routers = (p.M, p.J, p.K), (p.M, p.K)
+    return Layout((Dense("feat", filters), Dense("cen", filters), Dense("gcen", routers), Dense("gfeat", routers)))
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:

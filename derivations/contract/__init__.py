@@ -4,12 +4,18 @@ Types only.  What acts on them lives in `odesim`; what they are filled with live
 Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays independent of every derivation.
 """
 
-from derivations.contract.equations import Blocks as Blocks
+from derivations.contract.equations import Advance as Advance
 from derivations.contract.equations import Coupled as Coupled
 from derivations.contract.equations import Equations as Equations
+from derivations.contract.equations import Independent as Independent
 from derivations.contract.equations import Kernel as Kernel
 from derivations.contract.equations import Kind as Kind
-from derivations.contract.equations import March as March
+from derivations.contract.equations import Recursion as Recursion
+from derivations.contract.equations import Smooth as Smooth
+from derivations.contract.equations import Stepped as Stepped
+from derivations.contract.layout import Dense as Dense
+from derivations.contract.layout import Layout as Layout
+from derivations.contract.layout import Upper as Upper
 from derivations.contract.model import Model as Model
 from derivations.contract.parameter import UsageError as UsageError
 from derivations.contract.parameter import parameter as parameter

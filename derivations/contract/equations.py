@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from derivations.contract.layout import Layout
 from derivations.contract.state import Component, Crossing, Initial, Labelled
 
 Kind = Literal["ode", "hybrid", "recursion"]
+"""The word for an advance in `odesim systems`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,39 +27,6 @@ class Kernel:
 
 
 @dataclasses.dataclass(frozen=True)
-class Blocks:
-    """A flat state made of independent blocks of `size` numbers, each of which is integrated with steps of its own.
-
-    Among the loops of the equations are then `block_start(k, *arguments) -> work` (what block k needs, made once),
-    `block_slope(y, out, work, k, *arguments)` and `block_jacobian(y, J, work, k, *arguments)`, which fill the
-    derivative (size,) of a block and its Jacobian (size, size).
-    """
-
-    size: int
-
-
-@dataclasses.dataclass(frozen=True)
-class March:
-    """Equations whose right-hand side jumps: they bring steps of their own among their loops.
-
-    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
-    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
-    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
-    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
-    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
-    one of its steps: it is saved at whole steps, and tolerances have no meaning for it.  `record(initial, memory)` are
-    variables without a time axis made of the memory at the end of a run.
-    """
-
-    names: Mapping[str, tuple[str, str]]
-    width: int
-    memory: Callable[[Initial], int]
-    reasons: Mapping[int, str]
-    step: float | None = None
-    record: Callable[[Initial, np.ndarray], Labelled] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Coupled:
     """Where the Jacobian of a flow is large: between entries of the state that have the same label.
 
@@ -71,39 +40,117 @@ class Coupled:
 
 
 @dataclasses.dataclass(frozen=True)
+class Smooth:
+    """An ordinary flow dy/dt = F(t, y; arguments), for any adaptive integrator.
+
+    `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
+    "interpolant", for right-hand sides that are costly and have kinks, where a step is no better.  With `coupled`
+    implicit methods know where the flow is stiff.
+
+    >>> Smooth().kind, Smooth(between="interpolant").coupled
+    ('ode', None)
+    """
+
+    between: Literal["step", "interpolant"] = "step"
+    coupled: Coupled | None = None
+    kind: ClassVar[Kind] = "ode"
+
+
+@dataclasses.dataclass(frozen=True)
+class Independent:
+    """A smooth flow of independent blocks of `size` numbers, each of which is integrated with steps of its own.
+
+    Among the loops of the equations are then `block_start(k, *arguments) -> work` (what block k needs, made once),
+    `block_slope(y, out, work, k, *arguments)` and `block_jacobian(y, J, work, k, *arguments)`, which fill the
+    derivative (size,) of a block and its Jacobian (size, size).  Other integrators take all blocks together.
+
+    >>> Independent(3).kind
+    'ode'
+    """
+
+    size: int
+    kind: ClassVar[Kind] = "ode"
+
+
+@dataclasses.dataclass(frozen=True)
+class Recursion:
+    """The map y -> y + h F(t, y; arguments), the population form of one training step and no approximation of a flow.
+
+    `step` names the parameter with h, the time between two steps on the clock: a run is saved at whole steps, and
+    tolerances have no meaning for it.
+
+    >>> Recursion("stride").kind
+    'recursion'
+    """
+
+    step: str
+    kind: ClassVar[Kind] = "recursion"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stepped:
+    """Equations that bring steps of their own among their loops, because their right-hand side jumps.
+
+    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
+    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
+    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
+    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
+    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  `record(initial, memory)` are
+    variables without a time axis made of the memory at the end of a run.  With `map` the steps are those of that
+    recursion, in loops that are worth more than a general one: where an expert rests, say, it is left out.
+
+    >>> march = Stepped({}, 0, lambda initial: 0, {})
+    >>> march.kind, dataclasses.replace(march, map=Recursion("stride")).kind
+    ('hybrid', 'recursion')
+    """
+
+    names: Mapping[str, tuple[str, str]]
+    width: int
+    memory: Callable[[Initial], int]
+    reasons: Mapping[int, str]
+    record: Callable[[Initial, np.ndarray], Labelled] | None = None
+    map: Recursion | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """ "recursion" where the steps are those of a map, else "hybrid"."""
+        return "hybrid" if self.map is None else self.map.kind
+
+
+Advance = Smooth | Independent | Recursion | Stepped
+"""How a state goes forward: `odesim.flow.solve` has one way for each."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
-    A tier of kind "recursion" is the map y -> y + h F(t, y; arguments) for a step h of the clock, which is the
-    population
-    form of one training step and not an approximation of the differential equation.
+    `advance` says how the state goes forward: as a smooth flow, in independent blocks, as a recursion, or by steps
+    that the loops bring along.
 
     `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
     compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
     around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
     there is one; `around` lists functions that call these and stay interpreted; `arrays(xp, kernels)` builds the
     same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
-    (integers are sizes), `start(initial)` is y at time 0 and `unpack` splits y, with any leading axes, into components.
+    (integers are sizes), `layout` says where each component lies in y and `begin(initial)` are the components at time
+    0, by default those of the initial condition; `state` are the components that are saved, all of y or some of it.
     `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
     time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
     exact dynamics conserves or
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
-    `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.  `dense` says how a
-    state between two accepted steps is found: by one shorter "step", or by the method's own "interpolant", for
-    right-hand sides that are costly and have kinks, where a step is no better.  With `coupled` implicit methods
-    know where the flow is stiff.  With `march` the loops step themselves.
+    `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.
     """
 
     tier: str
-    kind: Kind
+    advance: Advance
     structure: str
     state: tuple[Component, ...]
     kernels: Callable[[], Mapping[str, Kernel]]
     loops: tuple[str, ...]
     arrays: Callable[..., Mapping[str, Callable[..., Any]]]
     arguments: Callable[[Initial], tuple[Any, ...]]
-    start: Callable[[Initial], np.ndarray]
-    unpack: Callable[[np.ndarray], dict[str, np.ndarray]]
+    layout: Layout
     observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled]
     constants: Callable[[Initial], Labelled]
     invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]]
@@ -112,8 +159,13 @@ class Equations:
     validity: str
     neglects: str
     around: tuple[str, ...] = ()
-    blocks: Blocks | None = None
     watched: tuple[Component, ...] = ()
-    dense: Literal["step", "interpolant"] = "step"
-    coupled: Coupled | None = None
-    march: March | None = None
+    begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
+
+    def start(self, initial: Initial) -> np.ndarray:
+        """The flat state y (size,) at time 0."""
+        return self.layout.pack(self.begin(initial))
+
+    def unpack(self, y: Any) -> dict[str, np.ndarray]:
+        """The components of flat states y (..., size), leading axes kept."""
+        return self.layout.unpack(y)

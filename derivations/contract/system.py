@@ -41,8 +41,7 @@ class Stage:
     `previous` holds the arrays of an initial file or the components and constants at the end of an earlier stage.
     `horizon(parameters)` is the default end time.  A map has `apply(initial, rng) -> MapResult` instead of a clock.
     One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
-    explicit)` are the parameters that a step size implies.  Where the equations are a recursion, `stride` names the
-    parameter with the time between two of its steps.
+    explicit)` are the parameters that a step size implies.
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier, or what a map does, for
     `odesim derive`.
     """
@@ -57,7 +56,6 @@ class Stage:
     model: str = ""
     apply: str = ""
     meaning: str = ""
-    stride: str = ""
     statement: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters

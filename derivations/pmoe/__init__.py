@@ -64,7 +64,6 @@ SYSTEM = System(
             horizon=lambda parameters: 200.0,
             meaning="training of the experts, routers frozen (Theorem 4.2); of the CNN (Theorem 4.3)",
             tick=lambda parameters, step_size: step_size * parameters.m,
-            stride="step",
         ),
         Stage(
             name="joint",
@@ -78,7 +77,6 @@ SYSTEM = System(
             horizon=lambda parameters: 200.0,
             meaning="joint training of routers and experts (Theorem 4.5)",
             tick=lambda parameters, step_size: step_size * parameters.m,
-            stride="step",
         ),
     ),
     check=check,

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from derivations.contract import Recursion, load
 from odesim.errors import UsageError
 from odesim.flow import solve
 from odesim.flow.driver import Progress
@@ -80,9 +81,9 @@ def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
     parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
-    stride = case.system.stage(case.stage).stride
-    if stride:  # a recursion takes the steps of the training it is held against
-        parameters[stride] = simulation.tick
+    advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance
+    if isinstance(advance, Recursion):  # it takes the steps of the training it is held against
+        parameters[advance.step] = simulation.tick
     again = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
         save_points=case.save_points, **flow,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Crossing, Equations, Kernel
+from derivations.contract import Crossing, Equations, Independent, Kernel
 from odesim.errors import NumericalError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
@@ -143,19 +143,18 @@ def trajectories(
     return saved
 
 
-def tables(equations: Equations, size: int, count: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
+def tables(equations: Equations, size: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
     """The crossings of one block: entries (crossings,), their rules as rows, and where hits go.
 
     The third result lists, for every crossing, its name and the array (blocks, entries of the block) of the positions
     of its hits.
     """
-    positions = equations.unpack(np.arange(size * count, dtype=float))
     entries, rules, places = [], [], []
     for crossing in equations.crossings:
-        flat = positions[crossing.component].astype(int).reshape(count, -1)
+        block = equations.layout.places(crossing.component, size).reshape(-1)
         first = len(entries)
-        entries += [int(k) for k in flat[0]]
-        rules += [rule(crossing)] * flat.shape[1]
+        entries += [int(k) for k in block]
+        rules += [rule(crossing)] * block.size
         places.append((crossing.name, np.arange(first, len(entries))))
     return np.array(entries, int), np.array(rules, float).reshape(-1, 4), places
 
@@ -204,12 +203,12 @@ class _Blocks:
 
     def __init__(self, problem: Problem, times: np.ndarray) -> None:
         equations = problem.equations
-        assert equations.blocks is not None
-        size = equations.blocks.size
+        assert isinstance(equations.advance, Independent)
+        size = equations.advance.size
         self.problem, self.times, self.done = problem, times, 0
         self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
         self.run, count = compile_blocks(equations), len(self.start)
-        self.entries, self.rules, self.places = tables(equations, size, count)
+        self.entries, self.rules, self.places = tables(equations, size)
         self.saved = np.full((count, times.size, size), np.nan)
         self.hits = np.full((count, len(self.entries)), np.inf)
         self.counts, self.status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)

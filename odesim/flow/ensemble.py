@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations.contract import Independent, Smooth
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.ensemble_steps import lane_functions
@@ -83,7 +84,7 @@ def solve(cases: Sequence[Case], lanes: int | None = None) -> list[Trajectory]:
 def fits(problem: Problem) -> bool:
     """Whether a case can be a lane: a flow on JAX that a solver of diffrax integrates."""
     case, equations = problem.case, problem.equations
-    if case.backend != "jax" or equations.kind == "recursion" or case.solver == EULER or equations.march is not None:
+    if case.backend != "jax" or case.solver == EULER or not isinstance(equations.advance, Smooth | Independent):
         return False
     return choose("jax", case.solver).traced
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, load
+from derivations.contract import Equations, Initial, Smooth, load
 from odesim.errors import UsageError
-from odesim.flow.record import flat_entries
 from odesim.flow.solvers.step import LOCAL, Bounds
 from odesim.machine import streams
 from odesim.request.case import Case
@@ -61,11 +60,16 @@ class Problem:
         size = self.start.size
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         for component in self.equations.state:
-            entries = flat_entries(self.equations, component.name, size)
-            if entries is not None:
-                places = entries[entries >= 0]
-                lower[places], upper[places] = component.bounds
+            places = self.equations.layout.places(component.name, size)
+            places = places[places >= 0]
+            lower[places], upper[places] = component.bounds
         return lower, upper
+
+    @property
+    def smooth(self) -> Smooth:
+        """How one integrator follows the flow: independent blocks, taken together, are a smooth one like any other."""
+        advance = self.equations.advance
+        return advance if isinstance(advance, Smooth) else Smooth()
 
     def tolerances(self, relative: float = LOCAL[0], floor: float = LOCAL[1]) -> tuple[float, float]:
         """The relative and absolute tolerance of one step: `relative` times what is asked of the answer."""

@@ -31,7 +31,7 @@ class Recorder:
         for crossing in equations.crossings:
             reached = margin(crossing, components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
-        self._entries = {c.component: flat_entries(equations, c.component, y.size) for c in equations.crossings}
+        self._entries = {c.component: equations.layout.places(c.component, y.size) for c in equations.crossings}
         self.watched = self._watch()
         self._save_until(start, lambda t: y)
 
@@ -82,11 +82,9 @@ class Recorder:
             self._forget_after(end)
         return end
 
-    def _unmet(self, crossing: Crossing) -> np.ndarray | None:
-        """Where in the flat state the entries lie that have not crossed yet; `None` where this is not known."""
+    def _unmet(self, crossing: Crossing) -> np.ndarray:
+        """Where in the flat state the entries lie that have not crossed yet."""
         entries = self._entries[crossing.component]
-        if entries is None:
-            return None
         waiting = entries[np.isinf(self.hits[crossing.name])]
         return np.unique(waiting[waiting >= 0])
 
@@ -96,9 +94,9 @@ class Recorder:
         """
         parts = []
         for crossing in self.equations.crossings:
-            waiting = self._unmet(crossing)
-            if waiting is None or (crossing.absolute and crossing.direction < 0):
+            if crossing.absolute and crossing.direction < 0:
                 return None
+            waiting = self._unmet(crossing)
             level = crossing.direction * crossing.threshold
             for sign in (1.0, -1.0) if crossing.absolute else (float(crossing.direction),):
                 parts.append((waiting, np.full(waiting.size, sign), np.full(waiting.size, level)))
@@ -161,20 +159,6 @@ class Recorder:
         self.states[: self.saved] = arrays["saved"]
         self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
         self.watched = self._watch()
-
-
-def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray | None:
-    """For every entry of a component its place in the flat state, -1 for a constant; `None` where it is neither.
-
-    Unpacking two states of distinct numbers tells, so that a step without a crossing need not be unpacked.
-    """
-    first, second = np.arange(2.0, size + 2), np.arange(size + 2.0, 2, -1) + 0.5
-    found, again = (np.asarray(equations.unpack(y)[component], float) for y in (first, second))
-    place = np.clip(np.rint(found - 2).astype(int), 0, size - 1)
-    selected = (first[place] == found) & (second[place] == again)
-    if not (selected | (found == again)).all():
-        return None
-    return np.where(selected, place, -1)
 
 
 def _narrow(

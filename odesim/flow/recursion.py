@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from derivations.contract import Recursion
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
@@ -39,7 +40,9 @@ def solve(
         if name in problem.case.options:
             tier = problem.equations.tier
             raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
-    name = problem.case.system.stage(problem.case.stage).stride
+    advance = problem.equations.advance
+    assert isinstance(advance, Recursion)
+    name = advance.step
     h = float(getattr(problem.initial.parameters, name))
     return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
 

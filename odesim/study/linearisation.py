@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from derivations.contract import Initial, UsageError
+from derivations.contract import Independent, Initial, Smooth, UsageError
 from odesim.flow.problem import Problem, compile_functions, initial_condition, prepare
 from odesim.request.case import Case
 from odesim.study import rebuild
@@ -182,8 +182,8 @@ def _require_smooth(problem: Problem, size: int) -> None:
     equations, case = problem.equations, problem.case
     if case.system.stage(case.stage).kind != "dynamics":
         raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
-    if equations.kind != "ode" or equations.march is not None:
-        what = "a recursion" if equations.kind == "recursion" else "a flow that jumps"
+    if not isinstance(equations.advance, Smooth | Independent):
+        what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
         raise UsageError(f"tier {equations.tier} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
     if size > LARGEST:
         raise UsageError(

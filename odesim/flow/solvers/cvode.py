@@ -26,7 +26,7 @@ TINY = float(np.finfo(float).tiny)
 def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg, preconditioned where the equations say what is strongly coupled."""
     problem, statistics = leg.problem, leg.statistics
-    slope, coupled = problem.slope(), problem.equations.coupled
+    slope, coupled = problem.slope(), problem.smooth.coupled
     blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
     return cvode_steps(slope, leg.t, leg.y, leg.until, *problem.tolerances(*TOLERANCE), statistics, blocks)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial
+from derivations.contract import Coupled, Equations, Initial, Smooth
 from odesim.errors import UsageError
 from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
@@ -54,7 +54,7 @@ SMALL = 4
 
 def objection(problem: "Problem") -> str:
     """Why these formulas cannot take a problem: they are compiled, and must know what is strongly coupled."""
-    if problem.equations.coupled is not None and problem.case.backend == "numba":
+    if problem.smooth.coupled is not None and problem.case.backend == "numba":
         return ""
     return (
         "--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
@@ -70,13 +70,20 @@ def steps(leg: Leg) -> Iterator[Segment]:
     )
 
 
+def coupled_of(equations: Equations) -> Coupled:
+    """Where a flow is strongly coupled.  Raises `UsageError` for equations that do not say so."""
+    advance = equations.advance
+    if not isinstance(advance, Smooth) or advance.coupled is None:
+        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
+    return advance.coupled
+
+
 def compile_ndf(equations: Equations) -> Any:
     """The generated module with the loops of `ndf_loops` around the compiled flow of some equations."""
     from odesim.code import compile, sources
     from odesim.flow.solvers import ndf_loops
 
-    assert equations.coupled is not None
-    flow = equations.coupled.flow
+    flow = coupled_of(equations).flow
 
     def text() -> str:
         texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
@@ -127,8 +134,7 @@ def ndf_steps(
 
     Raises `StepFailure` when the step size has shrunk to round-off, as it does where the state is no longer finite.
     """
-    coupled = equations.coupled
-    assert coupled is not None
+    coupled = coupled_of(equations)
     loops, labels = compile_ndf(equations), coupled.labels(initial)
     arguments, table = coupled.arguments(initial), formulas()
     D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
@@ -163,11 +169,9 @@ def ndf_steps(
 def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray, workers: int = 1) -> np.ndarray:
     """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads.
 
-    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Equations.coupled`).
+    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Smooth.coupled`).
     """
-    if equations.coupled is None:
-        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
-    loops, arguments = compile_ndf(equations), equations.coupled.arguments(initial)
+    loops, arguments = compile_ndf(equations), coupled_of(equations).arguments(initial)
     states = np.ascontiguousarray(states, float)
     found = np.empty_like(states)
     parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]

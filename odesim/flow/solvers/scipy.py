@@ -23,7 +23,7 @@ def steps(leg: Leg, name: str) -> Iterator[Segment]:
     """The steps of the method called `name` over a leg."""
     problem, tolerances = leg.problem, leg.problem.tolerances()
     return scipy_steps(
-        name, problem.slope(), leg.t, leg.y, leg.until, *tolerances, leg.statistics, problem.equations.dense,
+        name, problem.slope(), leg.t, leg.y, leg.until, *tolerances, leg.statistics, problem.smooth.between,
         problem.bounds,
     )  # fmt: skip
 
@@ -40,7 +40,7 @@ def scipy_steps(
     between: str = "step",
     bounds: Bounds = UNBOUNDED,
 ) -> Iterator[Segment]:
-    """Accepted steps of the SciPy solver called `name` on dy/dt = slope(t, y); `between` is `Equations.dense`.
+    """Accepted steps of the SciPy solver called `name` on dy/dt = slope(t, y); `between` is that of `Smooth`.
 
     The errors of Runge-Kutta steps are measured against `distance`.  Evaluations are counted here: SciPy knows nothing
     of those for states between two steps.

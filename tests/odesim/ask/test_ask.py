@@ -72,7 +72,7 @@ def test_a_sweep_of_sgd_needs_its_options():
     data = odesim.sweep(
         "liao", {"step_size": [0.1, 0.05], "d": [50]}, method="compressed", batch=4, until=0.2, m=2, m_star=1
     )
-    assert data["final_gamma2"].dims[:3] == ("step_size", "d", "seed")
+    assert data["final_gamma2"].dims[:2] == ("step_size", "d")
 
 
 def test_verdicts_of_several_processes_are_those_of_one():

@@ -43,7 +43,8 @@ def equations():
 
 def parts(found):
     """The files that hold the kernels and functions of some equations, found by importing them."""
-    references = [*found.loops, *found.around, *([found.coupled.flow] if found.coupled else [])]
+    coupled = getattr(found.advance, "coupled", None)
+    references = [*found.loops, *found.around, *([coupled.flow] if coupled else [])]
     modules = {*sources.makers(found.kernels), *(reference.partition(":")[0] for reference in references)}
     return {
         Path(sys.modules[name].__file__) for name in modules if importlib.import_module(name) and name != "builtins"

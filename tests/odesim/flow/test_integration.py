@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from derivations.contract import Crossing, Equations
+from derivations.contract import Crossing, Dense, Equations, Layout
 from derivations.liao import initial
 from derivations.liao.parameters import Parameters
 from odesim.errors import UsageError
@@ -158,7 +158,7 @@ def test_a_crossing_up_and_down_within_one_step_is_found():
     exact = np.sin
     t0, t1 = 1.0, 2.2  # above 0.95 only in between: arcsin 0.95 = 1.2532
     known = dict.fromkeys((field.name for field in dataclasses.fields(Equations)), None)
-    known |= {"crossings": (Crossing("T", "y", 0.95),), "unpack": lambda y: {"y": y}}
+    known |= {"crossings": (Crossing("T", "y", 0.95),), "layout": Layout((Dense("y", (1,)),))}
     equations = object.__new__(Equations)
     equations.__dict__.update(known)
     recorder = record.Recorder(equations, t0, np.array([exact(t0)]), np.array([t0, t1]))
