@@ -38,6 +38,15 @@ class Crossing:
     reason: str = ""
     meaning: str = ""
 
+    def margin(self, values: Any) -> Any:
+        """How far values of the component are beyond the threshold: not negative once crossed.
+
+        >>> Crossing("T", "x", 0.5, absolute=True).margin(-0.75)
+        0.25
+        """
+        sized = np.abs(values) if self.absolute else np.asarray(values)
+        return self.direction * (sized - self.threshold)
+
 
 @dataclasses.dataclass(frozen=True)
 class Initial:

@@ -29,7 +29,7 @@ class Recorder:
         self.hits: dict[str, np.ndarray] = {}
         components = equations.unpack(y)
         for crossing in equations.crossings:
-            reached = margin(crossing, components[crossing.component]) >= 0
+            reached = crossing.margin(components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
         self._entries = {c.component: equations.layout.places(c.component, y.size) for c in equations.crossings}
         self.watched = self._watch()
@@ -63,7 +63,7 @@ class Recorder:
         for crossing in self.equations.crossings:
             hits = self.hits[crossing.name]
             located: dict[bytes, float | None] = {}
-            values = margin(crossing, components[crossing.component])
+            values = crossing.margin(components[crossing.component])
             for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
                 index = tuple(int(k) for k in entry)
                 course = values[(slice(None), *index)]
@@ -118,7 +118,7 @@ class Recorder:
         """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
 
         def at(y: np.ndarray) -> float:
-            return float(margin(crossing, self.equations.unpack(y)[crossing.component][index]))
+            return float(crossing.margin(self.equations.unpack(y)[crossing.component][index]))
 
         @functools.cache
         def value(t: float) -> float:
@@ -179,12 +179,6 @@ def _narrow(
         if value(low) < 0 <= value(high):
             return low, high
     return None
-
-
-def margin(crossing: Crossing, values: Any) -> Any:
-    """How far beyond the threshold: non-negative once crossed."""
-    sized = np.abs(values) if crossing.absolute else np.asarray(values)
-    return crossing.direction * (sized - crossing.threshold)
 
 
 def save_times(case: Case) -> np.ndarray:

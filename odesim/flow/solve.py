@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivations.contract import Independent, Initial, Recursion, Smooth, Stepped
-from odesim.flow import blocks, recursion, smooth, stepped
+from odesim.flow import independent, recursion, smooth, stepped
 from odesim.flow.driver import Progress
 from odesim.flow.problem import Past, Problem, prepare
 from odesim.machine.memory import require_memory
@@ -50,7 +50,7 @@ def _way(problem: Problem) -> Callable[..., Trajectory]:
             return recursion.solve
         case _ if case.solver == EULER:
             return recursion.euler
-        case Independent() if case.backend == "numba" and case.solver in (None, blocks.SOLVER):
-            return blocks.solve
+        case Independent() if case.backend == "numba" and case.solver in (None, independent.SOLVER):
+            return independent.solve
         case Smooth() | Independent():
             return smooth.solve

@@ -13,14 +13,12 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
 
     A noisy path has no crossing to locate by root-finding between its saved points: the first saved time counts.
     """
-    from odesim.flow.record import margin
-
     dims = {component.name: component.dims for component in equations.state}
     found = {}
     for crossing in equations.crossings:
         if crossing.component not in state:
             continue
-        reached = margin(crossing, state[crossing.component]) >= 0
+        reached = crossing.margin(state[crossing.component]) >= 0
         hits = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
         meaning = f"{crossing.meaning}: the first saved time at or past it; inf: at none of them"
         found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
