@@ -64,6 +64,7 @@ def full(parameters: Parameters) -> Equations:
         state=(*STATE, REST),
         kernels=functools.partial(kernels, p.activation),
         loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
+        roles={"flow_loss": "full_flow_loss", "watch": "full_watch"},
         arrays=full_arrays.build_full,
         arguments=arguments,
         layout=Layout((*flat(p).parts, Dense("rest", (p.M * p.J + p.M, -1)))),

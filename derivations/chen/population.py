@@ -37,7 +37,6 @@ STATE = (
     Component("gcen", ROUTER, ANY, "<theta_m, c_k>", "alignment of a router with a cluster centre"),
     Component("gfeat", ROUTER, ANY, "<theta_m, v_k>", "alignment of a router with a feature signal"),
 )
-NAMES = tuple(component.name for component in STATE)
 WATCHED = (
     Component("load", ("expert",), (0.0, 1.0), "Load_m / n", "share of examples sent to expert m under routing noise"),
     Component("entropy", (), (0.0, np.inf), "entropy", "dispatch entropy without routing noise"),
@@ -79,6 +78,7 @@ def exact(parameters: Parameters) -> Equations:
         state=STATE,
         kernels=functools.partial(kernels, parameters.activation),
         loops=LOOPS,
+        roles={"flow_loss": "p3_flow_loss", "watch": "p3_watch"},
         arrays=arrays.build_p3,
         arguments=arguments,
         layout=flat(parameters),

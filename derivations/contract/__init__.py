@@ -11,6 +11,7 @@ from derivations.contract.equations import Independent as Independent
 from derivations.contract.equations import Kernel as Kernel
 from derivations.contract.equations import Kind as Kind
 from derivations.contract.equations import Recursion as Recursion
+from derivations.contract.equations import Role as Role
 from derivations.contract.equations import Smooth as Smooth
 from derivations.contract.equations import Stepped as Stepped
 from derivations.contract.layout import Dense as Dense

@@ -13,6 +13,12 @@ Kind = Literal["ode", "hybrid", "recursion"]
 """The word for an advance in `odesim systems`."""
 
 
+Role = Literal["flow", "loss", "flow_loss", "watch", "march"]
+"""What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
+flow_loss(t, y, *arguments) -> both, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     """A scalar kernel: exact SymPy outputs in named inputs.
@@ -130,16 +136,16 @@ class Equations:
 
     `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
     compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
-    around the kernels, in order of use, with `flow(t, y, *arguments)` last but for `loss(y, *arguments)` where
-    there is one; `around` lists functions that call these and stay interpreted; `arrays(xp, kernels)` builds the
-    same functions from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
+    around the kernels, in order of use; `around` lists functions that call these and stay interpreted.  `roles` says
+    which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions
+    by role from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
     (integers are sizes), `layout` says where each component lies in y and `begin(initial)` are the components at time
     0, by default those of the initial condition; `state` are the components that are saved, all of y or some of it.
     `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
     time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
     exact dynamics conserves or
     bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
-    `watch(y, *arguments)`, compiled beside `flow`, gives as one flat vector at every saved state.
+    the role "watch" gives as one flat vector at every saved state.
     """
 
     tier: str
@@ -148,6 +154,7 @@ class Equations:
     state: tuple[Component, ...]
     kernels: Callable[[], Mapping[str, Kernel]]
     loops: tuple[str, ...]
+    roles: Mapping[Role, str]
     arrays: Callable[..., Mapping[str, Callable[..., Any]]]
     arguments: Callable[[Initial], tuple[Any, ...]]
     layout: Layout

@@ -51,6 +51,7 @@ def equations(p: Parameters, softmax: float) -> Equations:
         advance=Smooth(),
         structure=f"{found.structure}_effective",
         loops=LOOPS,
+        roles={"flow": "effective_flow", "loss": "effective_loss"},
         arrays=effective_arrays.build,
         arguments=functools.partial(arguments, softmax=softmax),
         observe=observe,

@@ -47,6 +47,7 @@ def equations(p: Parameters) -> Equations:
         state=STATE,
         kernels=dict,
         loops=LOOPS,
+        roles={"flow": "gated_flow", "loss": "gated_loss"},
         arrays=gated_arrays.build,
         arguments=arguments,
         layout=Layout((*population.overlaps(C), Dense("tilt", ())), rows=True),

@@ -27,6 +27,7 @@ def equations(parameters: Parameters, tier: str = "R3") -> Equations:
         state=STATE,
         kernels=_kernels,
         loops=("derivations.kawata.hidden:flow",),
+        roles={"flow": "flow"},
         arrays=arrays,
         arguments=arguments,
         layout=Layout((Dense("xi", (neurons,)), Dense("dn", (neurons,)))),

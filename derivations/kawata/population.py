@@ -89,6 +89,7 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
         state=STATE,
         kernels=functools.partial(_kernels, table_degree(parameters)),
         loops=LOOPS,
+        roles={"flow": "flow", "loss": "loss"},
         arrays=arrays.build_exact,
         arguments=functools.partial(arguments, mode=mode),
         layout=Layout(overlaps(C), rows=True),

@@ -71,6 +71,7 @@ def exact(parameters: Parameters) -> Equations:
         kernels=functools.partial(_kernels, parameters.degree),
         loops=LOOPS,
         around=AROUND,
+        roles={"flow_loss": "flow_loss"},
         arrays=arrays.build_exact,
         arguments=arguments,
         layout=flat(parameters.m, parameters.m_star),

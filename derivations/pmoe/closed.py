@@ -91,6 +91,7 @@ def equations(p: Parameters) -> Equations:
         state=(Component("push", ("class",), (0.0, np.inf), "X", "int v dt of the samples of class +1 and -1"),),
         kernels=_kernels,
         loops=("derivations.pmoe.loops:l3_flow_loss",),
+        roles={"flow_loss": "l3_flow_loss"},
         arrays=arrays.build_l3,
         arguments=two_samples,
         layout=Layout((Dense("push", (2,)),)),

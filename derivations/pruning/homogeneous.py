@@ -31,6 +31,7 @@ def equations(parameters: Parameters) -> Equations:
         state=STATE,
         kernels=_kernels,
         loops=("derivations.pruning.homogeneous_loops:homogeneous_flow",),
+        roles={"flow": "homogeneous_flow"},
         arrays=build,
         arguments=arguments,
         layout=Layout((Dense("x", (parameters.k,)), Dense("D_own", (parameters.k,)))),

@@ -44,7 +44,7 @@ def _equations(parameters, tier):
 
     return Equations(
         tier="exact", advance=Smooth(), structure="bursting", state=(Component("y", ("entry",)),), kernels=dict,
-        loops=(), arrays=arrays, arguments=lambda initial: (parameters.size, np.array(parameters.rate)),
+        loops=(), roles={}, arrays=arrays, arguments=lambda initial: (parameters.size, np.array(parameters.rate)),
         layout=Layout((Dense("y", (parameters.size,)),)),
         observe=lambda initial, components: {}, constants=lambda initial: {}, invariants=lambda initial, state: {},
         crossings=(Crossing("T_four", "y", 4.0), Crossing("T_end", "y", 5e3, terminal=True, reason="far enough")),

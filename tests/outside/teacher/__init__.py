@@ -51,6 +51,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
         state=(Component("rho", ("student",), meaning="w . v"), Component("q", ("student",), (0.0, 4.0))),
         kernels=kernels,
         loops=(f"{__name__}:flow", f"{__name__}:loss"),
+        roles={"flow": "flow", "loss": "loss"},
         arrays=arrays,
         arguments=lambda initial: (1.0,),
         layout=Layout((Dense("rho", (parameters.m,)), Dense("q", (parameters.m,)))),
