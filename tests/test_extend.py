@@ -1,48 +1,31 @@
-"""A new integrator is one file: written in a test, it is offered, checked and followed like the others."""
+"""The examples of docs/extend.md do what the page says."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import odesim
+from derivations.claim import Law
+from derivations.laws.sensitivity import judged
 from odesim.flow import solvers
 from odesim.flow.solvers.catalogue import catalogue, choose
 
-RK4 = """
-from odesim.flow.solvers.step import Segment, Solver, cubic_interior
+PAGE = (Path(__file__).parents[1] / "docs" / "extend.md").read_text(encoding="utf-8")
 
 
-def one(f, t, y, h):
-    a = f(t, y)
-    b = f(t + h / 2, y + h / 2 * a)
-    c = f(t + h / 2, y + h / 2 * b)
-    d = f(t + h, y + h * c)
-    return y + h / 6 * (a + 2 * b + 2 * c + d)
-
-
-def steps(leg):
-    f, t, y = leg.problem.slope(), leg.t, leg.y
-    while t < leg.until:
-        end = min(t + 0.01, leg.until)
-        after = one(f, t, y, end - t)
-        leg.statistics.steps += 1
-        leg.statistics.evaluations += 4
-        dense = lambda s, t=t, y=y: one(f, t, y, s - t)
-        yield Segment(t, y, end, after, dense, cubic_interior(t, y, f(t, y), end, after, f(end, after)))
-        t, y = end, after
-
-
-def objection(problem):
-    return "RK4 of this test takes small flows alone" if problem.start.size > 20 else ""
-
-
-SOLVERS = (Solver("RK4", steps, objection=objection),)
-"""
+def example(heading: str) -> str:
+    """The code below a heading of the page."""
+    found = re.search(rf"^## {heading}\n.*?```python\n(.*?)```", PAGE, flags=re.S | re.M)
+    assert found is not None
+    return found.group(1)
 
 
 @pytest.fixture
 def offered(tmp_path, monkeypatch):
-    """The catalogue with the integrator of this test."""
-    (tmp_path / "rk4.py").write_text(RK4)
+    """The catalogue with the integrator of the page."""
+    (tmp_path / "rk4.py").write_text(example("An integrator"))
     monkeypatch.setattr(solvers, "__path__", [*solvers.__path__, str(tmp_path)])
     catalogue.cache_clear()
     yield
@@ -65,10 +48,24 @@ def test_a_file_in_the_folder_is_an_integrator(offered):
 
 
 def test_what_it_cannot_take_is_refused_in_its_words(offered):
-    with pytest.raises(odesim.UsageError, match="takes small flows alone"):
+    with pytest.raises(odesim.UsageError, match="no error control"):
         odesim.integrate("liao", m=4, m_star=2, d=100, until=1.0, solver="RK4")
 
 
 def test_without_the_file_it_is_unknown():
     with pytest.raises(odesim.UsageError, match="no solver 'RK4'"):
         odesim.integrate("liao", m=2, m_star=1, d=100, until=1.0, solver="RK4")
+
+
+def test_a_class_with_two_methods_is_a_law():
+    made: dict = {}
+    exec(example("A law"), made)
+    law = made["Increases"](0.5)
+    assert isinstance(law, Law)
+    samples = [({"d": d}, seed, float(d) + 0.1 * seed) for d in (1, 2, 3) for seed in range(3)]
+    found = judged(law, samples)
+    assert found.answer == "confirmed"
+    (seen,) = found.sensitivity
+    assert seen.size == pytest.approx(0.5, rel=0.02)  # the last growth is 1, and half of it is asked for
+    assert law.judge([(point, seed, -value) for point, seed, value in samples]).answer == "refuted"
+    assert law.judge([*samples, ({"d": 4}, 0, float("nan"))]).answer == "inconclusive"
