@@ -137,7 +137,9 @@ class March:
     `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
     went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  A recursion has `step`, the time of
     one of its steps: it is saved at whole steps, and tolerances have no meaning for it.  `record(initial, memory)` are
-    variables without a time axis made of the memory at the end of a run.
+    variables without a time axis made of the memory at the end of a run.  `reached(initial, state)` says of saved
+    states (components with any leading axes) where what each of `names` says has happened: name -> booleans (..,
+    blocks).  Training at random, whose path has nothing between two saved states, finds its hitting times by it.
     """
 
     names: Mapping[str, tuple[str, str]]
@@ -146,6 +148,7 @@ class March:
     reasons: Mapping[int, str]
     step: float | None = None
     record: Callable[[Initial, np.ndarray], Labelled] | None = None
+    reached: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -141,7 +141,7 @@ def recursion(parameters: Parameters) -> Equations:
         validity=validity(p),
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
         watched=WATCHED,
-        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS, step=p.stride),
+        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS, step=p.stride, reached=reached),
     )
 
 
@@ -188,8 +188,22 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)"),
         neglects="nothing" if exact else "the motion of irrelevant alignments",
         watched=WATCHED,
-        march=March(HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record),
-    )
+        march=March(
+            HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record,
+            reached=reached,
+        ),
+    )  # fmt: skip
+
+
+def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where `HITS` have happened on alignments h (.., k, d): booleans (.., k) of the lead of the own task token.
+
+    The lead is h(own) - max_q h(q) over the irrelevant patterns q, own = o1 for a = +1 and o2 for a = -1; it is 0 for
+    `T_selected` and log l for `T_gap`.
+    """
+    h, a = state["h"], np.asarray(initial.constants["a"], float)
+    lead = np.where(a > 0, h[..., 0], h[..., 1]) - h[..., 2:].max(axis=-1)
+    return {"T_selected": lead >= 0.0, "T_gap": lead >= math.log(initial.parameters.l)}
 
 
 def _kernels() -> Mapping[str, Kernel]:

@@ -22,6 +22,7 @@ from odesim.cli.options import (
     Out,
     Overwrite,
     Parameters,
+    PopulationLoss,
     Precision,
     Preset,
     Quiet,
@@ -56,6 +57,7 @@ def simulate(
     device: Device = "auto",
     precision: Precision = "float64",
     fresh_initial: FreshInitial = False,
+    population_loss: PopulationLoss = False,
     preset: Preset = None,
     config: Config = None,
     initial: InitialFile = None,
@@ -89,7 +91,8 @@ def simulate(
     from odesim.sgd.simulation import simulate as run
 
     simulation = request(
-        system, parameter, method, step_size, batch, seeds, device, precision, fresh_initial, preset=preset,
+        system, parameter, method, step_size, batch, seeds, device, precision, fresh_initial,
+        population_loss=population_loss, preset=preset,
         config=config, initial=initial, seed=seed, stage=stage, until=until, save_points=save_points,
         backend=backend, rtol=rtol, atol=atol, solver=solver,
     )  # fmt: skip
@@ -110,7 +113,7 @@ def simulate(
 
 def request(
     system: str, parameter: list[str] | None, method: str, step_size: str | None, batch: str | None,
-    seeds: str | None, device: str, precision: str, fresh_initial: bool, **options: Any,
+    seeds: str | None, device: str, precision: str, fresh_initial: bool, population_loss: bool = False, **options: Any,
 ) -> "Simulation":  # fmt: skip
     """The checked request for a simulation from the words of the command line."""
     from odesim.errors import UsageError
@@ -130,6 +133,7 @@ def request(
         device=device,
         precision=precision,
         fresh_initial=fresh_initial,
+        population_loss=population_loss,
     )
 
 
