@@ -105,12 +105,16 @@ class Lab(Protocol):
         """The compiled right-hand side and loss of a tier of a stage (the first) at the sizes of `initial`."""
         ...
 
-    def drift(self, initial: Initial, samples: int, seed: int = 0) -> Any:
-        """Mean and standard error of the model's one-sample drift of the Gram matrix, by Monte Carlo."""
+    def drift(self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None) -> Any:
+        """Mean and standard error of the model's drift by Monte Carlo: of the Gram matrix, or of what `descent` is."""
         ...
 
-    def descent(self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
-        """Minus a pattern model's mean gradients over batches, in the frame (repeats, M, J + 1, F)."""
+    def descent(
+        self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True, stage: str | None = None
+    ) -> np.ndarray:
+        """Minus the model's mean gradients over batches: (repeats, k, m + 1, F) in the frame, neurons then router; for
+        Gaussian inputs (repeats, n, n + frame), inner products of the gradients with all vectors.
+        """
         ...
 
     def stage(self, name: str, previous: Any, *, seed: int = 0, **request: Any) -> Any:

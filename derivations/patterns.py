@@ -86,7 +86,8 @@ class PatternModel:
     the weights at the start, in d dimensions or in the coordinates of the frame; `given(parameters, arrays)` the
     training set of an initial file or None; `compressible(parameters)` is empty, or the reason why the frame's
     coordinates do not close; `observe(parameters, saved)` labels what is saved.  `counting` names the model's
-    `Counting` as "module:attribute", if it has one.
+    `Counting` as "module:attribute", if it has one.  With `costly_loss(parameters)` the population loss
+    along training, by the flow's first tier, costs about as much as the training, and is saved only on request.
     """
 
     module: str
@@ -99,3 +100,4 @@ class PatternModel:
     compressible: Callable[[Any], str]
     observe: Callable[[Any, np.ndarray], Labelled]
     counting: str = ""
+    costly_loss: Callable[[Any], bool] = lambda parameters: False

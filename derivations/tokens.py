@@ -53,7 +53,9 @@ class TokenModel:
     `place(initial, arrays, compressed)` gives the weights, in the dictionary's coordinates or in D dimensions;
     `compressible(parameters)` is empty or the reason why there is no other form than the explicit one.
     `measure(initial, h (k, d), u (k, m, d))` is what is saved of a state, as a flat vector; `observe` labels it.
-    `fixed` are constants of the equations that training leaves as they are, which are saved beside it.
+    `fixed(initial)` are constants that training leaves as they are, which are saved beside it.
+    With `costly_loss(parameters)` the population loss along training, by the
+    flow's first tier, costs about as much as the training, and is saved only where it is asked for.
     """
 
     module: str
@@ -65,4 +67,5 @@ class TokenModel:
     compressible: Callable[[Any], str]
     measure: Callable[[Initial, np.ndarray, np.ndarray], np.ndarray]
     observe: Callable[[Any, np.ndarray], Labelled]
-    fixed: tuple[str, ...] = ()
+    fixed: Callable[[Initial], Labelled] = lambda initial: {}
+    costly_loss: Callable[[Any], bool] = lambda parameters: False

@@ -256,4 +256,5 @@ MODEL = PatternModel(
     compressible=compressible,
     observe=observe,
     counting="derivations.chen.counting:COUNTING",
+    costly_loss=lambda parameters: True,
 )

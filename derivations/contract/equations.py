@@ -102,8 +102,11 @@ class Stepped:
     block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
     `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
     went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  `record(initial, memory)` are
-    variables without a time axis made of the memory at the end of a run.  With `map` the steps are those of that
-    recursion, in loops that are worth more than a general one: where an expert rests, say, it is left out.
+    variables without a time axis made of the memory at the end of a run.  `reached(initial, state)` says of saved
+    states (components with any leading axes) where what each of `names` says has happened: name -> booleans
+    (.., blocks); training at random, whose path has nothing between two saved states, finds its hitting times by it.
+    With `map` the steps are those of that recursion, in loops that are worth more than a general one: where an expert
+    rests, say, it is left out.
 
     >>> march = Stepped({}, 0, lambda initial: 0, {})
     >>> march.kind, dataclasses.replace(march, map=Recursion("stride")).kind
@@ -115,6 +118,7 @@ class Stepped:
     memory: Callable[[Initial], int]
     reasons: Mapping[int, str]
     record: Callable[[Initial, np.ndarray], Labelled] | None = None
+    reached: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
     map: Recursion | None = None
 
     @property

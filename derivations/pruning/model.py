@@ -194,6 +194,11 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
     return found
 
 
+def fixed(initial: Initial) -> Labelled:
+    """The head signs, which training leaves as they are."""
+    return {"a": (("expert",), initial.constants["a"], "head sign of an expert")}
+
+
 MODEL = TokenModel(
     module="derivations.pruning.model",
     helpers=("top_tokens",),
@@ -204,5 +209,6 @@ MODEL = TokenModel(
     compressible=compressible,
     measure=measure,
     observe=observe,
-    fixed=("a",),
+    fixed=fixed,
+    costly_loss=lambda parameters: parameters.data in ("iid", "distinct"),  # by quadrature over laws of many tokens
 )

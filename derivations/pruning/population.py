@@ -123,7 +123,9 @@ def recursion(parameters: Parameters) -> Equations:
     family = "single" if law_of_slope(p) == "multi_copy" else law_of_slope(p)
     return Equations(
         tier="recursion",
-        advance=Stepped(HITS, p.k, lambda initial: initial.parameters.k, REASONS, map=Recursion("stride")),
+        advance=Stepped(
+            HITS, p.k, lambda initial: initial.parameters.k, REASONS, map=Recursion("stride"), reached=reached
+        ),
         structure=f"pruning_recursion_{family}",
         state=(H, U) if p.keep_u else (H,),
         kernels=_kernels,
@@ -168,7 +170,12 @@ def flow(parameters: Parameters, tier: str) -> Equations:
     return Equations(
         tier=tier,
         advance=Stepped(
-            HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record
+            HITS,
+            p.k,
+            lambda initial: p.k + events.size(initial.parameters),
+            REASONS,
+            record=events.record,
+            reached=reached,
         ),
         structure="pruning_flow",
         state=(H, D, D_MIN),
@@ -188,6 +195,17 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         neglects="nothing" if exact else "the motion of irrelevant alignments",
         watched=WATCHED,
     )
+
+
+def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where `HITS` have happened on alignments h (.., k, d): booleans (.., k) of the lead of the own task token.
+
+    The lead is h(own) - max_q h(q) over the irrelevant patterns q, own = o1 for a = +1 and o2 for a = -1; it is 0 for
+    `T_selected` and log l for `T_gap`.
+    """
+    h, a = state["h"], np.asarray(initial.constants["a"], float)
+    lead = np.where(a > 0, h[..., 0], h[..., 1]) - h[..., 2:].max(axis=-1)
+    return {"T_selected": lead >= 0.0, "T_gap": lead >= math.log(initial.parameters.l)}
 
 
 def _kernels() -> Mapping[str, Kernel]:

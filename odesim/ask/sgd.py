@@ -32,6 +32,7 @@ def request(
     device: str = "auto",
     precision: str = "float64",
     fresh_initial: bool = False,
+    population_loss: bool = False,
     **options: Any,
 ) -> Simulation:
     """A simulation; `options` are those of `Case.build`, and numbers may be words.  Raises `UsageError`."""
@@ -47,6 +48,7 @@ def request(
         device=device,
         precision=precision,
         fresh_initial=fresh_initial,
+        population_loss=population_loss,
     )
 
 

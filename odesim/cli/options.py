@@ -83,4 +83,8 @@ Precision = Annotated[
 FreshInitial = Annotated[
     bool, typer.Option("--fresh-initial", help="Draw initial weights for every replica [default: the same].")
 ]
+PopulationLoss = Annotated[
+    bool,
+    typer.Option("--population-loss", help="Save the population loss even where it costs as much as training (chen)."),
+]
 TwoRuns = Annotated[list[str] | None, typer.Argument(metavar="[RUN_DIR RUN_DIR]", help="Two stored runs.")]

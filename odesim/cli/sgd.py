@@ -22,6 +22,7 @@ from odesim.cli.options import (
     Out,
     Overwrite,
     Parameters,
+    PopulationLoss,
     Precision,
     Preset,
     Quiet,
@@ -54,6 +55,7 @@ def simulate(
     device: Device = "auto",
     precision: Precision = "float64",
     fresh_initial: FreshInitial = False,
+    population_loss: PopulationLoss = False,
     preset: Preset = None,
     config: Config = None,
     initial: InitialFile = None,
@@ -90,7 +92,7 @@ def simulate(
 
     simulation = ask.request(
         system, parse_assignments(parameter or []), method=method, step_size=step_size, batch=batch, seeds=seeds,
-        device=device, precision=precision, fresh_initial=fresh_initial, preset=preset, config=config, initial=initial,
+        device=device, precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset, config=config, initial=initial,
         seed=seed, stage=stage, until=until, save_points=save_points, backend=backend, rtol=rtol, atol=atol,
         solver=solver,
     )  # fmt: skip

@@ -10,13 +10,13 @@ import numpy as np
 
 from derivations.claim import Effort, Evaluator
 from derivations.contract import Initial, System, load
-from derivations.tokens import TokenModel
-from odesim.errors import NumericalError
+from odesim.errors import NumericalError, UsageError
 from odesim.flow import pipeline, solve
 from odesim.flow.problem import compile_functions, initial_condition
+from odesim.machine import streams
 from odesim.request.case import OPTIONS, Case, digest_of
 from odesim.request.trajectory import Trajectory
-from odesim.sgd import drift, simulation
+from odesim.sgd import families, simulation
 
 REMEMBERED = 96
 """How many trajectories are kept in memory for claims that share runs."""
@@ -88,35 +88,34 @@ class Laboratory:
             lambda state: float(compiled["loss"](at(state), *arguments)),
         )
 
-    def drift(self, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard error of the model's drift of the raw Gram matrix."""
-        return drift.gram_drift(load(self.system.stages[0].model), initial, samples, seed + 7919 * self.seed)
-
-    def descent(self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
-        """Minus the model's mean gradients over batches of pattern data (repeats, M, J + 1, F), in the frame.
-
-        The filters of each expert, then its router; every repeat draws its routing noise, and with `fresh` its
-        examples, otherwise one batch serves all.  For models whose patches are all atoms of the frame.
+    def drift(
+        self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard error of the model's drift in a stage (the first): of the raw Gram matrix for Gaussian
+        inputs, of what `descent` gives otherwise.
         """
-        from odesim.machine import streams
-        from odesim.sgd.patterns import PatternChains, sample
-        from odesim.sgd.tokens import descent
+        model = self._model(initial, stage)
+        return families.drift_of(model)(model, initial, samples, seed + 7919 * self.seed)
 
-        if isinstance(load(self.system.stages[0].model), TokenModel):
-            rng = streams.generator(seed + 7919 * self.seed, "descent")
-            return descent(load(self.system.stages[0].model), initial, batch, repeats, rng, fresh)
-        model, p = load(self.system.stages[0].model), initial.parameters
+    def descent(
+        self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True, stage: str | None = None
+    ) -> np.ndarray:
+        """Minus the model's mean gradients over batches in a stage (the first), by its family of data.
+
+        For alphabets (repeats, k, m + 1, F): the coefficients along the F frame vectors of the m neurons (filters) of
+        each of k experts, then of its router.  For Gaussian inputs (repeats, n, n + frame): inner products of minus
+        the gradient of each of n trained vectors with all vectors, [trained, frame].  Every repeat draws its routing
+        noise, and with `fresh` its samples, otherwise one batch serves all.
+        """
+        model = self._model(initial, stage)
         rng = streams.generator(seed + 7919 * self.seed, "descent")
-        engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)
-        weights, found = engine.weights[0], []
-        examples = sample(model, p, rng, batch, weights.filters.shape[2])
-        for _ in range(repeats):
-            if fresh:
-                examples = sample(model, p, rng, batch, weights.filters.shape[2])
-            noise = rng.random((p.M, batch))
-            filters, _, routers, *_ = engine.pass_over(weights, examples, examples.dense.sum(axis=1), noise)
-            found.append(np.concatenate([filters, routers[:, None]], axis=1))
-        return np.array(found)
+        return families.descent_of(model)(model, initial, batch, repeats, rng, fresh)
+
+    def _model(self, initial: Initial, stage: str | None) -> Any:
+        chosen = self.system.stage(stage) if stage else self.system.stages[0]
+        if not chosen.model:
+            raise UsageError(f"stage {chosen.name} of {self.system.name} has no finite-sample model")
+        return chosen.truth(initial.parameters)
 
     def stage(self, name: str, previous: Trajectory, *, seed: int = 0, **request: Any) -> Trajectory:
         """The trajectory of stage `name`, started from the end of `previous`."""

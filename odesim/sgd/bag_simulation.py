@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
 CHAINS, REPLICAS = "odesim.sgd.bags:BagChains", "odesim.sgd.bags_traced:BagReplicas"
-"""The engines of this family."""
+DESCENT = "odesim.sgd.bags:descent"
+"""The engines of this family, and its mean gradients."""
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:

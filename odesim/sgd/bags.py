@@ -49,6 +49,27 @@ def pushed(out: Any, experts: Any) -> Any:
     return sum(wide[:, :, i] * experts[:, None, i] for i in range(out.shape[2]))
 
 
+def descent(
+    model: BagModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
+) -> np.ndarray:
+    """Minus the mean gradients over drawn batches along the frame (repeats, k, M + 1, P): neurons, then the router."""
+    p, c = initial.parameters, initial.constants
+    functions, numbers, law = importlib.import_module(model.module), model.numbers(p), model.law(p)
+    pre, out, gram = (np.asarray(a, float) for a in (initial.state["pre"], c["out"], c["gram"]))
+    drawn, found = functions.draw(rng.random((model.uniforms(p), batch)), *law), []
+    response = functions.respond(pre, beside(out, pre))[..., None]
+    for repeat in range(repeats):
+        if fresh and repeat > 0:
+            drawn = functions.draw(rng.random((model.uniforms(p), batch)), *law)
+        counts = counts_of(drawn[0], len(gram))
+        experts, routers, _ = getattr(functions, model.weigh)(
+            initial.state["route"][..., None], response, counts, drawn[1], *numbers
+        )
+        neurons = pushed(out, experts.mean(axis=-1)) * functions.slope(pre)
+        found.append(np.concatenate([neurons, routers.mean(axis=-1)[:, None]], axis=1))
+    return np.array(found)
+
+
 class BagChains:
     """Replicas of one training run, each with its own random numbers; the NumPy engine of both methods.
 

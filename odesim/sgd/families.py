@@ -2,25 +2,34 @@
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from derivations.bags import BagModel
-from derivations.contract import Initial, load
+from derivations.contract import Initial, Model, load
 from derivations.patterns import PatternModel
 from derivations.tokens import TokenModel
+from odesim.errors import UsageError
 from odesim.request.case import Case
+from odesim.sgd import drift
+from odesim.sgd.observed import flow_of
 
 if TYPE_CHECKING:
     from odesim.sgd.engines import Engine
     from odesim.sgd.simulation import Simulation
 
+GAUSSIAN = "odesim.sgd.drift"
+"""Where models of Gaussian inputs have their `DESCENT` and `DRIFT`."""
 FAMILIES = {
     PatternModel: "odesim.sgd.pattern_simulation",
     BagModel: "odesim.sgd.bag_simulation",
     TokenModel: "odesim.sgd.token_simulation",
 }
 """The module of every family with `check`, `require_memory(simulation, model, initial)`, and by name the engines
-`CHAINS` (NumPy and numba) and `REPLICAS` (JAX); models of Gaussian inputs have their own in `simulation`."""
+`CHAINS` (NumPy and numba), `REPLICAS` (JAX), and `DESCENT`, the function descent(model, initial, batch, repeats, rng,
+fresh) of the laboratory; models of Gaussian inputs have their own engines in `simulation`."""
 
 
 def family(case: Case) -> Any:
@@ -28,6 +37,36 @@ def family(case: Case) -> Any:
     stage = case.system.stage(case.stage)
     name = FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
     return importlib.import_module(name) if name else None
+
+
+def costly_loss(model: Any, parameters: Any) -> bool:
+    """Whether the population loss along training costs about as much as the training, and is saved only on request."""
+    return hasattr(model, "costly_loss") and model.costly_loss(parameters)
+
+
+def require_loss(case: Case, asked: bool) -> None:
+    """Refuse a population loss, where it is asked for, that no tier of the flow has exactly."""
+    if not asked:
+        return
+    stage = case.system.stage(case.stage)
+    equations = flow_of(stage, case.parameters) if stage.model else None
+    if equations is None:
+        raise UsageError("--population-loss: there is no flow, and no population loss, of this training; leave it out")
+    if equations.neglects != "nothing" and costly_loss(stage.truth(case.parameters), case.parameters):
+        raise UsageError(
+            f"--population-loss: the loss of tier {equations.tier} is not that of this training, because it neglects "
+            f"{equations.neglects}; leave it out"
+        )
+
+
+def descent_of(model: Any) -> Callable[..., np.ndarray]:
+    """The function descent(model, initial, batch, repeats, rng, fresh) of a model's family."""
+    return load(importlib.import_module(FAMILIES.get(type(model), GAUSSIAN)).DESCENT)
+
+
+def drift_of(model: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """The function drift(model, initial, samples, seed) of a model's family."""
+    return drift.gram_drift if isinstance(model, Model) else drift.mean_descent(descent_of(model))
 
 
 def make_engine(

@@ -1,11 +1,27 @@
 """What a simulation shares with its flow: hitting times and population losses of the paths that SGD took."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial
+from derivations.contract import Equations, Initial, Stage, Stepped, UsageError, load
 from odesim.request.trajectory import Variable
+
+FIRST = "the first saved time at or past it; inf: at none of them"
+
+
+def flow_of(stage: Stage, parameters: Any) -> Equations | None:
+    """The first tier of a stage's population dynamics; None where training has no flow.
+
+    SGD takes requests that no equations are there for (pruning: routing=token_choice, whose experts are coupled), and
+    such a run has no hitting times.
+    """
+    try:
+        return load(stage.equations)(parameters, stage.tiers[0])
+    except UsageError:
+        return None
 
 
 def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.ndarray) -> dict[str, Variable]:
@@ -18,18 +34,39 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
     for crossing in equations.crossings:
         if crossing.component not in state:
             continue
-        reached = crossing.margin(state[crossing.component]) >= 0
-        hits = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
-        meaning = f"{crossing.meaning}: the first saved time at or past it; inf: at none of them"
+        hits = first_times(crossing.margin(state[crossing.component]) >= 0, times)
+        meaning = f"{crossing.meaning}: {FIRST}"
         found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
     return found
 
 
+def events(
+    equations: Equations, initial: Initial, state: Mapping[str, np.ndarray], times: np.ndarray
+) -> dict[str, Variable]:
+    """The hitting times that a flow with steps of its own (`Stepped`) finds in its loops, at the saved points."""
+    march = equations.advance
+    if not isinstance(march, Stepped) or march.reached is None:
+        return {}
+    reached = march.reached(initial, state)
+    return {
+        name: Variable(("seed", dimension), first_times(reached[name], times), f"{meaning}: {FIRST}")
+        for name, (dimension, meaning) in march.names.items()
+    }
+
+
+def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The first of `times` (T,) at which `reached` (seed, T, ..) is true, (seed, ..); infinite where it never is."""
+    return np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
+
+
 def population_losses(equations: Equations, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
-    """The population loss along a simulation (seed, time), by the flow's first tier, where it has a loss."""
+    """The population loss along a simulation (seed, time), by the flow's first tier.
+
+    None where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
+    """
     from odesim.flow.problem import compile_functions
 
-    if not all(component.name in state for component in equations.state):
+    if not all(name in state for name in equations.unpack(equations.start(initial))):
         return None
     functions = compile_functions(equations, "numba")
     if "loss" not in functions:
@@ -38,6 +75,6 @@ def population_losses(equations: Equations, initial: Initial, state: dict[str, n
     shape = next(iter(state.values())).shape[:2]
     losses = np.empty(shape)
     for index in np.ndindex(shape):
-        here = {component.name: np.asarray(state[component.name][index]) for component in equations.state}
+        here = {**initial.state, **{name: values[index] for name, values in state.items()}}
         losses[index] = functions["loss"](equations.start(dataclasses.replace(initial, state=here)), *arguments)
     return losses

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
 CHAINS, REPLICAS = "odesim.sgd.counted:chains", "odesim.sgd.counted:replicas"
-"""The engines of this family; compressed batches are counted where that is the same training."""
+DESCENT = "odesim.sgd.patterns:descent"
+"""The engines of this family, and its mean gradients.  Compressed batches are counted where that is the same
+training."""
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:

@@ -70,6 +70,26 @@ def training_set(
     return examples
 
 
+def descent(
+    model: PatternModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
+) -> np.ndarray:
+    """Minus the mean gradients over drawn batches in the frame (repeats, M, J + 1, F): filters, then the router.
+
+    Every repeat draws its routing noise.  For models whose patches are all atoms of the frame.
+    """
+    p = initial.parameters
+    engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)
+    weights, found = engine.weights[0], []
+    examples = sample(model, p, rng, batch, weights.filters.shape[2])
+    for _ in range(repeats):
+        if fresh:
+            examples = sample(model, p, rng, batch, weights.filters.shape[2])
+        noise = rng.random((p.M, batch))
+        filters, _, routers, *_ = engine.pass_over(weights, examples, examples.dense.sum(axis=1), noise)
+        found.append(np.concatenate([filters, routers[:, None]], axis=1))
+    return np.array(found)
+
+
 class PatternChains:
     """Replicas of one training run, each with its own weights and random numbers; the numba engine."""
 

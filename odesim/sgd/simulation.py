@@ -18,7 +18,7 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families
-from odesim.sgd.observed import hitting_times, population_losses
+from odesim.sgd.observed import events, flow_of, hitting_times, population_losses
 
 if TYPE_CHECKING:
     from odesim.sgd.engines import Engine
@@ -34,7 +34,10 @@ PIECE_SECONDS = 1.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Simulation:
-    """A case run as SGD: the method, the step size, the batch, the replicas, and where and how it runs."""
+    """A case run as SGD: the method, the step size, the batch, the replicas, and where and how it runs.
+
+    With `population_loss` the loss of the flow's first tier is saved even where that costs as much as training.
+    """
 
     case: Case
     method: str
@@ -44,6 +47,7 @@ class Simulation:
     device: str
     precision: str
     fresh_initial: bool
+    population_loss: bool = False
 
     @classmethod
     def build(
@@ -57,6 +61,7 @@ class Simulation:
         device: str = "auto",
         precision: str = "float64",
         fresh_initial: bool = False,
+        population_loss: bool = False,
     ) -> "Simulation":
         """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning."""
         for name in FLOW_ONLY:
@@ -84,6 +89,7 @@ class Simulation:
         tick = case.system.stage(case.stage).tick(case.parameters, step_size)
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
+        families.require_loss(case, population_loss)
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
         if patterns:
             families.family(case).check(case, method, batch, precision, backend)
@@ -96,6 +102,7 @@ class Simulation:
             device,
             precision,
             fresh_initial,
+            population_loss,
         )
 
     @property
@@ -128,6 +135,7 @@ class Simulation:
         """Everything that determines the answer, as a dictionary that JSON can hold."""
         request = {k: v for k, v in self.case.request().items() if k not in (*FLOW_ONLY, "tier")}
         options = {name: getattr(self, name) for name in ("method", "step_size", "batch", "precision")}
+        options |= {"population_loss": True} if self.population_loss else {}
         return {**request, **options, "seeds": self.replicas, "fresh_initial": self.fresh_initial}
 
     @functools.cached_property
@@ -316,13 +324,12 @@ def _assemble(
     values = {n: v.values for n, v in state.items()}
     times = schedule * simulation.tick
     extras: dict[str, Variable] = {}
-    stage, fixed = case.system.stage(case.stage), getattr(model, "fixed", ())
-    if fixed or isinstance(model, Model):  # other protocols of training may have no flow
-        equations = load(stage.equations)(initial.parameters, stage.tiers[0])
-        constants = equations.constants(initial) if fixed else {}
-        extras = {name: Variable(*constants[name]) for name in fixed}
-        if isinstance(model, Model):
-            extras |= hitting_times(equations, values, times)
+    if hasattr(model, "fixed"):
+        extras = {name: Variable(*constant) for name, constant in model.fixed(initial).items()}
+    equations = flow_of(case.system.stage(case.stage), initial.parameters)
+    if equations is not None:
+        extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
+        if "loss" not in state and (simulation.population_loss or not families.costly_loss(model, initial.parameters)):
             losses = population_losses(equations, initial, values)
             if losses is not None:
                 state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
 CHAINS, REPLICAS = "odesim.sgd.tokens:TokenChains", "odesim.sgd.token_traced:TokenReplicas"
-"""The engines of this family; counted batches are drawn on the CPU, where a step costs as much for a batch of one as
-for one of a million."""
+DESCENT = "odesim.sgd.tokens:descent"
+"""The engines of this family, and its mean gradients; counted batches are drawn on the CPU, where a step costs as much
+for a batch of one as for one of a million."""
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
