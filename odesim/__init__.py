@@ -175,8 +175,8 @@ def simulate(
 
     wanted = sgd.request(
         system, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
-        precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset, initial=initial, stage=stage, seed=seed,
-        until=until, save_points=save_points, backend=backend,
+        precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset,
+        initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, backend=backend,
     )  # fmt: skip
     refuse_tier(wanted.case)
     return run(wanted)

@@ -205,7 +205,7 @@ def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.n
     """
     h, a = state["h"], np.asarray(initial.constants["a"], float)
     lead = np.where(a > 0, h[..., 0], h[..., 1]) - h[..., 2:].max(axis=-1)
-    return {"T_selected": lead >= 0.0, "T_gap": lead >= math.log(initial.parameters.l)}
+    return {"T_selected": lead >= 0.0, "T_gap": lead >= np.log(initial.parameters.l)}
 
 
 def _kernels() -> Mapping[str, Kernel]:

@@ -92,7 +92,8 @@ def simulate(
 
     simulation = ask.request(
         system, parse_assignments(parameter or []), method=method, step_size=step_size, batch=batch, seeds=seeds,
-        device=device, precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset, config=config, initial=initial,
+        device=device, precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset,
+        config=config, initial=initial,
         seed=seed, stage=stage, until=until, save_points=save_points, backend=backend, rtol=rtol, atol=atol,
         solver=solver,
     )  # fmt: skip
