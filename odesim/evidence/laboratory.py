@@ -88,9 +88,13 @@ class Laboratory:
             lambda state: float(compiled["loss"](at(state), *arguments)),
         )
 
+    def _model(self) -> Any:
+        """The model of the first stage."""
+        return load(self.system.dynamics(self.system.stages[0].name).model)
+
     def drift(self, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard error of the model's drift of the raw Gram matrix."""
-        return drift.gram_drift(load(self.system.stages[0].model), initial, samples, seed + 7919 * self.seed)
+        return drift.gram_drift(self._model(), initial, samples, seed + 7919 * self.seed)
 
     def descent(self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True) -> np.ndarray:
         """Minus the model's mean gradients over batches of pattern data (repeats, M, J + 1, F), in the frame.
@@ -102,10 +106,10 @@ class Laboratory:
         from odesim.sgd.patterns import PatternChains, sample
         from odesim.sgd.tokens import descent
 
-        if isinstance(load(self.system.stages[0].model), TokenModel):
+        if isinstance(self._model(), TokenModel):
             rng = streams.generator(seed + 7919 * self.seed, "descent")
-            return descent(load(self.system.stages[0].model), initial, batch, repeats, rng, fresh)
-        model, p = load(self.system.stages[0].model), initial.parameters
+            return descent(self._model(), initial, batch, repeats, rng, fresh)
+        model, p = self._model(), initial.parameters
         rng = streams.generator(seed + 7919 * self.seed, "descent")
         engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)
         weights, found = engine.weights[0], []

@@ -25,7 +25,7 @@ FAMILIES = {
 
 def family(case: Case) -> Any:
     """The module of the family of the stage's model; `None` for Gaussian inputs."""
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     name = FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
     return importlib.import_module(name) if name else None
 
@@ -62,7 +62,7 @@ def remarks(engine: Any) -> dict[str, str]:
 
 def at_step(case: Case, step_size: float) -> Case:
     """The case with the parameters that the step size implies, and its horizon unless it was given."""
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     parameters = stage.stepped(case.parameters, step_size, case.explicit)
     if parameters is case.parameters:
         return case
