@@ -104,7 +104,7 @@ def scipy_steps(
     between: str = "step",
     bounds: Bounds = UNBOUNDED,
 ) -> Iterator[Segment]:
-    """Accepted steps of a SciPy solver on dy/dt = slope(t, y), with states `between` as `Equations.dense` has it.
+    """Accepted steps of a SciPy solver on dy/dt = slope(t, y), with states `between` as `Smooth.between` has it.
 
     The errors of Runge-Kutta steps are measured against `distance`.  Evaluations are counted here: SciPy knows nothing
     of those for states between two steps.
