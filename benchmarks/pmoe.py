@@ -50,7 +50,7 @@ def make_engine(method: str) -> Any:
 
     case = Case.build("pmoe", SIZES, until=1e6)
     simulation = Simulation.build(case, method=method, step_size=STEP, batch=BATCH)
-    model = load(case.system.stage(case.stage).model)
+    model = load(case.system.dynamics(case.stage).model)
     return families.make_engine(families.family(case), simulation, model, initial_conditions(simulation), None)[0]
 
 

@@ -25,6 +25,8 @@ from derivations.contract.state import Component as Component
 from derivations.contract.state import Crossing as Crossing
 from derivations.contract.state import Initial as Initial
 from derivations.contract.state import Labelled as Labelled
+from derivations.contract.system import Dynamics as Dynamics
+from derivations.contract.system import Map as Map
 from derivations.contract.system import MapResult as MapResult
 from derivations.contract.system import Stage as Stage
 from derivations.contract.system import System as System

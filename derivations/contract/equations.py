@@ -138,18 +138,21 @@ class Equations:
     `advance` says how the state goes forward: as a smooth flow, in independent blocks, as a recursion, or by steps
     that the loops bring along.
 
-    `kernels()` derives the small exact SymPy expressions; `structure` names everything they depend on, so that
-    compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
+    The code: `kernels()` derives the small exact SymPy expressions, and `structure` names everything they depend on, so
+    that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
     around the kernels, in order of use; `around` lists functions that call these and stay interpreted.  `roles` says
     which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions
-    by role from array operations (NumPy, JAX).  `arguments(initial)` are the run-time numbers and arrays
-    (integers are sizes), `layout` says where each component lies in y and `begin(initial)` are the components at time
-    0, by default those of the initial condition; `state` are the components that are saved, all of y or some of it.
-    `observe(initial, components)` gives what is saved beside the state (name -> (dims, array, meaning)), with a leading
-    time axis, from the components and "time"; `constants(initial)` what has none; `invariants(initial, state)` what the
-    exact dynamics conserves or
-    bounds, as measured numbers; `summary(initial, trajectory)` the headline numbers.  `watched` are observables that
-    the role "watch" gives as one flat vector at every saved state.
+    by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays (integers
+    are sizes).
+
+    The state: `layout` says where each component lies in y, and `begin(initial)` are the components at time 0, by
+    default those of the initial condition; `state` are the components that are saved, all of y or some of it.
+
+    What is told of a run: `observe(initial, components)` gives what is saved beside the state (name -> (dims, array,
+    meaning)), with a leading time axis, from the components and "time"; `constants(initial)` what has none;
+    `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
+    `summary(initial, trajectory)` the headline numbers.  `watched` are observables that the role "watch" gives as one
+    flat vector at every saved state.
     """
 
     tier: str

@@ -3,10 +3,11 @@
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from derivations.contract.parameter import UsageError
 from derivations.contract.source import Source
 from derivations.contract.state import Initial, Labelled
 
@@ -33,37 +34,66 @@ class MapResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
-    """A phase of a system: `dynamics` has a clock; a `map` is one step (a gate step, pruning, a regression).
+class Dynamics:
+    """A stage with a clock: a flow, a recursion, training.
 
-    The three strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
+    The strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
     `model` (one, or a function parameters -> model), and `enter(parameters, previous, rng) -> Initial`, where
     `previous` holds the arrays of an initial file or the components and constants at the end of an earlier stage.
-    `horizon(parameters)` is the default end time.  A map has `apply(initial, rng) -> MapResult` instead of a clock.
+    `horizon(parameters)` is the default end time on the `clock`, which says what is measured.
     One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
     explicit)` are the parameters that a step size implies.
-    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier, or what a map does, for
-    `odesim derive`.
+    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`.
+
+    >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
+    >>> stage.kind, stage.tick(None, 0.1)
+    ('dynamics', 0.1)
     """
 
     name: str
-    kind: Literal["dynamics", "map"]
     tiers: tuple[str, ...]
     equations: str
     enter: str
     clock: str
     horizon: Callable[[Any], float]
     model: str = ""
-    apply: str = ""
     meaning: str = ""
     statement: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
+    kind: ClassVar[str] = "dynamics"
 
     def truth(self, parameters: Any) -> Any:
         """The model that `model` names, or that the function so named gives for the parameters."""
         found = load(self.model)
         return found(parameters) if callable(found) else found
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """A stage that is one step: a gate step, pruning, a regression.
+
+    `enter` is as in `Dynamics`, and `apply` names apply(initial, rng) -> MapResult.  `equations` of its tiers say what
+    the state after it consists of; `statement` what the map does.  `clock` says that there is none, where no stage with
+    a clock came before it.
+
+    >>> Map("prune", ("exact",), "m:equations", "m:enter", "m:apply").kind
+    'map'
+    """
+
+    name: str
+    tiers: tuple[str, ...]
+    equations: str
+    enter: str
+    apply: str
+    clock: str = "none: one step"
+    meaning: str = ""
+    statement: str = ""
+    kind: ClassVar[str] = "map"
+
+
+Stage = Dynamics | Map
+"""A phase of a system."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,3 +135,10 @@ class System:
             if stage.name == name:
                 return stage
         raise KeyError(f"{self.name} has no stage {name!r}; it has {', '.join(s.name for s in self.stages)}")
+
+    def dynamics(self, name: str) -> Dynamics:
+        """The stage called `name`, which has a clock.  Raises `UsageError` where it is one step; else as `stage`."""
+        found = self.stage(name)
+        if isinstance(found, Dynamics):
+            return found
+        raise UsageError(f"stage {name} of {self.name} is one step: it has no clock and no finite-sample model")

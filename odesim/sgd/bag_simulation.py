@@ -20,7 +20,7 @@ DESCENT = "odesim.sgd.bags:descent"
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
-    model: BagModel = case.system.stage(case.stage).truth(case.parameters)
+    model: BagModel = case.system.dynamics(case.stage).truth(case.parameters)
     reason = model.compressible(case.parameters)
     if method == "compressed" and reason:
         raise UsageError(f"--method compressed is exact only for patterns that are points: {reason}")

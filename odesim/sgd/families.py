@@ -34,7 +34,7 @@ fresh) of the laboratory; models of Gaussian inputs have their own engines in `s
 
 def family(case: Case) -> Any:
     """The module of the family of the stage's model; `None` for Gaussian inputs."""
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     name = FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
     return importlib.import_module(name) if name else None
 
@@ -48,7 +48,7 @@ def require_loss(case: Case, asked: bool) -> None:
     """Refuse a population loss, where it is asked for, that no tier of the flow has exactly."""
     if not asked:
         return
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     equations = flow_of(stage, case.parameters) if stage.model else None
     if equations is None:
         raise UsageError("--population-loss: there is no flow, and no population loss, of this training; leave it out")
@@ -101,7 +101,7 @@ def remarks(engine: Any) -> dict[str, str]:
 
 def at_step(case: Case, step_size: float) -> Case:
     """The case with the parameters that the step size implies, and its horizon unless it was given."""
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     parameters = stage.stepped(case.parameters, step_size, case.explicit)
     if parameters is case.parameters:
         return case

@@ -19,7 +19,7 @@ for a batch of one as for one of a million."""
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
-    model: TokenModel = load(case.system.stage(case.stage).model)
+    model: TokenModel = load(case.system.dynamics(case.stage).model)
     reason = model.compressible(case.parameters) if method == "compressed" else ""
     if reason:
         raise UsageError(f"--method compressed has no exact form here: {reason}")

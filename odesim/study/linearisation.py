@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from derivations.contract import Independent, Initial, Smooth, UsageError
+from derivations.contract import Dynamics, Independent, Initial, Smooth, UsageError
 from odesim.flow.problem import Problem, compile_functions, initial_condition, prepare
 from odesim.request.case import Case
 from odesim.study import rebuild
@@ -180,7 +180,7 @@ def _source(source: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
 
 def _require_smooth(problem: Problem, size: int) -> None:
     equations, case = problem.equations, problem.case
-    if case.system.stage(case.stage).kind != "dynamics":
+    if not isinstance(case.system.stage(case.stage), Dynamics):
         raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
     if not isinstance(equations.advance, Smooth | Independent):
         what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"

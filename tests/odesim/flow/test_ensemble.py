@@ -12,12 +12,12 @@ from derivations.contract import (
     Component,
     Crossing,
     Dense,
+    Dynamics,
     Equations,
     Initial,
     Layout,
     Smooth,
     Source,
-    Stage,
     System,
     UsageError,
     parameter,
@@ -62,8 +62,8 @@ def bursting():
     parts: Any = types.ModuleType("bursting_parts")
     parts.equations, parts.enter, parts.check = _equations, _enter, lambda values: None
     sys.modules[parts.__name__] = parts
-    stage = Stage(
-        name="burst", kind="dynamics", tiers=("exact",), clock="time", horizon=lambda values: 1.0,
+    stage = Dynamics(
+        name="burst", tiers=("exact",), clock="time", horizon=lambda values: 1.0,
         equations="bursting_parts:equations", enter="bursting_parts:enter",
     )  # fmt: skip
     return System(

@@ -16,6 +16,7 @@ from derivations.contract import (
     Component,
     Crossing,
     Dense,
+    Dynamics,
     Equations,
     Initial,
     Kernel,
@@ -24,7 +25,6 @@ from derivations.contract import (
     Model,
     Smooth,
     Source,
-    Stage,
     System,
     UsageError,
     parameter,
@@ -206,9 +206,8 @@ SYSTEM = System(
     parameters=Parameters,
     presets={"wide": {"d": 1000}},
     stages=(
-        Stage(
+        Dynamics(
             name="train",
-            kind="dynamics",
             tiers=("exact",),
             equations=f"{__name__}:equations",
             statement=f"{__name__}:statement",
