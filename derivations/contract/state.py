@@ -41,7 +41,7 @@ class Crossing:
     def margin(self, values: Any) -> Any:
         """How far values of the component are beyond the threshold: not negative once crossed.
 
-        >>> Crossing("T", "x", 0.5, absolute=True).margin(-0.75)
+        >>> float(Crossing("T", "x", 0.5, absolute=True).margin(-0.75))
         0.25
         """
         sized = np.abs(values) if self.absolute else np.asarray(values)

@@ -1,6 +1,8 @@
-"""The options that several commands share, declared once."""
+"""The options that several commands share, declared once, and the groups in which commands take them."""
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -88,3 +90,55 @@ PopulationLoss = Annotated[
     typer.Option("--population-loss", help="Save the population loss even where it costs as much as training (chen)."),
 ]
 TwoRuns = Annotated[list[str] | None, typer.Argument(metavar="[RUN_DIR RUN_DIR]", help="Two stored runs.")]
+
+Group = Mapping[str, tuple[Any, Any]]
+"""Options by name: what they are, and their default."""
+REQUEST: Group = {
+    "preset": (Preset, None), "config": (Config, None), "initial": (InitialFile, None), "seed": (Seed, None),
+    "stage": (StageName, None), "until": (Until, None), "save_points": (SavePoints, None), "rtol": (Rtol, None),
+    "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
+}  # fmt: skip
+"""What a run of a system is asked for by, beside its parameters: the options of `Case.build`."""
+EULER: Group = {"step": (Step, None)}
+TRAINING: Group = {
+    "step_size": (StepSize, None), "batch": (Batch, None), "seeds": (Seeds, None), "device": (Device, "auto"),
+    "precision": (Precision, "float64"),
+}  # fmt: skip
+"""What SGD is asked for by."""
+FRESH: Group = {"fresh_initial": (FreshInitial, False)}
+LOSS: Group = {"population_loss": (PopulationLoss, False)}
+FOLDER: Group = {"out": (Out, None), "overwrite": (Overwrite, False)}
+RESUMED: Group = {"resume": (Resume, False)}
+DRAWN: Group = {"no_figures": (NoFigures, False), "threads": (Threads, None)}
+DRY: Group = {"dry_run": (DryRun, False)}
+SAID: Group = {"json": (AsJson, False), "quiet": (Quiet, False), "debug": (Debug, False)}
+"""How an answer is printed."""
+
+
+def takes(*groups: Group) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the options of some groups, which it receives by name after its own (`**given`).
+
+    >>> @takes(SAID)
+    ... def command(name: str, **given: Any) -> int:
+    ...     return len(given)
+    >>> list(inspect.signature(command).parameters)
+    ['name', 'json', 'quiet', 'debug']
+    """
+
+    def declared(command: Callable[..., int]) -> Callable[..., int]:
+        own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        shared = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for group in groups
+            for name, (kind, default) in group.items()
+        ]
+        signature = inspect.Signature([*own, *shared], return_annotation=int)
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        return command
+
+    return declared
+
+
+def of(given: Mapping[str, Any], *groups: Group) -> dict[str, Any]:
+    """Those of the options given that belong to some groups."""
+    return {name: given[name] for group in groups for name in group}

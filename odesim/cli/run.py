@@ -6,119 +6,68 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.cli.options import (
-    AsJson,
-    Atol,
-    Backend,
-    Config,
-    Debug,
-    DryRun,
+    DRAWN,
+    DRY,
+    EULER,
+    FOLDER,
+    REQUEST,
+    RESUMED,
+    SAID,
     From,
-    InitialFile,
-    NoFigures,
-    Out,
-    Overwrite,
     Parameters,
-    Preset,
-    Quiet,
-    Resume,
-    Rtol,
-    SavePoints,
-    Seed,
-    Solver,
-    StageName,
-    Step,
     SystemOrFrom,
-    Threads,
-    Until,
+    of,
+    takes,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odesim.errors import Interrupted, Unfinished
     from odesim.request.trajectory import Trajectory
 
 
-def integrate(
-    system: SystemOrFrom = None,
-    parameter: Parameters = None,
-    preset: Preset = None,
-    config: Config = None,
-    initial: InitialFile = None,
-    seed: Seed = None,
-    stage: StageName = None,
-    start: From = None,
-    until: Until = None,
-    save_points: SavePoints = None,
-    rtol: Rtol = None,
-    atol: Atol = None,
-    backend: Backend = None,
-    solver: Solver = None,
-    step: Step = None,
-    out: Out = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    no_figures: NoFigures = False,
-    threads: Threads = None,
-    dry_run: DryRun = False,
-    json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> int:
+@takes(REQUEST, EULER, FOLDER, RESUMED, DRAWN, DRY, SAID)
+def integrate(system: SystemOrFrom = None, parameter: Parameters = None, start: From = None, **given: Any) -> int:
     """Integrate the population dynamics of a system, and leave a run folder."""
     started = time.perf_counter()
     from odesim.machine import device
 
-    device.set_threads(threads)  # before NumPy is imported, or BLAS does not notice
-    from odesim import store
+    device.set_threads(given["threads"])  # before NumPy is imported, or BLAS does not notice
     from odesim.ask import flow as ask
     from odesim.request.parse import parse_assignments
 
-    options: dict[str, Any] = dict(
-        preset=preset,
-        config=config,
-        initial=initial,
-        seed=seed,
-        until=until,
-        save_points=save_points,
-        rtol=rtol,
-        atol=atol,
-        backend=backend,
-        solver=solver,
-        step=step,
-    )
     assignments = parse_assignments(parameter or [])
-    request = ask.request(system, assignments, stage=stage, start=start, **options)
-    if dry_run:
-        return show_request(request, Path(out) if out else store.default_folder(request), json)
-    target = store.prepare(request, out, overwrite=overwrite, resume=resume)
+    request = ask.request(system, assignments, start=start, **of(given, REQUEST, EULER))
+    if given["dry_run"]:
+        return show_request(request, given)
     return execute(
-        request, target, lambda progress, checkpoint: ask.run(request, progress, checkpoint, threads),
-        f"integrating {request.system.name}", started, resume=resume, figures=not no_figures, json=json, quiet=quiet,
+        request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
+        f"integrating {request.system.name}", started, given,
     )  # fmt: skip
 
 
 def execute(
     request: Any,
-    target: Any,
     job: "Callable[[Any, Any], list[Trajectory]]",
     label: str,
     started: float,
-    *,
-    resume: bool,
-    figures: bool,
-    json: bool,
-    quiet: bool,
+    given: "Mapping[str, Any]",
 ) -> int:
-    """Run a job under a progress display, store and report its trajectories; a finished target is only reported."""
+    """Run a job under a progress display, store and report its trajectories; a finished target is only reported.
+
+    `given` are the options of the folder and of the answer.
+    """
     from odesim import store
     from odesim.cli.ahead import made_ready
 
+    resume, json, quiet = given.get("resume", False), given["json"], given["quiet"]
+    target = store.prepare(request, given["out"], overwrite=given["overwrite"], resume=resume)
     if target.stored is not None:
         runs = target.stored.stages or (target.stored,)
         made = [run.trajectory for run in runs]
         return report(made, target.folder, json=json, quiet=quiet, note="already finished")
-    with made_ready(figures) as draw:
+    with made_ready(not given["no_figures"]) as draw:
         trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
         if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
             request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
@@ -162,11 +111,13 @@ def _compute(
     return trajectories, time.perf_counter() - started, refused
 
 
-def show_request(case: Any, folder: Path, json: bool) -> int:
+def show_request(case: Any, given: "Mapping[str, Any]") -> int:
     """Print what would be computed, and where it would go."""
+    from odesim import store
     from odesim.cli.output import print_json, print_pairs
 
-    if json:
+    folder = Path(given["out"]) if given["out"] else store.default_folder(case)
+    if given["json"]:
         print_json({"folder": str(folder), "digest": case.digest, "request": case.request()})
     else:
         print(f"would write {folder}")

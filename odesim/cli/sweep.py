@@ -6,34 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odesim.cli.options import (
-    AsJson,
-    Atol,
-    Backend,
-    Batch,
-    Config,
-    Debug,
+    DRY,
+    EULER,
+    FOLDER,
+    FRESH,
+    REQUEST,
+    RESUMED,
+    SAID,
+    TRAINING,
     Device,
-    DryRun,
-    FreshInitial,
-    InitialFile,
-    Out,
-    Overwrite,
     Parameters,
     Precision,
-    Preset,
-    Quiet,
-    Resume,
-    Rtol,
-    SavePoints,
     Scheduler,
-    Seed,
-    Seeds,
-    Solver,
-    StageName,
-    Step,
-    StepSize,
     SystemName,
     Workers,
+    of,
+    takes,
 )
 
 if TYPE_CHECKING:
@@ -51,38 +39,19 @@ SweepUntil = Annotated[
 ]
 
 
+GRID = {**REQUEST, "until": (SweepUntil, None)}
+CELLS = {**TRAINING, "device": (Device, None), "precision": (Precision, None)}
+
+
+@takes(GRID, EULER, CELLS, FRESH, FOLDER, RESUMED, DRY, SAID)
 def sweep(
     system: SystemName,
     over: Over,
     parameter: Parameters = None,
-    preset: Preset = None,
-    config: Config = None,
-    initial: InitialFile = None,
-    seed: Seed = None,
     method: SweepMethod = "flow",
-    step_size: StepSize = None,
-    batch: Batch = None,
-    seeds: Seeds = None,
-    device: Device = "auto",
-    precision: Precision = "float64",
-    fresh_initial: FreshInitial = False,
-    stage: StageName = None,
-    until: SweepUntil = None,
-    save_points: SavePoints = None,
-    rtol: Rtol = None,
-    atol: Atol = None,
-    backend: Backend = None,
-    solver: Solver = None,
-    step: Step = None,
     scheduler: Scheduler = "local",
     workers: Workers = None,
-    out: Out = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    dry_run: DryRun = False,
-    json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    **given: Any,
 ) -> int:
     """Integrate a system, or run SGD, at every point of a grid, and leave one dataset.
 
@@ -105,21 +74,20 @@ def sweep(
 
     wanted = ask.request(
         system, parse_ranges(over, sweeps.list_parameters(system)), parse_assignments(parameter or []), method=method,
-        until=until, preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points,
-        rtol=rtol, atol=atol, backend=backend, solver=solver, step=step, step_size=step_size, batch=batch, seeds=seeds,
-        device=device, precision=precision, fresh_initial=fresh_initial,
+        **of(given, GRID, EULER, CELLS, FRESH),
     )  # fmt: skip
     processes = crew_size(workers)
+    out, resume, said = given["out"], given["resume"], {name: given[name] for name in ("json", "quiet")}
     folder = Path(out) if out else default_folder(wanted)
-    if dry_run:
+    if given["dry_run"]:
         print_json({"folder": str(folder), "digest": wanted.digest, "cells": len(wanted.cells), **wanted.request()})
         return 0
     manifest = folder / MANIFEST
     if resume and manifest.is_file() and read_json(manifest).get("digest") == wanted.digest:
-        return _report(wanted, swept.load(folder), folder, json=json, quiet=quiet)
-    prepare(wanted, out, overwrite=overwrite, resume=resume)
-    data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=quiet)
-    return _report(wanted, data, folder, json=json, quiet=quiet)
+        return _report(wanted, swept.load(folder), folder, **said)
+    prepare(wanted, out, overwrite=given["overwrite"], resume=resume)
+    data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=given["quiet"])
+    return _report(wanted, data, folder, **said)
 
 
 def _compute(
