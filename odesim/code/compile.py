@@ -48,9 +48,10 @@ def cache_folder() -> Path:
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
-    """The compiled functions of `equations` by role (`flow`, `loss`, ..), from the cache when it is there."""
+    """The compiled functions of `equations` by name and by role (`flow`, ..), from the cache when it is there."""
     module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
-    found: dict[str, Callable[..., Any]] = {}
+    names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
+    found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
     for role, name in equations.roles.items():
         function = getattr(module, name)
         found |= both_roles(function) if role == "flow_loss" else {role: function}
