@@ -53,7 +53,7 @@ def liao(quick: bool) -> list[Row]:
     chains = {}
     for d in (10**3, 10**9):
         case = Case.build("liao", {"d": d})
-        stage = case.system.stage(case.stage)
+        stage = case.system.dynamics(case.stage)
         model = load(stage.model)
         initial = load(stage.enter)(case.parameters, None, streams.generator(0, "initial"))
         chains[d] = Chain.start(

@@ -146,5 +146,5 @@ def make_engine(method: str, d: int, batch: int, step: float, replicas: int, pre
     wanted = simulation.Simulation.build(
         case, method=method, step_size=step, batch=batch, seeds=replicas, precision=precision
     )
-    model = load(case.system.stage(case.stage).model)
+    model = load(case.system.dynamics(case.stage).model)
     return simulation.make_engine(wanted, model, simulation.initial_conditions(wanted), None)[0]

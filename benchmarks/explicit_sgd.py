@@ -67,7 +67,7 @@ def make_engine(d: int, batch: int) -> Any:
 def _model(case: Any) -> Any:
     from derivations.contract import load
 
-    return load(case.system.stage(case.stage).model)
+    return load(case.system.dynamics(case.stage).model)
 
 
 def torch_loop(steps: int) -> Any:

@@ -116,14 +116,14 @@ def ours_scipy() -> Callable[[], float]:
     """odesim's SciPy stepper and root-finding recorder."""
     import numba
 
-    from odesim.flow.solvers import steppers
+    from odesim.flow.solvers import scipy, step
 
     compiled = numba.njit(lambda t, y: y * y * (1.0 - y * y))
     y = np.array([START])
 
     def solve() -> float:
-        statistics = steppers.Statistics("DOP853")
-        return _first_hit(y, steppers.scipy_steps(compiled, 0.0, y, 2 * EXACT, RTOL, ATOL, statistics))
+        statistics = step.Statistics("DOP853")
+        return _first_hit(y, scipy.scipy_steps("DOP853", compiled, 0.0, y, 2 * EXACT, RTOL, ATOL, statistics))
 
     return solve
 
@@ -132,7 +132,7 @@ def ours_jax() -> Callable[[], float]:
     """odesim's diffrax stepper and root-finding recorder."""
     import jax
 
-    from odesim.flow.solvers import steppers
+    from odesim.flow.solvers import diffrax, step
 
     jax.config.update("jax_enable_x64", True)
     y = np.array([START])
@@ -141,8 +141,8 @@ def ours_jax() -> Callable[[], float]:
         return slope(y)
 
     def solve() -> float:
-        statistics = steppers.Statistics("Dopri8")
-        segments = steppers.diffrax_steps(traced, (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
+        statistics = step.Statistics("Dopri8")
+        segments = diffrax.diffrax_steps("Dopri8", traced, (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
         return _first_hit(y, segments)
 
     return solve
@@ -164,7 +164,10 @@ def _equations() -> Any:
     """The one-dimensional flow as the recorder knows it: a component, and the crossing that ends the run."""
     import types
 
-    return types.SimpleNamespace(crossings=(CROSSING,), unpack=lambda y: {"m": y})
+    from derivations.contract import Dense, Layout
+
+    layout = Layout((Dense("m", (1,)),))
+    return types.SimpleNamespace(crossings=(CROSSING,), layout=layout, unpack=layout.unpack)
 
 
 def heyoka() -> Callable[..., float]:

@@ -78,7 +78,7 @@ def single_neuron(quick: bool) -> Row:
 
     d, steps = 10**6, 20_000 if quick else 200_000
     case = Case.build("kawata", {"d": d, "C": 2, "neurons": 1, "k_star": 3, "bias": (-0.5,)})
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     model: Any = load(stage.model)
     initial = load(stage.enter)(case.parameters, None, streams.generator(0, "initial"))
     chain = Chain.start(

@@ -49,7 +49,7 @@ def make_engine(method: str) -> Any:
 
     case = Case.build("pmoe", SIZES, until=1e6)
     simulation = Simulation.build(case, method=method, step_size=STEP, batch=BATCH)
-    model = case.system.stage(case.stage).truth(case.parameters)
+    model = case.system.dynamics(case.stage).truth(case.parameters)
     return families.make_engine(simulation, model, initial_conditions(simulation), None)[0]
 
 

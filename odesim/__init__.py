@@ -10,12 +10,16 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odesim.version import __version__
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import xarray
+
     from derivations.contract import System, UsageError
     from odesim.evidence.verification import Verdict
     from odesim.request.case import Case
@@ -32,11 +36,14 @@ __all__ = [
     "__version__",
     "compare",
     "derive",
+    "figures",
     "integrate",
     "linearise",
     "load",
     "predict",
+    "report",
     "simulate",
+    "sweep",
     "system",
     "systems",
     "verify",
@@ -91,53 +98,47 @@ def derive(
 
 
 def integrate(
-    system: "str | System",
+    system: "str | System | None" = None,
     *,
     preset: str | None = None,
     config: "str | os.PathLike[str] | None" = None,
     initial: "str | os.PathLike[str] | Mapping[str, Any] | None" = None,
     stage: str | None = None,
+    after: "Run | str | os.PathLike[str] | None" = None,
     seed: int | None = None,
-    until: float | None = None,
+    until: "float | Mapping[str, float] | str | None" = None,
     save_points: int | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     backend: str | None = None,
     solver: str | None = None,
     **parameters: Any,
-) -> "Trajectory":
+) -> Any:
     """Integrate the population dynamics of a system and return the trajectory; nothing is written.
 
     `parameters` are those of the system (`odesim systems NAME` lists them), the others the options of the
     command; `initial` is an .npz file or a mapping of arrays.  With `solver="euler"`, `step` is the step of gradient
     descent on the order parameters (`odesim.flow.recursion.euler`), and otherwise a parameter of the system.  Raises
     `UsageError` for a request that cannot be met; a numerical failure is the trajectory's `outcome`.
+
+    Several stages (`stage="train,prune"`, or "all"), and stages that continue a stored run (`after`, a folder or what
+    `load` gives), return a list with a trajectory for each; `until` may then map stages to end times on their clock.
+
+    >>> import odesim
+    >>> runs = odesim.integrate("liao", stage="train,prune", m=4, m_star=2, d=100, until=40.0, seed=0)
+    >>> [run.origin.stage for run in runs]
+    ['train', 'prune']
     """
+    from odesim.ask import flow
     from odesim.request.case import EULER, Case
 
-    case = Case.build(
-        system,
-        parameters,
-        preset=preset,
-        config=config,
-        initial=initial,
-        stage=stage,
-        seed=seed,
-        until=until,
-        save_points=save_points,
-        rtol=rtol,
-        atol=atol,
-        backend=backend,
-        solver=solver,
-        step=parameters.pop("step", None) if solver == EULER else None,
-    )
-    if case.backend == "jax":
-        from odesim.machine import device
-
-        device.configure("auto")
-    from odesim.flow.solve import solve
-
-    return solve(case)
+    step = parameters.pop("step", None) if solver == EULER else None
+    asked = flow.request(
+        system, parameters, stage=stage, start=after, preset=preset, config=config, initial=initial, seed=seed,
+        until=until, save_points=save_points, rtol=rtol, atol=atol, backend=backend, solver=solver, step=step,
+    )  # fmt: skip
+    found = flow.run(asked)
+    return found[0] if isinstance(asked, Case) else found
 
 
 def simulate(
@@ -168,26 +169,16 @@ def simulate(
     runs have their `loss` without being asked.
     Raises `UsageError` for a request that cannot be met.
     """
-    from odesim.request.case import Case
-    from odesim.sgd.simulation import Simulation, refuse_tier
+    from odesim.ask import sgd
+    from odesim.sgd.simulation import refuse_tier
     from odesim.sgd.simulation import simulate as run
 
-    case = Case.build(
-        system,
-        parameters,
-        preset=preset,
-        initial=initial,
-        stage=stage,
-        seed=seed,
-        until=until,
-        save_points=save_points,
-        backend=backend,
-    )
-    refuse_tier(case)
-    wanted = Simulation.build(
-        case, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device, precision=precision,
-        fresh_initial=fresh_initial, population_loss=population_loss,
+    wanted = sgd.request(
+        system, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
+        precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset,
+        initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, backend=backend,
     )  # fmt: skip
+    refuse_tier(wanted.case)
     return run(wanted)
 
 
@@ -221,14 +212,80 @@ def predict(
     return answer(run, inputs, time)
 
 
-def compare(first: "Trajectory", second: "Trajectory") -> "Comparison":
+def compare(
+    first: "Trajectory | str | System",
+    second: "Trajectory | None" = None,
+    *,
+    method: str = "compressed",
+    **request: Any,
+) -> "Comparison":
     """Distances between two runs of one system on the times of the second, per replica, with bands.
 
-    Raises `UsageError` where clocks, components or sizes differ.
-    """
-    from odesim.study import comparison
+    Two trajectories are compared as they are.  For a system both are made: SGD as `simulate` makes it, by `request`
+    (`step_size`, `batch`, `seeds`, .., and parameters), and the flow beside it, which takes `rtol`, `atol`, `solver`
+    and `step`.  Raises `UsageError` where clocks, components or sizes differ, and for a request that cannot be met.
 
-    return comparison.compare(first, second)
+    >>> import odesim
+    >>> found = odesim.compare("liao", m=2, m_star=1, d=100, step_size=1e-3, batch=64, seeds=3, until=1.0, seed=0)
+    >>> found.summary()["replicas"]
+    3
+    """
+    from derivations.contract import UsageError
+    from odesim.request.trajectory import Trajectory
+
+    if isinstance(first, Trajectory) != (second is not None) or (second is not None and request):
+        raise UsageError("compare takes two runs, or a system with the options of a simulation")
+    if second is not None:
+        from odesim.study import comparison
+
+        return comparison.compare(first, second)  # type: ignore[arg-type]
+    from odesim.ask import sgd
+
+    options, parameters = _split(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
+    made: Any = {"step_size": None, "batch": None, **options}
+    return sgd.pair(first, parameters, method=method, **made).run()  # type: ignore[arg-type]
+
+
+def sweep(
+    system: "str | System",
+    over: "Mapping[str, Sequence[Any]]",
+    *,
+    folder: "str | os.PathLike[str] | None" = None,
+    workers: int = 1,
+    scheduler: str = "local",
+    **request: Any,
+) -> "xarray.Dataset":
+    """Flows, or SGD with `method=`, at every point of a grid, as one data set over the swept names.
+
+    `over` maps parameters, "seed", or options of SGD to their values; `request` holds the other parameters and the
+    options of `odesim sweep`.  Cells that `folder` holds already are not computed again; without one nothing is kept.
+    A cell that fails is one whose `outcome` says so.  Raises `UsageError` for anything that a cell refuses.
+
+    >>> import odesim
+    >>> data = odesim.sweep("liao", {"d": [100, 1000], "seed": [0, 1]}, m=2, m_star=1, tier="riccati", until=5.0)
+    >>> dict(data["outcome"].sizes)
+    {'d': 2, 'seed': 2}
+    """
+    from pathlib import Path
+
+    from odesim.ask import sweep as ask
+
+    options, parameters = _split(request, ("method", "step", *ask.SGD))
+    wanted = ask.request(system, over, parameters, **options)
+    return ask.run(wanted, Path(folder) if folder is not None else None, scheduler=scheduler, workers=workers)
+
+
+def _split(request: "Mapping[str, Any]", names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options, those of every request and those called `names`, and parameters of a system."""
+    from odesim.request.case import EULER, OPTIONS
+
+    known = {*OPTIONS, *names, "preset", "config", "initial"}
+    if request.get("solver") != EULER:
+        known -= {"step"}
+    return (
+        {name: value for name, value in request.items() if name in known},
+        {name: value for name, value in request.items() if name not in known},
+    )
 
 
 def verify(
@@ -238,16 +295,50 @@ def verify(
     effort: str = "quick",
     seed: int = 0,
     backend: str = "numba",
+    workers: int = 1,
 ) -> "list[Verdict]":
-    """The verdicts on the claims of a system (all of them, or those with the given ids); nothing is written."""
+    """The verdicts on the claims of a system (all of them, or those with the given ids); nothing is written.
+
+    With several `workers` as many processes judge them, a module of claims at a time.
+    """
     from odesim.evidence import laboratory, verification
+    from odesim.evidence.workers import judged
     from odesim.request import case
 
     chosen = case.find_system(system) if isinstance(system, str) else system
     level: Any = effort
     lab = laboratory.Laboratory(chosen, level, backend, seed)
-    wanted = verification.claims_of(chosen, claims)
-    return [verification.verify(lab, claim, form) for claim in wanted for form in claim.variants]
+    forms = [(claim, form) for claim in verification.claims_of(chosen, claims) for form in claim.variants]
+    found = {(verdict.claim, verdict.variant): verdict for verdict in judged(lab, forms, workers, "local")}
+    return [found[claim.id, form.name] for claim, form in forms]
+
+
+def figures(
+    system: str | None = None,
+    only: str | None = None,
+    *,
+    folder: "str | os.PathLike[str] | None" = None,
+    quick: bool = False,
+) -> "list[Path]":
+    """Draw the published figures and ours, of one system or of all, and return their files.
+
+    Runs that they lack are made first and kept; `quick` makes smaller ones, and the captions say so.  Raises
+    `MissingError` where the figures are not beside the package, `UsageError` for a figure that is not there.
+    """
+    from pathlib import Path
+
+    from odesim.show import figures as maker
+
+    return maker.make(maker.modules(system, only), Path(folder) if folder is not None else None, quick=quick)
+
+
+def report(
+    folders: "Iterable[str | os.PathLike[str]]", out: "str | os.PathLike[str]", *, overwrite: bool = False
+) -> "Path":
+    """Write verdicts, figures and runs of some folders on one self-contained HTML page, and return its path."""
+    from odesim.show import report as maker
+
+    return maker.write([os.fspath(folder) for folder in folders], out, overwrite)
 
 
 def load(folder: "str | os.PathLike[str]") -> Any:

@@ -1,7 +1,7 @@
 """Cluster-routed mixture of patch classifiers, top-1 routing with uniform noise (Chen et al. 2022)."""
 
 from derivations.chen.parameters import TIERS, Parameters, check
-from derivations.contract import Source, Stage, System
+from derivations.contract import Dynamics, Source, System
 
 SOURCE = Source(
     authors="Chen, Deng, Wu, Gu & Li",
@@ -37,9 +37,8 @@ SYSTEM = System(
         "manifold": {"M": 8, "J": 1, "K": 4, "P": 3, "rho": 64.0, "init": "specialised", "strength": 0.02},
     },
     stages=(
-        Stage(
+        Dynamics(
             name="train",
-            kind="dynamics",
             tiers=TIERS,
             equations="derivations.chen.tiers:equations",
             statement="derivations.chen.statements:statement",

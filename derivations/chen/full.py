@@ -24,11 +24,10 @@ import numpy as np
 from derivations.chen import full_arrays
 from derivations.chen.nodes import legendre_rows
 from derivations.chen.parameters import Parameters
-from derivations.chen.population import ANY, LOOPS, STATE, WATCHED, exact, kernels, pack
+from derivations.chen.population import ANY, LOOPS, STATE, WATCHED, exact, flat, kernels
 from derivations.chen.population import invariants as exact_invariants
-from derivations.chen.population import unpack as unpack_signals
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Labelled, UsageError
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Labelled, Layout, Smooth, UsageError
 
 REST = Component(
     "rest", ("weight", "direction"), ANY, "", "coordinates of a weight outside the signals; filters first, then routers"
@@ -56,20 +55,20 @@ def full(parameters: Parameters) -> Equations:
         return dataclasses.replace(
             exactly, tier="full", validity=f"{exactly.validity}; with noise patches (P > 3) {accuracy(p)}"
         )
-    shape = (p.M, p.J, p.K)
     shared = [name for name in LOOPS if not name.endswith(("p3_flow_loss", "p3_watch"))]
     own = ("coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_flow_loss", "full_watch")
     return Equations(
         tier="full",
-        kind="ode",
+        advance=Smooth(between="interpolant"),
         structure=f"chen_full_{p.activation}",
         state=(*STATE, REST),
         kernels=functools.partial(kernels, p.activation),
         loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
+        roles={"flow_loss": "full_flow_loss", "watch": "full_watch"},
         arrays=full_arrays.build_full,
         arguments=arguments,
-        start=lambda initial: np.concatenate([pack(initial.state), residual(initial).reshape(-1)]),
-        unpack=functools.partial(unpack, shape=shape),
+        layout=Layout((*flat(p).parts, Dense("rest", (p.M * p.J + p.M, -1)))),
+        begin=lambda initial: {**initial.state, "rest": residual(initial)},
         observe=observe,
         constants=constants,
         invariants=invariants,
@@ -79,7 +78,6 @@ def full(parameters: Parameters) -> Equations:
         f"gradient is incoherent (|E g| < {p.layer:g} E|g|), {accuracy(p)}",
         neglects="nothing beside that error",
         watched=WATCHED,
-        dense="interpolant",
     )
 
 
@@ -161,15 +159,6 @@ def quantile(p: Parameters, name: str, u: np.ndarray) -> np.ndarray:
     if p.laws == "points":
         return law[(u * law.size).astype(int)]
     return law[0] + (law[-1] - law[0]) * u
-
-
-def unpack(y: np.ndarray, shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    m, j, k = shape
-    end, weights = 2 * k * (m * j + m), m * j + m
-    found = unpack_signals(y[..., :end], shape)
-    found["rest"] = y[..., end:].reshape(*y.shape[:-1], weights, (y.shape[-1] - end) // weights)
-    return found
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:

@@ -26,7 +26,7 @@ from derivations.chen import arrays
 from derivations.chen.nodes import legendre_rows, rules
 from derivations.chen.parameters import Parameters
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Layout, Smooth
 
 EXPERT = ("expert", "filter", "feature")
 ROUTER = ("expert", "feature")
@@ -37,7 +37,6 @@ STATE = (
     Component("gcen", ROUTER, ANY, "<theta_m, c_k>", "alignment of a router with a cluster centre"),
     Component("gfeat", ROUTER, ANY, "<theta_m, v_k>", "alignment of a router with a feature signal"),
 )
-NAMES = tuple(component.name for component in STATE)
 WATCHED = (
     Component("load", ("expert",), (0.0, 1.0), "Load_m / n", "share of examples sent to expert m under routing noise"),
     Component("entropy", (), (0.0, np.inf), "entropy", "dispatch entropy without routing noise"),
@@ -67,7 +66,6 @@ LOOPS = tuple(
 
 def exact(parameters: Parameters) -> Equations:
     """The exact population flow for P = 3.  Source: Chen et al. 2022, Algorithm 1 and Lemma E.2."""
-    shape = (parameters.M, parameters.J, parameters.K)
     neglects = (
         "nothing"
         if parameters.P == 3
@@ -75,15 +73,15 @@ def exact(parameters: Parameters) -> Equations:
     )
     return Equations(
         tier="p3",
-        kind="ode",
+        advance=Smooth(between="interpolant"),
         structure=f"chen_p3_{parameters.activation}",
         state=STATE,
         kernels=functools.partial(kernels, parameters.activation),
         loops=LOOPS,
+        roles={"flow_loss": "p3_flow_loss", "watch": "p3_watch"},
         arrays=arrays.build_p3,
         arguments=arguments,
-        start=lambda initial: pack(initial.state),
-        unpack=functools.partial(unpack, shape=shape),
+        layout=flat(parameters),
         observe=lambda initial, state: {},
         constants=constants,
         invariants=invariants,
@@ -93,7 +91,6 @@ def exact(parameters: Parameters) -> Equations:
         f"expert's gradient is incoherent (|E g| < {parameters.layer:g} E|g|); laws by {parameters.nodes} nodes each",
         neglects=neglects,
         watched=WATCHED,
-        dense="interpolant",
     )
 
 
@@ -112,20 +109,10 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     return (p.M, p.J, p.K, float(p.rho), float(p.layer), float(p.power), *laws, *legendre_rows(p.M // 2 + 1), *fine)
 
 
-def pack(state: Mapping[str, Any]) -> np.ndarray:
+def flat(p: Parameters) -> Layout:
     """The flat state: feat, cen, gcen, gfeat."""
-    return np.concatenate([np.asarray(state[name], float).reshape(-1) for name in NAMES])
-
-
-def unpack(y: np.ndarray, shape: tuple[int, int, int]) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    m, j, k = shape
-    lead, at, found = y.shape[:-1], 0, {}
-    for name, size in zip(NAMES, ((m, j, k), (m, j, k), (m, k), (m, k)), strict=True):
-        count = int(np.prod(size))
-        found[name] = y[..., at : at + count].reshape(*lead, *size)
-        at += count
-    return found
+    filters, routers = (p.M, p.J, p.K), (p.M, p.K)
+    return Layout((Dense("feat", filters), Dense("cen", filters), Dense("gcen", routers), Dense("gfeat", routers)))
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -18,7 +18,18 @@ from derivations.chen.nodes import legendre, legendre_rows, rule
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, STATE
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled, UsageError
+from derivations.contract import (
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Labelled,
+    Layout,
+    Smooth,
+    UsageError,
+)
 
 STRENGTHS = 16
 """Nodes of the laws of alpha and gamma: their integrands are analytic."""
@@ -46,15 +57,15 @@ def explore(parameters: Parameters) -> Equations:
     shape = (p.M, p.J, p.K)
     return Equations(
         tier="explore",
-        kind="ode",
+        advance=Smooth(),
         structure=f"chen_explore_{p.activation}",
         state=(STATE[0],),
         kernels=functools.partial(_expert, p.activation),
         loops=("derivations.chen.loops:speed", "derivations.chen.reduced_loops:explore_flow"),
+        roles={"flow": "explore_flow"},
         arrays=reduced_arrays.build_explore,
         arguments=lambda initial: (*shape, float(p.power), *rule(p.alpha, p.laws, 2 * STRENGTHS)),
-        start=lambda initial: initial.state["feat"].reshape(-1).copy(),
-        unpack=lambda y: {"feat": y.reshape(*y.shape[:-1], *shape)},
+        layout=Layout((Dense("feat", shape),)),
         observe=lambda initial, state: {},
         constants=constants,
         invariants=_race_invariant if p.activation == "cubic" else lambda initial, state: {},
@@ -144,15 +155,16 @@ def spec(parameters: Parameters, tier: str) -> Equations:
     missing = f"the noise patches' effect on the experts; {ZETAS} samples of them" if noisy else "noise patches"
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(between="interpolant" if noisy else "step"),
         structure="chen_spec",
         state=(STRENGTH, STATE[2]),
         kernels=_manifold,
         loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:spec_flow"),
+        roles={"flow": "spec_flow"},
         arrays=reduced_arrays.build_spec,
         arguments=arguments,
-        start=lambda initial: np.concatenate([_strength(initial), initial.state["gcen"].reshape(-1)]),
-        unpack=lambda y: {"strength": y[..., : p.M], "gcen": y[..., p.M :].reshape(*y.shape[:-1], p.M, p.K)},
+        layout=Layout((Dense("strength", (p.M,)), Dense("gcen", (p.M, p.K)))),
+        begin=lambda initial: {**initial.state, "strength": _strength(initial)},
         observe=observe,
         constants=constants,
         invariants=lambda initial, state: {
@@ -160,7 +172,6 @@ def spec(parameters: Parameters, tier: str) -> Equations:
         },
         crossings=(),
         summary=summarise,
-        dense="interpolant" if noisy else "step",
         validity=("cubic experts" if noisy else "exact for P = 3 and cubic experts")
         + " on the specialised manifold (feat = s_m at its own filter and feature, cen = gfeat = 0)",
         neglects=f"the losers of the race, cen and gfeat; {missing}",
@@ -193,7 +204,7 @@ def group2(parameters: Parameters) -> Equations:
 
     return Equations(
         tier="group2",
-        kind="ode",
+        advance=Smooth(),
         structure="chen_group2",
         state=(
             Component("s", (), ANY, "s", "alignment of every specialist with its feature"),
@@ -201,10 +212,11 @@ def group2(parameters: Parameters) -> Equations:
         ),
         kernels=_manifold,
         loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:group2_flow"),
+        roles={"flow": "group2_flow"},
         arrays=reduced_arrays.build_group2,
         arguments=arguments,
-        start=lambda initial: np.array([_strength(initial).mean(), contrast(initial)]),
-        unpack=lambda y: {"s": y[..., 0], "D": y[..., 1]},
+        layout=Layout((Dense("s", ()), Dense("D", ()))),
+        begin=lambda initial: {"s": _strength(initial).mean(), "D": contrast(initial)},
         observe=observe,
         constants=constants,
         invariants=lambda initial, state: {},

@@ -2,7 +2,7 @@
 
 import math
 
-from derivations.contract import Source, Stage, System
+from derivations.contract import Dynamics, Map, Source, System
 from derivations.kawata.parameters import TIERS, Parameters, check, exponent
 
 SOURCE = Source(
@@ -53,9 +53,8 @@ SYSTEM = System(
         },
     },
     stages=(
-        Stage(
+        Dynamics(
             name="phase1",
-            kind="dynamics",
             tiers=TIERS,
             equations="derivations.kawata.tiers:equations",
             statement="derivations.kawata.statements:phase1",
@@ -65,20 +64,16 @@ SYSTEM = System(
             horizon=horizon,
             meaning="weak recovery of one task per neuron, routing uniformly random (M = 1: the vanilla network)",
         ),
-        Stage(
+        Map(
             name="phase2",
-            kind="map",
             tiers=TIERS,
             equations="derivations.kawata.tiers:equations",
             enter="derivations.kawata.phases:enter_gate",
             apply="derivations.kawata.phases:step_gate",
-            clock="none: one step",
-            horizon=lambda p: 1.0,
             meaning="one gradient step of the gate from zero, by the population gradient or from a batch",
         ),
-        Stage(
+        Dynamics(
             name="phase3",
-            kind="dynamics",
             tiers=TIERS,
             equations="derivations.kawata.phases:retraining_equations",
             statement="derivations.kawata.statements:phase3",
@@ -88,15 +83,13 @@ SYSTEM = System(
             horizon=lambda p: horizon(p) / p.M**2 * (p.width3 or p.J) / p.J,
             meaning="fresh neurons behind the frozen gate: each expert sees the clusters whose score is not negative",
         ),
-        Stage(
+        Map(
             name="phase4",
-            kind="map",
             tiers=TIERS,
             equations="derivations.kawata.phases:retraining_equations",
             enter="derivations.kawata.phases:enter_ridge",
             apply="derivations.kawata.phases:fit_second_layer",
             clock="none: one regression",
-            horizon=lambda p: 1.0,
             meaning="ridge regression of the second layer on flipped neurons with fresh biases; the test error",
         ),
     ),

@@ -13,15 +13,14 @@ which is finite for links of finite degree, also where the triple Hermite series
 is infinite; d_t, d_tau raise an index of B by one, and d_q raises both.  The flow closes on 2C + 2 overlaps.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial
+from derivations.contract import Component, Dense, Equations, Initial, Layout, Smooth
 from derivations.kawata import gated_arrays, population, summary
-from derivations.kawata.initial import expert_of, join, length_outside, outside, split
+from derivations.kawata.initial import expert_of, join, length_outside, outside
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, degree
 
 STATE = (
@@ -43,15 +42,16 @@ def equations(p: Parameters) -> Equations:
     C = p.C
     return Equations(
         tier="gated",
-        kind="ode",
+        advance=Smooth(),
         structure="kawata_gated",
         state=STATE,
         kernels=dict,
         loops=LOOPS,
+        roles={"flow": "gated_flow", "loss": "gated_loss"},
         arrays=gated_arrays.build,
         arguments=arguments,
-        start=lambda initial: np.concatenate([join(initial.state), tilt(initial)[:, None]], axis=1).reshape(-1),
-        unpack=functools.partial(unpack, C=C),
+        layout=Layout((*population.overlaps(C), Dense("tilt", ())), rows=True),
+        begin=lambda initial: {**initial.state, "tilt": tilt(initial)},
         observe=lambda initial, state: {},
         constants=population.constants,
         invariants=invariants,
@@ -61,12 +61,6 @@ def equations(p: Parameters) -> Equations:
         "of small step size (gradient flow on the population correlation loss)",
         neglects="nothing",
     )
-
-
-def unpack(y: np.ndarray, C: int) -> dict[str, np.ndarray]:
-    """kappa, xi, nu and tilt of a flat state."""
-    m = y.reshape(*y.shape[:-1], -1, 2 * C + 2)
-    return {**split(m[..., :-1], C), "tilt": m[..., -1].copy()}
 
 
 def directions(constants: Mapping[str, Any]) -> np.ndarray:

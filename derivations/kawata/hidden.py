@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth
 from derivations.kawata import population, summary
-from derivations.kawata.parameters import ACTIVATIONS, Parameters, exponent, links, weights_of_global
+from derivations.kawata.parameters import ACTIVATIONS, Parameters, count, exponent, links, weights_of_global
 
 STATE = (
     Component("xi", ("neuron",), symbol="xi", meaning="global alignment w . w*_g"),
@@ -19,18 +19,19 @@ STATE = (
 
 def equations(parameters: Parameters, tier: str = "R3") -> Equations:
     """xi' = k A dn xi^(k-1), dn' = 2 A xi^k, which conserves xi^2/k - dn^2/2."""
-    level = parameters.threshold
+    level, neurons = parameters.threshold, count(parameters)
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure="kawata_hidden",
         state=STATE,
         kernels=_kernels,
         loops=("derivations.kawata.hidden:flow",),
+        roles={"flow": "flow"},
         arrays=arrays,
         arguments=arguments,
-        start=lambda initial: np.concatenate([initial.state["xi"], difference(initial)]),
-        unpack=lambda y: {"xi": y[..., : y.shape[-1] // 2], "dn": y[..., y.shape[-1] // 2 :]},
+        layout=Layout((Dense("xi", (neurons,)), Dense("dn", (neurons,)))),
+        begin=lambda initial: {"xi": initial.state["xi"], "dn": difference(initial)},
         observe=lambda initial, state: {},
         constants=population.constants,
         invariants=functools.partial(invariants, k=exponent(parameters)),

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Blocks, Component, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import Component, Crossing, Dense, Equations, Independent, Initial, Kernel, Labelled, Layout
 from derivations.kawata import arrays, summary
-from derivations.kawata.initial import join, outside, split
+from derivations.kawata.initial import outside
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, links, table_degree, weights_of_global
 
 STATE = (
@@ -84,15 +84,15 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
     mode, validity, neglects = MODES[tier]
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Independent(2 * C + 1),
         structure=f"kawata_degree{table_degree(parameters)}",
         state=STATE,
         kernels=functools.partial(_kernels, table_degree(parameters)),
         loops=LOOPS,
+        roles={"flow": "flow", "loss": "loss"},
         arrays=arrays.build_exact,
         arguments=functools.partial(arguments, mode=mode),
-        start=lambda initial: join(initial.state).reshape(-1),
-        unpack=lambda y: split(y.reshape(*y.shape[:-1], -1, 2 * C + 1), C),
+        layout=Layout(overlaps(C), rows=True),
         observe=lambda initial, state: {},
         constants=constants,
         invariants=invariants,
@@ -100,8 +100,12 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
         summary=summary.summarise,
         validity=validity,
         neglects=neglects,
-        blocks=Blocks(2 * C + 1),
     )
+
+
+def overlaps(C: int) -> tuple[Dense, ...]:
+    """Where the 2C + 1 overlaps of a neuron lie in its row."""
+    return Dense("kappa", (C,)), Dense("xi", ()), Dense("nu", (C,))
 
 
 def _kernels(degree: int) -> dict[str, Kernel]:

@@ -1,6 +1,6 @@
 """Soft-routed sigmoid mixture of experts, teacher-student, population gradient flow (Liao & Kyrillidis 2026)."""
 
-from derivations.contract import Source, Stage, System
+from derivations.contract import Dynamics, Map, Source, System
 from derivations.liao.parameters import Parameters, check
 
 SOURCE = Source(
@@ -31,9 +31,8 @@ SYSTEM = System(
         "pair": {"m": 2, "m_star": 1, "d": 1000, "init": "random"},
     },
     stages=(
-        Stage(
+        Dynamics(
             name="train",
-            kind="dynamics",
             tiers=("exact", "cascade", "riccati", "riccati_paper", "linear"),
             equations="derivations.liao.tiers:equations",
             statement="derivations.liao.statements:statement",
@@ -43,21 +42,17 @@ SYSTEM = System(
             horizon=lambda parameters: 90.0,
             meaning="gradient flow of all experts and routers on the population loss (Theorem 1)",
         ),
-        Stage(
+        Map(
             name="prune",
-            kind="map",
             tiers=("exact",),
             equations="derivations.liao.tiers:equations",
             statement="derivations.liao.statements.pruning:statement",
             enter="derivations.liao.initial:enter",
             apply="derivations.liao.pruning:apply",
-            clock="none: one step",
-            horizon=lambda parameters: 1.0,
             meaning="greedy removal of experts while the loss falls (Theorem 2)",
         ),
-        Stage(
+        Dynamics(
             name="tune",
-            kind="dynamics",
             tiers=("exact", "linear"),
             equations="derivations.liao.tiers:equations",
             statement="derivations.liao.statements:statement",

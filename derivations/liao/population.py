@@ -19,7 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import (
+    Component,
+    Coupled,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Labelled,
+    Layout,
+    Smooth,
+    Upper,
+)
 from derivations.liao import arrays
 from derivations.liao.initial import greedy_matching
 from derivations.liao.overlaps import assemble_gram
@@ -51,24 +63,22 @@ AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved
 
 def exact(parameters: Parameters) -> Equations:
     """The exact Gram flow.  Source: Liao & Kyrillidis 2026, Appendix A.3 (corrected, see the README's errata)."""
-    m, m_star = parameters.m, parameters.m_star
     return Equations(
         tier="exact",
-        kind="ode",
+        advance=Smooth(coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments)),
         structure=f"liao_exact_degree{parameters.degree}",
         state=STATE,
         kernels=functools.partial(_kernels, parameters.degree),
         loops=LOOPS,
         around=AROUND,
+        roles={"flow_loss": "flow_loss"},
         arrays=arrays.build_exact,
         arguments=arguments,
-        start=lambda initial: pack(initial.state, m),
-        unpack=functools.partial(unpack, m=m, m_star=m_star),
+        layout=flat(parameters.m, parameters.m_star),
         observe=observe,
         constants=constants,
         invariants=invariants,
         crossings=crossings(parameters),
-        coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments),
         summary=summarise,
         validity="exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
         "small step size and large batch (gradient flow on the population loss)",
@@ -149,36 +159,10 @@ def inner_arguments(initial: Initial) -> tuple[Any, ...]:
     return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *(at[name] for name in names))
 
 
-@functools.cache
-def above(m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the entries above the diagonal, kept because every look at a state asks for them."""
-    return np.triu_indices(m, 1)
-
-
-def pack(state: Mapping[str, Any], m: int) -> np.ndarray:
+def flat(m: int, m_star: int) -> Layout:
     """The flat state: gamma1, gamma2, zeta1, zeta2, then I1 and I2 above the diagonal, then I3."""
-    upper = above(m)
-    parts = [np.asarray(state[name], float).reshape(-1) for name in ("gamma1", "gamma2", "zeta1", "zeta2")]
-    parts += [np.asarray(state[name], float)[upper] for name in ("I1", "I2")]
-    return np.concatenate([*parts, np.asarray(state["I3"], float).reshape(-1)])
-
-
-def unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept; I1 and I2 are full symmetric matrices."""
-    lead, size, upper = y.shape[:-1], m * m_star, above(m)
-    state = {}
-    for k, name in enumerate(("gamma1", "gamma2", "zeta1", "zeta2")):
-        state[name] = y[..., k * size : (k + 1) * size].reshape(*lead, m, m_star)
-    at = 4 * size
-    for name in ("I1", "I2"):
-        full = np.zeros((*lead, m, m))
-        full[..., upper[0], upper[1]] = y[..., at : at + upper[0].size]
-        full = full + np.swapaxes(full, -1, -2)
-        full[..., np.arange(m), np.arange(m)] = 1.0
-        state[name] = full
-        at += upper[0].size
-    state["I3"] = y[..., at:].reshape(*lead, m, m)
-    return state
+    cross = tuple(Dense(name, (m, m_star)) for name in ("gamma1", "gamma2", "zeta1", "zeta2"))
+    return Layout((*cross, Upper("I1", m), Upper("I2", m), Dense("I3", (m, m))))
 
 
 def constants(initial: Initial) -> Labelled:

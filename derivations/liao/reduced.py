@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth, Upper
 from derivations.liao import arrays, kernels, population
 from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.initial import greedy_matching
@@ -37,7 +37,7 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
     """
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure=f"liao_cascade_degree{parameters.degree}",
         state=PAIR,
         kernels=functools.partial(kernels.aligned_kernels, parameters.degree),
@@ -46,10 +46,11 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
             "derivations.liao.reduced_loops:cascade_flow",
             "derivations.liao.reduced_loops:cascade_loss",
         ),
+        roles={"flow": "cascade_flow", "loss": "cascade_loss"},
         arrays=arrays.build_cascade,
         arguments=_cascade_arguments,
-        start=_cascade_start,
-        unpack=lambda y: {"gamma1": y[..., : y.shape[-1] // 2], "gamma2": y[..., y.shape[-1] // 2 :]},
+        layout=Layout((Dense("gamma1", (parameters.m_star,)), Dense("gamma2", (parameters.m_star,)))),
+        begin=_cascade_start,
         observe=lambda initial, state: {},
         constants=population.constants,
         invariants=lambda initial, state: {
@@ -74,9 +75,9 @@ def _cascade_arguments(initial: Initial) -> tuple[Any, ...]:
     return (p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *table, correlations_at(p, 1.0))
 
 
-def _cascade_start(initial: Initial) -> np.ndarray:
+def _cascade_start(initial: Initial) -> dict[str, np.ndarray]:
     expert, teacher = matched(initial), np.arange(initial.parameters.m_star)
-    return np.concatenate([initial.state["gamma1"][expert, teacher], initial.state["gamma2"][expert, teacher]])
+    return {name: initial.state[name][expert, teacher] for name in ("gamma1", "gamma2")}
 
 
 def _summarise_cascade(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -94,18 +95,19 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
     Source: Liao & Kyrillidis 2026, equations (4), (5); the I2 term is the correction of its Lemma 7.
     """
     repel = float(tier == "riccati")
-    upper = population.above(parameters.m)
+    m, cross = parameters.m, (parameters.m, parameters.m_star)
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure=f"liao_riccati_degree{parameters.degree}",
         state=LEADING,
         kernels=functools.partial(kernels.leading_kernels, parameters.degree),
         loops=("derivations.liao.reduced_loops:riccati_flow",),
+        roles={"flow": "riccati_flow"},
         arrays=arrays.build_riccati,
         arguments=functools.partial(_riccati_arguments, repel=repel),
-        start=functools.partial(_riccati_start, upper=upper),
-        unpack=functools.partial(_riccati_unpack, m=parameters.m, m_star=parameters.m_star),
+        layout=Layout((Dense("gamma1", cross), Dense("gamma2", cross), Upper("I2", m), Dense("I3_self", (m,)))),
+        begin=lambda initial: {**initial.state, "I3_self": np.diag(initial.state["I3"])},
         observe=observe,
         constants=population.constants,
         invariants=lambda initial, state: {},
@@ -138,30 +140,6 @@ def _riccati_arguments(initial: Initial, repel: float) -> tuple[Any, ...]:
     return (p.m, p.m_star, repel, population.rates(initial), correlations_at(p, 0.0), correlations_at(p, 1.0))
 
 
-def _riccati_start(initial: Initial, upper: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    state = initial.state
-    parts = [
-        state["gamma1"].reshape(-1),
-        state["gamma2"].reshape(-1),
-        state["I2"][upper],
-        np.diag(state["I3"]),
-    ]
-    return np.concatenate(parts)
-
-
-def _riccati_unpack(y: np.ndarray, m: int, m_star: int) -> dict[str, np.ndarray]:
-    lead, size, upper = y.shape[:-1], m * m_star, population.above(m)
-    i2 = np.zeros((*lead, m, m))
-    i2[..., upper[0], upper[1]] = y[..., 2 * size : 2 * size + upper[0].size]
-    i2 = i2 + np.swapaxes(i2, -1, -2)
-    return {
-        "gamma1": y[..., :size].reshape(*lead, m, m_star),
-        "gamma2": y[..., size : 2 * size].reshape(*lead, m, m_star),
-        "I2": i2 + np.eye(m),
-        "I3_self": y[..., 2 * size + upper[0].size :],
-    }
-
-
 def linear(parameters: Parameters, tier: str = "linear") -> Equations:
     """The exact Gram flow linearised at the recovered optimum G*: y' = J (y - y*), m = m*.
 
@@ -176,6 +154,7 @@ def linear(parameters: Parameters, tier: str = "linear") -> Equations:
         structure="liao_linear",
         kernels=dict,
         loops=("derivations.liao.reduced_loops:linear_flow",),
+        roles={"flow": "linear_flow"},
         around=(),
         arrays=arrays.build_linear,
         arguments=_linear_arguments,
@@ -201,7 +180,7 @@ def optimum(initial: Initial) -> np.ndarray:
         "I2": full[m:, m:],
         "I3": full[:m, m:],
     }
-    return population.pack(state, m)
+    return population.flat(m, m).pack(state)
 
 
 def _linear_arguments(initial: Initial) -> tuple[Any, ...]:

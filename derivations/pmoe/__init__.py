@@ -1,6 +1,6 @@
 """Patch-level routing in a mixture of two-layer CNNs (Chowdhury et al. 2023)."""
 
-from derivations.contract import Source, Stage, System
+from derivations.contract import Dynamics, Source, System
 from derivations.pmoe.checks import check
 from derivations.pmoe.parameters import TIERS, Parameters, begin, course
 
@@ -40,9 +40,8 @@ SYSTEM = System(
         "chatter": {"mode": "joint", "n": 10, "p": 5, "l": 3, "k": 3, "m": 60, "step": 2.0},
     },
     stages=(
-        Stage(
+        Dynamics(
             name="router",
-            kind="dynamics",
             tiers=TIERS,
             equations="derivations.pmoe.tiers:routers",
             statement="derivations.pmoe.statements:router",
@@ -52,9 +51,8 @@ SYSTEM = System(
             horizon=lambda parameters: max(parameters.reach, 1e-12),
             meaning="separate training of the routers, in pairs, by the linear loss (Algorithm 1, Lemma 4.1, App. M.1)",
         ),
-        Stage(
+        Dynamics(
             name="experts",
-            kind="dynamics",
             tiers=TIERS,
             equations="derivations.pmoe.tiers:experts",
             statement="derivations.pmoe.statements:experts",
@@ -64,11 +62,9 @@ SYSTEM = System(
             horizon=lambda parameters: 200.0,
             meaning="training of the experts, routers frozen (Theorem 4.2); of the CNN (Theorem 4.3)",
             tick=lambda parameters, step_size: step_size * parameters.m,
-            stride="step",
         ),
-        Stage(
+        Dynamics(
             name="joint",
-            kind="dynamics",
             tiers=TIERS,
             equations="derivations.pmoe.tiers:joint",
             statement="derivations.pmoe.statements:joint",
@@ -78,7 +74,6 @@ SYSTEM = System(
             horizon=lambda parameters: 200.0,
             meaning="joint training of routers and experts (Theorem 4.5)",
             tick=lambda parameters, step_size: step_size * parameters.m,
-            stride="step",
         ),
     ),
     check=check,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import lambertw
 
-from derivations.contract import Component, Equations, Initial, Labelled, UsageError
+from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Smooth, UsageError
 from derivations.pmoe import arrays
 from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.signal import kernel
@@ -86,15 +86,16 @@ def equations(p: Parameters) -> Equations:
     """The two-dimensional exact equation of two samples at infinite width."""
     return Equations(
         tier="L3",
-        kind="ode",
+        advance=Smooth(),
         structure="pmoe_l3",
         state=(Component("push", ("class",), (0.0, np.inf), "X", "int v dt of the samples of class +1 and -1"),),
         kernels=_kernels,
         loops=("derivations.pmoe.loops:l3_flow_loss",),
+        roles={"flow_loss": "l3_flow_loss"},
         arrays=arrays.build_l3,
         arguments=two_samples,
-        start=lambda initial: np.zeros(2),
-        unpack=lambda y: {"push": y},
+        layout=Layout((Dense("push", (2,)),)),
+        begin=lambda initial: {"push": np.zeros(2)},
         observe=observe,
         constants=constants,
         invariants=lambda initial, state: {},

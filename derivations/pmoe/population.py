@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Labelled
+from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Recursion, Smooth
 from derivations.pmoe import arrays
 from derivations.pmoe.initial import response
 from derivations.pmoe.parameters import Parameters
@@ -63,15 +63,15 @@ def routers(p: Parameters, tier: str) -> Equations:
     """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure="pmoe_router",
         state=(ROUTE,),
         kernels=dict,
         loops=ROUTER_LOOPS,
+        roles={"flow": "router_flow"},
         arrays=arrays.build_router,
         arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)[None]),
-        start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
-        unpack=lambda y: {"route": y.reshape(*y.shape[:-1], 2, p.width)},
+        layout=Layout((Dense("route", (2, p.width)),)),
         observe=observe_routers,
         constants=constants,
         invariants=lambda initial, state: {"router_sum": spread(state["route"].sum(axis=1))},
@@ -113,15 +113,15 @@ def equations(p: Parameters, tier: str) -> Equations:
     first = PRE if neurons else RESPONSE
     return Equations(
         tier=tier,
-        kind="recursion" if recursion else "ode",
+        advance=advance(recursion),
         structure=f"pmoe_{level}",
         state=(first, ROUTE),
         kernels=_limit if tier == "L2" else _network,
         loops=tuple(f"derivations.pmoe.loops:{name}" for name in LOOPS[level]),
+        roles={"flow_loss": f"{level}_flow_loss", "watch": f"{level}_watch"},
         arrays=functools.partial(arrays.build, level),
         arguments=functools.partial(arguments, level=level),
-        start=functools.partial(start, names=(first.name, "route")),
-        unpack=functools.partial(unpack, p=p, neurons=neurons),
+        layout=flat(p, Dense("pre", (p.k, p.m // p.k, p.width)) if neurons else Dense("response", (p.k, p.width))),
         observe=observe,
         constants=constants,
         invariants=functools.partial(invariants, p=p),
@@ -130,8 +130,12 @@ def equations(p: Parameters, tier: str) -> Equations:
         validity=validity(p, tier, recursion),
         neglects=NEGLECTS[tier],
         watched=WATCHED,
-        dense="interpolant",
     )
+
+
+def advance(recursion: bool) -> Recursion | Smooth:
+    """The map of training steps, or a flow whose kinks are where route values change order."""
+    return Recursion("step") if recursion else Smooth(between="interpolant")
 
 
 def recursive(p: Parameters, tier: str) -> bool:
@@ -191,18 +195,9 @@ def common_arguments(initial: Initial) -> tuple[tuple[Any, ...], tuple[Any, ...]
     return (int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"]), rows
 
 
-def start(initial: Initial, names: tuple[str, str]) -> np.ndarray:
+def flat(p: Parameters, first: Dense) -> Layout:
     """The flat state: neurons or responses, then route values."""
-    return np.concatenate([np.asarray(initial.state[name], float).reshape(-1) for name in names])
-
-
-def unpack(y: np.ndarray, p: Parameters, neurons: bool) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    lead, size = y.shape[:-1], p.k * p.width
-    route = y[..., -size:].reshape(*lead, p.k, p.width)
-    if neurons:
-        return {"pre": y[..., :-size].reshape(*lead, p.k, p.m // p.k, p.width), "route": route}
-    return {"response": y[..., :-size].reshape(*lead, p.k, p.width), "route": route}
+    return Layout((first, Dense("route", (p.k, p.width))))
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from derivations.contract import Source, Stage, System
+from derivations.contract import Dynamics, Map, Source, System
 from derivations.pruning.parameters import TIERS, Parameters, check, stepped
 
 SOURCE = Source(
@@ -26,11 +26,10 @@ ENTER = "derivations.pruning.initial:enter"
 STATES = ("recursion", "flow")
 
 
-def train(name: str, tiers: tuple[str, ...], horizon: Callable[[Parameters], float], meaning: str) -> Stage:
+def train(name: str, tiers: tuple[str, ...], horizon: Callable[[Parameters], float], meaning: str) -> Dynamics:
     """A stage of SGD steps."""
-    return Stage(
+    return Dynamics(
         name=name,
-        kind="dynamics",
         tiers=tiers,
         equations=POPULATION,
         statement=f"derivations.pruning.statements:{name.replace('-', '_')}",
@@ -44,17 +43,14 @@ def train(name: str, tiers: tuple[str, ...], horizon: Callable[[Parameters], flo
     )
 
 
-def once(name: str, meaning: str) -> Stage:
+def once(name: str, meaning: str) -> Map:
     """A stage without a clock."""
-    return Stage(
+    return Map(
         name=name,
-        kind="map",
         tiers=STATES,
         equations=POPULATION,
         enter=ENTER,
         apply=f"derivations.pruning.stages:{name}",
-        clock="none: one step",
-        horizon=lambda parameters: 1.0,
         meaning=meaning,
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial, Kernel, Labelled
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Labelled, Layout, Smooth
 from derivations.pruning.parameters import Parameters
 
 ANY = (-np.inf, np.inf)
@@ -26,15 +26,16 @@ def equations(parameters: Parameters) -> Equations:
     """The equations of tier `homogeneous`."""
     return Equations(
         tier="homogeneous",
-        kind="ode",
+        advance=Smooth(),
         structure="pruning_homogeneous",
         state=STATE,
         kernels=_kernels,
         loops=("derivations.pruning.homogeneous_loops:homogeneous_flow",),
+        roles={"flow": "homogeneous_flow"},
         arrays=build,
         arguments=arguments,
-        start=start,
-        unpack=lambda y: {"x": y[..., : y.shape[-1] // 2], "D_own": y[..., y.shape[-1] // 2 :]},
+        layout=Layout((Dense("x", (parameters.k,)), Dense("D_own", (parameters.k,)))),
+        begin=begin,
         observe=observe,
         constants=constants,
         invariants=invariants,
@@ -74,11 +75,11 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     return (p.k, p.l, float(p.router_rate), float(p.eta_e), 1.0 + 1.0 / p.N, reduced["delta"], reduced["m_eff"])
 
 
-def start(initial: Initial) -> np.ndarray:
+def begin(initial: Initial) -> Mapping[str, np.ndarray]:
     """x and D = 0; a saved state of the tier itself is taken as it is."""
     if "x" in initial.state:
-        return np.concatenate([initial.state["x"], initial.state["D_own"]])
-    return np.concatenate([reduce(initial)["x"], np.zeros(initial.parameters.k)])
+        return initial.state
+    return {"x": reduce(initial)["x"], "D_own": np.zeros(initial.parameters.k)}
 
 
 def build(xp: Any, kernels: Any) -> dict[str, Any]:

@@ -17,13 +17,12 @@ The derivation, step by step:
 """
 
 import functools
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Kernel, March, UsageError
+from derivations.contract import Component, Dense, Equations, Initial, Kernel, Layout, Recursion, Stepped, UsageError
 from derivations.pruning import arrays, events
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
@@ -124,15 +123,17 @@ def recursion(parameters: Parameters) -> Equations:
     family = "single" if law_of_slope(p) == "multi_copy" else law_of_slope(p)
     return Equations(
         tier="recursion",
-        kind="recursion",
+        advance=Stepped(
+            HITS, p.k, lambda initial: initial.parameters.k, REASONS, map=Recursion("stride"), reached=reached
+        ),
         structure=f"pruning_recursion_{family}",
         state=(H, U) if p.keep_u else (H,),
         kernels=_kernels,
         loops=loops,
+        roles={"flow_loss": "recursion_flow_loss", "watch": "recursion_watch", "march": "march"},
         arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
         arguments=recursion_arguments,
-        start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "u")]),
-        unpack=functools.partial(unpack, {"h": (p.k, p.d), "u": (p.k, p.m, p.d)}),
+        layout=Layout((Dense("h", (p.k, p.d)), Dense("u", (p.k, p.m, p.d)))),
         observe=observe,
         constants=constants,
         invariants=invariants,
@@ -141,7 +142,6 @@ def recursion(parameters: Parameters) -> Equations:
         validity=validity(p),
         neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
         watched=WATCHED,
-        march=March(HITS, p.k, lambda initial: initial.parameters.k, REASONS, step=p.stride, reached=reached),
     )
 
 
@@ -164,21 +164,27 @@ def validity(p: Parameters) -> str:
 def flow(parameters: Parameters, tier: str) -> Equations:
     """The flow of small rates for data=single, changes of order located; `frozen` keeps the irrelevant patterns."""
     p = parameters
-    shape = (p.k, p.d)
     own = ("table_loops:select_top", "watch_loops:answer", *FLOW, *WATCH, "watch_loops:hybrid_watch")
     loops = tuple(f"{HERE}.{name}" for name in own)
     exact = tier == "flow"
     return Equations(
         tier=tier,
-        kind="hybrid",
+        advance=Stepped(
+            HITS,
+            p.k,
+            lambda initial: p.k + events.size(initial.parameters),
+            REASONS,
+            record=events.record,
+            reached=reached,
+        ),
         structure="pruning_flow",
         state=(H, D, D_MIN),
         kernels=_kernels,
         loops=loops,
+        roles={"flow": "hybrid_flow", "watch": "hybrid_watch", "march": "march"},
         arrays=arrays.build_flow,
         arguments=functools.partial(flow_arguments, int(not exact)),
-        start=lambda initial: np.concatenate([np.ravel(initial.state[n]).astype(float) for n in ("h", "D", "D_min")]),
-        unpack=functools.partial(unpack, {"h": shape, "D": shape, "D_min": shape}),
+        layout=Layout(tuple(Dense(component.name, (p.k, p.d)) for component in (H, D, D_MIN))),
         observe=observe,
         constants=constants,
         invariants=invariants,
@@ -188,11 +194,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)"),
         neglects="nothing" if exact else "the motion of irrelevant alignments",
         watched=WATCHED,
-        march=March(
-            HITS, p.k, lambda initial: p.k + events.size(initial.parameters), REASONS, record=events.record,
-            reached=reached,
-        ),
-    )  # fmt: skip
+    )
 
 
 def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -203,7 +205,7 @@ def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.n
     """
     h, a = state["h"], np.asarray(initial.constants["a"], float)
     lead = np.where(a > 0, h[..., 0], h[..., 1]) - h[..., 2:].max(axis=-1)
-    return {"T_selected": lead >= 0.0, "T_gap": lead >= math.log(initial.parameters.l)}
+    return {"T_selected": lead >= 0.0, "T_gap": lead >= np.log(initial.parameters.l)}
 
 
 def _kernels() -> Mapping[str, Kernel]:
@@ -244,13 +246,3 @@ def ordered(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cum = np.zeros((*top.shape[:2], top.shape[2] + 1))
     cum[:, :, 1:] = np.cumsum(np.maximum(top, 0.0), axis=2)
     return top, cum
-
-
-def unpack(shapes: Mapping[str, tuple[int, ...]], y: np.ndarray) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    lead, at, found = y.shape[:-1], 0, {}
-    for name, shape in shapes.items():
-        count = math.prod(shape)
-        found[name] = y[..., at : at + count].reshape(*lead, *shape)
-        at += count
-    return found

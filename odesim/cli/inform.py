@@ -58,7 +58,7 @@ def describe(system: "System") -> dict[str, Any]:
             tiers.append(
                 {
                     "name": tier,
-                    "kind": equations.kind,
+                    "kind": equations.advance.kind,
                     "validity": equations.validity,
                     "neglects": equations.neglects,
                 }

@@ -33,7 +33,7 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from odesim.errors import Interrupted, Unfinished
     from odesim.request.trajectory import Trajectory
@@ -71,8 +71,7 @@ def integrate(
 
     device.set_threads(threads)  # before NumPy is imported, or BLAS does not notice
     from odesim import store
-    from odesim.errors import UsageError
-    from odesim.request.case import Case
+    from odesim.ask import flow as ask
     from odesim.request.parse import parse_assignments
 
     options: dict[str, Any] = dict(
@@ -89,48 +88,14 @@ def integrate(
         step=step,
     )
     assignments = parse_assignments(parameter or [])
-    several = start is not None or (stage is not None and ("," in stage or stage == "all"))
-    request: Any
-    if several:
-        request = pipeline_of(system, assignments, stage, start, **options)
-    else:
-        if system is None:
-            raise UsageError(
-                "Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them"
-            )
-        request = Case.build(system, assignments, stage=stage, **options)
-        request.require_clock()
-
-    def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
-        if backend == "jax":
-            device.configure("auto", threads)
-        from odesim.flow import pipeline, solve
-
-        if several:
-            return pipeline.run(request, progress, checkpoint)
-        return [solve.solve(request, progress=progress, checkpoint=checkpoint)]
-
+    request = ask.request(system, assignments, stage=stage, start=start, **options)
     if dry_run:
         return show_request(request, Path(out) if out else store.default_folder(request), json)
     target = store.prepare(request, out, overwrite=overwrite, resume=resume)
     return execute(
-        request, target, job, f"integrating {request.system.name}", started,
-        resume=resume, figures=not no_figures, json=json, quiet=quiet,
+        request, target, lambda progress, checkpoint: ask.run(request, progress, checkpoint, threads),
+        f"integrating {request.system.name}", started, resume=resume, figures=not no_figures, json=json, quiet=quiet,
     )  # fmt: skip
-
-
-def pipeline_of(
-    system: str | None, assignments: "Mapping[str, Any]", stage: str | None, start: str | None, **options: Any
-) -> Any:
-    """The request for several stages, or for stages that continue a stored run."""
-    from odesim import store
-    from odesim.errors import UsageError
-    from odesim.flow import pipeline
-
-    if start is not None and options["initial"] is not None:
-        raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")
-    given = {name: value for name, value in options.items() if value is not None}
-    return pipeline.build(system, assignments, stage, store.load(start) if start is not None else None, **given)
 
 
 def execute(

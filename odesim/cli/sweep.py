@@ -37,8 +37,6 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import xarray
 
     from odesim.sweeps.sweep import Sweep
@@ -96,6 +94,7 @@ def sweep(
     together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
     --workers processes.
     """
+    from odesim.ask import sweep as ask
     from odesim.cli.output import print_json
     from odesim.machine.processes import crew_size
     from odesim.request.parse import parse_assignments, parse_ranges
@@ -104,14 +103,12 @@ def sweep(
     from odesim.sweeps import sweep as sweeps
     from odesim.sweeps import swept
 
-    options = dict(
-        preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points or "2",
-        rtol=rtol, atol=atol, backend=backend, solver=solver, step=step,
+    wanted = ask.request(
+        system, parse_ranges(over, sweeps.list_parameters(system)), parse_assignments(parameter or []), method=method,
+        until=until, preset=preset, config=config, initial=initial, seed=seed, stage=stage, save_points=save_points,
+        rtol=rtol, atol=atol, backend=backend, solver=solver, step=step, step_size=step_size, batch=batch, seeds=seeds,
+        device=device, precision=precision, fresh_initial=fresh_initial,
     )  # fmt: skip
-    ranges = parse_ranges(over, sweeps.list_parameters(system))
-    sgd = _sgd(method, ranges, step_size, batch, seeds, device, precision, fresh_initial)
-    given = parse_assignments(parameter or [])
-    wanted = sweeps.Sweep.build(system, ranges, given, until=until, sgd=sgd, **options)
     processes = crew_size(workers)
     folder = Path(out) if out else default_folder(wanted)
     if dry_run:
@@ -125,52 +122,19 @@ def sweep(
     return _report(wanted, data, folder, json=json, quiet=quiet)
 
 
-def _sgd(
-    method: str, over: "Mapping[str, Any]", step_size: str | None, batch: str | None, seeds: str | None,
-    device: str, precision: str, fresh_initial: bool,
-) -> dict[str, Any]:  # fmt: skip
-    """The options of SGD that all cells share; none for the flow, which refuses them."""
-    from odesim.errors import UsageError
-    from odesim.request.parse import choice, real_number, whole_number
-    from odesim.sgd.simulation import METHODS
-
-    choice(method, ("flow", *METHODS), "--method")
-    given = {"--step-size": step_size, "--batch": batch, "--seeds": seeds}
-    if method == "flow":
-        for name, value in given.items():
-            if value is not None:
-                raise UsageError(f"{name} has no meaning for the flow; give --method compressed or explicit")
-        if fresh_initial or (device, precision) != ("auto", "float64"):
-            raise UsageError("--device, --precision and --fresh-initial are for --method compressed or explicit")
-        return {}
-    swept = {name.replace("-", "_") for name in over}
-    for name in ("step_size", "batch"):
-        if given[f"--{name.replace('_', '-')}"] is None and name not in swept:
-            raise UsageError(f"--{name.replace('_', '-')} is missing (or --over {name}=v1,v2,..)")
-    return {
-        "method": method,
-        "step_size": None if step_size is None else real_number(step_size, "--step-size"),
-        "batch": None if batch is None else whole_number(batch, "--batch"),
-        "seeds": whole_number(seeds or 1, "--seeds"),
-        "device": device,
-        "precision": precision,
-        "fresh_initial": fresh_initial,
-    }
-
-
 def _compute(
     wanted: "Sweep", folder: Path, scheduler: str, processes: int, *, fresh: bool, quiet: bool
 ) -> "xarray.Dataset":
+    from odesim.ask import sweep as ask
     from odesim.cli.progress import Progress
     from odesim.errors import Interrupted
-    from odesim.sweeps import sweep as sweeps
     from odesim.sweeps import swept
 
     if fresh:
         swept.clear(folder)
     with Progress(f"sweeping {wanted.system.name}", quiet=quiet) as progress:
         try:
-            data = sweeps.run(wanted, folder, scheduler=scheduler, workers=processes, report=progress)
+            data = ask.run(wanted, folder, scheduler=scheduler, workers=processes, report=progress)
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; the finished cells are kept, the same command with --resume --out {folder} goes on."

@@ -48,10 +48,13 @@ def cache_folder() -> Path:
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
-    """The compiled `flow` (and `loss`, where the tier has one) of `equations`, from the cache when it is there."""
-    names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
+    """The compiled functions of `equations` by role (`flow`, `loss`, ..), from the cache when it is there."""
     module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
-    return _public({name: getattr(module, name) for name in names})
+    found: dict[str, Callable[..., Any]] = {}
+    for role, name in equations.roles.items():
+        function = getattr(module, name)
+        found |= both_roles(function) if role == "flow_loss" else {role: function}
+    return found
 
 
 def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
@@ -234,19 +237,6 @@ def _versions(*libraries: str) -> list[str]:
     """The versions of some libraries and of the interpreter, and the kind of machine."""
     found = [f"{name} {importlib.metadata.version(name)}" for name in libraries]
     return [*found, platform.python_version(), platform.machine()]
-
-
-def _public(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Name the compiled functions by their role: `cascade_flow` is the cascade's `flow`, `flow_loss` is both."""
-    named = dict(functions)
-    for name, function in functions.items():
-        if name.endswith("flow_loss"):
-            named |= both_roles(function)
-            continue
-        for role in ("flow", "loss", "watch"):
-            if name == role or name.endswith(f"_{role}"):
-                named[role] = function
-    return named
 
 
 def both_roles(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:

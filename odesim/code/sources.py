@@ -15,7 +15,7 @@ from typing import Any
 
 import derivations
 from derivations import outside
-from derivations.contract import Equations, System
+from derivations.contract import Coupled, Equations, Smooth, System
 from odesim.errors import UsageError
 
 OURS = ("hermite", "derivations", "odesim")
@@ -36,7 +36,9 @@ def roots(equations: Equations) -> tuple[str, ...]:
     ('derivations.pruning.homogeneous', 'derivations.pruning.homogeneous_loops')
     """
     references = [*equations.loops, *equations.around]
-    references += [equations.coupled.flow] if equations.coupled else []
+    match equations.advance:
+        case Smooth(coupled=Coupled(flow=flow)):
+            references.append(flow)
     found = {*makers(equations.kernels), *(reference.partition(":")[0] for reference in references)}
     return tuple(sorted(found))
 

@@ -112,7 +112,7 @@ class Laboratory:
         return families.descent_of(model)(model, initial, batch, repeats, rng, fresh)
 
     def _model(self, initial: Initial, stage: str | None) -> Any:
-        chosen = self.system.stage(stage) if stage else self.system.stages[0]
+        chosen = self.system.dynamics(stage or self.system.stages[0].name)
         if not chosen.model:
             raise UsageError(f"stage {chosen.name} of {self.system.name} has no finite-sample model")
         return chosen.truth(initial.parameters)

@@ -122,7 +122,7 @@ def verify_all(
     forms = [(claim, variant) for claim in claims for variant in claim.variants]
     todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
     done = len(forms) - len(todo)
-    for verdict in _judged(lab, todo, workers, scheduler):
+    for verdict in judged(lab, todo, workers, scheduler):
         done += 1
         content = ledger.add(verdict)
         if report is not None:
@@ -130,7 +130,8 @@ def verify_all(
     return [ledger.verdicts[claim.id, variant.name] for claim, variant in forms]
 
 
-def _judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
+def judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
+    """The verdicts on some forms as they come in: here, by several processes, or by those of a scheduler."""
     tasks = groups(todo)
     if scheduler != "local":
         yield from far_verdicts(scheduler, derivations.address(lab.system), (lab.effort, lab.backend, lab.seed), tasks)

@@ -7,8 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 import derivations
+from derivations.contract import Stepped
+from odesim.code.traced import jax_along, split
 from odesim.flow.problem import Problem
-from odesim.flow.solvers import steppers
 from odesim.request.case import EULER, plain
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 
@@ -27,8 +28,8 @@ def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
     function, arguments = problem.functions[role], problem.arguments
     if problem.case.backend != "jax":
         return np.array([function(y, *arguments) for y in states])
-    sizes, arrays = steppers.split(arguments)
-    return np.asarray(steppers.jax_along(function, sizes)(states, arrays))
+    sizes, arrays = split(arguments)
+    return np.asarray(jax_along(function, sizes)(states, arrays))
 
 
 def _watched(
@@ -73,8 +74,8 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
     for crossing in equations.crossings:
         values = hits[crossing.name]
         extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; inf: not reached")
-    if equations.march is not None:
-        for name, (dimension, meaning) in equations.march.names.items():
+    if isinstance(equations.advance, Stepped):
+        for name, (dimension, meaning) in equations.advance.names.items():
             if name not in hits:  # a stage without a clock
                 continue
             extras[name] = Variable((dimension,), hits[name], f"{meaning}; inf: not reached")

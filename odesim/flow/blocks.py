@@ -1,4 +1,4 @@
-"""Independent blocks of a state, each integrated with its own steps: what is cheap for one neuron is cheap for all.
+"""Many independent small flows, each with steps of its own, around compiled block functions.
 
 A joint solver takes the steps of its fastest entry for all of them.  Where the blocks do not interact, each has its
 own adaptive DOP853, and a stiffly accurate Rosenbrock method once stability and not accuracy limits the step, so that
@@ -7,25 +7,14 @@ a block at rest costs a number of steps that grows with the logarithm of the hor
 
 import concurrent.futures
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from derivations.contract import Crossing, Equations, Kernel
 from odesim.errors import NumericalError
-from odesim.flow.assemble import assemble
-from odesim.flow.driver import Progress, drive
-from odesim.flow.problem import Problem
-from odesim.flow.record import Record, margin, save_times
-from odesim.request.trajectory import Outcome, Trajectory
 
-if TYPE_CHECKING:
-    from odesim.store import Checkpoint
-
-SOLVER = "blocks"
-"""The name of this integrator for `--solver`."""
 LOOPS = (
     "runge_kutta",
     "error_norm",
@@ -104,7 +93,7 @@ def hitting_times(
         )  # fmt: skip
         if status.any():
             raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
-        return np.where(margin(crossing, some[:, entry]) >= 0, 0.0, hits[:, 0])
+        return np.where(crossing.margin(some[:, entry]) >= 0, 0.0, hits[:, 0])
 
     if workers == 1:
         return run(starts)
@@ -143,19 +132,18 @@ def trajectories(
     return saved
 
 
-def tables(equations: Equations, size: int, count: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
+def tables(equations: Equations, size: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
     """The crossings of one block: entries (crossings,), their rules as rows, and where hits go.
 
     The third result lists, for every crossing, its name and the array (blocks, entries of the block) of the positions
     of its hits.
     """
-    positions = equations.unpack(np.arange(size * count, dtype=float))
     entries, rules, places = [], [], []
     for crossing in equations.crossings:
-        flat = positions[crossing.component].astype(int).reshape(count, -1)
+        block = equations.layout.places(crossing.component, size).reshape(-1)
         first = len(entries)
-        entries += [int(k) for k in flat[0]]
-        rules += [rule(crossing)] * flat.shape[1]
+        entries += [int(k) for k in block]
+        rules += [rule(crossing)] * block.size
         places.append((crossing.name, np.arange(first, len(entries))))
     return np.array(entries, int), np.array(rules, float).reshape(-1, 4), places
 
@@ -172,100 +160,3 @@ def coefficients() -> tuple[np.ndarray, ...]:
 
     stages = table.N_STAGES
     return table.A[:stages, :stages].copy(), table.B.copy(), table.E3.copy(), table.E5.copy()
-
-
-def solve(
-    problem: Problem,
-    times: np.ndarray | None = None,
-    progress: Progress | None = None,
-    checkpoint: "Checkpoint | None" = None,
-) -> Trajectory:
-    """Integrate all blocks of a problem to its horizon and return the trajectory."""
-    case, equations = problem.case, problem.equations
-    times = save_times(case) if times is None else np.asarray(times, float)
-    with _Blocks(problem, times) as course:
-        _, seconds = drive(course, case.until, progress, checkpoint)
-    steps, rejected, evaluations = (int(n) for n in course.counts.sum(axis=0))
-    statistics = {
-        "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations,
-        "blocks": len(course.start), "seconds": seconds,
-    }  # fmt: skip
-    record = Record(times, np.swapaxes(course.saved, 0, 1).reshape(times.size, -1), {})
-    dims = equations.unpack(problem.start)
-    for (name, columns), crossing in zip(course.places, equations.crossings, strict=True):
-        record.hits[name] = course.hits[:, columns].reshape(dims[crossing.component].shape)
-        reached = margin(crossing, dims[crossing.component]) >= 0
-        record.hits[name] = np.where(reached, 0.0, record.hits[name])
-    return assemble(problem, record, outcome_of(problem, record, course.status), statistics)
-
-
-class _Blocks:
-    """All blocks as a course: one piece is a few chunks of blocks for every worker, each taken to the horizon."""
-
-    def __init__(self, problem: Problem, times: np.ndarray) -> None:
-        equations = problem.equations
-        assert equations.blocks is not None
-        size = equations.blocks.size
-        self.problem, self.times, self.done = problem, times, 0
-        self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
-        self.run, count = compile_blocks(equations), len(self.start)
-        self.entries, self.rules, self.places = tables(equations, size, count)
-        self.saved = np.full((count, times.size, size), np.nan)
-        self.hits = np.full((count, len(self.entries)), np.inf)
-        self.counts, self.status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
-        self.workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
-        self.width = max(1, min(256, -(-count // (4 * self.workers))))
-
-    def __enter__(self) -> "_Blocks":
-        self.pool = concurrent.futures.ThreadPoolExecutor(self.workers)
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self.pool.shutdown()
-
-    @property
-    def reached(self) -> float:
-        return self.problem.case.until * self.done / len(self.start)
-
-    def advance(self) -> Outcome | None:
-        count = len(self.start)
-        if self.done == count:
-            until = self.problem.clock(self.problem.case.until)
-            return Outcome("completed", until, f"reached time {until:g}")  # or not: `outcome_of` reads the status
-        end = min(self.done + 4 * self.workers * self.width, count)
-        list(self.pool.map(self._take, (slice(k, min(k + self.width, end)) for k in range(self.done, end, self.width))))
-        self.done = end
-        return None
-
-    def _take(self, chunk: slice) -> None:
-        problem = self.problem
-        self.run(
-            self.start[chunk], chunk.start, self.times, problem.case.until, *problem.tolerances(SOLVER), MOST_STEPS,
-            self.entries, self.rules, self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk],
-            coefficients(), problem.arguments,
-        )  # fmt: skip
-
-    def state(self) -> dict[str, np.ndarray]:
-        done = self.done
-        arrays = {"saved": self.saved[:done], "hits": self.hits[:done], "counts": self.counts[:done]}
-        return {"done": np.array(done), **arrays}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.done = done = int(arrays["done"])
-        self.saved[:done], self.hits[:done], self.counts[:done] = (arrays[n] for n in ("saved", "hits", "counts"))
-
-
-def outcome_of(problem: Problem, record: Record, status: np.ndarray) -> Outcome:
-    """Completed, or failed at the last time at which every block is good; later states are left out."""
-    if not status.any():
-        until = problem.clock(problem.case.until)
-        return Outcome("completed", until, f"reached time {until:g}")
-    worst = int(np.argmax(status != 0))
-    good = np.isfinite(record.states).all(axis=1)
-    last = int(np.argmin(good)) if not good.all() else good.size
-    record.times, record.states = record.times[:last], record.states[:last]
-    reason = (
-        f"{STATUS[int(status[worst])]} in {int((status != 0).sum())} of {status.size} blocks, first in block {worst}"
-    )
-    end = problem.clock(record.times[-1])
-    return Outcome("failed", end, f"{reason}; all are good until {end:.6g}")

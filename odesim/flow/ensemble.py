@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from derivations.contract import Independent, Smooth
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.ensemble_steps import lane_functions
 from odesim.flow.problem import Problem, prepare
 from odesim.flow.record import Recorder, save_times
-from odesim.flow.solvers import steppers
-from odesim.flow.solvers.steppers import CHUNK, Segment, Statistics, cubic_interior
+from odesim.flow.solvers import diffrax
+from odesim.flow.solvers.catalogue import choose
+from odesim.flow.solvers.step import Segment, Statistics, cubic_interior
 from odesim.request.case import EULER, Case
 from odesim.request.trajectory import Outcome, Trajectory
 
@@ -72,7 +74,7 @@ def solve(cases: Sequence[Case], lanes: int | None = None) -> list[Trajectory]:
         if not fits(problem):
             raise UsageError(
                 "an ensemble integrates differential equations with --backend jax and one of the solvers "
-                f"{', '.join(steppers.DIFFRAX_SOLVERS)}; these are tier {problem.equations.tier} on "
+                f"{', '.join(solver.name for solver in diffrax.SOLVERS)}; these are tier {problem.equations.tier} on "
                 f"{problem.case.backend} with {problem.case.solver or 'its default solver'}"
             )
     found = dict(finished(problems, lanes))
@@ -82,15 +84,15 @@ def solve(cases: Sequence[Case], lanes: int | None = None) -> list[Trajectory]:
 def fits(problem: Problem) -> bool:
     """Whether a case can be a lane: a flow on JAX that a solver of diffrax integrates."""
     case, equations = problem.case, problem.equations
-    if case.backend != "jax" or equations.kind == "recursion" or case.solver == EULER or equations.march is not None:
+    if case.backend != "jax" or case.solver == EULER or not isinstance(equations.advance, Smooth | Independent):
         return False
-    return steppers.choose_solver("jax", case.solver) in steppers.DIFFRAX_SOLVERS
+    return choose("jax", case.solver).traced
 
 
 def shape(problem: Problem) -> tuple[Any, ...]:
     """What cases must have in common to be lanes of one program: equations, sizes, solver, and shapes of arrays."""
     sizes = tuple(a if isinstance(a, int) else np.shape(a) for a in problem.arguments)
-    solver = steppers.choose_solver("jax", problem.case.solver)
+    solver = choose("jax", problem.case.solver).name
     return problem.equations.structure, problem.equations.tier, problem.start.size, sizes, solver
 
 
@@ -126,7 +128,7 @@ class _Program:
     def __init__(self, problems: Sequence[Problem], lanes: int | None) -> None:
         first = problems[0]
         self.problems = problems
-        self.solver = steppers.choose_solver("jax", first.case.solver)
+        self.solver = choose("jax", first.case.solver).name
         self.queue = sorted(range(len(problems)), key=lambda k: -problems[k].case.until)
         self.most = min(lanes or most_lanes(first.start.size), power(len(problems)))
         arrays = [[np.asarray(a) for a in p.arguments if not isinstance(a, int)] for p in problems]
@@ -177,7 +179,7 @@ class _Program:
         steps = []
         for k, lane in enumerate(lanes):
             after = {name: values[k] for name, values in found.items()}
-            lane.statistics.take_diffrax(int(after["accepted"]), int(after["rejected"]))
+            diffrax.count(lane.statistics, self.solver, int(after["accepted"]), int(after["rejected"]))
             lane.t, lane.y, lane.step = float(after["t"]), after["y"].copy(), float(after["step"])
             lane.streak = int(after["streak"])
             if after["accepted"]:
@@ -189,7 +191,7 @@ class _Program:
 
     def _fixed(self, lanes: list[_Lane], size: int) -> dict[str, np.ndarray]:
         """What every lane keeps during a chunk."""
-        tolerances = [lane.problem.tolerances(self.solver) for lane in lanes]
+        tolerances = [lane.problem.tolerances() for lane in lanes]
         numbers = {
             "until": [lane.problem.case.until for lane in lanes], "due": [lane.recorder.due for lane in lanes],
             "rtol": [rtol for rtol, _ in tolerances], "atol": [atol for _, atol in tolerances],
@@ -243,7 +245,7 @@ class _Program:
         if not asked:
             return np.empty((0, 0))
         lanes, size = [lane for lane, *_ in asked], power(max(len(asked), min(FEW, self.most)), 4)
-        tolerances = np.array([lane.problem.tolerances(self.solver) for lane in lanes])
+        tolerances = np.array([lane.problem.tolerances() for lane in lanes])
         columns = (
             np.array([after["t0"] for _, after, *_ in asked]), np.array([after["y0"] for _, after, *_ in asked]),
             np.array([at for *_, at in asked]), tolerances[:, 0], tolerances[:, 1],
@@ -287,8 +289,8 @@ def _ended(lane: _Lane, running: bool, accepted: int) -> Outcome | None:
     why = ""
     if not np.isfinite(lane.y).all():
         why = "the state is no longer finite"
-    elif lane.streak >= CHUNK:
-        why = f"{lane.statistics.solver} rejected {CHUNK} steps in a row from time {lane.t:g}"
+    elif lane.streak >= diffrax.CHUNK:
+        why = f"{lane.statistics.solver} rejected {diffrax.CHUNK} steps in a row from time {lane.t:g}"
     elif not running and not (lane.step > 0 and lane.t + lane.step > lane.t):
         why = "the step size has shrunk to the spacing of the numbers"
     if not why:

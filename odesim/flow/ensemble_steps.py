@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from odesim.flow.solvers.steppers import CHUNK, QUARTERS, jax_slope, make_controller, make_solver
+from odesim.code.traced import jax_slope
+from odesim.flow.solvers.diffrax import CHUNK, make_controller, make_solver
+from odesim.flow.solvers.step import QUARTERS
 
 START = 1e-3
-"""The first step moves no entry by more than this, as in `steppers.diffrax_steps`."""
+"""The first step moves no entry by more than this, as in `diffrax.diffrax_steps`."""
 CLIP = 1e-14
 """A step that would end this close (relative) to the horizon ends at it."""
 
@@ -79,7 +81,7 @@ def _begin(slope: Any, term: Any, solver: str, lane: Any, fixed: Any, arrays: li
 def _attempt(slope: Any, term: Any, solver: str, lane: Any, fixed: Any, arrays: list[Any]) -> Any:
     """One lane after one attempted step; unchanged where it does not run.
 
-    The size of the steps is chosen by the controller of `steppers.diffrax_functions`.
+    The size of the steps is chosen by the controller of `diffrax.diffrax_functions`.
     """
     import jax
     import jax.numpy as jnp

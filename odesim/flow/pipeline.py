@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import derivations
-from derivations.contract import Initial, System, load
+from derivations.contract import Dynamics, Initial, Map, System, load
 from odesim.errors import Interrupted, Unfinished, UsageError
 from odesim.flow import solve
 from odesim.flow.assemble import assemble
@@ -102,7 +102,7 @@ def _taken_over(system: str | System | None, parameters: Mapping[str, Any], star
 
 def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
     """The end times that were given, by stage."""
-    clocked = [name for name in names if system.stage(name).kind == "dynamics"]
+    clocked = [name for name in names if isinstance(system.stage(name), Dynamics)]
     if until is None:
         return {}
     if isinstance(until, str) and "=" in until:
@@ -128,7 +128,7 @@ def _require_time(pipeline: Pipeline) -> None:
     time, clock, before = pipeline.time, pipeline.clock, "the run of --from"
     for case in pipeline.cases:
         stage = case.system.stage(case.stage)
-        if stage.kind != "dynamics":
+        if not isinstance(stage, Dynamics):
             continue
         begin = time if stage.clock == clock else 0.0
         given = "until" in case.options
@@ -161,7 +161,7 @@ def stage_names(system: System, stages: str | None, start: Any, course: list[str
     names = [find_stage(system, name.strip()).name for name in (stages or known[0]).split(",")]
     if names != sorted(set(names), key=known.index):
         raise UsageError(f"stages run once each, in the order {', '.join(known)}, but {stages} was given")
-    if start is None and system.stage(names[0]).kind == "map":
+    if start is None and isinstance(system.stage(names[0]), Map):
         raise UsageError(f"stage {names[0]} starts from an earlier run: give --from RUN_DIR, or --stage all")
     return names
 
@@ -220,7 +220,7 @@ def _staged(
     stage = case.system.stage(case.stage)
     rng = streams.generator(case.seed, "initial")
     initial: Initial = load(stage.enter)(case.parameters, previous if previous is not None else case.initial, rng)
-    if stage.kind == "dynamics":
+    if isinstance(stage, Dynamics):
         begin = time if stage.clock == clock else 0.0
         if begin and "until" in case.options:
             case = dataclasses.replace(case, until=case.until - begin)

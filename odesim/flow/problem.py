@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, load
+from derivations.contract import Equations, Initial, Smooth, load
 from odesim.errors import UsageError
-from odesim.flow.record import flat_entries
-from odesim.flow.solvers import steppers
+from odesim.flow.solvers.step import LOCAL, Bounds
 from odesim.machine import streams
 from odesim.request.case import Case
 
-LOCAL = 0.1
-"""Local errors add up over the escape from small overlaps: with this factor the answer was within what was asked."""
-FLOOR = 2.3e-14
-"""No step is asked for more than 100 ulp."""
-LOCAL_TOLERANCE = {"CVODE": (1e-3, 1e-12), "NDF": (3e-4, 1e-11)}
-"""The same for the methods of low order, whose many steps add up more: with these hitting times were within what was
-asked; and the floor below which their cost was seen to explode."""
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
 
@@ -63,21 +55,36 @@ class Problem:
         return self.equations.start(self.initial)
 
     @functools.cached_property
-    def bounds(self) -> steppers.Bounds:
+    def bounds(self) -> Bounds:
         """The least and the greatest value of every entry of the flat state, infinite where none is declared."""
         size = self.start.size
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         for component in self.equations.state:
-            entries = flat_entries(self.equations, component.name, size)
-            if entries is not None:
-                places = entries[entries >= 0]
-                lower[places], upper[places] = component.bounds
+            places = self.equations.layout.places(component.name, size)
+            places = places[places >= 0]
+            lower[places], upper[places] = component.bounds
         return lower, upper
 
-    def tolerances(self, solver: str) -> tuple[float, float]:
-        """The relative and absolute tolerance of one step of `solver`, below what is asked of the answer."""
-        relative, floor = LOCAL_TOLERANCE.get(solver, (LOCAL, FLOOR))
-        return max(relative * self.case.rtol, floor), LOCAL * self.atol
+    @property
+    def smooth(self) -> Smooth:
+        """How one integrator follows the flow: independent blocks, taken together, are a smooth one like any other."""
+        advance = self.equations.advance
+        return advance if isinstance(advance, Smooth) else Smooth()
+
+    def tolerances(self, relative: float = LOCAL[0], floor: float = LOCAL[1]) -> tuple[float, float]:
+        """The relative and absolute tolerance of one step: `relative` times what is asked of the answer."""
+        return max(relative * self.case.rtol, floor), LOCAL[0] * self.atol
+
+    def slope(self) -> Callable[[float, np.ndarray], np.ndarray]:
+        """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
+        flow, arguments = self.functions["flow"], self.arguments
+        if self.case.backend != "jax":
+            return lambda t, y: flow(t, y, *arguments)
+        from odesim.code.traced import jax_slope, split
+
+        sizes, arrays = split(arguments)
+        traced = jax_slope(flow, sizes)
+        return lambda t, y: np.asarray(traced(t, y, arrays))
 
     @property
     def atol(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from derivations.contract import Crossing, Equations
-from odesim.flow.solvers.steppers import Segment
+from odesim.flow.solvers.step import Segment
 from odesim.request.case import Case
 
 NEAR = 1e-3
@@ -29,9 +29,9 @@ class Recorder:
         self.hits: dict[str, np.ndarray] = {}
         components = equations.unpack(y)
         for crossing in equations.crossings:
-            reached = margin(crossing, components[crossing.component]) >= 0
+            reached = crossing.margin(components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
-        self._entries = {c.component: flat_entries(equations, c.component, y.size) for c in equations.crossings}
+        self._entries = {c.component: equations.layout.places(c.component, y.size) for c in equations.crossings}
         self.watched = self._watch()
         self._save_until(start, lambda t: y)
 
@@ -63,7 +63,7 @@ class Recorder:
         for crossing in self.equations.crossings:
             hits = self.hits[crossing.name]
             located: dict[bytes, float | None] = {}
-            values = margin(crossing, components[crossing.component])
+            values = crossing.margin(components[crossing.component])
             for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
                 index = tuple(int(k) for k in entry)
                 course = values[(slice(None), *index)]
@@ -82,11 +82,9 @@ class Recorder:
             self._forget_after(end)
         return end
 
-    def _unmet(self, crossing: Crossing) -> np.ndarray | None:
-        """Where in the flat state the entries lie that have not crossed yet; `None` where this is not known."""
+    def _unmet(self, crossing: Crossing) -> np.ndarray:
+        """Where in the flat state the entries lie that have not crossed yet."""
         entries = self._entries[crossing.component]
-        if entries is None:
-            return None
         waiting = entries[np.isinf(self.hits[crossing.name])]
         return np.unique(waiting[waiting >= 0])
 
@@ -96,9 +94,9 @@ class Recorder:
         """
         parts = []
         for crossing in self.equations.crossings:
-            waiting = self._unmet(crossing)
-            if waiting is None or (crossing.absolute and crossing.direction < 0):
+            if crossing.absolute and crossing.direction < 0:
                 return None
+            waiting = self._unmet(crossing)
             level = crossing.direction * crossing.threshold
             for sign in (1.0, -1.0) if crossing.absolute else (float(crossing.direction),):
                 parts.append((waiting, np.full(waiting.size, sign), np.full(waiting.size, level)))
@@ -120,7 +118,7 @@ class Recorder:
         """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
 
         def at(y: np.ndarray) -> float:
-            return float(margin(crossing, self.equations.unpack(y)[crossing.component][index]))
+            return float(crossing.margin(self.equations.unpack(y)[crossing.component][index]))
 
         @functools.cache
         def value(t: float) -> float:
@@ -163,20 +161,6 @@ class Recorder:
         self.watched = self._watch()
 
 
-def flat_entries(equations: Equations, component: str, size: int) -> np.ndarray | None:
-    """For every entry of a component its place in the flat state, -1 for a constant; `None` where it is neither.
-
-    Unpacking two states of distinct numbers tells, so that a step without a crossing need not be unpacked.
-    """
-    first, second = np.arange(2.0, size + 2), np.arange(size + 2.0, 2, -1) + 0.5
-    found, again = (np.asarray(equations.unpack(y)[component], float) for y in (first, second))
-    place = np.clip(np.rint(found - 2).astype(int), 0, size - 1)
-    selected = (first[place] == found) & (second[place] == again)
-    if not (selected | (found == again)).all():
-        return None
-    return np.where(selected, place, -1)
-
-
 def _narrow(
     segment: Segment, at: Callable[[np.ndarray], float], value: Callable[[float], float], upper: float
 ) -> tuple[float, float] | None:
@@ -195,12 +179,6 @@ def _narrow(
         if value(low) < 0 <= value(high):
             return low, high
     return None
-
-
-def margin(crossing: Crossing, values: Any) -> Any:
-    """How far beyond the threshold: non-negative once crossed."""
-    sized = np.abs(values) if crossing.absolute else np.asarray(values)
-    return crossing.direction * (sized - crossing.threshold)
 
 
 def save_times(case: Case) -> np.ndarray:

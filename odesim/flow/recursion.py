@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from derivations.contract import Recursion
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
-from odesim.flow.record import Record, margin
+from odesim.flow.record import Record
 from odesim.request.case import EULER, Case
 from odesim.request.trajectory import Outcome, Trajectory
 
@@ -39,7 +40,9 @@ def solve(
         if name in problem.case.options:
             tier = problem.equations.tier
             raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
-    name = problem.case.system.stage(problem.case.stage).stride
+    advance = problem.equations.advance
+    assert isinstance(advance, Recursion)
+    name = advance.step
     h = float(getattr(problem.initial.parameters, name))
     return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
 
@@ -166,6 +169,6 @@ def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np
 
 def _first(problem: Problem, crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:
     """The hitting times so far: `now` for entries that are past the threshold for the first time."""
-    reached = margin(crossing, problem.equations.unpack(y)[crossing.component]) >= 0
+    reached = crossing.margin(problem.equations.unpack(y)[crossing.component]) >= 0
     before = np.full(reached.shape, np.inf) if known is None else known
     return np.where(np.isinf(before) & reached, now, before)

@@ -1,6 +1,6 @@
 """Smooth flows, followed by an adaptive integrator: one step after the other into the recorder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,14 +10,12 @@ from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Recorder, save_times
-from odesim.flow.solvers import steppers
+from odesim.flow.solvers.catalogue import choose
+from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure
 from odesim.request.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
     from odesim.store import Checkpoint
-
-IMPLICIT = 1e-8
-"""Below this relative tolerance the default method stays explicit: those of low order do not reach what is asked."""
 
 
 def solve(
@@ -31,24 +29,21 @@ def solve(
     Raises `UsageError` for an integrator that cannot take these equations.
     """
     case, equations = problem.case, problem.equations
-    solver = steppers.choose_solver(case.backend, case.solver)
-    if solver == "NDF" and (equations.coupled is None or case.backend != "numba"):
-        raise UsageError(
-            f"--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
-            f"tier {equations.tier} on {case.backend} can have --solver CVODE"
-        )
-    statistics = steppers.Statistics(solver)
+    solver = choose(case.backend, case.solver)
+    if reason := solver.objection(problem):
+        raise UsageError(reason)
+    statistics = Statistics(solver.name)
     recorder = Recorder(equations, 0.0, problem.start, times if times is not None else save_times(case))
-    outcome, seconds = drive(_Steps(problem, recorder, statistics), case.until, progress, checkpoint)
+    outcome, seconds = drive(_Steps(problem, solver, recorder, statistics), case.until, progress, checkpoint)
     return assemble(problem, recorder, outcome, {**statistics.known(), "seconds": seconds})
 
 
 class _Steps:
     """The steps of an integrator as a course: one piece is one step, recorded."""
 
-    def __init__(self, problem: Problem, recorder: Recorder, statistics: steppers.Statistics) -> None:
-        self.problem, self.recorder, self.statistics = problem, recorder, statistics
-        self._segments: Iterator[steppers.Segment] | None = None  # made where the recorder stands: after `restore`
+    def __init__(self, problem: Problem, solver: Solver, recorder: Recorder, statistics: Statistics) -> None:
+        self.problem, self.solver, self.recorder, self.statistics = problem, solver, recorder, statistics
+        self._segments: Iterator[Segment] | None = None  # made where the recorder stands: after `restore`
 
     @property
     def reached(self) -> float:
@@ -57,12 +52,13 @@ class _Steps:
     def advance(self) -> Outcome | None:
         recorder, clock = self.recorder, self.problem.clock
         if self._segments is None:
-            self._segments = _segments(self.problem, recorder, self.statistics)
+            leg = Leg(self.problem, *recorder.end, recorder, self.statistics)
+            self._segments = self.solver.steps(leg) if leg.t < leg.until else iter(())
         try:
             segment = next(self._segments, None)
             if segment is not None and not recorder.take(segment):
                 return None
-        except steppers.StepFailure as failure:
+        except StepFailure as failure:
             end = clock(recorder.end[0])
             return Outcome("failed", end, f"{failure}; the last good state is at time {end:.6g}")
         end = clock(recorder.end[0])
@@ -75,60 +71,3 @@ class _Steps:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.recorder.restore(arrays)
-
-
-def _segments(problem: Problem, recorder: Recorder, statistics: steppers.Statistics) -> Iterator[steppers.Segment]:
-    """The steps of the chosen solver, from where the recorder stands."""
-    case, (t, y) = problem.case, recorder.end
-    if t >= case.until:
-        return iter(())
-    if statistics.solver != "automatic":
-        return _steps(problem, statistics.solver, t, y, recorder, statistics)
-    from odesim.flow.solvers.automatic import automatic_steps
-
-    name = "NDF" if problem.equations.coupled is not None and case.backend == "numba" else "CVODE"
-
-    def explicit(t: float, y: np.ndarray) -> Iterator[steppers.Segment]:
-        return _steps(problem, "DOP853", t, y, recorder, statistics)
-
-    # An implicit method gains nothing at kinks: it was seen to creep, and to give up.
-    if case.rtol < IMPLICIT or problem.equations.dense == "interpolant":
-        statistics.solver = "DOP853"
-        return explicit(t, y)
-    return automatic_steps(
-        explicit, lambda t, y: _steps(problem, name, t, y, recorder, statistics), name, (t, y), case.until,
-        problem.tolerances("DOP853")[0], statistics,
-    )  # fmt: skip
-
-
-def _steps(
-    problem: Problem, solver: str, t: float, y: np.ndarray, recorder: Recorder, statistics: steppers.Statistics
-) -> Iterator[steppers.Segment]:
-    """The steps of one integrator from (t, y) to the horizon."""
-    until, tolerances, coupled = problem.case.until, problem.tolerances(solver), problem.equations.coupled
-    if solver in steppers.DIFFRAX_SOLVERS:
-        flow = problem.functions["flow"]
-        return steppers.diffrax_steps(flow, problem.arguments, t, y, until, *tolerances, statistics, problem.bounds)
-    if solver == "NDF":
-        from odesim.flow.solvers.ndf import ndf_steps
-
-        return ndf_steps(problem.equations, problem.initial, t, y, until, *tolerances, statistics, recorder)
-    slope = slope_of(problem)
-    if solver == "CVODE":
-        from odesim.flow.solvers.coupled import CoupledBlocks
-        from odesim.flow.solvers.sundials import cvode_steps
-
-        blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
-        return cvode_steps(slope, t, y, until, *tolerances, statistics, blocks)
-    between = problem.equations.dense
-    return steppers.scipy_steps(slope, t, y, until, *tolerances, statistics, between, problem.bounds)
-
-
-def slope_of(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
-    """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
-    flow, arguments = problem.functions["flow"], problem.arguments
-    if problem.case.backend != "jax":
-        return lambda t, y: flow(t, y, *arguments)
-    sizes, arrays = steppers.split(arguments)
-    traced = steppers.jax_slope(flow, sizes)
-    return lambda t, y: np.asarray(traced(t, y, arrays))

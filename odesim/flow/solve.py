@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivations.contract import Initial
-from odesim.flow import blocks, recursion, smooth, stepped
+from derivations.contract import Independent, Initial, Recursion, Smooth, Stepped
+from odesim.flow import independent, recursion, smooth, stepped
 from odesim.flow.driver import Progress
 from odesim.flow.problem import Past, Problem, prepare
 from odesim.machine.memory import require_memory
@@ -42,13 +42,15 @@ def solve(
 
 def _way(problem: Problem) -> Callable[..., Trajectory]:
     """How these equations are followed: by steps of their own, as a map, block by block, or by an integrator."""
-    case, equations = problem.case, problem.equations
-    if equations.march is not None:
-        return stepped.solve
-    if equations.kind == "recursion":
-        return recursion.solve
-    if case.solver == EULER:
-        return recursion.euler
-    if equations.blocks is not None and case.backend == "numba" and case.solver in (None, blocks.SOLVER):
-        return blocks.solve
-    return smooth.solve
+    case = problem.case
+    match problem.equations.advance:
+        case Stepped():
+            return stepped.solve
+        case Recursion():
+            return recursion.solve
+        case _ if case.solver == EULER:
+            return recursion.euler
+        case Independent() if case.backend == "numba" and case.solver in (None, independent.SOLVER):
+            return independent.solve
+        case Smooth() | Independent():
+            return smooth.solve

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from derivations.contract import March
+from derivations.contract import Stepped
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
@@ -24,11 +24,17 @@ SOLVER = "march"
 """The name of this integrator in the statistics of a run."""
 
 
+def marched(problem: Problem) -> Stepped:
+    """How the equations of a problem that is solved here step themselves."""
+    advance = problem.equations.advance
+    assert isinstance(advance, Stepped)
+    return advance
+
+
 def check(problem: Problem) -> None:
     """Raise `UsageError` for options that have no meaning here."""
-    case, march = problem.case, problem.equations.march
-    assert march is not None
-    if march.step is not None:
+    case = problem.case
+    if marched(problem).map is not None:
         for name in ("rtol", "atol", "solver"):
             if name in case.options:
                 raise UsageError(
@@ -56,11 +62,11 @@ def solve(
 ) -> Trajectory:
     """Take a problem to its horizon, save time by save time, and return the trajectory."""
     check(problem)
-    case, march = problem.case, problem.equations.march
-    assert march is not None
-    times = whole_steps(save_times(case) if times is None else np.asarray(times, float), march.step)
+    case, march = problem.case, marched(problem)
+    step = float(getattr(problem.initial.parameters, march.map.step)) if march.map is not None else None
+    times = whole_steps(save_times(case) if times is None else np.asarray(times, float), step)
     if times.size < 2:
-        raise UsageError(f"--until {case.until:g} is less than half a step of {march.step:g}: give at least one step")
+        raise UsageError(f"--until {case.until:g} is less than half a step of {step:g}: give at least one step")
     course = _March(problem, march, times)
     outcome, seconds = drive(course, times[-1], progress, checkpoint)
     counted = dict(zip(COUNTS, map(int, course.kept.counts), strict=True))
@@ -82,14 +88,14 @@ class _Kept(NamedTuple):
 class _March:
     """The way from one save time to the next as a course."""
 
-    def __init__(self, problem: Problem, march: March, times: np.ndarray) -> None:
+    def __init__(self, problem: Problem, march: Stepped, times: np.ndarray) -> None:
         self.problem, self.times, self.done = problem, times, 0
         self.states = np.full((times.size, problem.start.size), np.nan)
         self.states[0] = problem.start
         hits = np.full((len(march.names), march.width), np.inf)
         memory = np.zeros(march.memory(problem.initial))
         self.kept = _Kept(problem.start.copy(), hits, memory, np.zeros(len(COUNTS), np.int64))
-        self.tolerances = np.array(problem.tolerances(SOLVER))
+        self.tolerances = np.array(problem.tolerances())
 
     @property
     def reached(self) -> float:
@@ -126,16 +132,15 @@ class _March:
 
 def _failed(problem: Problem, status: int, time: float) -> Outcome:
     """What a status other than 0 says, and the last good time."""
-    march, end = problem.equations.march, problem.clock(time)
-    assert march is not None
-    reason = march.reasons.get(status, "the state is no longer finite")
+    end = problem.clock(time)
+    reason = marched(problem).reasons.get(status, "the state is no longer finite")
     return Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")
 
 
 def _recorded(problem: Problem, trajectory: Trajectory, memory: np.ndarray) -> Trajectory:
     """The trajectory with what the steps wrote down in their memory."""
-    march = problem.equations.march
-    if march is None or march.record is None:
+    record = marched(problem).record
+    if record is None:
         return trajectory
-    made = {name: Variable(*described) for name, described in march.record(problem.initial, memory).items()}
+    made = {name: Variable(*described) for name, described in record(problem.initial, memory).items()}
     return dataclasses.replace(trajectory, extras={**trajectory.extras, **made})

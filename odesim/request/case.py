@@ -15,12 +15,14 @@ import numpy as np
 
 import derivations
 from derivations import outside
-from derivations.contract import Stage, System, UsageError, load
+from derivations.contract import Dynamics, Map, Stage, System, UsageError, load
 from odesim.request.parse import check_domain, choice, nearest, parse_parameters, real_number, seed_number, whole_number
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
 """The name of gradient descent at a given step for `--solver`."""
+NO_CLOCK = 1.0
+"""What a request says for `until` where its stage has no clock."""
 OPTIONS = ("stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver")
 
 
@@ -95,13 +97,13 @@ class Case:
             options=frozenset(options),
             initial=arrays,
             initial_digest=digest,
-            **_numbers(options, stage.horizon(values)),
+            **_numbers(options, stage.horizon(values) if isinstance(stage, Dynamics) else NO_CLOCK),
             step=_step(step, options.get("solver")),
         )
 
     def require_clock(self) -> None:
         """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
-        if self.system.stage(self.stage).kind == "map":
+        if isinstance(self.system.stage(self.stage), Map):
             raise UsageError(
                 f"stage {self.stage} of {self.system.name} is one step after an earlier run: "
                 "give --from RUN_DIR, or --stage all."
@@ -159,7 +161,7 @@ def find_stage(system: System, name: str | None) -> Stage:
     """The stage called `name`; without a name the first that has a clock."""
     known = [stage.name for stage in system.stages]
     if name in (None, "") or (name == "all" and len(known) == 1):
-        return next((stage for stage in system.stages if stage.kind == "dynamics"), system.stages[0])
+        return next((stage for stage in system.stages if isinstance(stage, Dynamics)), system.stages[0])
     name = str(name)
     if name == "all" or "," in name:
         raise UsageError(f"a run takes one stage, but {name!r} was given; try one of {', '.join(known)}.")

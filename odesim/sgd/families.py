@@ -56,7 +56,7 @@ FAMILIES = {
 
 def family(case: Case) -> Family | None:
     """The family of the stage's model; `None` for Gaussian inputs."""
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     return FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
 
 
@@ -75,7 +75,7 @@ def require_loss(case: Case, asked: bool) -> None:
     """Refuse a population loss, where it is asked for, that no tier of the flow has exactly."""
     if not asked:
         return
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     equations = flow_of(stage, case.parameters) if stage.model else None
     if equations is None:
         raise UsageError("--population-loss: there is no flow, and no population loss, of this training; leave it out")
@@ -129,7 +129,7 @@ def remarks(engine: Any) -> dict[str, str]:
 
 def at_step(case: Case, step_size: float) -> Case:
     """The case with the parameters that the step size implies, and its horizon unless it was given."""
-    stage = case.system.stage(case.stage)
+    stage = case.system.dynamics(case.stage)
     parameters = stage.stepped(case.parameters, step_size, case.explicit)
     if parameters is case.parameters:
         return case

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
-    model: Any = case.system.stage(case.stage).truth(case.parameters)
+    model: Any = case.system.dynamics(case.stage).truth(case.parameters)
     reason = model.compressible(case.parameters) if method == "compressed" else ""
     if reason:
         raise UsageError(f"--method compressed has no exact form here: {reason}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Stage, UsageError, load
+from derivations.contract import Equations, Initial, Stage, Stepped, UsageError, load
 from odesim.request.trajectory import Variable
 
 FIRST = "the first saved time at or past it; inf: at none of them"
@@ -29,14 +29,12 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
 
     A noisy path has no crossing to locate by root-finding between its saved points: the first saved time counts.
     """
-    from odesim.flow.record import margin
-
     dims = {component.name: component.dims for component in equations.state}
     found = {}
     for crossing in equations.crossings:
         if crossing.component not in state:
             continue
-        hits = first_times(margin(crossing, state[crossing.component]) >= 0, times)
+        hits = first_times(crossing.margin(state[crossing.component]) >= 0, times)
         meaning = f"{crossing.meaning}: {FIRST}"
         found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
     return found
@@ -45,9 +43,9 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
 def events(
     equations: Equations, initial: Initial, state: Mapping[str, np.ndarray], times: np.ndarray
 ) -> dict[str, Variable]:
-    """The hitting times that a flow with steps of its own (`March`) finds in its loops, at the saved points."""
-    march = equations.march
-    if march is None or march.reached is None:
+    """The hitting times that a flow with steps of its own (`Stepped`) finds in its loops, at the saved points."""
+    march = equations.advance
+    if not isinstance(march, Stepped) or march.reached is None:
         return {}
     reached = march.reached(initial, state)
     return {

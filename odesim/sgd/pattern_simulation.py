@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
-    model: PatternModel = load(case.system.stage(case.stage).model)
+    model: PatternModel = load(case.system.dynamics(case.stage).model)
     p = case.parameters
     if method == "compressed":
         reason = model.compressible(p)

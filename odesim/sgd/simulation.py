@@ -87,7 +87,7 @@ class Simulation:
             raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
         if fresh_initial and case.initial is not None:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
-        tick = case.system.stage(case.stage).tick(case.parameters, step_size)
+        tick = case.system.dynamics(case.stage).tick(case.parameters, step_size)
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         families.require_loss(case, population_loss)
@@ -118,7 +118,7 @@ class Simulation:
     @property
     def tick(self) -> float:
         """The time by which one step advances the clock of the stage (the step size, for most systems)."""
-        return self.case.system.stage(self.case.stage).tick(self.case.parameters, self.step_size)
+        return self.case.system.dynamics(self.case.stage).tick(self.case.parameters, self.step_size)
 
     @property
     def steps(self) -> int:
@@ -173,7 +173,7 @@ def simulate(
     threads: int | None = None,
 ) -> Trajectory:
     """Run SGD and return its trajectory, dimensions (seed, time, ...); divergence is its outcome."""
-    stage = simulation.system.stage(simulation.case.stage)
+    stage = simulation.system.dynamics(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
     model: Any = stage.truth(simulation.case.parameters)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from derivations.contract import Initial, UsageError
+from derivations.contract import Dynamics, Independent, Initial, Smooth, UsageError
 from odesim.flow.problem import Problem, compile_functions, initial_condition, prepare
 from odesim.request.case import Case
 from odesim.study import rebuild
@@ -180,10 +180,10 @@ def _source(source: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
 
 def _require_smooth(problem: Problem, size: int) -> None:
     equations, case = problem.equations, problem.case
-    if case.system.stage(case.stage).kind != "dynamics":
+    if not isinstance(case.system.stage(case.stage), Dynamics):
         raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
-    if equations.kind != "ode" or equations.march is not None:
-        what = "a recursion" if equations.kind == "recursion" else "a flow that jumps"
+    if not isinstance(equations.advance, Smooth | Independent):
+        what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
         raise UsageError(f"tier {equations.tier} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
     if size > LARGEST:
         raise UsageError(
@@ -196,7 +196,7 @@ def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndar
     """The state at `until` by integrating on from (t, y)."""
     from scipy.integrate import solve_ivp
 
-    tolerances = dict(zip(("rtol", "atol"), problem.tolerances("DOP853"), strict=True))
+    tolerances = dict(zip(("rtol", "atol"), problem.tolerances(), strict=True))
     found = solve_ivp(compiled(problem), (t, until), y, method="LSODA", t_eval=[until], **tolerances)
     if not found.success or not np.isfinite(found.y).all():
         raise UsageError(f"the flow cannot be integrated from time {t:g} to {until:g} ({found.message}): integrate it")
@@ -254,10 +254,10 @@ def _size(initial: Initial, y: np.ndarray) -> float:
 
 def forward(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
     """dF/dy (n, n) by JAX's forward mode on the array form: exact up to round-off."""
-    from odesim.flow.solvers import steppers
+    from odesim.code import traced
 
     functions = compile_functions(problem.equations, "jax")
-    sizes, arrays = steppers.split(problem.arguments)
+    sizes, arrays = traced.split(problem.arguments)
     return np.asarray(_columns(functions["flow"], sizes)(t, y, arrays)).T
 
 
@@ -267,9 +267,9 @@ def _columns(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callabl
     import jax
     import jax.numpy as jnp
 
-    from odesim.flow.solvers import steppers
+    from odesim.code import traced
 
-    slope = steppers.jax_slope(flow, sizes)
+    slope = traced.jax_slope(flow, sizes)
 
     def columns(t: Any, y: Any, arrays: list[Any]) -> Any:
         def along(u: Any) -> Any:

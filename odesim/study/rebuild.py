@@ -7,7 +7,6 @@ import numpy as np
 
 from derivations.contract import Equations, UsageError, load
 from odesim.flow.problem import Problem, prepare
-from odesim.flow.record import flat_entries
 from odesim.machine import streams
 from odesim.request.case import Case
 from odesim.request.trajectory import Trajectory
@@ -53,9 +52,8 @@ def _case(trajectory: Trajectory) -> Case:
 
 
 def places(equations: Equations, size: int) -> dict[str, np.ndarray]:
-    """For each component that is made of entries of the flat state: where they lie in it, -1 for constants."""
-    found = {c.name: flat_entries(equations, c.name, size) for c in equations.state}
-    return {name: place for name, place in found.items() if place is not None}
+    """For each component where its entries lie in the flat state, -1 for constants."""
+    return {c.name: equations.layout.places(c.name, size) for c in equations.state}
 
 
 def _flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.ndarray:

@@ -78,7 +78,7 @@ class Mutant(Laboratory):
         arguments = equations.arguments(initial)
 
         def at(state):
-            return population.pack(state, initial.parameters.m)
+            return equations.layout.pack(state)
 
         return Evaluator(
             lambda state: equations.unpack(self.built["flow"](0.0, at(state), *arguments)),

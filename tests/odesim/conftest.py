@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(scope="session")
 def tiny():
     """The system `tiny`; its parts live in a module made for the purpose, as those of a real system do."""
-    from derivations.contract import Source, Stage, System, UsageError, parameter
+    from derivations.contract import Dynamics, Map, Source, System, UsageError, parameter
 
     @dataclasses.dataclass(frozen=True)
     class Parameters:
@@ -46,8 +46,8 @@ def tiny():
         parameters=Parameters,
         presets={"slow": {"rate": 0.1, "size": 5}},
         stages=(
-            Stage(name="decay", kind="dynamics", horizon=lambda parameters: 4.0 / parameters.rate, **stage),
-            Stage(name="prune", kind="map", horizon=lambda parameters: 1.0, **stage),
+            Dynamics(name="decay", horizon=lambda parameters: 4.0 / parameters.rate, **stage),
+            Map(name="prune", apply="", **stage),
         ),
         check=check,
         read_initial="tiny_system_parts:read",

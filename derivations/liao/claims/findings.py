@@ -116,7 +116,7 @@ def spurious_minimum(lab: Any, point: Mapping[str, Any], seed: int, generic: flo
     start = dead_pair(point, generic)
     run = dead_run(lab, point, 3.0, start)
     final = {name: run[name][-1] for name in tools.OVERLAPS}
-    rates = np.linalg.eigvals(reduced.jacobian(start, population.pack(final, 2))).real
+    rates = np.linalg.eigvals(reduced.jacobian(start, population.flat(2, 1).pack(final))).real
     return {"loss": float(run["loss"][-1]), "growth": float(rates.max())}
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Equations, Initial, Labelled
+from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Smooth
 from derivations.pmoe import population, router, world
 from derivations.pmoe.arrays import build_router
 from derivations.pmoe.classes import arrays
@@ -65,18 +65,19 @@ def equations(p: Parameters, tier: str) -> Equations:
     require_outputs(p, tier)
     level = tier.lower()
     first = PRE if tier == "L0" else RESPONSE
+    shape = (p.k, p.m // p.k if tier == "L0" else p.classes, p.width)
     recursion = population.recursive(p, tier)
     return Equations(
         tier=tier,
-        kind="recursion" if recursion else "ode",
+        advance=population.advance(recursion),
         structure=f"pmoe_classes_{level}",
         state=(first, ROUTE),
         kernels=_overlap if tier == "L2" else dict,
         loops=loops(level),
+        roles={"flow_loss": f"class_{level}_flow_loss", "watch": f"class_{level}_watch"},
         arrays=functools.partial(arrays.build, level),
         arguments=functools.partial(arguments, level=level),
-        start=functools.partial(population.start, names=(first.name, "route")),
-        unpack=functools.partial(unpack, p=p, neurons=tier == "L0"),
+        layout=population.flat(p, Dense(first.name, shape)),
         observe=observe,
         constants=constants,
         invariants=functools.partial(population.invariants, p=p),
@@ -85,7 +86,6 @@ def equations(p: Parameters, tier: str) -> Equations:
         validity=population.validity(p, tier, recursion),
         neglects=population.NEGLECTS[tier],
         watched=WATCHED,
-        dense="interpolant",
     )
 
 
@@ -94,15 +94,15 @@ def routers(p: Parameters, tier: str) -> Equations:
     require_outputs(p, tier)
     return Equations(
         tier=tier,
-        kind="ode",
+        advance=Smooth(),
         structure="pmoe_router",
         state=(ROUTE,),
         kernels=dict,
         loops=population.ROUTER_LOOPS,
+        roles={"flow": "router_flow"},
         arrays=build_router,
         arguments=lambda initial: (p.k, p.width, initial.constants["gram"], pair_means(initial)),
-        start=lambda initial: np.asarray(initial.state["route"], float).reshape(-1),
-        unpack=lambda y: {"route": y.reshape(*y.shape[:-1], p.k, p.width)},
+        layout=Layout((Dense("route", (p.k, p.width)),)),
         observe=observe_routers,
         constants=constants,
         invariants=lambda initial, state: {"router_sum": population.spread(pair_sums(state["route"]))},
@@ -149,15 +149,6 @@ def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
     if level == "l1":
         return (p.k, p.classes, p.width, *common, c["gram"] * act_of(initial) / p.m, *rows)
     return (p.k, p.classes, p.width, *common, *rows)
-
-
-def unpack(y: np.ndarray, p: Parameters, neurons: bool) -> dict[str, np.ndarray]:
-    """The components of a flat state (..., size), leading axes kept."""
-    lead, size = y.shape[:-1], p.k * p.width
-    route = y[..., -size:].reshape(*lead, p.k, p.width)
-    if neurons:
-        return {"pre": y[..., :-size].reshape(*lead, p.k, p.m // p.k, p.width), "route": route}
-    return {"response": y[..., :-size].reshape(*lead, p.k, p.classes, p.width), "route": route}
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:

@@ -1,11 +1,13 @@
 """The default integrator: explicit while accuracy holds the steps down, implicit once stability does."""
 
 import collections
+import dataclasses
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from odesim.flow.solvers.steppers import Segment, Statistics, StepFailure
+from odesim.flow.solvers import cvode, ndf, scipy
+from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure
 
 WINDOW, EQUAL = 12, 2.0
 """So many explicit steps in a row, equal up to this factor, are held down by stability; their mean says what the rest
@@ -15,7 +17,8 @@ MOST_STEPS = {"CVODE": 2400.0, "NDF": 2500.0}
 evaluations; NDF less, but it is to be compiled once."""
 COST_EXPONENT = -0.18
 """How that grows with the tolerance."""
-
+IMPLICIT = 1e-8
+"""Below this relative tolerance the default method stays explicit: those of low order do not reach what is asked."""
 
 Steps = Callable[[float, np.ndarray], Iterator[Segment]]
 """The steps of a method from (t, y) to the horizon."""
@@ -52,3 +55,27 @@ def automatic_steps(
         said, statistics.solver = f"{said} to time {t:.6g}, then DOP853", "DOP853"
         yield from explicit(t, y)
     statistics.solver = said
+
+
+def steps(leg: Leg) -> Iterator[Segment]:
+    """The steps over a leg: explicit where an implicit method gains nothing, else as `automatic_steps` finds."""
+    problem, case = leg.problem, leg.problem.case
+
+    def explicit(t: float, y: np.ndarray) -> Iterator[Segment]:
+        return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
+
+    # At kinks an implicit method was seen to creep, and to give up.
+    if case.rtol < IMPLICIT or problem.smooth.between == "interpolant":
+        leg.statistics.solver = "DOP853"
+        return explicit(leg.t, leg.y)
+    (other,) = cvode.SOLVERS if ndf.objection(problem) else ndf.SOLVERS
+
+    def implicit(t: float, y: np.ndarray) -> Iterator[Segment]:
+        return other.steps(dataclasses.replace(leg, t=t, y=y))
+
+    return automatic_steps(
+        explicit, implicit, other.name, (leg.t, leg.y), leg.until, problem.tolerances()[0], leg.statistics
+    )
+
+
+SOLVERS = (Solver("automatic", steps, default=True),)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.flow.solvers.steppers import Statistics
+from odesim.flow.solvers.step import Statistics
 
 DISPLACEMENT = 1e-8
 """Of every entry, in the difference quotients of the blocks."""

@@ -10,15 +10,18 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial
+from derivations.contract import Coupled, Equations, Initial, Smooth
 from odesim.errors import UsageError
 from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
-from odesim.flow.solvers.steppers import INTERIOR, Entries, Segment, Statistics, StepFailure
+from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Statistics, StepFailure
+
+if TYPE_CHECKING:
+    from odesim.flow.problem import Problem
 
 LOOPS = (
     "weighted",
@@ -43,8 +46,36 @@ CHUNK = 500
 """Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
 NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 """What is watched where it is not known what may cross: every step is looked at by the recorder."""
+TOLERANCE = (3e-4, 1e-11)
+"""As that of CVODE."""
 SMALL = 4
 """The status of `advance` where the step has shrunk to round-off."""
+
+
+def objection(problem: "Problem") -> str:
+    """Why these formulas cannot take a problem: they are compiled, and must know what is strongly coupled."""
+    if problem.smooth.coupled is not None and problem.case.backend == "numba":
+        return ""
+    return (
+        "--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
+        f"tier {problem.equations.tier} on {problem.case.backend} can have --solver CVODE"
+    )
+
+
+def steps(leg: Leg) -> Iterator[Segment]:
+    """The steps over a leg."""
+    problem, tolerances = leg.problem, leg.problem.tolerances(*TOLERANCE)
+    return ndf_steps(
+        problem.equations, problem.initial, leg.t, leg.y, leg.until, *tolerances, leg.statistics, leg.recorder
+    )
+
+
+def coupled_of(equations: Equations) -> Coupled:
+    """Where a flow is strongly coupled.  Raises `UsageError` for equations that do not say so."""
+    advance = equations.advance
+    if not isinstance(advance, Smooth) or advance.coupled is None:
+        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
+    return advance.coupled
 
 
 def compile_ndf(equations: Equations) -> Any:
@@ -52,8 +83,7 @@ def compile_ndf(equations: Equations) -> Any:
     from odesim.code import compile, sources
     from odesim.flow.solvers import ndf_loops
 
-    assert equations.coupled is not None
-    flow = equations.coupled.flow
+    flow = coupled_of(equations).flow
 
     def text() -> str:
         texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
@@ -104,8 +134,7 @@ def ndf_steps(
 
     Raises `StepFailure` when the step size has shrunk to round-off, as it does where the state is no longer finite.
     """
-    coupled = equations.coupled
-    assert coupled is not None
+    coupled = coupled_of(equations)
     loops, labels = compile_ndf(equations), coupled.labels(initial)
     arguments, table = coupled.arguments(initial), formulas()
     D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
@@ -140,11 +169,9 @@ def ndf_steps(
 def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray, workers: int = 1) -> np.ndarray:
     """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads.
 
-    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Equations.coupled`).
+    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Smooth.coupled`).
     """
-    if equations.coupled is None:
-        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
-    loops, arguments = compile_ndf(equations), equations.coupled.arguments(initial)
+    loops, arguments = compile_ndf(equations), coupled_of(equations).arguments(initial)
     states = np.ascontiguousarray(states, float)
     found = np.empty_like(states)
     parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]
@@ -202,3 +229,6 @@ def first_step(
     guess = min(0.01 * size(y) / speed, most)
     bend = size(flow(y + guess * slope) - slope) / guess
     return min(100 * guess, np.sqrt(0.01 / max(speed, bend)), most)
+
+
+SOLVERS = (Solver("NDF", steps, local=TOLERANCE, objection=objection),)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from derivations.contract import Stage, System, load
+from derivations.contract import Dynamics, Map, Stage, System, load
 from odesim.errors import UsageError
 
 FORMATS = ("text", "latex", "python", "kernels")
@@ -21,7 +21,7 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
     tier = getattr(parameters, "tier", None) or chosen.tiers[0]
     if not chosen.statement:
         raise UsageError(_without_equations(system, chosen))
-    if chosen.kind == "map" and format not in ("text", "latex"):
+    if isinstance(chosen, Map) and format not in ("text", "latex"):
         raise UsageError(
             f"stage {chosen.name} of {system.name} is one step, without a right-hand side: give --format text or latex"
         )
@@ -34,7 +34,7 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
 
 def _first(system: System) -> Stage:
     """The first stage that has a clock."""
-    return next((stage for stage in system.stages if stage.kind == "dynamics"), system.stages[0])
+    return next((stage for stage in system.stages if isinstance(stage, Dynamics)), system.stages[0])
 
 
 def _printer(format: str) -> Callable[[Any], str]:
@@ -47,7 +47,7 @@ def _printer(format: str) -> Callable[[Any], str]:
 def _without_equations(system: System, stage: Stage) -> str:
     """Why a stage has no page, and which stages have one."""
     others = ", ".join(s.name for s in system.stages if s.statement)
-    if stage.kind == "map":
+    if isinstance(stage, Map):
         return (
             f"stage {stage.name} of {system.name} has no equations of motion: it is one step ({stage.meaning}); "
             f"give --stage with one of {others}"

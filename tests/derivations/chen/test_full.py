@@ -139,7 +139,7 @@ def stein(start, seed):
 
     p = start.parameters
     strengths, patches = full.points(p, 2 * p.K + 4, seed)
-    y = np.concatenate([population.pack(start.state), start.state["rest"].ravel()])
+    y = np.concatenate([population.flat(p).pack(start.state), start.state["rest"].ravel()])
     filters, routers = full_arrays.coordinates(np, y, p.M, p.J, p.K, 2 * p.K + 4)
     w, s = filters[0], start.state
 

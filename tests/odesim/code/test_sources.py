@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import derivations
-from derivations.contract import load
+from derivations.contract import Dynamics, load
 from odesim.code import compile, sources
 from odesim.errors import UsageError
 from odesim.small import hitting
@@ -34,7 +34,7 @@ def equations():
     for name in derivations.names():
         system = derivations.system(name)
         for stage in system.stages:
-            for tier in stage.tiers if stage.kind == "dynamics" else ():
+            for tier in stage.tiers if isinstance(stage, Dynamics) else ():
                 try:
                     yield load(stage.equations)(system.parameters(), tier)
                 except UsageError:
@@ -43,7 +43,8 @@ def equations():
 
 def parts(found):
     """The files that hold the kernels and functions of some equations, found by importing them."""
-    references = [*found.loops, *found.around, *([found.coupled.flow] if found.coupled else [])]
+    coupled = getattr(found.advance, "coupled", None)
+    references = [*found.loops, *found.around, *([coupled.flow] if coupled else [])]
     modules = {*sources.makers(found.kernels), *(reference.partition(":")[0] for reference in references)}
     return {
         Path(sys.modules[name].__file__) for name in modules if importlib.import_module(name) and name != "builtins"
@@ -126,7 +127,7 @@ def tier(system, stage, name):
 
 def sgd(engine, system, stage):
     found = derivations.system(system)
-    model = found.stage(stage).truth(found.parameters())
+    model = found.dynamics(stage).truth(found.parameters())
     return importlib.import_module(f"odesim.sgd.{engine}").compile_numba(model)
 
 

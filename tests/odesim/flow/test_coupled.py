@@ -7,10 +7,10 @@ import pytest
 
 from odesim.flow import solve
 from odesim.flow.problem import Problem, prepare
-from odesim.flow.smooth import slope_of
+from odesim.flow.solvers import cvode
 from odesim.flow.solvers.coupled import CoupledBlocks
-from odesim.flow.solvers.steppers import Statistics
-from odesim.flow.solvers.sundials import cvode_steps
+from odesim.flow.solvers.cvode import cvode_steps
+from odesim.flow.solvers.step import Statistics
 from odesim.request.case import Case
 
 LABELS = np.array([7, 0, 2, 7, 2, 2, 5])
@@ -66,7 +66,7 @@ def test_outside_the_blocks_of_liao_nothing_is_stiff(init: str):
     problem, y = plateau(init, {})
     flow, arguments = problem.functions["flow"], problem.arguments
     J = jacobian(lambda t, y: flow(t, y, *arguments), y)
-    labels = problem.equations.coupled.labels(problem.initial)(y)
+    labels = problem.equations.advance.coupled.labels(problem.initial)(y)
     same = labels[:, None] == labels
     assert np.abs(np.where(same, J, 0.0)).max() > 1.0  # pairs have recovered
     # Entries of different clusters couple through overlaps of about 1 / sqrt(d), times rates up to 22.
@@ -79,7 +79,7 @@ def test_the_preconditioner_spares_evaluations_and_changes_no_hitting_time():
     with_blocks = solve.solve(case)
     problem = prepare(case)
     statistics, end = Statistics("CVODE"), problem.start
-    for segment in cvode_steps(slope_of(problem), 0.0, problem.start, 2e3, *problem.tolerances("CVODE"),
+    for segment in cvode_steps(problem.slope(), 0.0, problem.start, 2e3, *problem.tolerances(*cvode.TOLERANCE),
                                statistics):  # fmt: skip
         end = segment.y1
     assert with_blocks.statistics["evaluations"] < 0.75 * statistics.evaluations  # 0.62; at d = 1e12 it is a sixth

@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from derivations.contract import Component, Crossing, Equations, Initial, Source, Stage, System, UsageError, parameter
+from derivations.contract import (
+    Component,
+    Crossing,
+    Dense,
+    Dynamics,
+    Equations,
+    Initial,
+    Layout,
+    Smooth,
+    Source,
+    System,
+    UsageError,
+    parameter,
+)  # fmt: skip
 from odesim.flow import ensemble, solve
 from odesim.request.case import Case
 from odesim.sweeps import sweep
@@ -30,9 +43,9 @@ def _equations(parameters, tier):
         return {"flow": lambda t, y, n, rate: rate * y**2, "loss": lambda y, n, rate: (y**2).sum()}
 
     return Equations(
-        tier="exact", kind="ode", structure="bursting", state=(Component("y", ("entry",)),), kernels=dict, loops=(),
-        arrays=arrays, arguments=lambda initial: (parameters.size, np.array(parameters.rate)),
-        start=lambda initial: np.array(initial.state["y"]), unpack=lambda y: {"y": y},
+        tier="exact", advance=Smooth(), structure="bursting", state=(Component("y", ("entry",)),), kernels=dict,
+        loops=(), roles={}, arrays=arrays, arguments=lambda initial: (parameters.size, np.array(parameters.rate)),
+        layout=Layout((Dense("y", (parameters.size,)),)),
         observe=lambda initial, components: {}, constants=lambda initial: {}, invariants=lambda initial, state: {},
         crossings=(Crossing("T_four", "y", 4.0), Crossing("T_end", "y", 5e3, terminal=True, reason="far enough")),
         summary=lambda initial, trajectory: {}, validity="", neglects="",
@@ -49,8 +62,8 @@ def bursting():
     parts: Any = types.ModuleType("bursting_parts")
     parts.equations, parts.enter, parts.check = _equations, _enter, lambda values: None
     sys.modules[parts.__name__] = parts
-    stage = Stage(
-        name="burst", kind="dynamics", tiers=("exact",), clock="time", horizon=lambda values: 1.0,
+    stage = Dynamics(
+        name="burst", tiers=("exact",), clock="time", horizon=lambda values: 1.0,
         equations="bursting_parts:equations", enter="bursting_parts:enter",
     )  # fmt: skip
     return System(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.flow.solvers.steppers import DIFFRAX_SOLVERS, NUMBA_SOLVERS
+from odesim.flow.solvers.catalogue import catalogue
 from odesim.request.case import EULER
 
 EXACT = {"m": 2, "m_star": 1, "d": 100, "until": 2.0, "seed": 3, "save_points": 3}
@@ -20,10 +20,10 @@ def reference():
     }
 
 
-@pytest.mark.parametrize("solver", [*NUMBA_SOLVERS, *DIFFRAX_SOLVERS])
+@pytest.mark.parametrize("solver", catalogue())
 def test_every_solver_that_is_offered_reaches_the_end(solver, reference):
     tier = "riccati" if solver in SLOW else "exact"
-    backend = "jax" if solver in DIFFRAX_SOLVERS else "numba"
+    backend = "jax" if catalogue()[solver].traced else "numba"
     run = odesim.integrate("liao", **EXACT, tier=tier, solver=solver, backend=backend, rtol=1e-7)
     assert run.outcome.kind == "completed" and run.statistics["steps"] > 0
     assert np.abs(run["gamma2"][-1] - reference[tier]["gamma2"][-1]).max() < 1e-6

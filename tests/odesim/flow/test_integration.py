@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from derivations.contract import Crossing, Equations
+from derivations.contract import Crossing, Dense, Equations, Layout
 from derivations.liao import initial
 from derivations.liao.parameters import Parameters
 from odesim.errors import UsageError
 from odesim.flow import record, solve
 from odesim.flow.problem import compile_functions, initial_condition
-from odesim.flow.solvers import steppers
+from odesim.flow.solvers import diffrax, step
 from odesim.request.case import Case
 
 C1 = 0.20662096414190703726
@@ -158,13 +158,13 @@ def test_a_crossing_up_and_down_within_one_step_is_found():
     exact = np.sin
     t0, t1 = 1.0, 2.2  # above 0.95 only in between: arcsin 0.95 = 1.2532
     known = dict.fromkeys((field.name for field in dataclasses.fields(Equations)), None)
-    known |= {"crossings": (Crossing("T", "y", 0.95),), "unpack": lambda y: {"y": y}}
+    known |= {"crossings": (Crossing("T", "y", 0.95),), "layout": Layout((Dense("y", (1,)),))}
     equations = object.__new__(Equations)
     equations.__dict__.update(known)
     recorder = record.Recorder(equations, t0, np.array([exact(t0)]), np.array([t0, t1]))
     ends = [np.array([f(t)]) for t in (t0, t1) for f in (np.sin, np.cos)]
-    interior = steppers.cubic_interior(t0, ends[0], ends[1], t1, ends[2], ends[3])
-    segment = steppers.Segment(t0, ends[0], t1, ends[2], lambda t: np.array([exact(t)]), interior)
+    interior = step.cubic_interior(t0, ends[0], ends[1], t1, ends[2], ends[3])
+    segment = step.Segment(t0, ends[0], t1, ends[2], lambda t: np.array([exact(t)]), interior)
     recorder.take(segment)
     assert recorder.hits["T"][0] == pytest.approx(math.asin(0.95), abs=1e-12)
 
@@ -245,21 +245,21 @@ def test_evaluations_of_diffrax_are_those_that_the_device_makes(solver):
         return -y * y
 
     jax.config.update("jax_enable_x64", True)
-    statistics = steppers.Statistics(solver)
+    statistics = step.Statistics(solver)
     y, end = np.array([1.0, 2.0]), 50.0
-    last = list(steppers.diffrax_steps(flow, (), 0.0, y, end, 1e-6, 1e-9, statistics))[-1]
+    last = list(diffrax.diffrax_steps(solver, flow, (), 0.0, y, end, 1e-6, 1e-9, statistics))[-1]
     jax.effects_barrier()
     np.testing.assert_allclose(last.y1, y / (1.0 + y * end), rtol=1e-4)
     # Beside the stages: the slope saved after every accepted step, those before the first, one at a call's start.
-    spare = 3 + statistics.steps // steppers.CHUNK
+    spare = 3 + statistics.steps // diffrax.CHUNK
     assert statistics.evaluations + statistics.steps <= len(calls) <= statistics.evaluations + statistics.steps + spare
 
 
 def test_evaluations_that_are_not_counted_are_not_told():
     counted = run(until=2.0, save_points=2, backend="jax").statistics
     assert counted["evaluations"] == 13 * (counted["steps"] + counted["rejected"])
-    statistics = steppers.Statistics("Kvaerno3")
-    statistics.take_diffrax(3, 1)
+    statistics = step.Statistics("Kvaerno3")
+    diffrax.count(statistics, "Kvaerno3", 3, 1)
     assert statistics.known() == {"solver": "Kvaerno3", "steps": 3, "rejected": 1}
 
 

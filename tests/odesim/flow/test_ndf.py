@@ -58,7 +58,7 @@ def test_blocks_are_inverted_and_applied(loops):
 
 def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     problem = prepare(Case.build("liao", LIAO))
-    run, coupled = liao(until=400.0, save_points=2), problem.equations.coupled
+    run, coupled = liao(until=400.0, save_points=2), problem.equations.advance.coupled
     state = {c.name: run[c.name][-1] for c in problem.equations.state}
     y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
     arguments = coupled.arguments(problem.initial)

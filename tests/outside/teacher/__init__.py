@@ -15,13 +15,16 @@ import numpy as np
 from derivations.contract import (
     Component,
     Crossing,
+    Dense,
+    Dynamics,
     Equations,
     Initial,
     Kernel,
     Labelled,
+    Layout,
     Model,
+    Smooth,
     Source,
-    Stage,
     System,
     UsageError,
     parameter,
@@ -43,15 +46,15 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The exact flow."""
     return Equations(
         tier="exact",
-        kind="ode",
+        advance=Smooth(),
         structure="outside_teacher",
         state=(Component("rho", ("student",), meaning="w . v"), Component("q", ("student",), (0.0, 4.0))),
         kernels=kernels,
         loops=(f"{__name__}:flow", f"{__name__}:loss"),
+        roles={"flow": "flow", "loss": "loss"},
         arrays=arrays,
         arguments=lambda initial: (1.0,),
-        start=lambda initial: np.concatenate([initial.state["rho"], initial.state["q"]]),
-        unpack=lambda y: {"rho": y[..., : y.shape[-1] // 2], "q": y[..., y.shape[-1] // 2 :]},
+        layout=Layout((Dense("rho", (parameters.m,)), Dense("q", (parameters.m,)))),
         observe=lambda initial, state: {},
         constants=lambda initial: {},
         invariants=lambda initial, state: {"shortfall": float(np.max(np.maximum(state["rho"] ** 2 - state["q"], 0.0)))},
@@ -203,9 +206,8 @@ SYSTEM = System(
     parameters=Parameters,
     presets={"wide": {"d": 1000}},
     stages=(
-        Stage(
+        Dynamics(
             name="train",
-            kind="dynamics",
             tiers=("exact",),
             equations=f"{__name__}:equations",
             statement=f"{__name__}:statement",

@@ -10,14 +10,25 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from odesim.flow.solvers.coupled import CoupledBlocks
-from odesim.flow.solvers.steppers import INTERIOR, Entries, Interior, Segment, Statistics, StepFailure
+from odesim.flow.solvers.step import INTERIOR, Entries, Interior, Leg, Segment, Solver, Statistics, StepFailure
 
 KRYLOV = 15
 """Krylov vectors kept by GMRES: with the library's 5, the plateaus at d = 1e12 cost seven times the evaluations."""
 PERTURBATION = 1e-8
 """Largest entry of the displacement in a difference quotient: the library's own, of the size of the tolerance, drowns
 in round-off when overlaps of 1e-6 are followed to ten digits."""
+TOLERANCE = (1e-3, 1e-12)
+"""The tolerance of a step relative to what is asked: the many steps of a low order add up more, and with this hitting
+times were within it; and the floor below which the cost was seen to explode."""
 TINY = float(np.finfo(float).tiny)
+
+
+def steps(leg: Leg) -> Iterator[Segment]:
+    """The steps over a leg, preconditioned where the equations say what is strongly coupled."""
+    problem, statistics = leg.problem, leg.statistics
+    slope, coupled = problem.slope(), problem.smooth.coupled
+    blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
+    return cvode_steps(slope, leg.t, leg.y, leg.until, *problem.tolerances(*TOLERANCE), statistics, blocks)
 
 
 def cvode_steps(
@@ -93,3 +104,6 @@ def _parabola(t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y
         return times, line + ((times - t0) * (times - t1))[:, None] * bend
 
     return interior
+
+
+SOLVERS = (Solver("CVODE", steps, local=TOLERANCE),)

@@ -1,0 +1,33 @@
+"""The vocabulary of the project: what a system, a stage, a set of equations and a trajectory's outcome are.
+
+Types only.  What acts on them lives in `odesim`; what they are filled with lives in one folder per system.
+Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays independent of every derivation.
+"""
+
+from derivations.contract.equations import Advance as Advance
+from derivations.contract.equations import Coupled as Coupled
+from derivations.contract.equations import Equations as Equations
+from derivations.contract.equations import Independent as Independent
+from derivations.contract.equations import Kernel as Kernel
+from derivations.contract.equations import Kind as Kind
+from derivations.contract.equations import Recursion as Recursion
+from derivations.contract.equations import Role as Role
+from derivations.contract.equations import Smooth as Smooth
+from derivations.contract.equations import Stepped as Stepped
+from derivations.contract.layout import Dense as Dense
+from derivations.contract.layout import Layout as Layout
+from derivations.contract.layout import Upper as Upper
+from derivations.contract.model import Model as Model
+from derivations.contract.parameter import UsageError as UsageError
+from derivations.contract.parameter import parameter as parameter
+from derivations.contract.source import Source as Source
+from derivations.contract.state import Component as Component
+from derivations.contract.state import Crossing as Crossing
+from derivations.contract.state import Initial as Initial
+from derivations.contract.state import Labelled as Labelled
+from derivations.contract.system import Dynamics as Dynamics
+from derivations.contract.system import Map as Map
+from derivations.contract.system import MapResult as MapResult
+from derivations.contract.system import Stage as Stage
+from derivations.contract.system import System as System
+from derivations.contract.system import load as load

@@ -1,0 +1,185 @@
+"""The equations of a tier: their kernels, their compiled functions, and how they advance."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from derivations.contract.layout import Layout
+from derivations.contract.state import Component, Crossing, Initial, Labelled
+
+Kind = Literal["ode", "hybrid", "recursion"]
+"""The word for an advance in `odesim systems`."""
+
+
+Role = Literal["flow", "loss", "flow_loss", "watch", "march"]
+"""What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
+flow_loss(t, y, *arguments) -> both, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A scalar kernel: exact SymPy outputs in named inputs.
+
+    `table` names the inputs that arrive together as rows of one array (the correlation functions), `scalars` the
+    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.
+    """
+
+    table: tuple[str, ...]
+    scalars: tuple[str, ...]
+    outputs: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Coupled:
+    """Where the Jacobian of a flow is large: between entries of the state that have the same label.
+
+    `labels(initial)` makes whole numbers (size,) of a flat state.  `flow` is "module:inner_flow", a function
+    inner_flow(y, *arguments) -> dy/dt that numba compiles after the loops of the equations, for `arguments(initial)`.
+    """
+
+    labels: Callable[[Initial], Callable[[np.ndarray], np.ndarray]]
+    flow: str
+    arguments: Callable[[Initial], tuple[Any, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Smooth:
+    """An ordinary flow dy/dt = F(t, y; arguments), for any adaptive integrator.
+
+    `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
+    "interpolant", for right-hand sides that are costly and have kinks, where a step is no better.  With `coupled`
+    implicit methods know where the flow is stiff.
+
+    >>> Smooth().kind, Smooth(between="interpolant").coupled
+    ('ode', None)
+    """
+
+    between: Literal["step", "interpolant"] = "step"
+    coupled: Coupled | None = None
+    kind: ClassVar[Kind] = "ode"
+
+
+@dataclasses.dataclass(frozen=True)
+class Independent:
+    """A smooth flow of independent blocks of `size` numbers, each of which is integrated with steps of its own.
+
+    Among the loops of the equations are then `block_start(k, *arguments) -> work` (what block k needs, made once),
+    `block_slope(y, out, work, k, *arguments)` and `block_jacobian(y, J, work, k, *arguments)`, which fill the
+    derivative (size,) of a block and its Jacobian (size, size).  Other integrators take all blocks together.
+
+    >>> Independent(3).kind
+    'ode'
+    """
+
+    size: int
+    kind: ClassVar[Kind] = "ode"
+
+
+@dataclasses.dataclass(frozen=True)
+class Recursion:
+    """The map y -> y + h F(t, y; arguments), the population form of one training step and no approximation of a flow.
+
+    `step` names the parameter with h, the time between two steps on the clock: a run is saved at whole steps, and
+    tolerances have no meaning for it.
+
+    >>> Recursion("stride").kind
+    'recursion'
+    """
+
+    step: str
+    kind: ClassVar[Kind] = "recursion"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stepped:
+    """Equations that bring steps of their own among their loops, because their right-hand side jumps.
+
+    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
+    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
+    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
+    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
+    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  `record(initial, memory)` are
+    variables without a time axis made of the memory at the end of a run.  `reached(initial, state)` says of saved
+    states (components with any leading axes) where what each of `names` says has happened: name -> booleans
+    (.., blocks); training at random, whose path has nothing between two saved states, finds its hitting times by it.
+    With `map` the steps are those of that recursion, in loops that are worth more than a general one: where an expert
+    rests, say, it is left out.
+
+    >>> march = Stepped({}, 0, lambda initial: 0, {})
+    >>> march.kind, dataclasses.replace(march, map=Recursion("stride")).kind
+    ('hybrid', 'recursion')
+    """
+
+    names: Mapping[str, tuple[str, str]]
+    width: int
+    memory: Callable[[Initial], int]
+    reasons: Mapping[int, str]
+    record: Callable[[Initial, np.ndarray], Labelled] | None = None
+    reached: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
+    map: Recursion | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """ "recursion" where the steps are those of a map, else "hybrid"."""
+        return "hybrid" if self.map is None else self.map.kind
+
+
+Advance = Smooth | Independent | Recursion | Stepped
+"""How a state goes forward: `odesim.flow.solve` has one way for each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
+
+    `advance` says how the state goes forward: as a smooth flow, in independent blocks, as a recursion, or by steps
+    that the loops bring along.
+
+    The code: `kernels()` derives the small exact SymPy expressions, and `structure` names everything they depend on, so
+    that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
+    around the kernels, in order of use; `around` lists functions that call these and stay interpreted.  `roles` says
+    which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions
+    by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays (integers
+    are sizes).
+
+    The state: `layout` says where each component lies in y, and `begin(initial)` are the components at time 0, by
+    default those of the initial condition; `state` are the components that are saved, all of y or some of it.
+
+    What is told of a run: `observe(initial, components)` gives what is saved beside the state (name -> (dims, array,
+    meaning)), with a leading time axis, from the components and "time"; `constants(initial)` what has none;
+    `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
+    `summary(initial, trajectory)` the headline numbers.  `watched` are observables that the role "watch" gives as one
+    flat vector at every saved state.
+    """
+
+    tier: str
+    advance: Advance
+    structure: str
+    state: tuple[Component, ...]
+    kernels: Callable[[], Mapping[str, Kernel]]
+    loops: tuple[str, ...]
+    roles: Mapping[Role, str]
+    arrays: Callable[..., Mapping[str, Callable[..., Any]]]
+    arguments: Callable[[Initial], tuple[Any, ...]]
+    layout: Layout
+    observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled]
+    constants: Callable[[Initial], Labelled]
+    invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]]
+    crossings: tuple[Crossing, ...]
+    summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
+    validity: str
+    neglects: str
+    around: tuple[str, ...] = ()
+    watched: tuple[Component, ...] = ()
+    begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
+
+    def start(self, initial: Initial) -> np.ndarray:
+        """The flat state y (size,) at time 0."""
+        return self.layout.pack(self.begin(initial))
+
+    def unpack(self, y: Any) -> dict[str, np.ndarray]:
+        """The components of flat states y (..., size), leading axes kept."""
+        return self.layout.unpack(y)

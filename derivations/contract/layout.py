@@ -1,0 +1,140 @@
+"""Where each component of a state lies in the flat vector that is integrated."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+@functools.cache
+def above(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns above the diagonal of a (size, size) matrix, kept because every look at a state asks for them.
+
+    >>> above(3)[1].tolist()
+    [1, 2, 2]
+    """
+    return np.triu_indices(size, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dense:
+    """All entries of a component of a given shape, the last axis fastest.
+
+    In the last part of a layout one length may be -1, for what is left of the vector.
+
+    >>> Dense("w", (2, 3)).count(100), Dense("rest", (2, -1)).count(10)
+    (6, 10)
+    """
+
+    name: str
+    shape: tuple[int, ...]
+
+    def count(self, left: int) -> int:
+        """How many of the `left` numbers that no part before it has taken are those of this part."""
+        return left if -1 in self.shape else math.prod(self.shape)
+
+    def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
+        """The component (..., *shape) of its numbers (..., count)."""
+        known = math.prod(n for n in self.shape if n != -1)
+        shape = tuple(values.shape[-1] // known if n == -1 else n for n in self.shape)
+        return values.reshape((*values.shape[:-1], *shape))
+
+    def take(self, values: np.ndarray) -> np.ndarray:
+        """The numbers (..., count) of a component (..., *shape)."""
+        lead = values.shape[: values.ndim - len(self.shape)]
+        return values.reshape(*lead, math.prod(values.shape[len(lead) :]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Upper:
+    """A symmetric matrix (size, size) by its entries above the diagonal, row by row; the diagonal is a constant.
+
+    >>> Upper("I", 3).fill(np.array([0.1, 0.2, 0.3])).tolist()
+    [[1.0, 0.1, 0.2], [0.1, 1.0, 0.3], [0.2, 0.3, 1.0]]
+    """
+
+    name: str
+    size: int
+    diagonal: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the whole matrix."""
+        return (self.size, self.size)
+
+    def count(self, left: int) -> int:
+        """size (size - 1) / 2."""
+        return self.size * (self.size - 1) // 2
+
+    def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
+        """The matrices (..., size, size) of their numbers (..., count), with their own diagonal unless one is given."""
+        full = np.zeros((*values.shape[:-1], *self.shape), values.dtype)
+        rows, columns = above(self.size)
+        full[..., rows, columns] = values
+        full = full + np.swapaxes(full, -1, -2)
+        full[..., np.arange(self.size), np.arange(self.size)] = self.diagonal if diagonal is None else diagonal
+        return full
+
+    def take(self, values: np.ndarray) -> np.ndarray:
+        """The numbers (..., count) of matrices (..., size, size), whose other entries are not looked at."""
+        rows, columns = above(self.size)
+        return values[..., rows, columns]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """A flat state y (size,): its `parts` one after the other.
+
+    With `rows` y is a stack of any number of rows, each laid out so, and the row is the first axis of every component.
+
+    >>> layout = Layout((Dense("a", (2,)), Upper("I", 2)))
+    >>> y = layout.pack({"a": [0.5, 0.6], "I": [[1.0, 0.7], [0.7, 1.0]]})
+    >>> y.tolist(), layout.unpack(y)["I"].tolist()
+    ([0.5, 0.6, 0.7], [[1.0, 0.7], [0.7, 1.0]])
+    >>> layout.places("I", 3).tolist()
+    [[-1, 2], [2, -1]]
+    """
+
+    parts: tuple[Dense | Upper, ...]
+    rows: bool = False
+
+    def pack(self, state: Mapping[str, Any]) -> np.ndarray:
+        """The flat states (..., size) of components (..., *shape); what else is in `state` is left out.
+
+        Raises `KeyError` for a component that is missing, and `ValueError` for one of another shape.
+        """
+        taken = []
+        for part in self.parts:
+            values = np.asarray(state[part.name], float)
+            found = values.shape[values.ndim - len(part.shape) :] if values.ndim >= len(part.shape) else ()
+            if len(found) != len(part.shape) or any(n not in (-1, m) for n, m in zip(part.shape, found, strict=True)):
+                raise ValueError(f"component {part.name} must end in axes {part.shape}, but has shape {values.shape}")
+            taken.append(part.take(values))
+        y = np.concatenate(taken, axis=-1)
+        return y.reshape(*y.shape[:-2], -1) if self.rows else y
+
+    def unpack(self, y: Any) -> dict[str, np.ndarray]:
+        """The components (..., *shape) of flat states (..., size), leading axes kept."""
+        return self._components(y)
+
+    def places(self, name: str, size: int) -> np.ndarray:
+        """For every entry of a component its place in a flat state of `size` numbers, -1 for a constant.
+
+        Raises `KeyError` for a component that is none of the state's.
+        """
+        return self._components(np.arange(size), diagonal=-1)[name]
+
+    def _components(self, y: Any, diagonal: float | None = None) -> dict[str, np.ndarray]:
+        if self.rows:
+            y = y.reshape(*y.shape[:-1], -1, sum(part.count(0) for part in self.parts))
+        at, found = 0, {}
+        for part in self.parts:
+            count = part.count(y.shape[-1] - at)
+            values = part.fill(y[..., at : at + count], diagonal)
+            # What stands in rows is gathered: sums over it are then rounded as those over any array of its own.
+            found[part.name] = values.copy() if self.rows else values
+            at += count
+        return found

@@ -1,0 +1,32 @@
+"""A parameter of a system: its default, domain and meaning; and the error of a user who leaves the domain."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+
+def parameter(
+    default: Any,
+    meaning: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """Declare one field of a system's parameter class: default, domain and meaning.
+
+    `minimum` and `maximum` are included in the domain, `above` is excluded; `choices` lists the words allowed.
+    """
+    metadata = {
+        "meaning": meaning,
+        "minimum": minimum,
+        "maximum": maximum,
+        "above": above,
+        "choices": tuple(choices) if choices else None,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+class UsageError(ValueError):
+    """The caller's mistake: what was expected, what came, and what to try.  Exit code 2."""

@@ -1,0 +1,23 @@
+"""Where a statement comes from."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a statement comes from: a paper, and the place in it."""
+
+    authors: str
+    title: str
+    venue: str
+    year: int
+    bibtex: str = ""
+    place: str = ""
+
+    def at(self, place: str) -> "Source":
+        """The same paper, at `place` (theorem and equation number)."""
+        return dataclasses.replace(self, place=place)
+
+    def __str__(self) -> str:
+        where = f", {self.place}" if self.place else ""
+        return f"{self.authors} {self.year}{where}"

@@ -1,0 +1,62 @@
+"""The state of a stage: its components, where it starts, and what is located along its way."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+Labelled = Mapping[str, tuple[tuple[str, ...], Any, str]]
+"""Arrays with their dimensions and meaning: name -> (dims, values, meaning)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Component:
+    """One variable of the state: its name, named dimensions, bounds, symbol in the paper, and meaning."""
+
+    name: str
+    dims: tuple[str, ...]
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    symbol: str = ""
+    meaning: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossing:
+    """A hitting time to locate by root-finding: when each entry of `component` first passes `threshold`.
+
+    `direction` is +1 (upwards) or -1 (downwards); with `absolute` the size of the entry counts.  With `terminal`
+    the run stops at the first crossing, and `reason` is the sentence stored as the outcome.
+    """
+
+    name: str
+    component: str
+    threshold: float
+    direction: int = 1
+    absolute: bool = False
+    terminal: bool = False
+    reason: str = ""
+    meaning: str = ""
+
+    def margin(self, values: Any) -> Any:
+        """How far values of the component are beyond the threshold: not negative once crossed.
+
+        >>> Crossing("T", "x", 0.5, absolute=True).margin(-0.75)
+        0.25
+        """
+        sized = np.abs(values) if self.absolute else np.asarray(values)
+        return self.direction * (sized - self.threshold)
+
+
+@dataclasses.dataclass(frozen=True)
+class Initial:
+    """Where a stage starts: the components of its state, and the numbers that stay constant during it.
+
+    `parameters` are those of the run after sizes were read from a file; `scale` is the typical size of the
+    small entries (1/sqrt(d) for random directions), from which the absolute tolerance is taken.
+    """
+
+    parameters: Any
+    state: Mapping[str, np.ndarray]
+    constants: Mapping[str, np.ndarray]
+    scale: float

@@ -1,0 +1,144 @@
+"""A paper's system: its stages, with a clock or without, and what a stage without one leaves."""
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from derivations.contract.parameter import UsageError
+from derivations.contract.source import Source
+from derivations.contract.state import Initial, Labelled
+
+
+def load(reference: str) -> Any:
+    """Import what a "module:attribute" string names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@dataclasses.dataclass(frozen=True)
+class MapResult:
+    """What a stage without a clock leaves: the state after it, what it did, and its headline numbers.
+
+    `kept` says which entries of a dimension are left, by their places before (dimension -> places), so that what was
+    found before the stage can be told of what is left.  `ended` is a sentence where no stage can follow.
+    """
+
+    initial: Initial
+    extras: Labelled
+    summary: Mapping[str, Any]
+    kept: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    ended: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dynamics:
+    """A stage with a clock: a flow, a recursion, training.
+
+    The strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
+    `model` (one, or a function parameters -> model), and `enter(parameters, previous, rng) -> Initial`, where
+    `previous` holds the arrays of an initial file or the components and constants at the end of an earlier stage.
+    `horizon(parameters)` is the default end time on the `clock`, which says what is measured.
+    One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
+    explicit)` are the parameters that a step size implies.
+    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`.
+
+    >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
+    >>> stage.kind, stage.tick(None, 0.1)
+    ('dynamics', 0.1)
+    """
+
+    name: str
+    tiers: tuple[str, ...]
+    equations: str
+    enter: str
+    clock: str
+    horizon: Callable[[Any], float]
+    model: str = ""
+    meaning: str = ""
+    statement: str = ""
+    tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
+    stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
+    kind: ClassVar[str] = "dynamics"
+
+    def truth(self, parameters: Any) -> Any:
+        """The model that `model` names, or that the function so named gives for the parameters."""
+        found = load(self.model)
+        return found(parameters) if callable(found) else found
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """A stage that is one step: a gate step, pruning, a regression.
+
+    `enter` is as in `Dynamics`, and `apply` names apply(initial, rng) -> MapResult.  `equations` of its tiers say what
+    the state after it consists of; `statement` what the map does.  `clock` says that there is none, where no stage with
+    a clock came before it.
+
+    >>> Map("prune", ("exact",), "m:equations", "m:enter", "m:apply").kind
+    'map'
+    """
+
+    name: str
+    tiers: tuple[str, ...]
+    equations: str
+    enter: str
+    apply: str
+    clock: str = "none: one step"
+    meaning: str = ""
+    statement: str = ""
+    kind: ClassVar[str] = "map"
+
+
+Stage = Dynamics | Map
+"""A phase of a system."""
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A paper's system: parameters with domains, presets, stages and claims.
+
+    Found by scanning the folders of `derivations`, or by a reference (`derivations.system`).
+
+    `check(parameters, drawn)` raises `UsageError` for parameters that do not fit together (`drawn` is False when
+    the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
+    the arrays of such a file and takes the sizes from them; `plot(dataset) -> {name: figure}` draws a run.
+    `course(parameters)` names the stages of a complete run in order (all of them unless given), and `begin(parameters)`
+    the stage of a run that names none (the first with a clock unless given).  `predict` names
+    predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
+    variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
+    the paper's numbered statements to the reason why one has no claim (empty where one has).  `figures` is the name of
+    a package of figures (`odesim.show.figures`) where a system brings its own.
+    """
+
+    name: str
+    title: str
+    source: Source
+    parameters: type
+    presets: Mapping[str, Mapping[str, Any]]
+    stages: tuple[Stage, ...]
+    check: Callable[..., None]
+    read_initial: str
+    plot: str = ""
+    claims: str = ""
+    course: Callable[[Any], tuple[str, ...]] | None = None
+    begin: Callable[[Any], str] | None = None
+    predict: str = ""
+    numbered: str = ""
+    figures: str = ""
+
+    def stage(self, name: str) -> Stage:
+        """The stage called `name`; `KeyError` lists those there are."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(f"{self.name} has no stage {name!r}; it has {', '.join(s.name for s in self.stages)}")
+
+    def dynamics(self, name: str) -> Dynamics:
+        """The stage called `name`, which has a clock.  Raises `UsageError` where it is one step; else as `stage`."""
+        found = self.stage(name)
+        if isinstance(found, Dynamics):
+            return found
+        raise UsageError(f"stage {name} of {self.name} is one step: it has no clock and no finite-sample model")

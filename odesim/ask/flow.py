@@ -1,0 +1,63 @@
+"""Flows and stages: the request for one run or for several stages, and its trajectories."""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from odesim.errors import UsageError
+from odesim.flow import pipeline, solve
+from odesim.flow.driver import Progress
+from odesim.flow.pipeline import Pipeline
+from odesim.request.case import Case
+
+if TYPE_CHECKING:
+    from derivations.contract import System
+    from odesim.request.trajectory import Trajectory
+    from odesim.store import Checkpoint, Run
+
+
+def request(
+    system: "str | System | None",
+    parameters: Mapping[str, Any],
+    *,
+    stage: str | None = None,
+    start: "Run | str | os.PathLike[str] | None" = None,
+    **options: Any,
+) -> Case | Pipeline:
+    """One flow, or several stages: "NAME,NAME", "all", or what continues the stored run `start`.
+
+    `options` are those of `Case.build`; `None` means not given.  Raises `UsageError` for a request that cannot be met.
+    """
+    if start is None and (stage is None or ("," not in stage and stage != "all")):
+        if system is None:
+            raise UsageError(
+                "Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them"
+            )
+        case = Case.build(system, parameters, stage=stage, **options)
+        case.require_clock()
+        return case
+    if start is not None and options.get("initial") is not None:
+        raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(start, str | os.PathLike):
+        from odesim import store
+
+        start = store.load(start)
+    return pipeline.build(system, parameters, stage, start, **given)
+
+
+def run(
+    asked: Case | Pipeline,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+    threads: int | None = None,
+) -> "list[Trajectory]":
+    """The trajectory of every stage.  Raises `Unfinished` and `Interrupted` as `pipeline.run` does."""
+    cases = asked.cases if isinstance(asked, Pipeline) else (asked,)
+    if any(case.backend == "jax" for case in cases):
+        from odesim.machine import device
+
+        device.configure("auto", threads)
+    if isinstance(asked, Pipeline):
+        return pipeline.run(asked, progress, checkpoint)
+    return [solve.solve(asked, progress=progress, checkpoint=checkpoint)]

@@ -1,0 +1,121 @@
+"""Equations of independent blocks, each integrated with its own steps: what is cheap for one is cheap for all.
+
+They are compiled apart (`odesim.flow.blocks`), so that a change to what surrounds them compiles nothing again.
+"""
+
+import concurrent.futures
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import Independent
+from odesim.flow.assemble import assemble
+from odesim.flow.blocks import MOST_STEPS, STATUS, coefficients, compile_blocks, tables
+from odesim.flow.driver import Progress, drive
+from odesim.flow.problem import Problem
+from odesim.flow.record import Record, save_times
+from odesim.request.trajectory import Outcome, Trajectory
+
+if TYPE_CHECKING:
+    from odesim.store import Checkpoint
+
+SOLVER = "blocks"
+"""The name of this integrator for `--solver`."""
+
+
+def solve(
+    problem: Problem,
+    times: np.ndarray | None = None,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Integrate all blocks of a problem to its horizon and return the trajectory."""
+    case, equations = problem.case, problem.equations
+    times = save_times(case) if times is None else np.asarray(times, float)
+    with _Blocks(problem, times) as course:
+        _, seconds = drive(course, case.until, progress, checkpoint)
+    steps, rejected, evaluations = (int(n) for n in course.counts.sum(axis=0))
+    statistics = {
+        "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations,
+        "blocks": len(course.start), "seconds": seconds,
+    }  # fmt: skip
+    record = Record(times, np.swapaxes(course.saved, 0, 1).reshape(times.size, -1), {})
+    dims = equations.unpack(problem.start)
+    for (name, columns), crossing in zip(course.places, equations.crossings, strict=True):
+        record.hits[name] = course.hits[:, columns].reshape(dims[crossing.component].shape)
+        reached = crossing.margin(dims[crossing.component]) >= 0
+        record.hits[name] = np.where(reached, 0.0, record.hits[name])
+    return assemble(problem, record, outcome_of(problem, record, course.status), statistics)
+
+
+class _Blocks:
+    """All blocks as a course: one piece is a few chunks of blocks for every worker, each taken to the horizon."""
+
+    def __init__(self, problem: Problem, times: np.ndarray) -> None:
+        equations = problem.equations
+        assert isinstance(equations.advance, Independent)
+        size = equations.advance.size
+        self.problem, self.times, self.done = problem, times, 0
+        self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
+        self.run, count = compile_blocks(equations), len(self.start)
+        self.entries, self.rules, self.places = tables(equations, size)
+        self.saved = np.full((count, times.size, size), np.nan)
+        self.hits = np.full((count, len(self.entries)), np.inf)
+        self.counts, self.status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
+        self.workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
+        self.width = max(1, min(256, -(-count // (4 * self.workers))))
+
+    def __enter__(self) -> "_Blocks":
+        self.pool = concurrent.futures.ThreadPoolExecutor(self.workers)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.pool.shutdown()
+
+    @property
+    def reached(self) -> float:
+        return self.problem.case.until * self.done / len(self.start)
+
+    def advance(self) -> Outcome | None:
+        count = len(self.start)
+        if self.done == count:
+            until = self.problem.clock(self.problem.case.until)
+            return Outcome("completed", until, f"reached time {until:g}")  # or not: `outcome_of` reads the status
+        end = min(self.done + 4 * self.workers * self.width, count)
+        list(self.pool.map(self._take, (slice(k, min(k + self.width, end)) for k in range(self.done, end, self.width))))
+        self.done = end
+        return None
+
+    def _take(self, chunk: slice) -> None:
+        problem = self.problem
+        self.run(
+            self.start[chunk], chunk.start, self.times, problem.case.until, *problem.tolerances(), MOST_STEPS,
+            self.entries, self.rules, self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk],
+            coefficients(), problem.arguments,
+        )  # fmt: skip
+
+    def state(self) -> dict[str, np.ndarray]:
+        done = self.done
+        arrays = {"saved": self.saved[:done], "hits": self.hits[:done], "counts": self.counts[:done]}
+        return {"done": np.array(done), **arrays}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.done = done = int(arrays["done"])
+        self.saved[:done], self.hits[:done], self.counts[:done] = (arrays[n] for n in ("saved", "hits", "counts"))
+
+
+def outcome_of(problem: Problem, record: Record, status: np.ndarray) -> Outcome:
+    """Completed, or failed at the last time at which every block is good; later states are left out."""
+    if not status.any():
+        until = problem.clock(problem.case.until)
+        return Outcome("completed", until, f"reached time {until:g}")
+    worst = int(np.argmax(status != 0))
+    good = np.isfinite(record.states).all(axis=1)
+    last = int(np.argmin(good)) if not good.all() else good.size
+    record.times, record.states = record.times[:last], record.states[:last]
+    reason = (
+        f"{STATUS[int(status[worst])]} in {int((status != 0).sum())} of {status.size} blocks, first in block {worst}"
+    )
+    end = problem.clock(record.times[-1])
+    return Outcome("failed", end, f"{reason}; all are good until {end:.6g}")

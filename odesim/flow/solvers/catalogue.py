@@ -1,0 +1,37 @@
+"""Which integrators there are: those of the files of this folder that say `SOLVERS`.  Adding one is adding a file."""
+
+import functools
+import importlib
+import pkgutil
+
+from odesim.errors import UsageError
+from odesim.flow import solvers
+from odesim.flow.solvers.step import Solver
+from odesim.request.case import EULER
+from odesim.request.parse import nearest
+
+
+@functools.cache
+def catalogue() -> dict[str, Solver]:
+    """Every integrator by its name for `--solver`.
+
+    >>> sorted(name for name, solver in catalogue().items() if solver.default)
+    ['Dopri8', 'automatic']
+    """
+    names = [f"{solvers.__name__}.{found.name}" for found in pkgutil.iter_modules(solvers.__path__)]
+    offered = [getattr(importlib.import_module(name), "SOLVERS", ()) for name in names]
+    return {solver.name: solver for some in offered for solver in some}
+
+
+def choose(backend: str, name: str | None) -> Solver:
+    """The solver called `name`, or the default of the back end.  Raises `UsageError` for one that it lacks.
+
+    The right-hand sides of JAX are taken by every solver, those of numba by the ones that are not traced.
+    """
+    traced = backend == "jax"
+    known = {solver.name: solver for solver in catalogue().values() if traced or not solver.traced}
+    if name is None:
+        return next(solver for solver in known.values() if solver.default and solver.traced == traced)
+    if name not in known:
+        raise UsageError(f"backend {backend} has no solver {name!r}; {nearest(name, (*known, EULER))}")
+    return known[name]

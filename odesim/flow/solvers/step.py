@@ -1,0 +1,129 @@
+"""What every integrator speaks of: the leg it is given, the accepted steps it yields, what it counts, why it ends.
+
+An integrator is a file of this folder with `SOLVERS`, which the catalogue finds by looking.  It never clips or repairs
+a state; when it cannot go on it raises `StepFailure`, and the last segment it yielded holds the last good state.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from odesim.flow.problem import Problem
+    from odesim.flow.record import Recorder
+
+LOCAL = (0.1, 2.3e-14)
+"""The tolerance of one step: this part of what is asked of the answer, because local errors add up over the escape from
+small overlaps (with it the answer was within what was asked), but no step is asked for more than 100 ulp."""
+INTERIOR = np.array([0.25, 0.5, 0.75])
+"""Where inside a step, in units of it, a crossing up and down again is looked for."""
+QUARTERS = np.array([[27, 5, 9, -3], [16, 16, 8, -8], [5, 27, 3, -9]]) / [[32.0, 32.0, 64.0, 64.0]]
+"""The cubic Hermite basis (values at both ends, slopes at both ends) there."""
+
+Bounds = tuple[Any, Any]
+"""The least and the greatest value of every entry of a flat state, infinite where it has none."""
+UNBOUNDED: Bounds = (-np.inf, np.inf)
+Entries = np.ndarray | slice
+Interior = Callable[[Entries], tuple[np.ndarray, np.ndarray]]
+
+
+class StepFailure(Exception):
+    """The integrator cannot take another step; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """One accepted step from (t0, y0) to (t1, y1).
+
+    `dense(t)` interpolates with the order of the method; `interior(entries)` are (times, those entries of the states)
+    inside the step, of any accuracy, in which double crossings are looked for.
+    """
+
+    t0: float
+    y0: np.ndarray
+    t1: float
+    y1: np.ndarray
+    dense: Callable[[float], np.ndarray]
+    interior: Interior
+
+
+@dataclasses.dataclass
+class Statistics:
+    """What an integrator counted; `evaluations` stays 0 where the library does not tell."""
+
+    solver: str
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+
+    def known(self) -> dict[str, Any]:
+        """What was counted, without the number of evaluations where it is not known."""
+        return {name: value for name, value in vars(self).items() if name != "evaluations" or value}
+
+
+@dataclasses.dataclass(frozen=True)
+class Leg:
+    """What an integrator is given: a problem from (t, y) on, with what is looked for and what is counted.
+
+    `recorder.due` is the next time at which a state is saved, and `recorder.watched` what may still cross.
+    """
+
+    problem: "Problem"
+    t: float
+    y: np.ndarray
+    recorder: "Recorder"
+    statistics: Statistics
+
+    @property
+    def until(self) -> float:
+        """The horizon, which the last step reaches exactly."""
+        return self.problem.case.until
+
+
+def anything(problem: "Problem") -> str:
+    """An integrator that takes every smooth flow has no objection."""
+    return ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Solver:
+    """An integrator of smooth flows as the catalogue offers it under `name`.
+
+    `steps(leg)` yields the accepted steps from the leg's start to its horizon.  `traced` ones are JAX programs and take
+    its right-hand sides alone; the others take any, as NumPy arrays in and out (`Problem.slope`).  `local` is the
+    tolerance of a step, relative to what is asked, and its floor (`Problem.tolerances`).  `objection(problem)` is a
+    sentence where it cannot take a problem, else empty.  One solver of each kind is the `default`.
+    """
+
+    name: str
+    steps: Callable[[Leg], Iterator[Segment]]
+    traced: bool = False
+    local: tuple[float, float] = LOCAL
+    objection: Callable[["Problem"], str] = anything
+    default: bool = False
+
+
+def distance(xp: Any, y: Any, bounds: Bounds) -> Any:
+    """How far the entries of a state are from 0 and from their bounds, whichever is nearer.
+
+    A tolerance relative to it keeps what approaches a bound as accurate as what leaves 0.  Relative to the entry
+    itself, an alignment that has reached 1 may be off by the tolerance, and an explicit method whose steps are held
+    down by stability makes use of that: the loss then stays at the tolerance, of either sign, where the true one
+    falls to 0.
+    """
+    lower, upper = bounds
+    return xp.minimum(xp.abs(y), xp.minimum(xp.abs(y - lower), xp.abs(upper - y)))
+
+
+def cubic_interior(t0: float, y0: np.ndarray, f0: np.ndarray, t1: float, y1: np.ndarray, f1: np.ndarray) -> Interior:
+    """Three interior points of the cubic through both ends and slopes: cheap, and enough to notice a bump."""
+    h = t1 - t0
+    # With x = 1/4, 1/2, 3/4: (1 + 2x)(1 - x)^2 y0 + x^2 (3 - 2x) y1 + h x (1 - x)^2 f0 - h x^2 (1 - x) f1.
+    weights = QUARTERS * np.array([1.0, 1.0, h, h])
+
+    def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
+        return t0 + h * INTERIOR, weights @ np.stack([y0[entries], y1[entries], f0[entries], f1[entries]])
+
+    return interior

@@ -1,0 +1,42 @@
+"""The functions of every tier are named with what they are for, and take the arguments of it."""
+
+import inspect
+
+import pytest
+
+import derivations
+from derivations.contract import Stepped, UsageError, load
+
+FIRST = {
+    "flow": ("t", "y"),
+    "loss": ("y",),
+    "flow_loss": ("t", "y"),
+    "watch": ("y",),
+    "march": ("y", "t0", "t1", "hits", "memory", "tolerances", "counts"),
+}
+
+
+def tiers(name):
+    """The equations of every tier of a system that its default parameters have."""
+    system = derivations.system(name)
+    for stage in system.stages:
+        for tier in stage.tiers if stage.equations else ():
+            try:
+                yield load(stage.equations)(system.parameters(), tier)
+            except UsageError:
+                continue
+
+
+@pytest.mark.parametrize("name", derivations.names())
+def test_roles_name_functions_that_are_compiled_and_take_what_the_role_gives(name):
+    found = list(tiers(name))
+    assert found
+    for equations in found:
+        functions = {reference.partition(":")[2]: reference for reference in (*equations.loops, *equations.around)}
+        assert len(functions) == len(equations.loops) + len(equations.around)
+        assert len({"flow", "flow_loss"} & set(equations.roles)) == 1
+        assert ("march" in equations.roles) == isinstance(equations.advance, Stepped)
+        assert ("watch" in equations.roles) == bool(equations.watched)
+        for role, function in equations.roles.items():
+            taken = tuple(inspect.signature(inspect.unwrap(load(functions[function]))).parameters)
+            assert taken[: len(FIRST[role])] == FIRST[role]
