@@ -46,7 +46,7 @@ def make_engine() -> Any:
     case = Case.build("chen", {}, preset="setting1")
     simulation = Simulation.build(case, method="explicit", step_size=STEP, batch=N)
     model = load(case.system.dynamics(case.stage).model)
-    return families.make_engine(families.family(case), simulation, model, initial_conditions(simulation), None)[0]
+    return families.make_engine(simulation, model, initial_conditions(simulation), None)[0]
 
 
 def bare_products(engine: Any) -> Any:

@@ -43,15 +43,14 @@ def rows(quick: bool) -> list[Row]:
 
 def make_engine(method: str) -> Any:
     """One replica with fresh samples in every step."""
-    from derivations.contract import load
     from odesim.request.case import Case
     from odesim.sgd import families
     from odesim.sgd.simulation import Simulation, initial_conditions
 
     case = Case.build("pmoe", SIZES, until=1e6)
     simulation = Simulation.build(case, method=method, step_size=STEP, batch=BATCH)
-    model = load(case.system.dynamics(case.stage).model)
-    return families.make_engine(families.family(case), simulation, model, initial_conditions(simulation), None)[0]
+    model = case.system.dynamics(case.stage).truth(case.parameters)
+    return families.make_engine(simulation, model, initial_conditions(simulation), None)[0]
 
 
 def difference(counts: Any, vectors: Any) -> float:

@@ -7,12 +7,13 @@ occurs, which is why one definition serves training in d dimensions and training
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.frames import Sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,9 @@ class BagModel:
     and the first `points(parameters)` vectors of the frame are points even then.
     `place(initial, arrays, rng)` gives the weights in d dimensions; `data(initial)` the fixed training set or None;
     `measure(initial, pre (k, M, P), route (k, P))` the flat numbers that are saved, read by `observe`; `compressible`
-    is empty, or the reason why counts do not suffice.
+    is empty, or the reason why counts do not suffice.  `conflict(parameters, explicit, arrays, batch)` is empty, or
+    what the names of the parameters that were given, the arrays of an initial file and the batch contradict each other
+    in; `sizes(initial)` says how much the network and a sample hold.
     """
 
     module: str
@@ -76,4 +79,6 @@ class BagModel:
     data: Callable[[Initial, int], Bags | None]
     measure: Callable[[Initial, np.ndarray, np.ndarray], np.ndarray]
     compressible: Callable[[Any], str]
+    conflict: Callable[[Any, Collection[str], Mapping[str, Any], int], str]
+    sizes: Callable[[Initial], Sizes]
     observe: Callable[[Any, np.ndarray], Labelled]

@@ -6,12 +6,13 @@ are dictionary entries, weights are read through two tables: routers on patterns
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.frames import Sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ class TokenModel:
     inputs with their chances as `Samples`, so that batches can be counted, or is None where the list is too long.
     `place(initial, arrays, compressed)` gives the weights, in the dictionary's coordinates or in D dimensions;
     `compressible(parameters)` is empty or the reason why there is no other form than the explicit one.
+    `sizes(initial)` and `conflict` are as in `derivations.bags`; `patches` are then the uniform numbers of an input.
     `measure(initial, h (k, d), u (k, m, d))` is what is saved of a state, as a flat vector; `observe` labels it.
     `fixed(initial)` are constants that training leaves as they are, which are saved beside it.
     With `costly_loss(parameters)` the population loss along training, by the
@@ -65,7 +67,9 @@ class TokenModel:
     inputs: Callable[[Initial], Samples | None]
     place: Callable[[Initial, Mapping[str, np.ndarray] | None, bool], TokenWeights]
     compressible: Callable[[Any], str]
+    sizes: Callable[[Initial], Sizes]
     measure: Callable[[Initial, np.ndarray, np.ndarray], np.ndarray]
     observe: Callable[[Any, np.ndarray], Labelled]
     fixed: Callable[[Initial], Labelled] = lambda initial: {}
+    conflict: Callable[[Any, Collection[str], Mapping[str, Any], int], str] = lambda *request: ""
     costly_loss: Callable[[Any], bool] = lambda parameters: False

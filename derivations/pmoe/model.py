@@ -10,13 +10,14 @@ Source: Chowdhury et al. 2023, equations (1)-(6) and Algorithm 1; the softmax of
 The functions above `numbers` use `np` with elementwise operations and sums only: NumPy and JAX run one source.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.bags import BagModel, Bags, BagWeights
 from derivations.contract import Initial, Labelled, UsageError
+from derivations.frames import Sizes
 from derivations.pmoe import world
 from derivations.pmoe.initial import root_of
 from derivations.pmoe.parameters import Parameters, settle
@@ -176,6 +177,22 @@ def data(initial: Initial, batch: int) -> Bags | None:
     return Bags(counts.T.astype(float), labels)
 
 
+def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[str, Any], batch: int) -> str:
+    """What a request contradicts itself in: the source of its samples, or a batch larger than the training set."""
+    if "data" in explicit and parameters.data == "online" and "index" in arrays:
+        return "-p data=online draws fresh samples, but the initial file brings a training set index, y"
+    if parameters.data == "fixed" and parameters.N and batch > parameters.N:
+        return f"--batch {batch} is more than the N = {parameters.N} samples of the training set"
+    return ""
+
+
+def sizes(initial: Initial) -> Sizes:
+    """The network and a sample of n patches; one block of samples."""
+    p, c = initial.parameters, initial.constants
+    outputs = np.asarray(c["out"])[0, 0].size
+    return Sizes(p.k, p.m // p.k, outputs, len(c["gram"]), p.d, p.n)
+
+
 SCALARS = {
     "loss": "population loss of the current weights (pattern centres)",
     "error": "P(y f <= 0) of the population",
@@ -204,9 +221,8 @@ def compressible(parameters: Parameters) -> str:
     if parameters.rho == 0:
         return ""
     return (
-        f"rho = {parameters.rho:g} makes every irrelevant patch a vector of its own, and training leaves the span of "
-        f"the "
-        "patterns; use --method explicit, or -p rho=0"
+        f"it is for patterns that are points, and rho = {parameters.rho:g} makes every irrelevant patch a vector of "
+        "its own, so that training leaves the span of the patterns; use --method explicit, or -p rho=0"
     )
 
 
@@ -260,6 +276,8 @@ def _model(weigh: str, **different: Any) -> BagModel:
         "data": data,
         "measure": measure,
         "compressible": compressible,
+        "conflict": conflict,
+        "sizes": sizes,
         "observe": observe,
     }
     return BagModel(**{**common, **different})

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.frames import Sizes
 from derivations.pruning import inputs as test_inputs
 from derivations.pruning.norms import growth
 from derivations.pruning.parameters import DATA, Parameters
@@ -135,6 +136,12 @@ def compressible(parameters: Parameters) -> str:
     return ""
 
 
+def sizes(initial: Initial) -> Sizes:
+    """The network, and an input by its uniform numbers."""
+    k, m, d = initial.state["u"].shape
+    return Sizes(k, m, 1, d, d, uniforms(initial))
+
+
 def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
     """h, u (where kept), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0), the least margin, selection and gates."""
     p, c = initial.parameters, initial.constants
@@ -207,6 +214,7 @@ MODEL = TokenModel(
     inputs=inputs,
     place=place,
     compressible=compressible,
+    sizes=sizes,
     measure=measure,
     observe=observe,
     fixed=fixed,

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from derivations.bags import BagModel
 from derivations.contract import Initial
 from odesim.errors import UsageError
 from odesim.machine import streams
+from odesim.sgd.replicas import Replicas, Weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +49,17 @@ def pushed(out: Any, experts: Any) -> Any:
     return sum(wide[:, :, i] * experts[:, None, i] for i in range(out.shape[2]))
 
 
+def entries(model: BagModel, initial: Initial, simulation: Any) -> int:
+    """How many numbers a step holds: fields of neurons on patches, their responses, patches, and weights."""
+    s, counted = model.sizes(initial), simulation.method == "compressed"
+    width = s.frame if counted else s.width
+    patches = (s.frame if counted else s.patches) * s.blocks * simulation.batch
+    responses = 4 * s.experts * patches * s.outputs
+    neurons = s.experts * s.neurons
+    fields = responses if counted else 3 * neurons * patches + 2 * patches * width + responses
+    return fields + 4 * simulation.replicas * (neurons + s.experts) * width
+
+
 def descent(
     model: BagModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
@@ -70,20 +81,22 @@ def descent(
     return np.array(found)
 
 
-class BagChains:
+class BagChains(Replicas):
     """Replicas of one training run, each with its own random numbers; the NumPy engine of both methods.
 
     `compressed` keeps the inner products with the frame only, which move by the Gram matrix; `explicit` keeps the
     weights and every patch as vectors of d dimensions.  Both take the same samples from the same seed.
     """
 
+    names = ("first", "second")
+
     def __init__(
         self, model: BagModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
         compressed: bool, batch: int, step_size: float, seed: int,
     ) -> None:  # fmt: skip
         p = initials[0].parameters
-        self.model, self.initials, self.compressed, self.batch = model, initials, compressed, batch
-        self.functions = importlib.import_module(model.module)
+        super().__init__(model, initials, batch, seed)
+        self.compressed = compressed
         self.numbers, self.law = model.numbers(p), model.law(p)
         self.rates, self.uniforms, self.ball = model.rates(p, step_size), model.uniforms(p), model.ball(p)
         self.points = model.points(p)
@@ -94,10 +107,8 @@ class BagChains:
                 f"{len(self.training)} for full batches, or -p data=online for fresh samples"
             )
         self.atoms = None if self.training is None else atoms_of(self.training.counts)
-        self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
         self.gram = np.asarray(initials[0].constants["gram"], float)
         self.out = [np.asarray(initial.constants["out"], float) for initial in initials]
-        self.steps = 0
         if compressed:
             self.moving = [(np.array(i.state["pre"]), np.array(i.state["route"])) for i in initials]
             self.frame = None
@@ -108,18 +119,9 @@ class BagChains:
             self.moving = [(np.array(w.hidden), np.array(w.routers)) for w in placed]
             self.frame = placed[0].frame
 
-    def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
-        before = self.state()
-        try:
-            for k in range(len(self.moving)):
-                for _ in range(steps):
-                    self.moving[k] = self.step(self.moving[k], self.out[k], self.draw(self.rngs[k]))
-        except BaseException:
-            self.restore(before)
-            raise
-        self.steps += steps
-        return all(np.isfinite(a).all() and np.isfinite(b).all() for a, b in self.moving)
+    def stepped(self, k: int, moving: Weights) -> Weights:
+        """The weights of replica k after one step on a batch of its own."""
+        return self.step(moving, self.out[k], self.draw(self.rngs[k]))
 
     def draw(self, rng: np.random.Generator) -> Batch:
         """The samples of the next step."""
@@ -181,27 +183,7 @@ class BagChains:
             moved = hidden + self.rates[0] / size * (change.reshape(k * each, -1) @ x).reshape(hidden.shape)
         return moved, routers + self.rates[1] / size * (pull.reshape(k, -1) @ x)
 
-    def products(self, moving: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def measured(self, moving: Weights) -> tuple[np.ndarray, np.ndarray]:
         """(pre, route): inner products with the frame."""
-        return moving if self.frame is None else (moving[0] @ self.frame.T, moving[1] @ self.frame.T)
-
-    def grams(self) -> np.ndarray:
-        """What is saved of every replica (R, size), read by the model's `observe`."""
-        pairs = zip(self.initials, self.moving, strict=True)
-        return np.array([self.model.measure(initial, *self.products(moving)) for initial, moving in pairs])
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Weights, generators and step count."""
-        return {
-            "first": np.array([a for a, _ in self.moving]),
-            "second": np.array([b for _, b in self.moving]),
-            "generators": np.array([json.dumps(rng.bit_generator.state) for rng in self.rngs]),
-            "steps": np.array(self.steps),
-        }
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
-        self.moving = list(zip(arrays["first"], arrays["second"], strict=True))
-        for rng, generator in zip(self.rngs, arrays["generators"], strict=True):
-            rng.bit_generator.state = json.loads(str(generator))
-        self.steps = int(arrays["steps"])
+        first, second = moving
+        return (first, second) if self.frame is None else (first @ self.frame.T, second @ self.frame.T)

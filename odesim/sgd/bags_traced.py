@@ -9,6 +9,7 @@ import numpy as np
 from derivations.bags import BagModel
 from derivations.contract import Initial
 from odesim.sgd.bags import BagChains, beside, pushed
+from odesim.sgd.replicas import keys, over_replicas
 
 
 class BagReplicas(BagChains):
@@ -20,13 +21,12 @@ class BagReplicas(BagChains):
     ) -> None:  # fmt: skip
         super().__init__(model, initials, arrays, compressed=compressed, batch=batch, step_size=step_size, seed=seed)
         import jax
-        import jax.numpy as jnp
 
         from odesim.sgd.bind import bind_jax
 
         self.dtype = dtype
         self.traced = bind_jax(model, ("respond", "slope", model.weigh, "draw"))
-        self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(initials)))
+        self.keys = keys(seed, len(initials))
         self.run = jax.jit(self._advance)
 
     def _fixed(self) -> tuple[Any, ...]:
@@ -111,9 +111,7 @@ class BagReplicas(BagChains):
 
             return jax.lax.fori_loop(0, steps, step, start)
 
-        if jax.default_backend() == "cpu":
-            return jax.lax.map(one, (moving, out, keys))
-        return jax.vmap(one)((moving, out, keys))
+        return over_replicas(one, (moving, out, keys))
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a weight stopped being finite."""
@@ -126,4 +124,4 @@ class BagReplicas(BagChains):
         first, second = (np.asarray(part, float) for part in moved)
         self.moving = list(zip(first, second, strict=True))
         self.steps += steps
-        return bool(np.isfinite(first).all() and np.isfinite(second).all())
+        return self.finite()

@@ -11,8 +11,6 @@ from derivations.contract import Initial, Model
 from odesim.machine import streams
 from odesim.sgd.compressed import factor
 
-DESCENT = "odesim.sgd.drift:descent"
-"""What gives the mean gradients of models of Gaussian inputs."""
 STEP = 1e-7
 """The update is linear in the step up to terms of its square; the derivative at zero is taken at this step."""
 BATCHES = 50

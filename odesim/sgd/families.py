@@ -20,23 +20,50 @@ if TYPE_CHECKING:
     from odesim.sgd.engines import Engine
     from odesim.sgd.simulation import Simulation
 
-GAUSSIAN = "odesim.sgd.drift"
-"""Where models of Gaussian inputs have their `DESCENT` and `DRIFT`."""
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """What serves the models of one type, by names that are imported on first use.
+
+    The modules of its checks (`check`, `require_memory(simulation, model, initial)`) and of its engine, the engines
+    `chains` (NumPy and numba) and `replicas` (JAX), and `descent(model, initial, batch, repeats, rng, fresh)`, which
+    the laboratory measures by.
+    """
+
+    checks: str
+    engine: str
+    chains: str
+    replicas: str
+    descent: str
+
+
 FAMILIES = {
-    PatternModel: "odesim.sgd.pattern_simulation",
-    BagModel: "odesim.sgd.bag_simulation",
-    TokenModel: "odesim.sgd.token_simulation",
-}
-"""The module of every family with `check`, `require_memory(simulation, model, initial)`, and by name the engines
-`CHAINS` (NumPy and numba), `REPLICAS` (JAX), and `DESCENT`, the function descent(model, initial, batch, repeats, rng,
-fresh) of the laboratory; models of Gaussian inputs have their own engines in `simulation`."""
+    PatternModel: Family(
+        "odesim.sgd.pattern_simulation", "odesim.sgd.patterns", "odesim.sgd.counted:chains",
+        "odesim.sgd.counted:replicas", "odesim.sgd.patterns:descent",
+    ),
+    BagModel: Family(
+        "odesim.sgd.frame_simulation", "odesim.sgd.bags", "odesim.sgd.bags:BagChains",
+        "odesim.sgd.bags_traced:BagReplicas", "odesim.sgd.bags:descent",
+    ),
+    TokenModel: Family(
+        "odesim.sgd.frame_simulation", "odesim.sgd.tokens", "odesim.sgd.tokens:TokenChains",
+        "odesim.sgd.token_traced:TokenReplicas", "odesim.sgd.tokens:descent",
+    ),
+}  # fmt: skip
+"""The family of every type of model; models of Gaussian inputs have their own engines in `simulation`."""
 
 
-def family(case: Case) -> Any:
-    """The module of the family of the stage's model; `None` for Gaussian inputs."""
+def family(case: Case) -> Family | None:
+    """The family of the stage's model; `None` for Gaussian inputs."""
     stage = case.system.dynamics(case.stage)
-    name = FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
-    return importlib.import_module(name) if name else None
+    return FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
+
+
+def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:
+    """Raise `UsageError` where a simulation of a family cannot be what it claims to be, and say why."""
+    if own is not None:
+        importlib.import_module(own.checks).check(case, method, batch, precision, backend)
 
 
 def costly_loss(model: Any, parameters: Any) -> bool:
@@ -61,7 +88,7 @@ def require_loss(case: Case, asked: bool) -> None:
 
 def descent_of(model: Any) -> Callable[..., np.ndarray]:
     """The function descent(model, initial, batch, repeats, rng, fresh) of a model's family."""
-    return load(importlib.import_module(FAMILIES.get(type(model), GAUSSIAN)).DESCENT)
+    return load(FAMILIES[type(model)].descent) if type(model) in FAMILIES else drift.descent
 
 
 def drift_of(model: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
@@ -70,11 +97,12 @@ def drift_of(model: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 
 
 def make_engine(
-    own: Any, simulation: "Simulation", model: Any, initials: list[Initial], threads: int | None
+    simulation: "Simulation", model: Any, initials: list[Initial], threads: int | None
 ) -> tuple["Engine", str]:
-    """The engine of a family (its module `own`) with its replicas in place, and the device it runs on."""
+    """The engine of a model's family with its replicas in place, and the device it runs on."""
     case = simulation.case
-    own.require_memory(simulation, model, initials[0])
+    own = FAMILIES[type(model)]
+    importlib.import_module(own.checks).require_memory(simulation, model, initials[0])
     options: dict[str, Any] = {
         "compressed": simulation.method == "compressed",
         "batch": simulation.batch,
@@ -82,14 +110,14 @@ def make_engine(
         "seed": case.seed,
     }
     if case.backend == "numba":
-        return load(own.CHAINS)(model, initials, case.initial, **options), "cpu"
+        return load(own.chains)(model, initials, case.initial, **options), "cpu"
     from odesim.machine import device
 
     platform: Any = simulation.device
     device.configure(platform, threads)
     import jax
 
-    engine = load(own.REPLICAS)(model, initials, case.initial, **options, dtype=simulation.precision)
+    engine = load(own.replicas)(model, initials, case.initial, **options, dtype=simulation.precision)
     return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
 
 

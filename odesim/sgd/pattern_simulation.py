@@ -11,11 +11,6 @@ from odesim.request.case import Case
 if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
-CHAINS, REPLICAS = "odesim.sgd.counted:chains", "odesim.sgd.counted:replicas"
-DESCENT = "odesim.sgd.patterns:descent"
-"""The engines of this family, and its mean gradients.  Compressed batches are counted where that is the same
-training."""
-
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""

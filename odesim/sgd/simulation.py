@@ -77,7 +77,8 @@ class Simulation:
         if seeds < 1:
             raise UsageError(f"--seeds must be at least 1, but {seeds} was given: it is the number of replicas")
         case = families.at_step(case, step_size)
-        patterns = families.family(case) is not None
+        own = families.family(case)
+        patterns = own is not None
         if method == "explicit" and not patterns and "backend" in case.options and case.backend == "numba":
             raise UsageError("--method explicit runs in JAX only; leave --backend out or give --backend jax")
         if device == "gpu" and "backend" in case.options and case.backend == "numba":
@@ -91,8 +92,7 @@ class Simulation:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         families.require_loss(case, population_loss)
         backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
-        if patterns:
-            families.family(case).check(case, method, batch, precision, backend)
+        families.check(own, case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
             method,
@@ -180,9 +180,8 @@ def simulate(
     effort.check(simulation, condition_of(simulation))
     initials = initial_conditions(simulation)
     began = time.perf_counter()
-    own = families.family(simulation.case)
-    if own is not None:
-        engine, device = families.make_engine(own, simulation, model, initials, threads)
+    if families.family(simulation.case) is not None:
+        engine, device = families.make_engine(simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
     ready = time.perf_counter()

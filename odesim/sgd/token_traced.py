@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.tokens import TokenModel, TokenWeights
+from derivations.tokens import TokenModel
 from odesim.sgd.bind import bind_jax
+from odesim.sgd.replicas import keys, over_replicas
 from odesim.sgd.tokens import ROLES, TokenChains
 
 
@@ -25,7 +26,7 @@ class TokenReplicas(TokenChains):
             model, initials, arrays, compressed=compressed, batch=batch, step_size=step_size, seed=seed
         )  # fmt: skip
         self.dtype = dtype
-        self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(initials)))
+        self.keys = keys(seed, len(initials))
         self.traced = bind_jax(model, ROLES)
         kinds = {"f": dtype, "i": "int64"}
         self.constants = tuple(
@@ -66,20 +67,18 @@ class TokenReplicas(TokenChains):
             state, key = replica
             return jax.lax.fori_loop(0, steps, lambda i, inner: step(first + i, key, inner), state)
 
-        if jax.default_backend() == "cpu":
-            return jax.lax.map(one, (state, keys))
-        return jax.vmap(one)((state, keys))
+        return over_replicas(one, (state, keys))
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a weight stopped being finite."""
         import jax.numpy as jnp
 
-        parts = [np.array([getattr(w, name) for w in self.weights]) for name in ("routers", "neurons")]
-        patterns = jnp.asarray(self.weights[0].patterns, self.dtype)
+        parts = [np.array(part) for part in zip(*self.moving, strict=True)]
+        patterns = jnp.asarray(self.patterns, self.dtype)
         moved = self.run(
             tuple(jnp.asarray(part, self.dtype) for part in parts), self.keys, patterns, self.steps, steps
         )  # fmt: skip
         routers, neurons = (np.asarray(part, float) for part in moved)
-        self.weights = [TokenWeights(a, b, w.patterns) for a, b, w in zip(routers, neurons, self.weights, strict=True)]
+        self.moving = list(zip(routers, neurons, strict=True))
         self.steps += steps
-        return bool(np.isfinite(routers).all() and np.isfinite(neurons).all())
+        return self.finite()

@@ -5,7 +5,6 @@ are exact for any orthonormal or other dictionary, since every token is one of i
 """
 
 import importlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.tokens import Samples, TokenModel, TokenWeights
-from odesim.machine import streams
+from odesim.sgd.replicas import Replicas, Weights
 
 ROLES = ("draw", "activate", "coefficients", "rates")
 
@@ -34,6 +33,16 @@ def gradients(
     return on_routers, on_neurons[:, None] * slope
 
 
+def entries(model: TokenModel, initial: Initial, simulation: Any) -> int:
+    """How many numbers a run holds: logits and gates of drawn inputs, weights, and what is saved."""
+    s, drawn = model.sizes(initial), simulation.batch
+    if simulation.method == "compressed" and model.inputs(initial) is not None:
+        drawn = 0  # counts over the list of inputs
+    saved = simulation.case.save_points * simulation.replicas * s.experts * s.neurons * s.frame
+    weights = simulation.replicas * s.experts * (s.neurons + 1) * s.frame
+    return 8 * s.experts * s.patches * drawn + 6 * weights + saved
+
+
 def descent(
     model: TokenModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
@@ -52,21 +61,23 @@ def descent(
     return np.array(found)
 
 
-class TokenChains:
+class TokenChains(Replicas):
     """Replicas of one training run, each with its own weights and random numbers; the NumPy engine."""
+
+    names = ("routers", "neurons")
 
     def __init__(
         self, model: TokenModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
         compressed: bool, batch: int, step_size: float, seed: int,
     ) -> None:  # fmt: skip
-        self.model, self.initials, self.batch, self.step_size = model, initials, batch, step_size
-        self.functions = importlib.import_module(model.module)
+        super().__init__(model, initials, batch, seed)
+        self.step_size = step_size
         self.numbers = model.numbers(initials[0])
         self.compressed = compressed
-        self.weights = [model.place(initial, arrays, compressed) for initial in initials]
+        placed = [model.place(initial, arrays, compressed) for initial in initials]
+        self.patterns = placed[0].patterns
+        self.moving = [(w.routers, w.neurons) for w in placed]
         self.listed = model.inputs(initials[0]) if compressed else None
-        self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
-        self.steps = 0
 
     def samples(self, rng: np.random.Generator) -> Samples:
         """A fresh batch: counts over the list of all inputs, or drawn inputs."""
@@ -92,39 +103,16 @@ class TokenChains:
         router_rate, neuron_rate = self.functions.rates(self.step_size, *self.numbers)
         return TokenWeights(w.routers + router_rate * on_routers, w.neurons + neuron_rate * on_neurons, w.patterns)
 
-    def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
-        before = self.state()
-        try:
-            for k, rng in enumerate(self.rngs):
-                w = self.weights[k]
-                for _ in range(steps):
-                    w = self.step(w, self.samples(rng))
-                self.weights[k] = w
-        except BaseException:
-            self.restore(before)
-            raise
-        self.steps += steps
-        return all(np.isfinite(w.routers).all() and np.isfinite(w.neurons).all() for w in self.weights)
+    @property
+    def weights(self) -> list[TokenWeights]:
+        """The weights of every replica."""
+        return [TokenWeights(*moving, self.patterns) for moving in self.moving]
 
-    def grams(self) -> np.ndarray:
-        """What is kept of every replica (R, size), read by the model's `observe`."""
-        pairs = zip(self.initials, self.weights, strict=True)
-        return np.array([self.model.measure(initial, *self.tables(w)) for initial, w in pairs])
+    def stepped(self, k: int, moving: Weights) -> Weights:
+        """The weights of replica k after one step on a batch of its own."""
+        w = self.step(TokenWeights(*moving, self.patterns), self.samples(self.rngs[k]))
+        return w.routers, w.neurons
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Weights, generators and step count."""
-        return {
-            "routers": np.array([w.routers for w in self.weights]),
-            "neurons": np.array([w.neurons for w in self.weights]),
-            "generators": np.array([json.dumps(rng.bit_generator.state) for rng in self.rngs]),
-            "steps": np.array(self.steps),
-        }
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
-        parts = zip(arrays["routers"], arrays["neurons"], self.weights, strict=True)
-        self.weights = [TokenWeights(a.copy(), b.copy(), w.patterns) for a, b, w in parts]
-        for rng, generator in zip(self.rngs, arrays["generators"], strict=True):
-            rng.bit_generator.state = json.loads(str(generator))
-        self.steps = int(arrays["steps"])
+    def measured(self, moving: Weights) -> tuple[np.ndarray, np.ndarray]:
+        """Routers and neurons on the patterns."""
+        return self.tables(TokenWeights(*moving, self.patterns))

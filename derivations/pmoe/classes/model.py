@@ -10,6 +10,7 @@ Source: Chowdhury et al. 2023, equations (23) to (25) and Appendix M (r runs to 
 The functions above `draw` use `np` with elementwise operations, products and sums only: NumPy and JAX run one source.
 """
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,8 @@ def _model(weigh: str, **different: Any) -> BagModel:
         "data": model.data,
         "measure": measure,
         "compressible": model.compressible,
+        "conflict": model.conflict,
+        "sizes": model.sizes,
         "observe": observe,
     }
     return BagModel(**{**common, **different})
@@ -185,6 +188,7 @@ ROUTER = _model(
     "weigh_pairs",
     uniforms=lambda parameters: parameters.n * (parameters.classes // 2),
     law=law_of_pairs,
+    sizes=lambda initial: dataclasses.replace(model.sizes(initial), blocks=initial.parameters.classes // 2),
     rates=router_rates,
     observe=observe_routers,
 )

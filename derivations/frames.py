@@ -1,0 +1,24 @@
+"""What models of finite alphabets say alike, whatever their inputs: bags of patches, and tokens of a dictionary.
+
+Types only.  An engine asks a model for these numbers, and never reads a parameter of a system by name.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """How much a network and its samples hold.
+
+    `experts` k with `neurons` each and `outputs` per expert; `frame` vectors in the alphabet, in `width` dimensions; a
+    step of batch B takes `blocks` B samples of `patches` patches each (several blocks where every group of classes
+    averages over samples of its own).
+    """
+
+    experts: int
+    neurons: int
+    outputs: int
+    frame: int
+    width: int
+    patches: int
+    blocks: int = 1
