@@ -7,12 +7,14 @@ each piece is exact.
 """
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy
 
 from derivations.chen.nodes import legendre
+
+if TYPE_CHECKING:
+    import sympy
 
 
 def probabilities(h: Any, xp: Any = np) -> Any:
@@ -80,11 +82,13 @@ def two_levels(above: int, below: int, gap: float) -> tuple[float, float]:
     return p_in, p_out
 
 
-def symbolic(count: int) -> tuple[list[sympy.Symbol], list[sympy.Expr]]:
+def symbolic(count: int) -> "tuple[list[sympy.Symbol], list[sympy.Expr]]":
     """(h, p) for h_1 >= h_2 >= ... >= h_M > h_1 - 1: the polynomials of (R1), by SymPy.
 
     In this order the breakpoints are h_M + 1 <= ... <= h_1 + 1, and between them the lower experts' factors are 1.
     """
+    import sympy
+
     h = list(sympy.symbols(f"h1:{count + 1}", real=True))
     u = sympy.Symbol("u", real=True)
     ends = [h[0], *(h[k] + 1 for k in reversed(range(count)))]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth, Upper
-from derivations.liao import arrays, kernels, population
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Layout, Smooth, Upper
+from derivations.liao import arrays, population
 from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.initial import greedy_matching
 from derivations.liao.parameters import Parameters
@@ -30,6 +30,13 @@ def equations(parameters: Parameters, tier: str) -> Equations:
     return {"cascade": cascade, "riccati": riccati, "riccati_paper": riccati, "linear": linear}[tier](parameters, tier)
 
 
+def _kernels(name: str, degree: int) -> Mapping[str, Kernel]:
+    """The kernels called `name`, derived when they are needed, as in `population`."""
+    from derivations.liao import kernels
+
+    return getattr(kernels, name)(degree)
+
+
 def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
     """Each greedily matched pair alone: gamma2' = (p p!/b^2) S00 gamma2^(p-1) (1 - gamma2^2), gamma1' likewise.
 
@@ -40,7 +47,7 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
         advance=Smooth(),
         structure=f"liao_cascade_degree{parameters.degree}",
         state=PAIR,
-        kernels=functools.partial(kernels.aligned_kernels, parameters.degree),
+        kernels=functools.partial(_kernels, "aligned_kernels", parameters.degree),
         loops=(
             "derivations.liao.loops:correlations",
             "derivations.liao.reduced_loops:cascade_flow",
@@ -101,7 +108,7 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
         advance=Smooth(),
         structure=f"liao_riccati_degree{parameters.degree}",
         state=LEADING,
-        kernels=functools.partial(kernels.leading_kernels, parameters.degree),
+        kernels=functools.partial(_kernels, "leading_kernels", parameters.degree),
         loops=("derivations.liao.reduced_loops:riccati_flow",),
         roles={"flow": "riccati_flow"},
         arrays=arrays.build_riccati,
@@ -190,6 +197,8 @@ def _linear_arguments(initial: Initial) -> tuple[Any, ...]:
 
 def jacobian(initial: Initial, y: np.ndarray, step: float = 1e-30) -> np.ndarray:
     """dF/dy of the exact right-hand side at y, column by column: Im F(y + i step e_k) / step."""
+    from derivations.liao import kernels
+
     exact = kernels.exact_kernels(initial.parameters.degree)
     flow = arrays.build_exact(np, {name: kernels.numpy_kernel(kernel) for name, kernel in exact.items()})["flow"]
     fixed = population.arguments(initial)

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import lambertw
 
 from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Smooth, UsageError
 from derivations.pmoe import arrays
@@ -34,6 +33,8 @@ SAME = 1e-12
 
 def lambert(start: Any, rate: Any, t: Any) -> Any:
     """u(t) of du/dt = rate/(1 + e^u): u = A - W(e^A), A = start + e^start + rate t."""
+    from scipy.special import lambertw
+
     a = np.asarray(start + np.exp(start) + rate * np.asarray(t, float))
     small = np.minimum(a, OVERFLOW)
     u = small - np.real(lambertw(np.exp(small)))

@@ -16,12 +16,13 @@ def lab():
 
 
 def test_the_distance_of_a_settled_pair_is_one_minus_its_overlap(lab):
-    # At d = 10^6 the plain difference has lost six of its sixteen digits, and the squares agree in the rest.
+    # The plain difference of two numbers near 1 keeps what is above their round-off: that of some hundred steps, which
+    # differs between processors (5e-15 was seen).
     run = tools.settled(lab, POINT, 0)
     assert run is not None
     for j, i in enumerate(tools.used(tools.recovery(lab, POINT, 0))):
         plain = 1 - float(run["gamma2"][-1][i, j])
-        assert tools.shortfall(lab, run, "gamma2", int(i), j) == pytest.approx(plain, rel=1e-4, abs=2e-15)
+        assert tools.shortfall(lab, run, "gamma2", int(i), j) == pytest.approx(plain, rel=1e-4, abs=2e-14)
 
 
 def test_every_stage_ends_where_a_teacher_is_recovered(lab):
