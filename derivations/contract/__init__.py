@@ -16,6 +16,7 @@ from derivations.contract.equations import Smooth as Smooth
 from derivations.contract.equations import Stepped as Stepped
 from derivations.contract.layout import Dense as Dense
 from derivations.contract.layout import Layout as Layout
+from derivations.contract.layout import Symmetric as Symmetric
 from derivations.contract.layout import Upper as Upper
 from derivations.contract.model import Model as Model
 from derivations.contract.parameter import UsageError as UsageError

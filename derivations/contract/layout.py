@@ -85,6 +85,40 @@ class Upper:
 
 
 @dataclasses.dataclass(frozen=True)
+class Symmetric:
+    """A symmetric matrix (size, size) by its entries on and above the diagonal, row by row.
+
+    >>> Symmetric("Q", 2).fill(np.array([0.1, 0.2, 0.3])).tolist()
+    [[0.1, 0.2], [0.2, 0.3]]
+    """
+
+    name: str
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the whole matrix."""
+        return (self.size, self.size)
+
+    def count(self, left: int) -> int:
+        """size (size + 1) / 2."""
+        return self.size * (self.size + 1) // 2
+
+    def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
+        """The matrices (..., size, size) of their numbers (..., count); no entry is a constant."""
+        full = np.zeros((*values.shape[:-1], *self.shape), values.dtype)
+        rows, columns = np.triu_indices(self.size)
+        full[..., rows, columns] = values
+        full[..., columns, rows] = values
+        return full
+
+    def take(self, values: np.ndarray) -> np.ndarray:
+        """The numbers (..., count) of matrices (..., size, size)."""
+        rows, columns = np.triu_indices(self.size)
+        return values[..., rows, columns]
+
+
+@dataclasses.dataclass(frozen=True)
 class Layout:
     """A flat state y (size,): its `parts` one after the other.
 
@@ -98,7 +132,7 @@ class Layout:
     [[-1, 2], [2, -1]]
     """
 
-    parts: tuple[Dense | Upper, ...]
+    parts: tuple[Dense | Upper | Symmetric, ...]
     rows: bool = False
 
     def pack(self, state: Mapping[str, Any]) -> np.ndarray:

@@ -42,7 +42,8 @@ class Dynamics:
     `previous` holds the arrays of an initial file or the components and constants at the end of an earlier stage.
     `horizon(parameters)` is the default end time on the `clock`, which says what is measured.
     One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
-    explicit)` are the parameters that a step size implies.
+    explicit)` are the parameters that a step size implies; `usual(parameters)` the step size and the batch of a run
+    that names none, where the model says so.
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
@@ -61,6 +62,7 @@ class Dynamics:
     statement: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
+    usual: Callable[[Any], tuple[float, int]] | None = None
     kind: ClassVar[str] = "dynamics"
 
     def truth(self, parameters: Any) -> Any:
@@ -110,7 +112,8 @@ class System:
     predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
     variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
     the paper's numbered statements to the reason why one has no claim (empty where one has).  `figures` is the name of
-    a package of figures (`odesim.show.figures`) where a system brings its own.
+    a package of figures (`odesim.show.figures`) where a system brings its own.  `digest` stands for what the
+    system says where its name does not: a declared model may be edited.
     """
 
     name: str
@@ -128,6 +131,7 @@ class System:
     predict: str = ""
     numbered: str = ""
     figures: str = ""
+    digest: str = ""
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

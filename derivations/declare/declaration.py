@@ -1,0 +1,143 @@
+"""What a declared model is, as data: units, readouts, loss, constraint, limit, start, and the user's own numbers.
+
+    f(x) = sum_i a_i phi(u_i1 . x, u_i2 . x, ..)      a group of units; a slot (`v`, `w`) is one weight vector per unit
+    y = sum_j b_j phi*(u*_j1 . x, ..) + noise N(0, 1)      x ~ N(0, I_d)
+
+Nothing here derives anything: the derivation and the simulation that judges it both read these nouns.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+from derivations.declare.grammar import SHARES, Tree
+
+Loss = Literal["squared", "correlation", "logistic", "hinge", "own"]
+"""squared (f - y)^2 / 2, correlation -f y, logistic log(1 + exp(-f s)), hinge max(0, 1 - f s) with s = sign(y), own."""
+Weights = Literal["free", "sphere", "normalised"]
+"""free: u moves by the gradient; sphere: by its tangential part, norms kept; normalised: the network divides by |u|."""
+Limit = Literal["flow", "online"]
+"""flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d."""
+OUTPUTS = ("sum", "mean", "root", "trained")
+"""The readout a_i of a group of K units: 1, 1/K, 1/sqrt(K), or numbers that are trained or read from a file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Units that share one expression.
+
+    `name` is empty where there is one group; `slots` are the weight vectors of a unit in order of first use,
+    `scalars` its own numbers (biases); `output` one of `OUTPUTS`, or "own" with `readout` an expression in the number
+    j = 1, 2, .. of the unit.
+    """
+
+    name: str
+    unit: Tree
+    text: str
+    slots: tuple[str, ...]
+    scalars: tuple[str, ...]
+    units: int
+    output: str = "sum"
+    readout: Tree | None = None
+
+    @property
+    def share(self) -> Tree | None:
+        """The call softmax(..) or top1(..) of the unit, if it has one."""
+        found = self.unit.calls(*SHARES)
+        return found[0] if found else None
+
+    def named(self, word: str) -> str:
+        """`word` with the group's name in front, as in `fast_Q_ww`.
+
+        >>> Group("fast", Tree("name", "w"), "w", ("w",), (), 2).named("Q_ww")
+        'fast_Q_ww'
+        """
+        return f"{self.name}_{word}" if self.name else word
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A number of the user's own: its default, meaning and domain.
+
+    With `per_unit` every unit has one (a bias), which starts at the default and is trained where `trained` says so.
+    """
+
+    name: str
+    default: float
+    meaning: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    per_unit: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A hitting time to locate: when an entry of the order parameter `of` passes `threshold`."""
+
+    name: str
+    of: str
+    threshold: float
+    direction: int = 1
+    absolute: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
+
+    `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw.
+    """
+
+    norms: tuple[tuple[str, float], ...]
+    overlap: float | None = None
+    readout: float = 1.0
+    arrays: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """A teacher-student model as its author states it.  Every default can be changed by `-p`.
+
+    `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
+    [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.
+    """
+
+    name: str
+    title: str
+    source: str
+    students: tuple[Group, ...]
+    teachers: tuple[Group, ...]
+    loss: Loss = "squared"
+    own_loss: Tree | None = None
+    weights: Weights = "free"
+    limit: Limit = "flow"
+    trained: tuple[str, ...] = ()
+    step: float = 1.0
+    batch: int = 1
+    decay: float = 0.0
+    noise: float = 0.0
+    gram: Any = None
+    start: Start = Start(())
+    numbers: tuple[Number, ...] = ()
+    events: tuple[Event, ...] = ()
+    claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Students first, then teachers: the order of all rows."""
+        return (*self.students, *self.teachers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The user's own numbers that all units share."""
+        return tuple(number.name for number in self.numbers if not number.per_unit)
+
+    def moves(self, group: Group, word: str) -> bool:
+        """Whether a slot, the readout "a" or a scalar of a student group is trained."""
+        if word == "a" and group.output == "trained":
+            return True
+        return word in self.trained or group.named(word) in self.trained
+
+    def labelled(self) -> bool:
+        """Whether the loss takes the sign of the teacher as a label."""
+        return self.loss in ("logistic", "hinge")

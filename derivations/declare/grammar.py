@@ -1,0 +1,254 @@
+"""The grammar of expressions: the text of a unit, a loss or a readout becomes a tree, and is never evaluated.
+
+A file that somebody else wrote can therefore do nothing but state a model.  SymPy's own readers call `eval`.  Nothing
+here imports SymPy, so that a model whose code is in the cache starts without it.
+
+    total = product (("+" | "-") product)*      product = signed (("*" | "/") signed)*
+    signed = ("+" | "-") signed | atom (("^" | "**") signed)?
+    atom = number | name | name "(" total ("," total)* ")" | "(" total ")"
+"""
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from derivations.contract import UsageError
+
+GATES = (
+    "logistic",
+    "probit",
+    "erf",
+    "tanh",
+    "relu",
+    "step",
+    "sign",
+    "abs",
+    "gelu",
+    "silu",
+    "softplus",
+    "exp",
+    "cos",
+    "sin",
+)
+"""Functions of one value."""
+SHARES = ("softmax", "top1")
+"""Shares of a unit among those of its group: softmax(v) = exp(v_i) / sum_k exp(v_k), top1(v) = 1 for the largest."""
+FUNCTIONS = {**dict.fromkeys((*GATES, *SHARES, "sqrt", "log"), 1), "He": 2, "wick": 2}
+"""Every function of an expression and the number of its arguments."""
+LONGEST, DEEPEST, DEGREE = 400, 30, 12
+"""Most characters and nested brackets of an expression, and the largest degree."""
+TOKEN = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|\*\*|\S")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """A node: kind "number", "name", "call" or an operator; its word (a name, a function), value and parts.
+
+    >>> read("2*He(3, w)").parts[1].word
+    'He'
+    """
+
+    kind: str
+    word: str = ""
+    value: float = 0.0
+    parts: tuple["Tree", ...] = ()
+
+    def walk(self) -> Iterator["Tree"]:
+        """This node and all below it, those on the left first."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    def names(self) -> tuple[str, ...]:
+        """The names in order of first use, `pi` left out.
+
+        >>> read("logistic(beta*v)*He(3, w)").names()
+        ('beta', 'v', 'w')
+        """
+        return tuple(dict.fromkeys(node.word for node in self.walk() if node.kind == "name" and node.word != "pi"))
+
+    def calls(self, *words: str) -> list["Tree"]:
+        """The calls of the functions `words`."""
+        return [node for node in self.walk() if node.kind == "call" and node.word in words]
+
+
+def read(text: str, known: Collection[str] | None = None) -> Tree:
+    """The tree of an expression; with `known` every name must be one of those.
+
+    Raises `UsageError` with the column, what was expected, and the nearest name.
+
+    >>> read("erf(w/sqrt(2))").word
+    'erf'
+    """
+    if not isinstance(text, str):
+        raise UsageError(f"an expression is a text such as 'He(3, w)', but {text!r} was given")
+    if len(text) > LONGEST:
+        raise UsageError(f"an expression has at most {LONGEST} characters, this one has {len(text)}")
+    reader = _Reader(text)
+    tree = reader.total(0)
+    reader.expect("the end")
+    for name in tree.names() if known is not None else ():
+        if name not in known:
+            raise UsageError(f"unknown name {name!r} in {text!r}; {_nearest(name, [*known, *FUNCTIONS])}")
+    _degrees(tree, text)
+    return tree
+
+
+def number(tree: Tree, values: Mapping[str, float]) -> float:
+    """The value of an expression of numbers alone, names taken from `values`.
+
+    Raises `UsageError` for a name that has no value, and where the value is not finite.
+
+    >>> number(read("2*sqrt(d)"), {"d": 9.0})
+    6.0
+    """
+    operations: dict[str, Callable[[float, float], float]] = {
+        "+": lambda a, b: a + b,
+        "-": lambda a, b: a - b,
+        "*": lambda a, b: a * b,
+        "/": lambda a, b: a / b,
+        "^": lambda a, b: a**b,
+    }
+    functions = {"sqrt": math.sqrt, "log": math.log, "exp": math.exp, "erf": math.erf, "tanh": math.tanh}
+    functions |= {"cos": math.cos, "sin": math.sin, "abs": abs}
+
+    def value(node: Tree) -> float:
+        if node.kind == "number":
+            return node.value
+        if node.kind == "name":
+            if node.word == "pi":
+                return math.pi
+            if node.word not in values:
+                raise UsageError(f"{node.word!r} has no value; {_nearest(node.word, list(values))}")
+            return float(values[node.word])
+        if node.kind == "call":
+            if node.word not in functions:
+                raise UsageError(f"{node.word} is no function of numbers; use {', '.join(functions)}")
+            return functions[node.word](value(node.parts[0]))
+        return operations[node.kind](value(node.parts[0]), value(node.parts[1]))
+
+    try:
+        found = value(tree)
+    except (ArithmeticError, ValueError, TypeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"a number cannot be computed: {error}") from None
+    if isinstance(found, complex) or not math.isfinite(found):
+        raise UsageError(f"a number must be finite, but its value is {found}")
+    return found
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    found = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {found[0]!r}?" if found else f"known are {', '.join(sorted(known)) or 'none'}"
+
+
+def _degrees(tree: Tree, text: str) -> None:
+    """Refuse what a compiler would choke on: degrees and exponents that are no small numbers."""
+    for call in tree.calls("He", "wick"):
+        k = call.parts[0]
+        if k.kind != "number" or k.value != int(k.value) or not 0 <= k.value <= DEGREE:
+            raise UsageError(f"{call.word}(k, w) takes a whole number k from 0 to {DEGREE}, in {text!r}")
+        if call.word == "wick" and call.parts[1].kind != "name":
+            raise UsageError(f"wick(k, w) takes one weight vector and no expression, in {text!r}")
+    for node in tree.walk():
+        if node.kind == "^":
+            exponent = node.parts[1]
+            if exponent.names():
+                continue  # an expression in numbers: the degree is judged where the numbers are known
+            if abs(number(exponent, {})) > DEGREE:
+                raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, in {text!r}")
+    for call in tree.calls(*SHARES):
+        if any(inner is not call and inner.word in SHARES for inner in call.walk() if inner.kind == "call"):
+            raise UsageError(f"a share within a share, in {text!r}: softmax and top1 mix once")
+    if len({call for call in tree.calls(*SHARES)}) > 1:
+        raise UsageError(f"two different shares in {text!r}: a unit has one, softmax(..) or top1(..)")
+
+
+class _Reader:
+    """Recursive descent over the tokens of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = [(found.group(), found.start() + 1) for found in TOKEN.finditer(text)]
+        self.tokens.append(("the end", len(text) + 1))
+        self.at = 0
+
+    @property
+    def next(self) -> str:
+        return self.tokens[self.at][0]
+
+    def refuse(self, expected: str) -> UsageError:
+        token, column = self.tokens[self.at]
+        shown = token if token == "the end" else repr(token)
+        return UsageError(f"column {column} of {self.text!r}: expected {expected}, found {shown}")
+
+    def take(self) -> str:
+        self.at += 1
+        return self.tokens[self.at - 1][0]
+
+    def expect(self, token: str) -> None:
+        if self.next != token:
+            raise self.refuse(token if token == "the end" else f"'{token}'")
+        self.take() if token != "the end" else None
+
+    def chain(self, operators: str, below: Callable[[int], Tree], depth: int) -> Tree:
+        tree = below(depth)
+        while self.next in tuple(operators):
+            tree = Tree(self.take(), parts=(tree, below(depth)))
+        return tree
+
+    def total(self, depth: int) -> Tree:
+        if depth > DEEPEST:
+            raise UsageError(f"more than {DEEPEST} nested brackets or signs in {self.text!r}")
+        return self.chain("+-", self.product, depth)
+
+    def product(self, depth: int) -> Tree:
+        return self.chain("*/", self.signed, depth)
+
+    def signed(self, depth: int) -> Tree:
+        if depth > DEEPEST:
+            raise UsageError(f"more than {DEEPEST} nested brackets or signs in {self.text!r}")
+        if self.next in ("+", "-"):
+            negative = self.take() == "-"
+            inner = self.signed(depth + 1)
+            return Tree("-", parts=(Tree("number"), inner)) if negative else inner
+        base = self.atom(depth)
+        if self.next in ("^", "**"):
+            self.take()
+            return Tree("^", parts=(base, self.signed(depth + 1)))
+        return base
+
+    def atom(self, depth: int) -> Tree:
+        token = self.next
+        if token == "(":
+            self.take()
+            tree = self.total(depth + 1)
+            self.expect(")")
+            return tree
+        if re.match(r"\.?\d", token):
+            return Tree("number", value=float(self.take()))
+        if not re.match(r"[A-Za-z_]", token) or token == "the end":
+            raise self.refuse("a number, a name or '('")
+        if self.tokens[self.at + 1][0] != "(":
+            if token in FUNCTIONS:
+                self.take()
+                raise self.refuse(f"'(' after the function {token}")
+            return Tree("name", self.take())
+        if token not in FUNCTIONS:
+            raise UsageError(
+                f"column {self.tokens[self.at][1]} of {self.text!r}: unknown function {token!r}; "
+                f"{_nearest(token, list(FUNCTIONS))}"
+            )
+        self.take()
+        self.expect("(")
+        parts = [self.total(depth + 1)]
+        while self.next == ",":
+            self.take()
+            parts.append(self.total(depth + 1))
+        self.expect(")")
+        if len(parts) != FUNCTIONS[token]:
+            raise UsageError(f"{token} takes {FUNCTIONS[token]} arguments, {len(parts)} were given in {self.text!r}")
+        return Tree("call", token, parts=tuple(parts))

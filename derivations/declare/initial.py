@@ -1,0 +1,248 @@
+"""Where a declared model starts: overlaps drawn at any dimension, declared, or read from weights or overlaps."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, UsageError
+from derivations.declare.declaration import Declaration
+from derivations.declare.rows import Rows, readout
+from derivations.declare.system import numbers, rows
+
+SYMMETRIC = 1e-9
+"""How far from symmetry, or below zero in its least eigenvalue, a given Gram matrix may be: nine digits still pass."""
+
+
+def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
+    """The initial condition of a run: from arrays (a file, an earlier run, the declaration), or drawn with `rng`."""
+    declared: Declaration = parameters.declaration
+    found = rows(parameters)
+    arrays = dict(declared.start.arrays) if previous is None else dict(previous)
+    if previous is not None and weights(arrays) is not None:
+        gram = _of_weights(parameters, arrays)
+    elif any(block.name in arrays for block in found.moving):
+        gram = _of_overlaps(parameters, arrays)
+    else:
+        gram = draw(parameters, rng)
+    components = found.components(gram)
+    state = {block.name: components[block.name] for block in found.moving}
+    constants = {block.name: components[block.name] for block in found.fixed}
+    for number, word, count in found.scalars:
+        group = declared.students[number]
+        name = group.named(word)
+        value = np.asarray(arrays.get(name, getattr(parameters, name if word == "a" else word)), float)
+        state[name] = np.broadcast_to(value, (count,)).copy()
+    values = dict(zip(declared.names, numbers(parameters), strict=True))
+    for number, group in enumerate(declared.groups):
+        name = group.named("a" if found.is_student(number) else "a_star")
+        if name not in state:
+            value = arrays.get(name, readout(declared, number, found.sizes[number], values))
+            constants[name] = np.broadcast_to(np.asarray(value, float), (found.sizes[number],)).copy()
+    return Initial(parameters, state, constants, parameters.d**-0.5)
+
+
+def teacher_gram(parameters: Any) -> np.ndarray:
+    """The Gram matrix (n, n) of the teacher's rows: orthonormal, equal overlaps, or as declared.
+
+    Raises `UsageError` where it is none: not symmetric, of another size, or with a negative eigenvalue.
+    """
+    found, declared = rows(parameters), parameters.declaration
+    size = found.teachers
+    if hasattr(parameters, "gram"):
+        gram = np.full((size, size), parameters.gram)
+        np.fill_diagonal(gram, 1.0)
+    else:
+        gram = np.asarray(declared.gram, float)
+    if gram.shape != (size, size):
+        raise UsageError(f"the teacher's Gram matrix must be {size} x {size}, but is {gram.shape[0]} x {gram.shape[1]}")
+    require_gram(gram, "the teacher's Gram matrix")
+    return gram
+
+
+def require_gram(gram: np.ndarray, what: str) -> None:
+    """Raise `UsageError` unless a matrix is symmetric and positive semi-definite."""
+    scale = max(float(np.abs(gram).max()), 1e-300)
+    if not np.isfinite(gram).all() or np.abs(gram - gram.T).max() > SYMMETRIC * scale:
+        raise UsageError(f"{what} is not symmetric and finite")
+    least = float(np.linalg.eigvalsh(gram).min())
+    if least < -SYMMETRIC * scale:
+        raise UsageError(f"{what} belongs to no vectors: its least eigenvalue is {least:.3g}")
+
+
+def norms(parameters: Any) -> np.ndarray:
+    """The norms (students,) of the student rows at the start."""
+    found = rows(parameters)
+    values, at = np.empty(found.students), 0
+    for number, group in enumerate(parameters.declaration.students):
+        for slot in group.slots:
+            values[found.of(number, slot)] = getattr(parameters, parameters.declaration.start.norms[at][0])
+            at += 1
+    return values
+
+
+def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
+    """A Gram matrix (n, n) drawn in dimension d without a d-vector.
+
+    Student rows are random directions of the declared norms: Gaussian components along the teachers' span, Bartlett's
+    factor for what is outside it.  With `overlap` every row has that cosine with the teacher of its number and slot,
+    and its remainder is orthogonal to everything else.
+    """
+    found = rows(parameters)
+    teachers, s = teacher_gram(parameters), found.students
+    frame = _root(teachers)
+    t = teachers.shape[0]
+    if parameters.overlap is None:
+        coordinates = np.zeros((s, t + s))
+        coordinates[:, :t] = rng.normal(size=(s, t))
+        below = np.tril_indices(s, -1)
+        coordinates[:, t:][below] = rng.normal(size=len(below[0]))
+        coordinates[:, t:][np.diag_indices(s)] = np.sqrt(rng.chisquare(parameters.d - t - np.arange(s)))
+    else:
+        coordinates = np.zeros((s, t + s))
+        partner = partners(found)
+        along = frame / np.sqrt(np.diag(teachers))[:, None]
+        coordinates[:, :t] = parameters.overlap * along[partner]
+        coordinates[:, t:] = np.sqrt(1 - parameters.overlap**2) * np.eye(s)
+    size = np.linalg.norm(coordinates, axis=1)
+    coordinates *= (norms(parameters) / size)[:, None]
+    all_rows = np.vstack([coordinates, np.hstack([frame, np.zeros((t, s))])])
+    gram = all_rows @ all_rows.T
+    gram[s:, s:] = teachers
+    if parameters.overlap is None:
+        return gram
+    gram[np.arange(s), np.arange(s)] = norms(parameters) ** 2  # to the last digit, as it was asked for
+    return gram
+
+
+def partners(found: Rows) -> np.ndarray:
+    """The teacher's row, counted among the teachers', of every student row: same slot (else the first), its number."""
+    declared = found.declaration
+    students, partner = len(declared.students), np.empty(found.students, int)
+    for number, group in enumerate(declared.students):
+        matched = next(
+            (k for k, t in enumerate(declared.teachers) if t.name == group.name),
+            min(number, len(declared.teachers) - 1),
+        )
+        teacher = declared.teachers[matched]
+        for slot in group.slots:
+            same = slot if slot in teacher.slots else teacher.slots[0]
+            start = found.of(students + matched, same).start - found.students
+            size = found.sizes[students + matched]
+            partner[found.of(number, slot)] = start + np.arange(found.sizes[number]) % size
+    return partner
+
+
+def _root(gram: np.ndarray) -> np.ndarray:
+    """F with F F^T = gram, also where it is singular; the identity of the identity."""
+    if np.array_equal(gram, np.eye(len(gram))):
+        return np.eye(len(gram))
+    values, vectors = np.linalg.eigh(gram)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def weight_names(found: Rows) -> list[tuple[str, int, str]]:
+    """The arrays of a file of weights: (name, group, slot); a teacher's end in `_star`."""
+    names = []
+    for number, group in enumerate(found.declaration.groups):
+        for slot in group.slots:
+            names.append((group.named(slot if found.is_student(number) else f"{slot}_star"), number, slot))
+    return names
+
+
+def weights(arrays: Mapping[str, np.ndarray]) -> bool | None:
+    """True where arrays hold weights (a name ending in `_star` that is no readout); None otherwise."""
+    return True if any(n.endswith("_star") and not n.endswith("a_star") for n in arrays) else None
+
+
+def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The rows (n, d) of weights by name."""
+    return np.vstack([np.asarray(arrays[name], float) for name, _, _ in weight_names(found)])
+
+
+def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    every = stack(rows(parameters), arrays)
+    return every @ every.T
+
+
+def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    found = rows(parameters)
+    given = dict(arrays)
+    missing = [block.name for block in found.moving if block.name not in given]
+    if missing:
+        raise UsageError(f"the start lacks {', '.join(missing)}: give every overlap among and with the students")
+    t, s = teacher_gram(parameters), found.students
+    full = np.zeros((found.total, found.total))
+    full[s:, s:] = t
+    given = {**found.components(full), **given}
+    for block in found.blocks:
+        if np.shape(given[block.name]) != block.shape:
+            raise UsageError(f"{block.name} must have shape {block.shape}, but has {np.shape(given[block.name])}")
+    gram = found.gram(given)
+    require_gram(gram, "the Gram matrix of the start")
+    return gram
+
+
+def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[str] = frozenset()) -> Any:
+    """Check the weights or overlaps of an initial file and return the parameters with the sizes they imply.
+
+    Raises `UsageError` for arrays that are missing, unknown, of shapes that disagree, zero or not finite.
+    """
+    found, declared = rows(parameters), parameters.declaration
+    scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
+    scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]
+    for name, values in arrays.items():
+        if not np.isfinite(np.asarray(values, float)).all():
+            raise UsageError(f"{name} of the initial file is not finite")
+    if weights(arrays):
+        expected = {name: (number, slot) for name, number, slot in weight_names(found)}
+    else:
+        expected = {block.name: None for block in found.blocks}
+    optional = [block.name for block in found.fixed]
+    missing = [name for name in expected if name not in arrays and name not in optional]
+    extra = [name for name in arrays if name not in expected and name not in scalars]
+    if missing or extra:
+        wrong = f"lacks {', '.join(missing)}" if missing else f"has unknown arrays {', '.join(extra)}"
+        raise UsageError(
+            f"the initial file {wrong}; expected {', '.join(expected)}, and where wanted "
+            f"{', '.join(dict.fromkeys(scalars))}"
+        )
+    resized = dataclasses.replace(parameters, **_sizes(parameters, arrays, explicit))
+    given = enter(resized, arrays, np.random.default_rng(0))
+    for name, values in {**given.state, **given.constants}.items():
+        block = next((b for b in rows(resized).blocks if b.name == name), None)
+        if block is not None and block.symmetric and (np.diag(values) <= 0).any():
+            raise UsageError(f"row {int(np.argmin(np.diag(values)))} of {name}: a weight vector is zero")
+    return resized
+
+
+def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozenset[str]) -> dict[str, int]:
+    found, declared = rows(parameters), parameters.declaration
+    sizes: dict[str, int] = {}
+    for number, group in enumerate(declared.groups):
+        student = found.is_student(number)
+        word = group.named("units" if student else "teachers")
+        shapes = {}
+        for slot in group.slots:
+            name = group.named(slot if student else f"{slot}_star")
+            if weights(arrays):
+                shapes[name] = np.shape(arrays[name])
+            else:
+                block = next(b for b in found.blocks if b.symmetric and b.rows == found.of(number, slot))
+                if block.name in arrays:
+                    shapes[block.name] = np.shape(arrays[block.name])
+        for name, shape in shapes.items():
+            if len(shape) != 2:
+                raise UsageError(f"{name} must be a matrix, but has shape {shape}")
+            if sizes.setdefault(word, shape[0]) != shape[0]:
+                raise UsageError(f"{name} has {shape[0]} rows, but other arrays say {word} = {sizes[word]}")
+            if weights(arrays) and sizes.setdefault("d", shape[1]) != shape[1]:
+                raise UsageError(f"{name} has vectors in dimension {shape[1]}, others in {sizes['d']}")
+    for name, value in sizes.items():
+        if name in explicit and getattr(parameters, name) != value:
+            raise UsageError(
+                f"-p {name}={getattr(parameters, name)} disagrees with the initial file, which has {name} = {value}; "
+                "leave the option out or change the file"
+            )
+    return sizes

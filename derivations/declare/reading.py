@@ -1,0 +1,337 @@
+"""From what a user writes (TOML, or the same tables in Python) to a declaration, with one sentence per mistake."""
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from derivations.contract import UsageError
+from derivations.declare import fields, growth
+from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
+from derivations.declare.grammar import FUNCTIONS, Tree
+
+LARGEST = 1_000_000
+"""Most bytes of a file that states a model."""
+TABLES = ("title", "source", "name", "student", "teacher", "training", "start", "parameters", "event", "claim")
+STUDENT = ("unit", "units", "output", "name")
+TEACHER = (*STUDENT, "gram", "noise")
+TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained")
+EVENT = ("name", "of", "threshold", "direction", "absolute")
+NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
+LOSSES = ("squared", "correlation", "logistic", "hinge")
+RESERVED = (
+    "d", "step", "batch", "decay", "noise", "gram", "norm", "overlap", "tier", "units", "teachers", "points", "f", "y",
+    "p", "pi", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed",
+)  # fmt: skip
+"""Words that mean something else in a declaration, and so cannot be a slot or a number of the user's."""
+
+
+def from_file(path: Path) -> Declaration:
+    """The declaration in a TOML file.
+
+    Raises `UsageError` with the line for a file that is too large, no text, no TOML, or states no model.
+    """
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise UsageError(f"{path} has {size} bytes; a model is stated in a file of at most {LARGEST}")
+        text = path.read_bytes().decode("utf-8")
+        tables = tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text file: a model is stated in TOML") from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    try:
+        return declaration(tables, name=_word(path.stem), folder=path.parent)
+    except fields.Mistake as mistake:
+        line = mistake.line(text)
+        raise UsageError(f"{path}, line {line}: {mistake}" if line else f"{path}: {mistake}") from None
+
+
+def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None) -> Declaration:
+    """The declaration of some tables; `folder` is where the files that it names lie.
+
+    Raises `fields.Mistake` for a key that is unknown, of a wrong type or out of its domain, and where two do not fit
+    together.
+    """
+    fields.require_known(tables, TABLES, "")
+    training = fields.table(tables, "training")
+    fields.require_known(training, TRAINING, "training")
+    numbers = _numbers(fields.table(tables, "parameters"))
+    teacher_table = fields.table(tables, "teacher")
+    students = _groups(tables, "student", STUDENT, numbers, None)
+    teachers = _groups(tables, "teacher", TEACHER, numbers, students)
+    loss, tree = _loss(training, numbers)
+    weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
+    limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
+    made = Declaration(
+        name=fields.text(tables, "name", "", name),
+        title=fields.text(tables, "title", "", name),
+        source=fields.text(tables, "source", "", ""),
+        students=students,
+        teachers=teachers,
+        loss=loss,
+        own_loss=tree,
+        weights=weights,
+        limit=limit,
+        trained=_trained(training, students, numbers),
+        step=fields.real(training, "step", "training", 1.0, above=0.0),
+        batch=fields.whole(training, "batch", "training", 1),
+        decay=fields.real(training, "decay", "training", 0.0, minimum=0.0),
+        noise=fields.real(teacher_table, "noise", "teacher", 0.0, minimum=0.0),
+        gram=_gram(teacher_table, folder),
+        start=_start(fields.table(tables, "start"), students, weights),
+        numbers=numbers,
+        events=_events(tables),
+        claims=_claims(tables),
+    )
+    _fits(made)
+    return made
+
+
+def _fits(made: Declaration) -> None:
+    """Refuse what does not fit together, whatever the numbers are."""
+    for group in made.students:
+        if not any(made.moves(group, word) for word in (*group.slots, "a", *group.scalars)):
+            raise fields.Mistake(
+                f"nothing of {group.text!r} is trained: name a slot, 'a' or a scalar", "training", "trained"
+            )
+    if made.labelled() and made.weights == "normalised" and made.limit == "flow":
+        return
+    if made.limit == "online" and made.decay and made.weights == "normalised":
+        raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
+
+
+def _groups(
+    tables: Mapping[str, Any], key: str, keys: Collection[str], numbers: tuple[Number, ...],
+    like: tuple[Group, ...] | None,
+) -> tuple[Group, ...]:  # fmt: skip
+    """The groups of a side: one table, a table of tables, or a list of tables with names."""
+    given = tables.get(key)
+    if given is None and like is not None:
+        given = {}
+    if isinstance(given, list):
+        named = [(entry.get("name", ""), entry) for entry in given if isinstance(entry, Mapping)]
+        if len(named) != len(given) or len({name for name, _ in named}) != len(named) or not named:
+            raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
+    elif isinstance(given, Mapping):
+        inner = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+        rest = {name: entry for name, entry in given.items() if name not in inner}
+        named = list(inner.items()) if inner else [("", given)]
+        if inner:
+            fields.require_known(rest, [word for word in keys if word in ("gram", "noise")], key)
+    else:
+        raise fields.Mistake(f"a model needs a table [{key}] with unit = '..'", "", key)
+    groups = []
+    for name, entry in named:
+        table = f"{key}.{name}" if name and not isinstance(given, list) else key
+        fields.require_known(entry, keys, table)
+        groups.append(_group(entry, str(name), table, numbers, like, key == "teacher"))
+    if len(groups) > 8:
+        raise fields.Mistake(f"at most 8 groups of {key}s, but {len(groups)} are given", key)
+    return tuple(groups)
+
+
+def _group(
+    entry: Mapping[str, Any], name: str, table: str, numbers: tuple[Number, ...], like: tuple[Group, ...] | None,
+    teacher: bool,
+) -> Group:  # fmt: skip
+    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
+        raise fields.Mistake(f"a group's name is made of letters and digits, but {name!r} was given", table, "name")
+    if "unit" not in entry and not (like and len(like) == 1):
+        raise fields.Mistake("unit is missing: unit = 'erf(w)', say", table)
+    text = entry.get("unit", like[0].text if like else None)
+    if not isinstance(text, str) or not text.strip():
+        raise fields.Mistake(f"unit is an expression such as 'erf(w)', but {text!r} was given", table, "unit")
+    unit = fields.expression(text, table, "unit")
+    shared = {number.name: number for number in numbers}
+    names = unit.names()
+    slots = tuple(word for word in names if word not in shared)
+    scalars = tuple(word for word in names if word in shared and shared[word].per_unit)
+    if not slots:
+        raise fields.Mistake(
+            f"the unit {text!r} uses no weight vector: a name that is no parameter is one", table, "unit"
+        )
+    if len(slots) > 4:
+        raise fields.Mistake(f"a unit has at most 4 weight vectors, {text!r} has {', '.join(slots)}", table, "unit")
+    for word in slots:
+        if word in RESERVED or not re.fullmatch(r"[a-z][a-z0-9]*", word):
+            raise fields.Mistake(
+                f"{word!r} cannot be a weight vector: use a short name in small letters such as w"
+                + (f", not one of {', '.join(RESERVED)}" if word in RESERVED else ""),
+                table,
+                "unit",
+            )
+    if teacher and scalars:
+        raise fields.Mistake(
+            f"the teacher's unit uses {', '.join(scalars)}, numbers that student units have", table, "unit"
+        )
+    growth.require_finite(unit, text, slots, {n.name: n.default for n in numbers}, table)
+    output, tree = _output(entry, table, list(shared), teacher)
+    return Group(name, unit, text, slots, scalars, fields.whole(entry, "units", table, 1), output, tree)
+
+
+def _output(entry: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[str, Tree | None]:
+    given = entry.get("output", "sum")
+    if given in OUTPUTS:
+        if teacher and given == "trained":
+            raise fields.Mistake("a teacher's readout is not trained", table, "output")
+        return given, None
+    if not isinstance(given, str):
+        raise fields.Mistake(
+            f"output is one of {', '.join(OUTPUTS)}, or an expression in j, not {given!r}", table, "output"
+        )
+    if re.fullmatch(r"[A-Za-z_]\w*", given.strip()) and given.strip() not in ("j", *names):
+        raise fields.Mistake(
+            f"output is one of {', '.join(OUTPUTS)}, or an expression in j; {fields.near(given, OUTPUTS)}",
+            table,
+            "output",
+        )
+    tree = fields.expression(given, table, "output", ("j", *names))
+    return "own", tree
+
+
+def _loss(training: Mapping[str, Any], numbers: tuple[Number, ...]) -> tuple[Any, Tree | None]:
+    given = training.get("loss", "squared")
+    if given in LOSSES:
+        return given, None
+    if not isinstance(given, str) or re.fullmatch(r"\s*[A-Za-z_]\w*\s*", given):
+        raise fields.Mistake(
+            f"loss is one of {', '.join(LOSSES)}, or an expression in f and y, not {given!r}; "
+            f"{fields.near(str(given), LOSSES)}",
+            "training",
+            "loss",
+        )
+    tree = fields.expression(given, "training", "loss", ("f", "y", *(n.name for n in numbers if not n.per_unit)))
+    if "f" not in tree.names():
+        raise fields.Mistake(f"the loss {given!r} does not depend on f", "training", "loss")
+    if any(call.word in ("softmax", "top1", "wick") for call in tree.walk()):
+        raise fields.Mistake(f"softmax, top1 and wick have no meaning in a loss, {given!r}", "training", "loss")
+    return "own", tree
+
+
+def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: tuple[Number, ...]) -> tuple[str, ...]:
+    everything = {word for group in students for word in (*group.slots, *group.scalars)}
+    everything |= {group.named(word) for group in students for word in (*group.slots, *group.scalars)}
+    everything |= {group.named("a") for group in students if group.output == "trained"} | {"a"}
+    given = training.get("trained")
+    if given is None:
+        return tuple(sorted({word for group in students for word in (*group.slots, *group.scalars)}))
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        raise fields.Mistake(
+            f"trained is a list of names such as ['w'], but {given!r} was given", "training", "trained"
+        )
+    for word in given:
+        if word not in everything:
+            raise fields.Mistake(
+                f"trained names {word!r}, which is nothing that moves; {fields.near(word, everything)}",
+                "training",
+                "trained",
+            )
+    return tuple(sorted(given))
+
+
+def _numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
+    """The user's own numbers: a value, or a table with default, meaning, domain, and per = "unit"."""
+    found = []
+    for name, given in table.items():
+        if name in RESERVED or name in FUNCTIONS or not re.fullmatch(r"[A-Za-z]\w*", name):
+            raise fields.Mistake(
+                f"{name!r} cannot be a parameter of yours: it means something else, or is no name", "parameters", name
+            )
+        entry = given if isinstance(given, Mapping) else {"default": given}
+        fields.require_known(entry, NUMBER, f"parameters.{name}" if isinstance(given, Mapping) else "parameters")
+        limits = {key: fields.real(entry, key, "parameters") for key in ("minimum", "maximum", "above") if key in entry}
+        if entry.get("per", "unit") != "unit":
+            raise fields.Mistake(f'per is "unit" or left out, but {entry["per"]!r} was given', "parameters", name)
+        if "default" not in entry:
+            raise fields.Mistake(f"parameter {name} has no default", "parameters", name)
+        default = fields.real(entry, "default", "parameters")
+        found.append(
+            Number(name, default, fields.text(entry, "meaning", "parameters", ""), per_unit="per" in entry, **limits)
+        )
+    return tuple(found)
+
+
+def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -> Start:
+    """Norms by parameter name (`norm`, or `norm_v` with several slots), overlap, readout, and arrays given outright."""
+    slots = [(group, slot) for group in students for slot in group.slots]
+    given = table.get("norm", 1.0 if weights != "free" else 0.5)
+    norms = []
+    for group, slot in slots:
+        value = given
+        if isinstance(given, Mapping):
+            fields.require_known(given, [word for g, s in slots for word in (s, g.named(s))], "start")
+            value = given.get(group.named(slot), given.get(slot, 1.0))
+        norms.append((norm_name(students, group, slot), fields.real({"norm": value}, "norm", "start", above=0.0)))
+    overlap = table.get("overlap", "random")
+    if overlap != "random":
+        overlap = fields.real(table, "overlap", "start", minimum=-1.0, maximum=1.0)
+    readout = fields.real(table, "a", "start", 1.0)
+    others = {key: value for key, value in table.items() if key not in ("norm", "overlap", "a")}
+    arrays = []
+    for key, value in others.items():
+        if not re.fullmatch(r"(\w+_)?[QMP]_[a-z0-9]+", key):
+            raise fields.Mistake(
+                f"unknown key {key!r}; {fields.near(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
+            )
+        arrays.append((key, fields.matrix(value, "start", key)))
+    return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays))
+
+
+def norm_name(students: tuple[Group, ...], group: Group, slot: str) -> str:
+    """The parameter with the norm of a slot: `norm` where there is one slot in all."""
+    alone = sum(len(g.slots) for g in students) == 1
+    return "norm" if alone else group.named(f"norm_{slot}")
+
+
+def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:
+    """None for an orthonormal teacher, a number for equal overlaps, a matrix, or that of a file of numbers."""
+    given = table.get("gram", "orthonormal")
+    if given == "orthonormal":
+        return None
+    if isinstance(given, list):
+        return fields.matrix(given, "teacher", "gram")
+    if not isinstance(given, str):
+        return fields.real(table, "gram", "teacher", minimum=-1.0, maximum=1.0)
+    import numpy as np
+
+    path = (folder or Path()) / given
+    try:
+        found = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=2)
+        return tuple(tuple(float(x) for x in row) for row in np.atleast_2d(found))
+    except (OSError, ValueError, TypeError):
+        raise fields.Mistake(
+            f"gram is 'orthonormal', a number, a matrix, or a file of numbers (.npy, .txt); {given!r} is none",
+            "teacher",
+            "gram",
+        ) from None
+
+
+def _events(tables: Mapping[str, Any]) -> tuple[Event, ...]:
+    found = []
+    for entry in fields.entries(tables, "event"):
+        fields.require_known(entry, EVENT, "event")
+        if not isinstance(entry.get("of"), str):
+            raise fields.Mistake("an event needs of = 'M_ww', the order parameter that it watches", "event")
+        name = fields.text(entry, "name", "event", f"T_{entry['of']}")
+        direction = entry.get("direction", 1)
+        if direction not in (1, -1):
+            raise fields.Mistake(f"direction is 1 (upwards) or -1, but {direction!r} was given", "event", "direction")
+        absolute = entry.get("absolute", False)
+        if not isinstance(absolute, bool):
+            raise fields.Mistake(f"absolute is true or false, but {absolute!r} was given", "event", "absolute")
+        found.append(Event(name, entry["of"], fields.real(entry, "threshold", "event", 0.5), direction, absolute))
+    return tuple(found)
+
+
+def _claims(tables: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    return tuple(dict(entry) for entry in fields.entries(tables, "claim"))
+
+
+def _word(stem: str) -> str:
+    """A file's name as the name of a system: letters, digits, hyphens and underscores."""
+    return re.sub(r"[^\w-]+", "_", stem) or "declared"

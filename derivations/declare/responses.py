@@ -1,0 +1,74 @@
+"""The per-sample functions of a declaration as text: units, logits and loss with their derivatives in the fields.
+
+Differentiated before any mean is taken: both training at random (compressed) and the sampled tier use them, and a test
+holds them against automatic differentiation of the loss.
+"""
+
+from typing import Any
+
+from derivations.declare import symbols
+from derivations.declare.declaration import Declaration, Group
+
+
+def unit_name(declaration: Declaration, number: int) -> str:
+    """What the function of a group's unit is called."""
+    return f"unit_{number}"
+
+
+def unit(declaration: Declaration, number: int) -> list[str]:
+    """`unit_k(z.., q.., p, scalars.., numbers..)` -> phi, dphi/dz_s, 2 dphi/dq_s, dphi/dp, dphi/dscalar.
+
+    Where the unit has a share also `logit_k(z.., q.., scalars.., numbers..)` -> l, dl/dz_s, 2 dl/dq_s, dl/dscalar.
+    Every argument may be a number or an array, the group's units first.
+    """
+    import sympy
+
+    group, names = declaration.groups[number], declaration.names
+    scalars = [sympy.Symbol(name, real=True) for name in group.scalars]
+    numbers = [sympy.Symbol(name, real=True) for name in names]
+    z, q = [symbols.slot(s) for s in group.slots], [symbols.square(s) for s in group.slots]
+    common = [*scalars, *numbers]
+    phi = symbols.build(group.unit, group.slots)
+    outputs = [phi, *derivatives(phi, z, q), sympy.diff(phi, symbols.share()), *(sympy.diff(phi, s) for s in scalars)]
+    texts = [symbols.function(f"unit_{number}", [*z, *q, symbols.share(), *common], outputs)]
+    if group.share is not None:
+        logit = symbols.build(group.share.parts[0], group.slots)
+        outputs = [logit, *derivatives(logit, z, q), *(sympy.diff(logit, s) for s in scalars)]
+        texts.append(symbols.function(f"logit_{number}", [*z, *q, *common], outputs))
+    return texts
+
+
+def derivatives(expression: Any, z: list[Any], q: list[Any]) -> list[Any]:
+    """The derivatives in the fields, then twice those in the squared norms."""
+    import sympy
+
+    return [*(sympy.diff(expression, s) for s in z), *(2 * sympy.diff(expression, s) for s in q)]
+
+
+def loss(declaration: Declaration) -> str:
+    """`loss(f, y, numbers..)` -> l, dl/df; of a logistic or hinge loss y is the label sign(y)."""
+    import sympy
+
+    f, y = sympy.Symbol("f", real=True), sympy.Symbol("y", real=True)
+    sign = symbols.own()["sign"](y)
+    made = {
+        "squared": (f - y) ** 2 / 2,
+        "correlation": -f * y,
+        "logistic": symbols.own()["softplus"](-f * sign),
+        "hinge": symbols.own()["relu"](1 - f * sign),
+    }
+    if declaration.own_loss is not None:
+        given = symbols.build(declaration.own_loss, ())
+    else:
+        given = made[declaration.loss]
+    numbers = [sympy.Symbol(name, real=True) for name in declaration.names]
+    return symbols.function("loss", [f, y, *numbers], [given, sympy.diff(given, f)])
+
+
+def module(declaration: Declaration) -> str:
+    """All of them as one text, the functions that they call first."""
+    groups: list[Group] = list(declaration.groups)
+    texts = [text for number in range(len(groups)) for text in unit(declaration, number)]
+    texts.append(loss(declaration))
+    body = "\n\n".join(texts)
+    return "\n\n".join([*symbols.helpers(body), body])

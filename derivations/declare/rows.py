@@ -1,0 +1,170 @@
+"""Where everything stands: the rows of the Gram matrix, the order parameters that are its blocks, and their names.
+
+Rows are ordered by group (students, then teachers), in a group by slot, in a slot by unit.  Q_rs are overlaps among the
+students' slots r and s, M_rs those of a student's slot r with a teacher's slot s, P_rs those among the teachers.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Dense, Layout, Symmetric
+from derivations.declare.declaration import Declaration, Group
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A block of the Gram matrix: its name, the rows and columns it covers, and whether it lies on the diagonal."""
+
+    name: str
+    rows: slice
+    columns: slice
+    dims: tuple[str, str]
+    symmetric: bool
+    meaning: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """The rows of a declaration at given sizes: how many units each group has.
+
+    `starts` maps (kind, group's name, slot) to the first row; kind is "student" or "teacher".
+    """
+
+    declaration: Declaration
+    sizes: tuple[int, ...]
+
+    @functools.cached_property
+    def starts(self) -> dict[tuple[int, str], int]:
+        """The first row of (number of the group, slot)."""
+        at, found = 0, {}
+        for number, (group, size) in enumerate(zip(self.declaration.groups, self.sizes, strict=True)):
+            for slot in group.slots:
+                found[number, slot] = at
+                at += size
+        return found
+
+    def of(self, number: int, slot: str) -> slice:
+        """The rows of a slot of the group with this number."""
+        start = self.starts[number, slot]
+        return slice(start, start + self.sizes[number])
+
+    @property
+    def students(self) -> int:
+        """How many rows are students'."""
+        return sum(
+            len(group.slots) * size
+            for group, size in zip(self.declaration.students, self.sizes[: len(self.declaration.students)], strict=True)
+        )
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+        return sum(len(group.slots) * size for group, size in zip(self.declaration.groups, self.sizes, strict=True))
+
+    @property
+    def teachers(self) -> int:
+        """How many rows are teachers'."""
+        return self.total - self.students
+
+    def is_student(self, number: int) -> bool:
+        """Whether the group with this number is one of students."""
+        return number < len(self.declaration.students)
+
+    @functools.cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks above or on the diagonal, by name: Q, then M, then P."""
+        found = [self._block(*pair) for pair in self._pairs()]
+        return tuple(sorted(found, key=lambda block: "QMP".index(_letter(block.name))))
+
+    def _pairs(self) -> Iterator[tuple[int, str, int, str]]:
+        places = list(self.starts)
+        for i, (g, r) in enumerate(places):
+            for h, s in places[i:]:
+                yield g, r, h, s
+
+    def _block(self, g: int, r: str, h: int, s: str) -> Block:
+        groups, first, second = self.declaration.groups, self.is_student(g), self.is_student(h)
+        letter = "Q" if second else "M" if first else "P"
+        words = [groups[g].name, groups[h].name if h != g else ""]
+        name = "_".join([*(word for word in words if word), letter, r + s])
+        dims = [self.dimension(g), self.dimension(h)]
+        if dims[0] == dims[1]:
+            dims[1] += "_"
+        who = ("student", "teacher")
+        meaning = f"overlap {r}_i . {s}_j of {who[not first]} with {who[not second]}"
+        return Block(name, self.of(g, r), self.of(h, s), (dims[0], dims[1]), (g, r) == (h, s), meaning)
+
+    def dimension(self, number: int) -> str:
+        """The name of the dimension of a group's units."""
+        return self.declaration.groups[number].named("unit" if self.is_student(number) else "teacher")
+
+    @property
+    def moving(self) -> tuple[Block, ...]:
+        """The blocks that change: Q and M."""
+        return tuple(block for block in self.blocks if _letter(block.name) != "P")
+
+    @property
+    def fixed(self) -> tuple[Block, ...]:
+        """The blocks that are constants: P."""
+        return tuple(block for block in self.blocks if _letter(block.name) == "P")
+
+    @property
+    def scalars(self) -> tuple[tuple[int, str, int], ...]:
+        """The numbers of the students' units, (group, word, count): readouts "a", then biases, group by group."""
+        found = []
+        for number, group in enumerate(self.declaration.students):
+            words = ("a",) if group.output == "trained" else ()
+            found += [(number, word, self.sizes[number]) for word in (*words, *group.scalars)]
+        return tuple(found)
+
+    @property
+    def layout(self) -> Layout:
+        """The flat state: the moving blocks (symmetric ones with their diagonal), then the scalars."""
+        parts: list[Any] = [
+            Symmetric(block.name, block.shape[0]) if block.symmetric else Dense(block.name, block.shape)
+            for block in self.moving
+        ]
+        parts += [Dense(self.declaration.students[g].named(word), (count,)) for g, word, count in self.scalars]
+        return Layout(tuple(parts))
+
+    def components(self, gram: np.ndarray) -> dict[str, np.ndarray]:
+        """The blocks (.., *shape) of Gram matrices (.., n, n), constants among them."""
+        return {block.name: gram[..., block.rows, block.columns].copy() for block in self.blocks}
+
+    def gram(self, components: Mapping[str, Any]) -> np.ndarray:
+        """The Gram matrices (.., n, n) of their blocks (.., *shape); blocks without a leading axis serve all."""
+        lead = max((np.shape(components[block.name])[:-2] for block in self.blocks), key=len)
+        found = np.zeros((*lead, self.total, self.total))
+        for block in self.blocks:
+            values = np.asarray(components[block.name], float)
+            found[..., block.rows, block.columns] = values
+            found[..., block.columns, block.rows] = np.swapaxes(values, -1, -2)
+        return found
+
+
+def _letter(name: str) -> str:
+    return name.split("_")[-2]
+
+
+def readout(declaration: Declaration, number: int, size: int, values: Mapping[str, float]) -> np.ndarray:
+    """The readouts (size,) of a group that are not trained: 1, 1/K, 1/sqrt(K), or an expression in j.
+
+    Trained ones start at `start.readout`.
+    """
+    from derivations.declare.grammar import number as value_of
+
+    group: Group = declaration.groups[number]
+    if group.output == "own":
+        assert group.readout is not None
+        return np.array([value_of(group.readout, {**values, "j": j + 1.0}) for j in range(size)])
+    scale = {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5, "trained": declaration.start.readout}
+    return np.full(size, scale[group.output])

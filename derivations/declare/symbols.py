@@ -1,0 +1,187 @@
+"""The SymPy form of an expression, with the functions that SymPy lacks, and its text for numba, NumPy and JAX.
+
+Slots become z_s, their squared norms q_s (which `wick` depends on), the share of a unit p, its scalars and the user's
+numbers keep their names.
+"""
+
+import functools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from derivations.declare.grammar import SHARES, Tree
+
+
+@functools.cache
+def own() -> dict[str, Any]:
+    """The functions that SymPy lacks, each with its derivative almost everywhere."""
+    import sympy
+
+    made: dict[str, Any] = {}
+
+    def function(name: str, slope: Any) -> None:
+        def fdiff(self: Any, argindex: int = 1) -> Any:
+            return slope(*self.args)
+
+        made[name] = type(name, (sympy.Function,), {"fdiff": fdiff, "is_real": True})
+
+    normal = 1 / sympy.sqrt(2 * sympy.pi)
+    function("step", lambda x: sympy.S.Zero)
+    function("sign", lambda x: sympy.S.Zero)
+    function("relu", lambda x: made["step"](x))
+    function("abs", lambda x: made["sign"](x))
+    function("logistic", lambda x: made["logistic"](x) * (1 - made["logistic"](x)))
+    function("softplus", lambda x: made["logistic"](x))
+    function("silu", lambda x: made["logistic"](x) * (1 + x * (1 - made["logistic"](x))))
+    function("probit", lambda x: normal * sympy.exp(-(x**2) / 2))
+    function("gelu", lambda x: made["probit"](x) + x * normal * sympy.exp(-(x**2) / 2))
+    return made
+
+
+SOURCE = {
+    "step": "def step(x):\n    return 1.0 * (x > 0.0)\n",
+    "sign": "def sign(x):\n    return 1.0 * (x > 0.0) - 1.0 * (x < 0.0)\n",
+    "relu": "def relu(x):\n    return x * (x > 0.0)\n",
+    "absolute": "def absolute(x):\n    return np.abs(x)\n",
+    "logistic": "def logistic(x):\n    return 0.5 + 0.5 * np.tanh(0.5 * x)\n",
+    "softplus": "def softplus(x):\n    return 0.5 * (x + np.abs(x)) + np.log1p(np.exp(-np.abs(x)))\n",
+    "silu": "def silu(x):\n    return x * (0.5 + 0.5 * np.tanh(0.5 * x))\n",
+    "probit": "def probit(x):\n    return 0.5 + 0.5 * erf(0.7071067811865476 * x)\n",
+    "gelu": "def gelu(x):\n    return x * (0.5 + 0.5 * erf(0.7071067811865476 * x))\n",
+}
+"""The functions of generated text, in operations that numba, NumPy and JAX have, for scalars and arrays alike."""
+
+
+def slot(name: str) -> Any:
+    """The field z_s = u_s . x of a slot."""
+    import sympy
+
+    return sympy.Symbol(f"z_{name}", real=True)
+
+
+def square(name: str) -> Any:
+    """The squared norm q_s = |u_s|^2 of a slot."""
+    import sympy
+
+    return sympy.Symbol(f"q_{name}", positive=True)
+
+
+def share() -> Any:
+    """The share p of a unit among those of its group."""
+    import sympy
+
+    return sympy.Symbol("p", real=True)
+
+
+def build(tree: Tree, slots: Sequence[str], numbers: Mapping[str, float] | None = None) -> Any:
+    """The SymPy expression of a tree; names among `slots` become fields, those of `numbers` their values, others stay.
+
+    >>> build(__import__("derivations.declare.grammar", fromlist=["read"]).read("wick(2, w)"), ("w",))
+    -q_w + z_w**2
+    """
+    import sympy
+
+    known = {"+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "^": "__pow__"}
+
+    def named(word: str) -> Any:
+        if word == "pi":
+            return sympy.pi
+        if word in slots:
+            return slot(word)
+        if numbers is not None and word in numbers:
+            return exact(numbers[word])
+        return sympy.Symbol(word, real=True)
+
+    def walk(node: Tree) -> Any:
+        if node.kind == "number":
+            return exact(node.value)
+        if node.kind == "name":
+            return named(node.word)
+        if node.kind in known:
+            return getattr(walk(node.parts[0]), known[node.kind])(walk(node.parts[1]))
+        if node.word in SHARES:
+            return share()
+        if node.word in ("He", "wick"):
+            k, value = int(node.parts[0].value), walk(node.parts[1])
+            variance = square(node.parts[1].word) if node.word == "wick" else sympy.S.One
+            return hermite(k, value, variance)
+        inner = walk(node.parts[0])
+        return (own().get(node.word) or getattr(sympy, node.word))(inner)
+
+    return walk(tree)
+
+
+def exact(value: float) -> Any:
+    """A number as SymPy's: a whole number or short fraction exactly, anything else as a float of all its digits."""
+    import sympy
+
+    short = sympy.nsimplify(value, rational=True)
+    return short if short.q < 10**6 else sympy.Float(repr(value), 17)
+
+
+def hermite(k: int, value: Any, variance: Any) -> Any:
+    """variance^(k/2) He_k(value / sqrt(variance)): sum_j (-1)^j k!/(2^j j! (k-2j)!) variance^j value^(k-2j)."""
+    import sympy
+
+    return sum(
+        sympy.Rational((-1) ** j * math.factorial(k), 2**j * math.factorial(j) * math.factorial(k - 2 * j))
+        * value ** (k - 2 * j)
+        * variance**j
+        for j in range(k // 2 + 1)
+    )
+
+
+def function(name: str, arguments: Sequence[Any], outputs: Sequence[Any], prefix: str = "np.") -> str:
+    """A Python function of some expressions, common parts shared, as text; elementary functions are `prefix`'s.
+
+    `erf` and the functions of `SOURCE` are called by their plain names.
+    """
+    import sympy
+
+    shared, results = sympy.cse([sympy.sympify(e) for e in outputs], symbols=sympy.numbered_symbols("x_"))
+    printer = _printer(prefix)
+    lines = [f"    {symbol} = {printer.doprint(value)}" for symbol, value in shared]
+    texts = [printer.doprint(e) for e in results]
+    head = f"def {name}({', '.join(map(str, arguments))}):\n"
+    return head + "\n".join([*lines, f"    return ({', '.join(texts)},)"]) + "\n"
+
+
+def helpers(text: str) -> list[str]:
+    """The texts of the functions of `SOURCE` that a text calls."""
+    return [source for name, source in SOURCE.items() if re.search(rf"(?<![\w.]){name}\(", text)]
+
+
+def _printer(prefix: str) -> Any:
+    from sympy.printing.pycode import PythonCodePrinter
+
+    class Printer(PythonCodePrinter):
+        def _print_Function(self, expr: Any) -> str:
+            name = type(expr).__name__
+            plain = {"abs": "absolute", "Abs": "absolute"}.get(name, name)
+            inner = ", ".join(self._print(argument) for argument in expr.args)
+            return f"{plain}({inner})" if plain in SOURCE or plain == "erf" else f"{prefix}{plain}({inner})"
+
+        def _print_Pow(self, expr: Any, rational: bool = False) -> str:
+            base = self._print(expr.base)
+            if expr.exp.is_Integer and 2 <= abs(expr.exp) <= 12:
+                power = "*".join([f"({base})"] * abs(int(expr.exp)))
+                return f"({power})" if expr.exp > 0 else f"(1.0/({power}))"
+            if expr.exp == -1:
+                return f"(1.0/({base}))"
+            if abs(expr.exp) == 1 / 2:
+                return f"{prefix}sqrt({base})" if expr.exp > 0 else f"(1.0/{prefix}sqrt({base}))"
+            return f"({base})**({self._print(expr.exp)})"
+
+        def _print_Pi(self, expr: Any) -> str:
+            return repr(math.pi)
+
+        def _print_Rational(self, expr: Any) -> str:
+            return f"({expr.p}.0/{expr.q}.0)"
+
+        def _print_Integer(self, expr: Any) -> str:
+            return f"{expr.p}.0"
+
+    for name in ("erf", "exp", "log", "sin", "cos", "tanh", "sqrt", "Abs", "sign"):
+        setattr(Printer, f"_print_{name}", Printer._print_Function)
+    return Printer({"fully_qualified_modules": False})

@@ -1,0 +1,179 @@
+"""From a declaration to a `System`: its parameters with domains, its one stage, and where everything else is found.
+
+The class of the parameters carries the declaration, so that functions found by name (`equations`, `enter`, ..) need
+nothing else to know which model they serve.
+"""
+
+import dataclasses
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from derivations.contract import Dynamics, Source, System, UsageError, parameter
+from derivations.declare import reading
+from derivations.declare.declaration import Declaration
+from derivations.declare.rows import Rows
+
+TIERS = ("auto", "exact", "mixed", "sampled", "leading")
+"""auto: exact where it exists, else sampled."""
+HERE = "derivations.declare"
+
+
+@functools.cache
+def of_file(path: Path, content: bytes) -> System:
+    """The system that a file declares; `content` is what the file holds, so that an edited file is read anew."""
+    return system(reading.from_file(path))
+
+
+def system(declared: Declaration) -> System:
+    """The system of a declaration."""
+    kind = parameters_of(declared)
+    source = Source(declared.source or "declared by the user", declared.title, "", 0)
+    return System(
+        name=declared.name,
+        title=declared.title,
+        source=source,
+        parameters=kind,
+        presets={},
+        stages=(
+            Dynamics(
+                name="train",
+                tiers=TIERS,
+                equations=f"{HERE}.tiers:equations",
+                statement=f"{HERE}.statements:statement",
+                enter=f"{HERE}.initial:enter",
+                model=f"{HERE}.model:model",
+                clock=clock(declared),
+                horizon=lambda parameters: 100.0,
+                meaning="population dynamics of all trained vectors, readouts and scalars",
+                tick=tick,
+                stepped=stepped,
+                usual=usual,
+            ),
+        ),
+        check=check,
+        read_initial=f"{HERE}.initial:read",
+        plot=f"{HERE}.picture:draw",
+        claims=f"{HERE}.claims:claims",
+        digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
+    )
+
+
+def clock(declared: Declaration) -> str:
+    """What time measures."""
+    if declared.limit == "online":
+        return "steps / d of online SGD with step eta / d, in the limit of large d"
+    return "time t of the gradient flow; one SGD step advances it by the step size"
+
+
+def parameters_of(declared: Declaration) -> type:
+    """The dataclass of all numbers of a declaration, its own first, each with domain and meaning."""
+    fields: list[tuple[str, Any, Any]] = []
+
+    def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
+        if any(name == other for other, *_ in fields):
+            raise UsageError(f"two numbers of {declared.name} are called {name}: rename the parameter or the group")
+        fields.append((name, kind, parameter(default, meaning, **domain)))
+
+    for group in declared.students:
+        what = f"units {group.text!r}"
+        add(group.named("units"), int, group.units, f"number of student {what}", minimum=1, maximum=100_000)
+    for group in declared.teachers:
+        what = f"units {group.text!r}"
+        add(group.named("teachers"), int, group.units, f"number of teacher {what}", minimum=1, maximum=100_000)
+    add("d", int, 1000, "input dimension", minimum=1, maximum=10**15)
+    meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
+    add("step", float, declared.step, meaning, above=0.0)
+    add("batch", int, declared.batch, "samples of one SGD step", minimum=1)
+    add("noise", float, declared.noise, "standard deviation of the label noise", minimum=0.0)
+    add("decay", float, declared.decay, "weight decay lambda: -lambda u is added to the motion", minimum=0.0)
+    if declared.gram is None or isinstance(declared.gram, float):
+        text = "overlap of any two teacher vectors (0: orthonormal)"
+        add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
+    for name, value in declared.start.norms:
+        add(name, float, value, "norm of the student vectors at the start", minimum=0.0)
+    add(
+        "overlap", float | None, declared.start.overlap,
+        "cosine of a student vector with the teacher of its number at the start (none: random directions)",
+        minimum=-1.0, maximum=1.0,
+    )  # fmt: skip
+    for group in declared.students:
+        if group.output == "trained":
+            add(group.named("a"), float, declared.start.readout, "readouts at the start")
+    for number in declared.numbers:
+        domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
+        text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
+        add(number.name, float, number.default, text, **domain)
+    add("tier", str, "auto", "level of description (auto: exact where it exists, else sampled)", choices=TIERS)
+    add("points", int, 2**14, "tier sampled: random points, a power of two", minimum=2**6, maximum=2**24)
+    add("sample_seed", int, 0, "tier sampled: seed of its random points", minimum=0)
+    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace={"declaration": declared})
+    made.__module__ = __name__
+    return made
+
+
+def sizes(parameters: Any) -> tuple[int, ...]:
+    """How many units every group has, students first."""
+    declared: Declaration = parameters.declaration
+    students = [getattr(parameters, group.named("units")) for group in declared.students]
+    return (*students, *(getattr(parameters, group.named("teachers")) for group in declared.teachers))
+
+
+def rows(parameters: Any) -> Rows:
+    """The rows of the Gram matrix at the parameters' sizes."""
+    return _rows(parameters.declaration, sizes(parameters))
+
+
+@functools.lru_cache(maxsize=64)
+def _rows(declared: Declaration, counts: tuple[int, ...]) -> Rows:
+    return Rows(declared, counts)
+
+
+def numbers(parameters: Any) -> tuple[float, ...]:
+    """The values of the user's shared numbers, in the order of `Declaration.names`."""
+    return tuple(float(getattr(parameters, name)) for name in parameters.declaration.names)
+
+
+def check(parameters: Any, drawn: bool = True) -> None:
+    """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
+    found = rows(parameters)
+    if drawn and parameters.d < found.total:
+        raise UsageError(
+            f"d must be at least the number of vectors, {found.students} of students and {found.teachers} of teachers, "
+            f"but d = {parameters.d}: choose a larger d or fewer units"
+        )
+    if parameters.points & (parameters.points - 1):
+        raise UsageError(f"points must be a power of two such as 16384, but {parameters.points} was given")
+    from derivations.declare.initial import teacher_gram
+
+    teacher_gram(parameters)
+
+
+def tick(parameters: Any, step_size: float) -> float:
+    """The time of one SGD step: 1/d in the online limit, else the step size."""
+    return 1.0 / parameters.d if parameters.declaration.limit == "online" else step_size
+
+
+def usual(parameters: Any) -> tuple[float, int]:
+    """The step size and batch of SGD where none is given: eta/d or the step, and the declared batch."""
+    online = parameters.declaration.limit == "online"
+    return (parameters.step / parameters.d if online else parameters.step), parameters.batch
+
+
+def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
+    """The parameters that a step size implies: in the online limit eta = step size x d.
+
+    Raises `UsageError` where `step` was given too and is another.
+    """
+    if parameters.declaration.limit != "online":
+        return parameters
+    eta = step_size * parameters.d
+    if abs(eta - parameters.step) <= 1e-12 * eta:
+        return parameters
+    if "step" in explicit:
+        raise UsageError(
+            f"--step-size {step_size:g} in d = {parameters.d} is step = {eta:g} of the online limit, but -p step="
+            f"{parameters.step:g} was given: give one of the two"
+        )
+    return dataclasses.replace(parameters, step=eta)
