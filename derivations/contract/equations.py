@@ -63,7 +63,8 @@ class Smooth:
 
     `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
     "interpolant", for right-hand sides that are costly and have kinks, where a step is no better.  With `coupled`
-    implicit methods know where the flow is stiff.
+    implicit methods know where the flow is stiff.  Below the relative tolerance `rough` the right-hand side itself is
+    not known (it is a mean over samples): a run that names no tolerance takes that one.
 
     >>> Smooth().kind, Smooth(between="interpolant").coupled
     ('ode', None)
@@ -71,6 +72,7 @@ class Smooth:
 
     between: Literal["step", "interpolant"] = "step"
     coupled: Coupled | None = None
+    rough: float = 0.0
     kind: ClassVar[Kind] = "ode"
 
 

@@ -204,6 +204,11 @@ class Form:
         if self.declared.limit == "online":
             E = quadruples.second(self, view, a)
         D, E = motion(xp, self.declared.weights, view, C, E, a)
+        return self.packed(widened(xp, self.declared.weights, view, D, E, a), E, scalars, a)
+
+    def packed(self, D: Any, E: Any, scalars: Mapping[int, Any], a: Arguments) -> Any:
+        """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers."""
+        xp, S = self.xp, a.moves.shape[0]
         whole = xp.concatenate([D[:, :S] + D[:, :S].T + E, D[:, S:]], axis=1)
         parts = [whole[a.rows, a.columns]]
         counts = [a.sizes[g] for g, _ in self._owners()]
@@ -231,23 +236,35 @@ class Form:
 
 
 def motion(xp: Any, weights: str, view: View, C: Any, E: Any, a: Arguments) -> tuple[Any, Any]:
-    """`loops.motion` on arrays: (D, E)."""
+    """`loops.motion` on arrays without its last step: (D, E) from C and E[c c^T], of unit vectors where normalised."""
     G, norms, S = view.G, view.norms, a.moves.shape[0]
-    rate, decay, more = a.rates[0], a.rates[1], a.rates[2]
-    D, moves = C @ G, a.moves[:, None]
-    own = xp.diagonal(D[:, :S]) / xp.diagonal(G)[:S]
+    D = C @ G
+    if weights == "normalised":
+        own = xp.diagonal(D[:, :S]) / xp.diagonal(G)[:S]
+        D = norms / norms[:S, None] * (D - own[:, None] * G[:S])
+        E = E / (norms[:S, None] * norms[:S])
+    whole = View(G * norms[:, None] * norms, view.w, view.bias, norms)
+    return moved(xp, weights, whole, D, E, a)
+
+
+def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Arguments) -> tuple[Any, Any]:
+    """(D, E) from the mean drift E[c z_b] + E[e] G_ab and E[c c^T] of the raw vectors."""
+    G, S = view.G, a.moves.shape[0]
     if weights == "sphere":
-        D = -rate * (D - own[:, None] * G[:S])
-    elif weights == "normalised":
-        pair = norms / norms[:S, None]
-        D = -rate * (pair * (D - own[:, None] * G[:S]) + decay * norms[:S, None] * norms * G[:S])
+        own = xp.diagonal(drift[:, :S]) / xp.diagonal(G)[:S]
+        drift = drift - own[:, None] * G[:S]
     else:
-        D = -rate * (D + decay * G[:S])
-    E = more * E * moves * a.moves / (norms[:S, None] * norms[:S])
-    D = D * moves
-    if weights == "sphere":
-        D = D - (0.5 * xp.diagonal(E) / xp.diagonal(G)[:S])[:, None] * G[:S]
-    return D, E
+        drift = drift + a.rates[1] * G[:S]
+    moves = a.moves[:, None]
+    return -a.rates[0] * moves * drift, a.rates[2] * second * moves * a.moves
+
+
+def widened(xp: Any, weights: str, view: View, D: Any, E: Any, a: Arguments) -> Any:
+    """D less what keeps the norms on the sphere where E widens them."""
+    if weights != "sphere":
+        return D
+    G, S = view.G, a.moves.shape[0]
+    return D - (0.5 * xp.diagonal(E) / xp.diagonal(G)[:S])[:, None] * G[:S]
 
 
 def horner(xp: Any, table: Any, rho: Any) -> Any:

@@ -8,7 +8,6 @@ operations would take numba seconds to compile and save microseconds: they stay 
 import numpy as np
 
 
-
 def _generated(*arguments):
     """What `kernels` writes for every declaration, under the names below."""
     raise NotImplementedError("the loops of a declaration are compiled around its generated functions")

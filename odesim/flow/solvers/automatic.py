@@ -65,7 +65,7 @@ def steps(leg: Leg) -> Iterator[Segment]:
         return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
 
     # At kinks an implicit method was seen to creep, and to give up.
-    if case.rtol < IMPLICIT or problem.smooth.between == "interpolant":
+    if problem.rtol < IMPLICIT or problem.smooth.between == "interpolant":
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)
     (other,) = cvode.SOLVERS if ndf.objection(problem) else ndf.SOLVERS
