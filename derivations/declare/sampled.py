@@ -121,22 +121,29 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
 
 
 @functools.lru_cache(maxsize=8)
-def _functions(declared: Declaration, found: Kernels) -> dict[str, Callable[..., Any]]:
-    """The right-hand side in NumPy, for what is told of its error."""
+def functions_of(declared: Declaration, found: Kernels) -> dict[str, Callable[..., Any]]:
+    """The per-sample functions and the right-hand side in NumPy, for what is told of its error."""
     from scipy.special import erf
 
     space: dict[str, Any] = {"np": np, "erf": erf, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
     for written in texts(declared, found).values():
         if written.serves != "loops":
             exec(written.text, space)
-    return build(declared, found, np, space)
+    return {**space, **build(declared, found, np, space)}
+
+
+def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gram matrix, readouts (teachers' negative) and the units' own numbers, by the arguments of the flow."""
+    a = arrays.Arguments._make((*given[:15], tuple(given[17:])))
+    known = np.concatenate([rows(initial.parameters).layout.pack(initial.state), a.constants])
+    return known[a.place], known[a.outs[:, 0]] * (1.0 - 2.0 * a.outs[:, 1]), known[a.biases]
 
 
 def scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The derivative at a state by independent randomisations: its mean and the error of one of them, widened."""
     p = initial.parameters
     y = rows(p).layout.pack(state)
-    flow = _functions(p.declaration, found)["flow"]
+    flow = functions_of(p.declaration, found)["flow"]
     first = 1 + p.sample_seed
     each = np.array([flow(0.0, y, *arguments(found, initial, first + k)) for k in range(RANDOMISATIONS)])
     return each.mean(0), WIDER * each.std(0, ddof=1)
@@ -152,8 +159,8 @@ def _require_signal(found: Kernels, initial: Initial) -> None:
     unsure = np.sqrt(np.mean([np.mean(noise[name] ** 2) for name in blocks]))
     if unsure > 1e-12 and size <= unsure:
         raise UsageError(
-            f"tier sampled: at the start the drift of the overlaps with the teacher ({size:.2g}) does not exceed the error "
-            f"of means over {initial.parameters.points} points ({unsure:.2g}), so that a run would follow noise; "
+            f"tier sampled: at the start the drift of the overlaps with the teacher ({size:.2g}) does not exceed the "
+            f"error of means over {initial.parameters.points} points ({unsure:.2g}), so that a run would follow noise; "
             "take tier exact or leading where they exist, compressed SGD, more points, or start closer to the teacher"
         )
 

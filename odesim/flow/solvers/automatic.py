@@ -59,7 +59,7 @@ def automatic_steps(
 
 def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg: explicit where an implicit method gains nothing, else as `automatic_steps` finds."""
-    problem, case = leg.problem, leg.problem.case
+    problem = leg.problem
 
     def explicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
