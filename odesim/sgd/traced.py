@@ -178,8 +178,12 @@ def over_replicas(step: Callable[..., Any], numbers: tuple[Any, ...], block_byte
         size = -(-count // rounds)
         # The last replica fills up the last round: a shorter round would be compiled a second time.
         filled = jax.numpy.minimum(jax.numpy.arange(rounds * size), count - 1)
-        replicas = jax.tree.map(lambda values: values[filled], (state, keys, arrays))
-        return jax.lax.map(one, replicas, batch_size=size)[:count]
+        grouped = jax.tree.map(
+            lambda values: values[filled].reshape(rounds, size, *values.shape[1:]), (state, keys, arrays)
+        )
+        # Not `jax.lax.map(.., batch_size=size)`, which cannot group arrays that are empty (a model without scalars).
+        done = jax.lax.map(jax.vmap(one), grouped)
+        return jax.tree.map(lambda values: values.reshape(rounds * size, *values.shape[2:])[:count], done)
 
     return advance
 
