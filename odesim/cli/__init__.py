@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from odesim.cli import figures, inform, report, run, sgd, stored, sweep, verify
+from odesim.cli import figures, inform, observe, report, run, sgd, stored, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ for command, name in (
     (run.integrate, "integrate"),
     (sgd.simulate, "simulate"),
     (sgd.compare, "compare"),
+    (observe.observe, "observe"),
     (verify.verify, "verify"),
     (sweep.sweep, "sweep"),
     (figures.figures, "figures"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from derivations.bags import BagModel
-from derivations.contract import Model
+from derivations.contract import Model, ScalarModel
 from derivations.patterns import PatternModel
 from derivations.tokens import TokenModel
 
@@ -26,6 +26,26 @@ STUBS = {
 """What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
 
 
+def module_of(model: Model | PatternModel | BagModel | TokenModel) -> types.ModuleType:
+    """The module that holds a model's functions: its file, or, of a declared one, the cached text that it writes."""
+    if not isinstance(model, ScalarModel):
+        return importlib.import_module(model.module)
+    from odesim.code import compile
+
+    def text() -> str:
+        return model.written()
+
+    return compile.generated(model.stem, [model.module], text)
+
+
+def helpers_of(model: Model | PatternModel | BagModel | TokenModel, module: types.ModuleType) -> list[str]:
+    """The further functions that those of a model call, in the order in which numba must meet them."""
+    if not isinstance(model, ScalarModel):
+        return list(model.helpers)
+    own = [name for name, value in vars(module).items() if isinstance(value, types.FunctionType)]
+    return [name for name in own if name not in ROLES]
+
+
 def bind_jax(
     model: Model | PatternModel | BagModel | TokenModel, roles: Sequence[str] = ROLES
 ) -> dict[str, Callable[..., Any]]:
@@ -33,9 +53,9 @@ def bind_jax(
     import jax.numpy as jnp
     import jax.scipy.special
 
-    module = importlib.import_module(model.module)
+    module = module_of(model)
     namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf}
-    for name in (*model.helpers, *roles):
+    for name in (*helpers_of(model, module), *roles):
         original = vars(module).get(name)
         if original is not None:
             namespace[name] = types.FunctionType(inspect.unwrap(original).__code__, namespace, name)
@@ -44,8 +64,8 @@ def bind_jax(
 
 def numba_sources(model: Model) -> list[str]:
     """The source texts of a model's functions, in the order in which numba must meet them."""
-    module = importlib.import_module(model.module)
-    names = [*model.helpers, *(role for role in ROLES if hasattr(module, role))]
+    module = module_of(model)
+    names = [*helpers_of(model, module), *(role for role in ROLES if hasattr(module, role))]
     texts = [inspect.getsource(inspect.unwrap(getattr(module, name))) for name in names]
     texts += [text for name, text in STUBS.items() if not hasattr(module, name)]
     return [ERF, *texts]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model
+from derivations.contract import Initial, Model, ScalarModel, packed
 from odesim.errors import UsageError
 
 LOOPS = (
@@ -20,6 +20,8 @@ LOOPS = (
     "move_single",
     "single_steps",
 )
+SCALAR_LOOPS = ("squared_norms", "finite", "scalar_batch_steps", "scalar_single_steps")
+"""What a model with trained numbers has in the place of `batch_steps` and `single_steps`, after the other `LOOPS`."""
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
@@ -52,23 +54,30 @@ def factor(gram: np.ndarray, trained: int) -> np.ndarray:
 
 
 def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
-    """`batch_steps` and `single_steps` for a model, compiled around its own functions, from the cache if there."""
+    """The loops of steps for a model, compiled around its own functions, from the cache if there."""
     import inspect
 
     from odesim.code import compile
-    from odesim.sgd import bind, loops
+    from odesim.sgd import bind, loops, scalar_loops
+
+    chosen = [(loops, name) for name in LOOPS]
+    stem = model.module.replace(".", "_")
+    if isinstance(model, ScalarModel):
+        chosen = [(loops, name) for name in LOOPS if not name.endswith("_steps")]
+        chosen += [(scalar_loops, name) for name in SCALAR_LOOPS]
+        stem = model.stem
 
     def text() -> str:
-        engine = [inspect.getsource(inspect.unwrap(getattr(loops, name))) for name in LOOPS]
+        engine = [inspect.getsource(inspect.unwrap(getattr(place, name))) for place, name in chosen]
         return compile.numba_module(model.module, [*bind.numba_sources(model), *engine])
 
-    module = compile.generated("compressed_" + model.module.replace(".", "_"), [model.module], text)
-    return {name: getattr(module, name) for name in LOOPS}
+    module = compile.generated("compressed_" + stem, [model.module], text)
+    return {name: getattr(module, name) for _, name in chosen}
 
 
 @dataclasses.dataclass
 class Chain:
-    """One replica: the factor of its Gram matrix, its generator, and how many steps it has taken."""
+    """One replica: the factor of its Gram matrix, its generator, how many steps it has taken, its scalars if any."""
 
     model: Model
     parameters: Any
@@ -80,6 +89,7 @@ class Chain:
     rng: np.random.Generator
     functions: dict[str, Callable[..., Any]]
     steps: int = 0
+    scalars: np.ndarray | None = None
 
     @classmethod
     def start(
@@ -87,22 +97,36 @@ class Chain:
         rng: np.random.Generator, functions: dict[str, Callable[..., Any]] | None = None,
         initial: Initial | None = None,
     ) -> "Chain":  # fmt: skip
-        """A replica at the raw Gram matrix `gram` (n, n); a model with constants takes them from `initial`."""
+        """A replica at the raw Gram matrix `gram` (n, n); constants and scalars of a model are those of `initial`.
+
+        Raises `UsageError` where a model with scalars is given no `initial`.
+        """
         trained, fixed = model.sizes(parameters)
         require_room(d, batch, trained, fixed)
         numbers = model.numbers(parameters, gram) if initial is None else model.bound(initial, gram)
         functions = functions or compile_numba(model)
-        return cls(model, parameters, d, batch, step_size, factor(gram, trained), numbers, rng, functions)
+        made = cls(model, parameters, d, batch, step_size, factor(gram, trained), numbers, rng, functions)
+        if isinstance(model, ScalarModel):
+            if initial is None:
+                raise UsageError("a model with trained numbers starts from an initial condition, not a Gram matrix")
+            made.scalars = np.array(model.scalars(initial), float)
+        return made
 
     def advance(self, steps: int) -> bool:
         """Take `steps` steps; False where the state stopped being finite (the factor is then not to be used)."""
-        run = self.functions["single_steps" if self.batch == 1 else "batch_steps"]
+        kind = "single_steps" if self.batch == 1 else "batch_steps"
         trained, _ = self.model.sizes(self.parameters)
         uniforms, normals = self.model.noise
-        good = run(
-            self.factor, steps, float(self.d), self.batch, trained, self.model.normalised, uniforms, normals,
-            self.step_size, self.rng, self.numbers,
-        )  # fmt: skip
+        if isinstance(self.model, ScalarModel):
+            good = self.functions["scalar_" + kind](
+                self.factor, self.scalars, steps, float(self.d), self.batch, trained,
+                self.model.further(self.parameters), uniforms, normals, self.step_size, self.rng, self.numbers,
+            )  # fmt: skip
+        else:
+            good = self.functions[kind](
+                self.factor, steps, float(self.d), self.batch, trained, self.model.normalised, uniforms, normals,
+                self.step_size, self.rng, self.numbers,
+            )  # fmt: skip
         self.steps += steps
         return bool(good)
 
@@ -110,3 +134,8 @@ class Chain:
     def gram(self) -> np.ndarray:
         """The raw Gram matrix (n, n) of [trained, frame]."""
         return self.factor @ self.factor.T
+
+    @property
+    def saved(self) -> np.ndarray:
+        """What is saved of it: the Gram matrix, packed with the scalars where there are any."""
+        return self.gram if self.scalars is None else packed(self.gram, self.scalars)

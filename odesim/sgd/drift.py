@@ -1,14 +1,14 @@
 """The model's mean one-step drift by Monte Carlo: what the population right-hand side must equal."""
 
 import dataclasses
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model
+from derivations.contract import Initial, Model, ScalarModel, packed, unpacked
 from odesim.machine import streams
+from odesim.sgd import bind
 from odesim.sgd.compressed import factor
 
 STEP = 1e-7
@@ -29,11 +29,12 @@ class Batches:
         self.trained, self.fixed = self.model.sizes(self.initial.parameters)
         self.gram = self.model.place(self.initial)
         self.root, self.numbers = factor(self.gram, self.trained), self.model.bound(self.initial, self.gram)
-        self.functions = importlib.import_module(self.model.module)
+        self.functions = bind.module_of(self.model)
         self.lengths = np.sqrt(np.diag(self.gram))
         self.scale = np.ones(len(self.gram))
         if self.model.normalised:
             self.scale[: self.trained] = 1 / self.lengths[: self.trained]
+        self.scalars = self.model.scalars(self.initial) if isinstance(self.model, ScalarModel) else np.empty(0)
 
     def draw(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """The inner products (n, size) of fresh inputs with all vectors, and their labels."""
@@ -43,13 +44,29 @@ class Batches:
             uniforms, normals = self.model.noise
             uniform, normal = self.rng.random((uniforms, size)), self.rng.standard_normal((normals, size))
             labels = self.functions.draw(uniform, normal, *self.numbers)
-            y[: self.fixed] += self.root[self.trained :, : self.fixed].T @ self.functions.mean(labels, *self.numbers)
+            if not isinstance(self.model, ScalarModel):
+                mean = self.functions.mean(labels, *self.numbers)
+                y[: self.fixed] += self.root[self.trained :, : self.fixed].T @ mean
         return self.root @ y, labels
 
-    def products(self, fields: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Inner products (trained, n) of the mean gradients with all vectors."""
-        coef = self.functions.coefficients(self.scale[:, None] * fields, labels, *self.numbers)
-        return coef @ fields.T / fields.shape[1]
+    def products(self, fields: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products (trained, n) of the mean gradients with all vectors, and the means of the further rows."""
+        squares = (self.lengths[: self.trained] ** 2, self.scalars) if isinstance(self.model, ScalarModel) else ()
+        coef = self.functions.coefficients(self.scale[:, None] * fields, labels, *squares, *self.numbers)
+        coef, further = coef[: self.trained], coef[self.trained :]
+        return coef @ fields.T / fields.shape[1], further.mean(axis=1)
+
+    def rates(self, products: np.ndarray, further: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """d(raw Gram matrix)/dt (n, n) and d(scalars)/dt, in units of the step size, of mean gradients."""
+        vg = np.diagonal(products[:, : self.trained]).copy()
+        squares = (self.lengths[: self.trained] ** 2, vg, np.zeros(self.trained))
+        if isinstance(self.model, ScalarModel):
+            a, b, scalars = self.functions.update(*squares, further, self.scalars, STEP, *self.numbers)
+        else:
+            (a, b), scalars = self.functions.update(*squares, STEP, *self.numbers), self.scalars
+        moving = np.zeros_like(self.gram)
+        moving[: self.trained] = ((a - 1) / STEP)[:, None] * self.gram[: self.trained] + (b / STEP)[:, None] * products
+        return moving + moving.T, (scalars - self.scalars) / STEP
 
 
 def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -58,20 +75,37 @@ def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> t
     One sample gives vector k the gradient coef_k x; a step of size h moves it to a_k v_k + b_k coef_k x, so its inner
     product with vector l moves at (a_k' G_kl + b_k' coef_k (x.l)), a' and b' being derivatives at h = 0.
     """
+    return state_drift(model, initial, samples, seed)[0]
+
+
+def state_drift(
+    model: Model, initial: Initial, samples: int, seed: int = 0
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """`gram_drift`, and the same of the model's scalars (s,): ((mean, error), (mean, error)); s = 0 where it has none."""
     batches = Batches(model, initial, np.random.default_rng(seed))
-    trained, gram = batches.trained, batches.gram
     size = max(2, samples // BATCHES)
-    means = []
-    for _ in range(BATCHES):
-        products = batches.products(*batches.draw(size))
-        vg = np.diagonal(products[:, :trained]).copy()
-        a, b = batches.functions.update(
-            batches.lengths[:trained] ** 2, vg, np.zeros(trained), STEP, *batches.numbers
-        )  # fmt: skip
-        moving = np.zeros_like(gram)
-        moving[:trained] = ((a - 1) / STEP)[:, None] * gram[:trained] + (b / STEP)[:, None] * products
-        means.append(moving + moving.T)
-    return spread(np.array(means))
+    found = [batches.rates(*batches.products(*batches.draw(size))) for _ in range(BATCHES)]
+    grams, scalars = (np.array(part) for part in zip(*found, strict=True))
+    return spread(grams), spread(scalars)
+
+
+def step_change(
+    model: ScalarModel, initial: Initial, step_size: float, batch: int, replicas: int, seed: int = 0
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Mean and standard error of what one step of compressed SGD changes: of the raw Gram matrix, then of the scalars.
+
+    All orders in the step are in it, the squares of the gradients too, which the online limit keeps.
+    """
+    from odesim.sgd.engines import NumbaChains
+
+    gram, d = model.place(initial), initial.parameters.d
+    chains = NumbaChains(
+        model, initial.parameters, np.array([gram] * replicas), d, batch, step_size, seed, 1, [initial] * replicas
+    )
+    chains.advance(1)
+    grams, scalars = unpacked(chains.grams() - packed(gram, model.scalars(initial)), len(gram))
+    sizes = np.sqrt(replicas)
+    return (grams.mean(0), grams.std(0, ddof=1) / sizes), (scalars.mean(0), scalars.std(0, ddof=1) / sizes)
 
 
 def descent(
@@ -82,7 +116,10 @@ def descent(
     drawn, found = batches.draw(batch), []
     for repeat in range(repeats):
         drawn = batches.draw(batch) if fresh and repeat > 0 else drawn
-        found.append(-batches.products(*drawn))
+        products, further = batches.products(*drawn)
+        if isinstance(model, ScalarModel) and len(further) > batches.scalars.size:
+            products = products + further[: batches.trained, None] * batches.gram[: batches.trained]
+        found.append(-products)
     return np.array(found)
 
 

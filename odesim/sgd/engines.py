@@ -22,7 +22,7 @@ class Engine(Protocol):
         ...
 
     def grams(self) -> np.ndarray:
-        """What is saved of every replica: raw Gram matrices (R, n, n), or the vector of a pattern model."""
+        """What is saved of every replica: raw Gram matrices (R, n, n), packed with scalars, or a model's own vector."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:
@@ -75,12 +75,14 @@ class NumbaChains:
             raise
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices (R, n, n)."""
-        return np.array([chain.gram for chain in self.chains])
+        """The raw Gram matrices (R, n, n), packed with the scalars where there are any."""
+        return np.array([chain.saved for chain in self.chains])
 
     def state(self) -> dict[str, np.ndarray]:
-        """Factors, generators and step count."""
+        """Factors, scalars where there are any, generators and step count."""
+        scalars = [chain.scalars for chain in self.chains if chain.scalars is not None]
         return {
+            **({"scalars": np.array(scalars)} if scalars else {}),
             "factors": np.array([chain.factor for chain in self.chains]),
             "generators": np.array([json.dumps(chain.rng.bit_generator.state) for chain in self.chains]),
             "steps": np.array(self.chains[0].steps),
@@ -92,6 +94,8 @@ class NumbaChains:
             chain.factor = np.ascontiguousarray(factors)
             chain.rng.bit_generator.state = json.loads(str(generator))
             chain.steps = int(arrays["steps"])
+        for chain, scalars in zip(self.chains, arrays.get("scalars", ()), strict=False):
+            chain.scalars = np.array(scalars)
 
 
 class TracedReplicas:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import derivations
-from derivations.contract import Initial, Model, load
+from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
 from odesim.machine import streams
@@ -214,12 +214,17 @@ def make_engine(
         return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads, initials), "cpu"
     platform: Any = simulation.device  # one of DEVICES, as `build` saw to
     device.configure(platform, threads)
-    import jax
-
     rows = None
     if simulation.method == "explicit":
         require_memory(simulation, grams.shape[1], parameters.d)
         rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0])
+    if isinstance(model, ScalarModel):
+        from odesim.sgd.scalar_traced import ScalarReplicas
+
+        engine = ScalarReplicas(
+            model, initials, grams, parameters.d, batch, step, seed, rows=rows, dtype=simulation.precision
+        )
+        return engine, _device_kind()
     engine = TracedReplicas(
         model,
         parameters,
@@ -232,7 +237,14 @@ def make_engine(
         dtype=simulation.precision,
         initials=initials,
     )
-    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+    return engine, _device_kind()
+
+
+def _device_kind() -> str:
+    """The device that JAX runs on."""
+    import jax
+
+    return jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
 
 
 def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int) -> np.ndarray:

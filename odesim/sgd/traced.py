@@ -33,8 +33,8 @@ def held_bytes() -> int:
 def block_size(batch: int, d: int, itemsize: int) -> int:
     """How many samples of d numbers make a block, at least one.
 
-    It does not depend on the number of replicas, because the random numbers are keyed by block: `_loop` lets fewer
-    replicas run at once instead.
+    It does not depend on the number of replicas, because the random numbers are keyed by block: `over_replicas` lets
+    fewer run at once instead.
     """
     fits = held_bytes() // (d * itemsize)
     return min(batch, max(1, fits, min(FEWEST, LARGE_BYTES // (d * itemsize))))
@@ -65,7 +65,7 @@ def explicit(
             coef = functions["coefficients"](_product(vectors, x.T), labels, *numbers)
             return total + _product(coef, x)
 
-        return _accumulate(jax, add, jnp.zeros((trained, d), dtype), batch, size) / batch
+        return accumulate(jax, add, jnp.zeros((trained, d), dtype), batch, size) / batch
 
     def step(weights: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
         g = gradient(weights, key, numbers)
@@ -74,7 +74,7 @@ def explicit(
         moved = a[:, None] * v + b[:, None] * g
         return jnp.concatenate([moved, weights[trained:]]).astype(dtype)
 
-    return _loop(step, numbers, size * d * jnp.dtype(dtype).itemsize)
+    return over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize)
 
 
 @functools.cache
@@ -107,13 +107,13 @@ def compressed(
             return total[0] + coef @ y, total[1] + coef @ coef.T
 
         zero = (jnp.zeros((trained, n)), jnp.zeros((trained, trained)))
-        G, S = _accumulate(jax, add, zero, batch, size)
+        G, S = accumulate(jax, add, zero, batch, size)
         return G, semidefinite_factor(S)
 
     def step(X: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
         sample_key, wishart_key = jax.random.split(key)
         G, half = gradient(X, sample_key, numbers)
-        G, Z = G / batch, half @ _bartlett(jax, rank, d - n, wishart_key) / batch
+        G, Z = G / batch, half @ bartlett(jax, rank, d - n, wishart_key) / batch
         v = X[:trained]
         squares = (G * G).sum(1) + (Z * Z).sum(1)
         a, b = functions["update"]((v * v).sum(1), (v * G).sum(1), squares, step_size, *numbers)
@@ -121,7 +121,7 @@ def compressed(
         rest = jnp.linalg.qr(moved[:, fixed:].T, mode="r").T
         return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1))
 
-    return _loop(step, numbers, size * n * 8)
+    return over_replicas(step, numbers, size * n * 8)
 
 
 def semidefinite_factor(S: Any) -> Any:
@@ -151,7 +151,7 @@ def constants_of(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(ARRAY if hasattr(value, "shape") else value for value in numbers)
 
 
-def _loop(step: Callable[..., Any], numbers: tuple[Any, ...], block_bytes: int) -> Callable[..., Any]:
+def over_replicas(step: Callable[..., Any], numbers: tuple[Any, ...], block_bytes: int) -> Callable[..., Any]:
     """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`."""
     import jax
 
@@ -171,20 +171,24 @@ def _loop(step: Callable[..., Any], numbers: tuple[Any, ...], block_bytes: int) 
 
             return jax.lax.fori_loop(0, steps, body, state)
 
-        count = state.shape[0]
+        count = keys.shape[0]
         rounds = -(-count // group)
         if rounds == 1:
             return jax.vmap(one)((state, keys, arrays))
         size = -(-count // rounds)
         # The last replica fills up the last round: a shorter round would be compiled a second time.
         filled = jax.numpy.minimum(jax.numpy.arange(rounds * size), count - 1)
-        replicas = jax.tree.map(lambda values: values[filled], (state, keys, arrays))
-        return jax.lax.map(one, replicas, batch_size=size)[:count]
+        grouped = jax.tree.map(
+            lambda values: values[filled].reshape(rounds, size, *values.shape[1:]), (state, keys, arrays)
+        )
+        # Not `jax.lax.map(.., batch_size=size)`, which cannot group arrays that are empty (a model without scalars).
+        done = jax.lax.map(jax.vmap(one), grouped)
+        return jax.tree.map(lambda values: values.reshape(rounds * size, *values.shape[2:])[:count], done)
 
     return advance
 
 
-def _accumulate(jax: Any, add: Callable[[Any, Any, int], Any], zero: Any, batch: int, size: int) -> Any:
+def accumulate(jax: Any, add: Callable[[Any, Any, int], Any], zero: Any, batch: int, size: int) -> Any:
     """The total over blocks of `size` samples and one shorter block for the remainder."""
     blocks, rest = divmod(batch, size)
     total = add(zero, 0, size)
@@ -222,7 +226,7 @@ def _labelled(model: Model, functions: Any, numbers: list[Any], key: Any, x: Any
     return x + _product(functions["mean"](labels, *numbers).T, frame).astype(x.dtype), labels
 
 
-def _bartlett(jax: Any, rank: int, freedom: float, key: Any) -> Any:
+def bartlett(jax: Any, rank: int, freedom: float, key: Any) -> Any:
     gamma_key, normal_key = jax.random.split(key)
     shapes = 0.5 * (freedom - jax.numpy.arange(rank))
     diagonal = jax.numpy.sqrt(2.0 * jax.random.gamma(gamma_key, shapes))

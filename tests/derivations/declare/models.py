@@ -1,94 +1,78 @@
-"""Declarations that many tests share, one for each thing that a declaration can say."""
+"""Declarations of many kinds, small, which the tests of their models share."""
 
-from typing import Any
+import functools
 
-from derivations.contract import System
-from derivations.declare import reading, system
+import numpy as np
 
-ERF = "erf(w/sqrt(2))"
-BETA = {"beta": {"default": 0.8, "above": 0.0}}
-EXACT: dict[str, dict[str, Any]] = {
-    "erf": {"student": {"unit": ERF, "units": 3}, "teacher": {"units": 2, "noise": 0.3}},
-    "erf slopes": {
-        "student": {"unit": "2*erf(w)", "units": 2, "output": "trained"},
-        "teacher": {"unit": "erf(-w/2) + w", "units": 2},
+from derivations.declare import initial, reading, system
+from derivations.declare.model import model
+
+BIAS = {"b": {"default": 0.2, "per": "unit"}}
+TABLES = {
+    "relu, trained readout": {
+        "student": {"unit": "relu(w)", "units": 3, "output": "trained"}, "teacher": {"units": 2, "unit": "relu(w)"},
+        "training": {"trained": ["w", "a"]}, "start": {"a": 0.7},
     },
-    "relu": {"student": {"unit": "relu(w)", "units": 3, "output": "trained"}, "teacher": {"units": 2}},
-    "relu of a polynomial teacher": {
-        "student": {"unit": "relu(w) - abs(w)/3", "units": 2, "output": "root"},
-        "teacher": {"unit": "He(2, w)", "units": 2, "gram": 0.2},
+    "erf, trained readout": {
+        "student": {"unit": "erf(w/sqrt(2))", "units": 3, "output": "trained"},
+        "teacher": {"units": 2, "unit": "erf(w/sqrt(2))", "gram": 0.3},
     },
-    "gelu": {"student": {"unit": "gelu(w)", "units": 2}, "teacher": {"unit": "relu(w)", "units": 2}},
-    "polynomial": {
-        "student": {"unit": "He(3, w) + w^2", "units": 2, "output": "mean"},
-        "teacher": {"units": 2, "output": "1/j"},
-        "training": {"decay": 0.1},
+    "logistic times He_3": {
+        "student": {"unit": "logistic(beta*v)*He(3, w)", "units": 2}, "parameters": {"beta": 1.5},
     },
-    "wick": {"student": {"unit": "wick(2, w)", "units": 3}, "teacher": {"units": 2}},
-    "wick 3 online": {
-        "student": {"unit": "wick(3, w)", "units": 2},
-        "teacher": {"units": 1, "noise": 0.2},
-        "training": {"limit": "online", "step": 0.1},
+    "probit times tanh": {"student": {"unit": "probit(v)*tanh(w)", "units": 3, "output": "mean"}},
+    "He_2, noise and decay": {
+        "student": {"unit": "He(2, w)", "units": 2}, "teacher": {"noise": 0.4}, "training": {"decay": 0.3},
     },
-    "liao": {
-        "student": {"unit": "logistic(beta*v)*He(3, w)", "units": 2},
-        "teacher": {"units": 1},
-        "training": {"weights": "normalised"},
-        "parameters": BETA,
+    "erf with biases": {
+        "student": {"unit": "erf(w + b)", "units": 3, "output": "trained"}, "teacher": {"unit": "erf(w)", "units": 2},
+        "parameters": BIAS,
     },
-    "tanh sphere": {
-        "student": {"unit": "tanh(w)", "units": 2},
-        "teacher": {"unit": "logistic(2*w)", "units": 2},
-        "training": {"weights": "sphere"},
+    "frozen slot": {"student": {"unit": "logistic(v)*w", "units": 2}, "training": {"trained": ["w"], "decay": 0.2}},
+    "correlation": {"student": {"unit": "tanh(w)", "units": 2, "output": "root"}, "training": {"loss": "correlation"}},
+    "logistic loss": {"student": {"unit": "tanh(w)", "units": 2}, "training": {"loss": "logistic"}},
+    "hinge": {"student": {"unit": "silu(w)", "units": 2}, "training": {"loss": "hinge"}, "teacher": {"unit": "w"}},
+    "own loss": {
+        "student": {"unit": "gelu(w)", "units": 2, "output": "1/j"},
+        "training": {"loss": "log(1 + (f - y)^2/scale) + erf(f*y)"}, "parameters": {"scale": 2.0},
     },
-    "biased polynomial": {
-        "student": {"unit": "He(2, w) + b*w + b^2", "units": 2, "output": "trained"},
-        "teacher": {"unit": "He(2, w)", "units": 1},
-        "parameters": {"b": {"default": 0.3, "per": "unit"}},
+    "softmax of four": {
+        "student": {"unit": "softmax(2*v + b)*He(2, w)", "units": 4, "output": "trained"},
+        "teacher": {"unit": "softmax(v)*He(2, w)", "units": 2}, "parameters": BIAS,
     },
-    "cosine": {"student": {"unit": "cos(w + 1) + sin(2*w)", "units": 2}, "teacher": {"unit": "cos(w)", "units": 1}},
-    "exponential": {"student": {"unit": "exp(w/2)", "units": 2, "output": "mean"}, "teacher": {"units": 1}},
-    "correlation": {
-        "student": {"unit": "He(3, w)", "units": 2},
-        "teacher": {"units": 2},
-        "training": {"loss": "correlation", "weights": "sphere"},
-    },
-    "erf online": {
-        "student": {"unit": ERF, "units": 3},
-        "teacher": {"units": 2, "noise": 0.3},
-        "training": {"limit": "online", "step": 0.7, "batch": 2},
-    },
-    "erf sphere online": {
-        "student": {"unit": ERF, "units": 2},
-        "teacher": {"units": 2},
-        "training": {"limit": "online", "step": 0.7, "weights": "sphere"},
-    },
-    "phase retrieval": {
-        "student": {"unit": "w^2", "units": 1},
-        "teacher": {"units": 1, "noise": 0.4},
-        "training": {"limit": "online", "step": 0.1, "weights": "sphere"},
-    },
-    "two slots online": {
-        "student": {"unit": "v*He(2, w)", "units": 2},
-        "teacher": {"units": 1, "noise": 0.2},
-        "training": {"limit": "online", "step": 0.1},
-    },
+    "top1 of four": {"student": {"unit": "top1(v)*softplus(w)", "units": 4}, "teacher": {"units": 2}},
     "two groups": {
         "student": {
-            "fast": {"unit": "He(2, w)", "units": 2},
-            "slow": {"unit": "relu(w)", "units": 2, "output": "trained"},
+            "fast": {"unit": "erf(w + b)", "units": 2, "output": "trained"},
+            "slow": {"unit": "relu(w)*cos(v)", "units": 3, "output": "mean"},
         },
-        "teacher": {"unit": "relu(w)", "units": 2},
+        "teacher": {"one": {"unit": "tanh(w)", "units": 2}, "two": {"unit": "abs(w)", "units": 1}},
+        "parameters": BIAS,
     },
-    "frozen router": {
-        "student": {"unit": "v*He(2, w)", "units": 2, "output": "trained"},
-        "teacher": {"units": 1},
-        "training": {"trained": ["w"]},
+    "wick": {
+        "student": {"unit": "wick(2, w)", "units": 2}, "teacher": {"unit": "wick(2, w)", "units": 2, "noise": 0.1},
     },
-}
-"""Declarations whose means are all closed."""
+    "wick in a share": {"student": {"unit": "softmax(wick(2, v))*wick(3, w)", "units": 3}, "start": {"norm": 0.6}},
+    "normalised": {
+        "student": {"unit": "logistic(v)*He(3, w)", "units": 2}, "training": {"weights": "normalised", "limit": "online"},
+        "start": {"norm": 1.7},
+    },
+    "normalised wick": {"student": {"unit": "wick(3, w) + softplus(w)"}, "training": {"weights": "normalised"}},
+    "sphere": {
+        "student": {"unit": "He(3, w)", "units": 2, "output": "trained"}, "teacher": {"units": 1},
+        "training": {"weights": "sphere", "loss": "correlation"}, "start": {"norm": 1.3},
+    },
+}  # fmt: skip
+"""Every kind of unit, output, loss and constraint at least once."""
 
 
-def made(tables: dict[str, Any]) -> System:
-    """The system of some tables."""
-    return system.system(reading.declaration(tables))
+@functools.cache
+def made(name, d=50, **changes):
+    """A model, its parameters and its initial condition, with readouts and biases that differ between units."""
+    kind = system.system(reading.declaration(TABLES[name])).parameters
+    parameters = kind(**{"d": d, **changes})
+    start = initial.enter(parameters, None, np.random.default_rng(5))
+    rng = np.random.default_rng(6)
+    for number, word, count in system.rows(parameters).scalars:
+        start.state[parameters.declaration.students[number].named(word)] += 0.3 * rng.normal(size=count)
+    return model(parameters), parameters, start

@@ -12,7 +12,7 @@ from derivations.declare import initial, population, responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import numbers, rows
 from odesim.flow.problem import compile_functions
-from tests.derivations.declare.models import EXACT, made
+from tests.derivations.declare.closed import EXACT, made
 
 FLOWS = [name for name, tables in EXACT.items() if tables.get("training", {}).get("limit") != "online"]
 SAMPLES, BLOCKS = 400_000, 40

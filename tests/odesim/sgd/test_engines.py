@@ -86,9 +86,9 @@ def test_a_remainder_block_completes_a_prime_batch():
     import jax
     import jax.numpy as jnp
 
-    from odesim.sgd.traced import _accumulate
+    from odesim.sgd.traced import accumulate
 
-    seen = _accumulate(jax, lambda total, index, count: total + count * (1 + 1000 * index), jnp.zeros(()), 17, 5)
+    seen = accumulate(jax, lambda total, index, count: total + count * (1 + 1000 * index), jnp.zeros(()), 17, 5)
     assert float(seen) == 5 * (1 + 1001 + 2001) + 2 * 3001
 
 

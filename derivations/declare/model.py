@@ -1,0 +1,147 @@
+"""The microscopic model of a declaration: student, teacher, loss, one SGD step, as its author states them.
+
+    f(x) = sum_i a_i phi(u_i . x, ..),  y = f*(x) + noise N(0, 1),  x ~ N(0, I_d),  loss l(f, y), mean over a batch
+    u <- u - h (dl/du + decay u), s <- s - h dl/ds; `sphere`: along the tangential part, the norm put back
+
+Nothing here knows a kernel, a moment or an expansion.
+"""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, Labelled, ScalarModel, unpacked
+from derivations.declare import evaluate, system, written
+from derivations.declare.declaration import Declaration
+from derivations.declare.initial import stack
+from derivations.declare.initial import weights as holds_weights
+from derivations.declare.rows import Rows
+
+
+def model(parameters: Any) -> ScalarModel:
+    """The model of the declaration that the parameters carry."""
+    return of_declaration(parameters.declaration)
+
+
+@functools.lru_cache(maxsize=64)
+def of_declaration(declared: Declaration) -> ScalarModel:
+    """The model of a declaration, one for all sizes and values; its functions are written when they are needed."""
+    return ScalarModel(
+        module=__name__,
+        helpers=(),
+        normalised=False,
+        noise=(0, 1),
+        sizes=sizes,
+        numbers=numbers,
+        place=place,
+        weights=functools.partial(weights, declared),
+        observe=observe,
+        constants=tuple(
+            group.named("a" if k < len(declared.students) else "a_star")
+            for k, group in enumerate(declared.groups)
+            if group.output != "trained"
+        ),
+        scalars=scalars,
+        further=further,
+        losses=functools.partial(losses, declared),
+        written=functools.partial(written.module, declared),
+        stem=f"declared_{signature(declared)}",
+        fixed=fixed,
+    )
+
+
+def signature(declared: Declaration) -> str:
+    """12 hexadecimal characters of all that the written functions depend on: expressions, loss, constraint."""
+    groups = [(group.unit, group.slots, group.scalars, group.output == "trained") for group in declared.groups]
+    said = (len(declared.students), groups, declared.loss, declared.own_loss, declared.weights, declared.names)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def sizes(parameters: Any) -> tuple[int, int]:
+    """The rows of students, and those of teachers."""
+    rows = system.rows(parameters)
+    return rows.students, rows.teachers
+
+
+def further(parameters: Any) -> int:
+    """Rows of norms, one for each vector where the loss depends on norms, and one for each scalar."""
+    rows = system.rows(parameters)
+    counted = sum(count for _, _, count in rows.scalars)
+    return counted + (rows.students if written.norms(parameters.declaration) else 0)
+
+
+def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
+    """The arguments that `written.arguments` names, up to the readouts that do not move."""
+    declared: Declaration = parameters.declaration
+    rows = system.rows(parameters)
+    moving = np.zeros(rows.students)
+    for k, group in enumerate(declared.students):
+        for slot in group.slots:
+            moving[rows.of(k, slot)] = declared.moves(group, slot)
+    learning = [np.full(count, float(declared.moves(declared.students[k], word))) for k, word, count in rows.scalars]
+    square = np.diag(gram)
+    return (
+        *rows.sizes,
+        *(np.array([value]) for value in system.numbers(parameters)),
+        square[rows.students :].copy(),
+        np.array([float(parameters.noise)]),
+        np.array([float(parameters.decay)]),
+        np.sqrt(square[: rows.students]),
+        moving,
+        np.concatenate([*learning, np.empty(0)]),
+    )
+
+
+def scalars(initial: Initial) -> np.ndarray:
+    """The readouts and scalars (s,) at the start, in the order of `Rows.scalars`."""
+    values = [initial.state[name] for name in scalar_names(system.rows(initial.parameters))]
+    return np.concatenate([*values, np.empty(0)])
+
+
+def scalar_names(rows: Rows) -> list[str]:
+    """The names of readouts and scalars in the order parameters."""
+    return [rows.declaration.students[k].named(word) for k, word, _ in rows.scalars]
+
+
+def place(initial: Initial) -> np.ndarray:
+    """The Gram matrix (n, n) of all rows."""
+    return system.rows(initial.parameters).gram({**initial.state, **initial.constants})
+
+
+def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """The rows (n, d) of a file of weights; None for overlaps."""
+    return stack(Rows(declared, ()), arrays) if holds_weights(arrays) else None
+
+
+def observe(parameters: Any, saved: np.ndarray) -> Labelled:
+    """The blocks Q and M, readouts and scalars, from packed Gram matrices and scalars (.., n n + s)."""
+    rows = system.rows(parameters)
+    gram, values = unpacked(saved, rows.total)
+    components = rows.components(gram)
+    found = {block.name: (block.dims, components[block.name], block.meaning) for block in rows.moving}
+    at = 0
+    for (k, word, count), name in zip(rows.scalars, scalar_names(rows), strict=True):
+        meaning = "readout of unit i" if word == "a" else f"{word} of unit i"
+        found[name] = ((rows.dimension(k),), values[..., at : at + count], meaning)
+        at += count
+    return found
+
+
+def fixed(initial: Initial) -> Labelled:
+    """The overlaps among the teachers, and the readouts that do not move."""
+    rows = system.rows(initial.parameters)
+    found = {block.name: (block.dims, initial.constants[block.name], block.meaning) for block in rows.fixed}
+    for k, group in enumerate(rows.declaration.groups):
+        name = group.named("a" if rows.is_student(k) else "a_star")
+        if name in initial.constants:
+            found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
+    return found
+
+
+def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:
+    """The loss (samples,) of every sample, by `evaluate`, with the run-time arguments of the written functions."""
+    given = dict(zip(written.arguments(declared), numbers, strict=True))
+    return evaluate.losses(declared, vectors, scalars, x, labels, given)

@@ -1,0 +1,219 @@
+"""One step of SGD of a declaration, written as text: per-sample coefficients, label noise and update of a `ScalarModel`.
+
+    f = sum_i a_i phi(z_i, q_i, p_i),  z = fields, q = squared norms, p = shares of the units of a group
+    dl/dz_i = l'(f) (a_i dphi_i/dz + df/dl_i dl_i/dz),   df/dl_j = p_j (A_j - sum_i p_i A_i),  A_i = a_i dphi_i/dp
+
+The text depends on the declaration alone, never on sizes or values: arrays carry the units first and the samples, if
+there is more than one, last.
+"""
+
+from collections.abc import Iterator
+
+from derivations.declare import responses, symbols
+from derivations.declare.declaration import Declaration
+
+HELPERS = {
+    "column": '''def column(values, like):
+    """A vector as a column beside a batch, and as it is beside a single sample."""
+    if like.ndim == 1:
+        return values
+    return values.reshape((-1, 1))
+''',
+    "total": '''def total(values):
+    """The sum over the units, (1, ..)."""
+    if values.ndim == 1:
+        return np.array([values.sum()])
+    return values.sum(0).reshape((1, -1))
+''',
+    "highest": '''def highest(values):
+    """The largest over the units, (1, ..)."""
+    top = values[:1] + 0.0
+    for i in range(1, values.shape[0]):
+        top = np.maximum(top, values[i : i + 1])
+    return top
+''',
+    "softmax": '''def softmax(values):
+    """exp(v_i) / sum_k exp(v_k)."""
+    sizes = np.exp(values - highest(values))
+    return sizes / total(sizes)
+''',
+    "top1": '''def top1(values):
+    """1 for the largest, the first of equal ones."""
+    if values.ndim == 1:
+        return 1.0 * (np.arange(values.shape[0]) == np.argmax(values))
+    return 1.0 * (np.arange(values.shape[0]).reshape((-1, 1)) == np.argmax(values, 0))
+''',
+}
+HEAD = '"""The functions of one declared model; written by odesim, do not edit."""\n\nimport numpy as np\n'
+HEAD += "from scipy.special import erf\n"
+
+
+def arguments(declared: Declaration) -> list[str]:
+    """The run-time arguments of all functions, in order: sizes K_k, the user's numbers n_.., arrays, readouts."""
+    sizes = [f"K_{k}" for k in range(len(declared.groups))]
+    fixed = [f"readout_{k}" for k, group in enumerate(declared.groups) if group.output != "trained"]
+    shared = [f"n_{name}" for name in declared.names]
+    return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *fixed]
+
+
+def norms(declared: Declaration) -> bool:
+    """Whether a gradient has a part along its own vector: the loss depends on |u|, and u is not kept on a sphere."""
+    if declared.weights == "sphere":
+        return False
+    return declared.weights == "normalised" or any(group.unit.calls("wick") for group in declared.students)
+
+
+def module(declared: Declaration) -> str:
+    """The text of the module that holds all of them."""
+    texts = [HEAD, *_parts(declared), _coefficients(declared), _draw(declared), _update(declared)]
+    return "\n\n".join(text.rstrip() + "\n" for text in texts)
+
+
+def _parts(declared: Declaration) -> list[str]:
+    """Helpers, units, logits and loss."""
+    students = len(declared.students)
+    texts = [text for k in range(students) for text in responses.unit(declared, k)]
+    texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
+    texts.append(responses.loss(declared))
+    return [*symbols.helpers("\n".join(texts)), *HELPERS.values(), *texts]
+
+
+def _values(declared: Declaration, k: int) -> list[str]:
+    """`unit_k` and, where there is a share, `logit_k` of a teacher: values without derivatives."""
+    import sympy
+
+    group = declared.groups[k]
+    before = [*map(symbols.slot, group.slots), *map(symbols.square, group.slots)]
+    after = [sympy.Symbol(name, real=True) for name in declared.names]
+    phi = symbols.build(group.unit, group.slots)
+    texts = [symbols.function(f"unit_{k}", [*before, symbols.share(), *after], [phi])]
+    if group.share is not None:
+        logit = symbols.build(group.share.parts[0], group.slots)
+        texts.append(symbols.function(f"logit_{k}", [*before, *after], [logit]))
+    return texts
+
+
+def _rows(counts: list[int], k: int, place: int) -> str:
+    """A slice over the units of group k, after `counts` blocks of units of the groups before and `place` of its own."""
+    terms = [(f"{count} * " if count > 1 else "") + f"K_{i}" for i, count in enumerate([*counts, place]) if count]
+    if not terms:
+        return f":K_{k}"
+    start = " + ".join(terms)
+    return f"{start} : {start} + K_{k}"
+
+
+def _coefficients(declared: Declaration) -> str:
+    """`coefficients(fields, labels, vv, scalars, ..)`: c of every slot, then e, then the slopes of the scalars."""
+    lines = [line for k in range(len(declared.groups)) for line in (*_read(declared, k), *_value(declared, k))]
+    students = len(declared.students)
+    shared = "".join(f", n_{name}" for name in declared.names)
+    answers = [" + ".join(f"total(a_{k} * phi_{k})" for k in side) for side in _sides(declared)]
+    lines += [f"f = {answers[0]}", f"y = {answers[1]} + labels[0:1]", f"_, slope = loss(f, y{shared})"]
+    lines.append("slope = slope + 0.0 * y")
+    along, sizes, slopes = [], [], []
+    for k in range(students):
+        group = declared.groups[k]
+        lines += _derivatives(declared, k)
+        along += [f"c_{k}_{slot}" for slot in group.slots]
+        sizes += [f"e_{k}_{slot}" for slot in group.slots] if norms(declared) else []
+        slopes += [f"d_{k}_a"] if group.output == "trained" else []
+        slopes += [f"d_{k}_{word}" for word in group.scalars]
+    head = f"def coefficients(fields, labels, vv, scalars, {', '.join(arguments(declared))}):\n"
+    body = [*lines, f"return np.concatenate(({', '.join([*along, *sizes, *slopes])},))"]
+    return head + "".join(f"    {line}\n" for line in body)
+
+
+def _sides(declared: Declaration) -> tuple[range, range]:
+    students = len(declared.students)
+    return range(students), range(students, len(declared.groups))
+
+
+def _read(declared: Declaration, k: int) -> Iterator[str]:
+    """Fields z, squared norms q, readouts and scalars of a group."""
+    students, group = len(declared.students), declared.groups[k]
+    begin = 0 if k < students else students
+    for place, slot in enumerate(group.slots):
+        before = [len(g.slots) for g in declared.groups[:k]]
+        own = [count if i >= begin else 0 for i, count in enumerate(before)]
+        source = "vv" if k < students else "square"
+        yield f"z_{k}_{slot} = fields[{_rows(before, k, place)}]"
+        yield f"q_{k}_{slot} = column({source}[{_rows(own, k, place)}], fields)"
+        if k < students and declared.weights == "normalised":
+            yield f"r_{k}_{slot} = np.sqrt(q_{k}_{slot})"
+            yield f"z_{k}_{slot} = z_{k}_{slot} / r_{k}_{slot}"
+    if group.output != "trained":
+        yield f"a_{k} = column(readout_{k}, fields)"
+    if k < students:
+        counts = [(g.output == "trained") + len(g.scalars) for g in declared.groups[:k]]
+        words = [*(["a"] if group.output == "trained" else []), *group.scalars]
+        for place, word in enumerate(words):
+            name = f"a_{k}" if place == 0 and group.output == "trained" else f"s_{k}_{word}"
+            yield f"{name} = column(scalars[{_rows(counts, k, place)}], fields)"
+
+
+def _value(declared: Declaration, k: int) -> Iterator[str]:
+    """phi of a group and its derivatives, where it is one of students; the share before it."""
+    students, group = len(declared.students), declared.groups[k]
+    unit = k < students and declared.weights == "normalised"
+    z = [f"z_{k}_{slot}" for slot in group.slots]
+    q = ["1.0" if unit else f"q_{k}_{slot}" for slot in group.slots]
+    after = [*(f"s_{k}_{word}" for word in group.scalars), *(f"n_{name}" for name in declared.names)]
+
+    def results(head: str, letter: str, middle: list[str]) -> str:
+        if k >= students:
+            return f"({head},)"
+        slots = [f"{letter}_{k}_{kind}_{slot}" for kind in "zq" for slot in group.slots]
+        return ", ".join([head, *slots, *middle, *(f"{letter}_{k}_s_{word}" for word in group.scalars)])
+
+    share = "0.0"
+    if group.share is not None:
+        share = f"p_{k}"
+        yield f"{results(f'logit_of_{k}', 'l', [])} = logit_{k}({', '.join([*z, *q, *after])})"
+        yield f"p_{k} = {group.share.word}(logit_of_{k} + 0.0 * {z[0]})"
+    yield f"{results(f'phi_{k}', 'u', [f'u_{k}_p'])} = unit_{k}({', '.join([*z, *q, share, *after])})"
+
+
+def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
+    """The rows c, e and d of a group of students."""
+    group = declared.groups[k]
+    mixed = group.share is not None and group.share.word == "softmax"  # top1 has the derivative 0 almost everywhere
+    yield f"weight_{k} = slope * a_{k} + 0.0 * z_{k}_{group.slots[0]}"
+    if mixed:
+        yield f"A_{k} = a_{k} * u_{k}_p"
+        yield f"h_{k} = slope * p_{k} * (A_{k} - total(p_{k} * A_{k}))"
+
+    def row(kind: str) -> str:
+        return f"weight_{k} * u_{k}_{kind}" + (f" + h_{k} * l_{k}_{kind}" if mixed else "")
+
+    for slot in group.slots:
+        here = f"{k}_{slot}"
+        yield f"c_{here} = {row(f'z_{slot}')}"
+        if declared.weights == "normalised":
+            yield f"e_{here} = -c_{here} * z_{here} / q_{here}"
+            yield f"c_{here} = c_{here} / r_{here}"
+        elif norms(declared):
+            yield f"e_{here} = {row(f'q_{slot}')}"
+    if group.output == "trained":
+        yield f"d_{k}_a = slope * phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
+    for word in group.scalars:
+        yield f"d_{k}_{word} = {row(f's_{word}')}"
+
+
+def _draw(declared: Declaration) -> str:
+    return f"def draw(uniform, normal, {', '.join(arguments(declared))}):\n    return noise * normal\n"
+
+
+def _update(declared: Declaration) -> str:
+    """`update(vv, vg, gg, means, scalars, step_size, ..)`: u - h (g + e u + lambda u), or on the sphere; s - h dl/ds."""
+    head = f"def update(vv, vg, gg, means, scalars, step_size, {', '.join(arguments(declared))}):\n"
+    inner = "decay + means[: vv.size]" if norms(declared) else "decay"
+    free = [f"a = 1.0 - step_size * moving * ({inner})", "b = -step_size * moving"]
+    sphere = [
+        "a = 1.0 + step_size * vg / vv",
+        "ratio = first / np.sqrt(a * a * vv - 2.0 * step_size * a * vg + step_size * step_size * gg)",
+        "b = -step_size * moving * ratio",
+        "a = 1.0 + moving * (a * ratio - 1.0)",
+    ]
+    last = "return a, b, scalars - step_size * learning * means[means.size - scalars.size :]"
+    lines = [*(sphere if declared.weights == "sphere" else free), last]
+    return head + "".join(f"    {line}\n" for line in lines)

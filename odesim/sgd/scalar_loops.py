@@ -1,0 +1,98 @@
+"""Compressed SGD of a model with trained numbers, as plain loops for numba; what a step is, `odesim.sgd.loops` says.
+
+Beside the factor X of the Gram matrix there are the scalars (s,), moved in place; the coefficients may depend on both.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+coefficients: Callable[..., np.ndarray]
+update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
+draw: Callable[..., np.ndarray]
+
+
+def squared_norms(X, vv):
+    """The squared norms of the first rows of X."""
+    for i in range(vv.size):
+        square = 0.0
+        for c in range(X.shape[1]):
+            square += X[i, c] * X[i, c]
+        vv[i] = square
+
+
+def finite(X, scalars):
+    """Whether every number is finite."""
+    return (np.abs(X) < np.inf).all() and (np.abs(scalars) < np.inf).all()
+
+
+def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, normals, step_size, rng, numbers):
+    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state."""
+    n = X.shape[0]
+    fixed = n - trained
+    rank = min(batch, trained)
+    M = np.empty((trained, trained + rank))
+    vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
+    for _ in range(steps):
+        squared_norms(X, vv)
+        G, S, means = np.zeros((trained, n)), np.zeros((trained, trained)), np.zeros(further)
+        outer = np.empty((trained, 0 if batch >= trained else batch))
+        done = 0
+        while done < batch:
+            size = min(256, batch - done)
+            y = rng.standard_normal((n, size))
+            labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *numbers)
+            rows = coefficients(X @ y, labels, vv, scalars, *numbers)
+            C = rows[:trained]
+            means += rows[trained:].sum(1)
+            G += C @ y.T
+            if batch >= trained:
+                S += C @ C.T
+            else:
+                outer[:, done : done + size] = C
+            done += size
+        G /= batch
+        means /= batch
+        if batch >= trained:
+            semidefinite_factor(S)
+            Z = S @ bartlett(trained, d - n, rng) / batch
+        else:
+            Z = outer @ bartlett(batch, d - n, rng) / batch
+        inner_products(X, G, Z, vv, vg, gg)
+        a, b, moved = update(vv, vg, gg, means, scalars, step_size, *numbers)
+        scalars[:] = moved
+        move(X, G, Z, M, a, b, trained, fixed)
+        if not finite(X, scalars):
+            return False
+    return True
+
+
+def scalar_single_steps(X, scalars, steps, d, batch, trained, further, uniforms, normals, step_size, rng, numbers):
+    """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable."""
+    n = X.shape[0]
+    fixed = n - trained
+    M = np.empty((trained, trained + 1))
+    y, fields = np.empty(n), np.empty(n)
+    vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
+    uniform, normal = np.empty(uniforms), np.empty(normals)
+    for _ in range(steps):
+        for c in range(n):
+            y[c] = rng.standard_normal()
+        for c in range(uniforms):
+            uniform[c] = rng.random()
+        for c in range(normals):
+            normal[c] = rng.standard_normal()
+        labels = draw(uniform, normal, *numbers)
+        single_fields(X, y, trained, False, fields, vv, vg)
+        C = coefficients(fields, labels, vv, scalars, *numbers)
+        outside = 2.0 * rng.standard_gamma(0.5 * (d - n))
+        inside = 0.0
+        for c in range(n):
+            inside += y[c] * y[c]
+        for i in range(trained):
+            vg[i] *= C[i]
+            gg[i] = C[i] * C[i] * (inside + outside)
+        a, b, moved = update(vv, vg, gg, C[trained:], scalars, step_size, *numbers)
+        scalars[:] = moved
+        move_single(X, C, y, np.sqrt(outside), M, a, b, trained, fixed)
+    return finite(X, scalars)

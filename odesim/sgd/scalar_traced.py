@@ -1,0 +1,173 @@
+"""SGD in JAX of models with trained numbers beside the vectors: explicit weights, or the compressed chain.
+
+Explicit SGD differentiates the loss of the samples by `jax.grad`; the compressed chain takes the model's coefficients.
+Random numbers are keyed by (replica, step, block), as `odesim.sgd.traced` has it.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, ScalarModel, packed
+from odesim.sgd import bind, traced
+from odesim.sgd.compressed import factor, require_room
+
+
+@functools.cache
+def explicit(
+    model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any
+) -> Callable[..., Any]:
+    """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size)`, over replicas.
+
+    One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, then update.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    update = bind.bind_jax(model)["update"]
+    size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
+
+    def slopes(moving: Any, frame: Any, key: Any, numbers: list[Any]) -> Any:
+        def total(moving: Any, x: Any, labels: Any) -> Any:
+            vectors = jnp.concatenate([moving[0], frame])
+            return model.losses(vectors, moving[1], x, labels, *numbers).sum()
+
+        def add(sums: Any, index: Any, count: int) -> Any:
+            sample, label = jax.random.split(jax.random.fold_in(key, index))
+            x = jax.random.normal(sample, (count, d), dtype)
+            labels = _labels(model, jax, label, count, dtype, numbers)
+            return jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels))
+
+        sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
+        return jax.tree.map(lambda values: values / batch, sums)
+
+    def step(state: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
+        weights, scalars = state
+        v, frame = weights[:trained], weights[trained:]
+        g, downhill = slopes((v, scalars), frame, key, numbers)
+        means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
+        squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
+        a, b, scalars = update(*squares, means, scalars, step_size, *numbers)
+        moved = jnp.concatenate([a[:, None] * v + b[:, None] * g, frame])
+        return moved.astype(dtype), scalars.astype(dtype)
+
+    return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize)
+
+
+@functools.cache
+def compressed(
+    model: ScalarModel, numbers: tuple[Any, ...], trained: int, fixed: int, further: int, d: int, batch: int
+) -> Callable[..., Any]:
+    """`advance((factors (R, n, n), scalars (R, s)), keys, arrays, first_step, steps, step_size)`, jitted."""
+    import jax
+    import jax.numpy as jnp
+
+    functions = bind.bind_jax(model)
+    n, rank = trained + fixed, min(batch, trained)
+    size = batch if batch < trained else traced.block_size(batch, n, 8)
+
+    def sample(state: Any, key: Any, numbers: list[Any], count: int) -> tuple[Any, Any, Any]:
+        """Inputs in the span, coefficients of the vectors, and the sums of the further rows."""
+        X, scalars = state
+        first, label = jax.random.split(key)
+        y = jax.random.normal(first, (count, n))
+        labels = _labels(model, jax, label, count, y.dtype, numbers)
+        vv = (X[:trained] ** 2).sum(1)
+        rows = functions["coefficients"](X @ y.T, labels, vv, scalars, *numbers)
+        return y, rows[:trained], rows[trained:].sum(1)
+
+    def gradient(state: Any, key: Any, numbers: list[Any]) -> tuple[Any, Any, Any]:
+        """The gradient in the span and the further rows, times the batch, and a factor of the coefficients' Gram."""
+        if batch < trained:
+            y, coef, sums = sample(state, jax.random.fold_in(key, 0), numbers, batch)
+            return coef @ y, coef, sums
+
+        def add(total: Any, index: Any, count: int) -> Any:
+            y, coef, sums = sample(state, jax.random.fold_in(key, index), numbers, count)
+            return total[0] + coef @ y, total[1] + coef @ coef.T, total[2] + sums
+
+        zero = (jnp.zeros((trained, n)), jnp.zeros((trained, trained)), jnp.zeros(further))
+        G, S, sums = traced.accumulate(jax, add, zero, batch, size)
+        return G, traced.semidefinite_factor(S), sums
+
+    def step(state: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
+        X, scalars = state
+        sample_key, wishart_key = jax.random.split(key)
+        G, half, sums = gradient(state, sample_key, numbers)
+        G, Z = G / batch, half @ traced.bartlett(jax, rank, d - n, wishart_key) / batch
+        v = X[:trained]
+        squares = (v * v).sum(1), (v * G).sum(1), (G * G).sum(1) + (Z * Z).sum(1)
+        a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
+        moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=1)
+        rest = jnp.linalg.qr(moved[:, fixed:].T, mode="r").T
+        return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1)), scalars
+
+    return traced.over_replicas(step, numbers, size * n * 8)
+
+
+def _labels(model: ScalarModel, jax: Any, key: Any, count: int, dtype: Any, numbers: list[Any]) -> Any:
+    """The labels of `count` samples."""
+    uniforms, normals = model.noise
+    first, second = jax.random.split(key)
+    uniform = jax.random.uniform(first, (uniforms, count), dtype)
+    normal = jax.random.normal(second, (normals, count), dtype)
+    return bind.bind_jax(model, ("draw",))["draw"](uniform, normal, *numbers)
+
+
+class ScalarReplicas:
+    """Replicas as one JAX program: weights (R, n, d) or compressed factors (R, n, n), and scalars (R, s).
+
+    `rows` are the weights of explicit SGD; without them the chain is compressed.
+    """
+
+    def __init__(
+        self, model: ScalarModel, initials: Sequence[Initial], grams: np.ndarray, d: int, batch: int,
+        step_size: float, seed: int, *, rows: np.ndarray | None = None, dtype: str = "float64",
+    ) -> None:  # fmt: skip
+        import jax
+        import jax.numpy as jnp
+
+        parameters = initials[0].parameters
+        trained, fixed = model.sizes(parameters)
+        further = model.further(parameters)
+        numbers = [model.bound(initial, gram) for initial, gram in zip(initials, grams, strict=True)]
+        known = traced.constants_of(numbers[0])
+        if rows is None:
+            require_room(d, batch, trained, fixed)
+            rows = np.array([factor(gram, trained) for gram in grams])
+            self.run = compressed(model, known, trained, fixed, further, d, batch)
+        else:
+            self.run = explicit(model, known, trained, further, d, batch, dtype)
+        scalars = np.array([model.scalars(initial) for initial in initials])
+        self.at = ((jnp.asarray(rows, dtype), jnp.asarray(scalars, dtype)), 0)
+        self.arrays = [jnp.asarray(np.array(a), dtype) for a in zip(*map(traced.arrays_of, numbers), strict=True)]
+        self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(grams)))
+        self.step_size = step_size
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a state stopped being finite."""
+        import jax.numpy as jnp
+
+        state, taken = self.at
+        state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size)
+        good = all(bool(jnp.isfinite(values).all()) for values in state)
+        self.at = (state, taken + steps)  # one assignment: an interruption finds both or neither
+        return good
+
+    def grams(self) -> np.ndarray:
+        """The raw Gram matrices, summed in float64, packed with the scalars."""
+        values, scalars = (np.asarray(part, float) for part in self.at[0])
+        return packed(values @ np.swapaxes(values, 1, 2), scalars)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights or factors, scalars, and the step count; the keys follow from the seed."""
+        values, scalars = self.at[0]
+        return {"values": np.asarray(values), "scalars": np.asarray(scalars), "steps": np.array(self.at[1])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        import jax.numpy as jnp
+
+        self.at = ((jnp.asarray(arrays["values"]), jnp.asarray(arrays["scalars"])), int(arrays["steps"]))

@@ -1,0 +1,214 @@
+"""A training run of the user's own, seen as a trajectory of order parameters: snapshots of weights in, overlaps out."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import derivations
+from derivations.contract import Initial, Labelled, Model, ScalarModel, System, UsageError, load, packed
+from odesim.machine import streams
+from odesim.request.case import Case, digest_of, plain, read_arrays
+from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
+from odesim.sgd.observed import flow_of, population_losses
+
+FIXED = 1e-9
+"""How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Observation:
+    """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
+
+    `snapshots[k]` holds the arrays of an initial file at `times[k]`; `source` is the digest of all that was given.
+    """
+
+    case: Case
+    model: Model
+    snapshots: tuple[Mapping[str, np.ndarray], ...]
+    times: np.ndarray
+    source: str
+
+    @classmethod
+    def build(
+        cls, system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
+        parameters: Mapping[str, Any] | None = None, *, stage: str | None = None,
+    ) -> "Observation":  # fmt: skip
+        """Check snapshots and divide them by time; what they hold, `observe` says.
+
+        Raises `UsageError` for a system whose model has no weights in d dimensions, for arrays that are missing, of
+        shapes that disagree or not finite, for a teacher that moves, and for times that do not increase.
+        """
+        arrays, source = read_arrays(snapshots)
+        assert arrays is not None and source is not None
+        arrays = dict(arrays)
+        times = arrays.pop("time", None)
+        bare = Case.build(system, parameters, stage=stage)
+        model = (
+            bare.system.dynamics(bare.stage).truth(bare.parameters) if bare.system.dynamics(bare.stage).model else None
+        )
+        if not isinstance(model, Model) or model.weights is None:
+            raise UsageError(f"stage {bare.stage} of {bare.system.name} has no weights in d dimensions to observe")
+        for name, values in arrays.items():
+            if not np.isfinite(values).all():
+                raise UsageError(f"{name} holds a number that is not finite{_where(values)}: a run that diverged?")
+        divided = _divided(arrays, _vectors(bare))
+        case = Case.build(system, parameters, initial=divided[0], stage=bare.stage)
+        return cls(
+            case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source
+        )
+
+    @property
+    def system(self) -> System:
+        """The system in whose order parameters the weights are seen."""
+        return self.case.system
+
+    @property
+    def seed(self) -> int:
+        """The seed of the case, which draws nothing."""
+        return self.case.seed
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer."""
+        asked = {k: v for k, v in self.case.request().items() if k in ("system", "stage", "parameters")}
+        return {"method": "observed", **asked, "initial": self.source}
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+    def trajectory(self) -> Trajectory:
+        """The order parameters at all times, with dims ("time", ..).
+
+        Raises `UsageError` where one is not finite: a weight vector of length zero has no direction.
+        """
+        case, stage = self.case, self.system.dynamics(self.case.stage)
+        rng = streams.generator(case.seed, "initial")
+        initials = [load(stage.enter)(case.parameters, arrays, rng) for arrays in self.snapshots]
+        found = self.model.observe(initials[0].parameters, np.array([self._saved(initial) for initial in initials]))
+        state = {name: Variable(("time", *dims), values, text) for name, (dims, values, text) in found.items()}
+        for name, values in state.items():
+            if not np.isfinite(values.values).all():
+                raise UsageError(f"{name} is not finite{_where(values.values)}: is a weight vector zero there?")
+        losses = self._losses(initials[0], found)
+        if losses is not None:
+            state["loss"] = Variable(("time",), losses, "population loss of the current weights")
+        fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
+        end = float(self.times[-1])
+        final = {name: float(v.values[-1]) for name, v in state.items() if v.values.ndim == 1}
+        return Trajectory(
+            time=self.times,
+            state=state,
+            extras={name: Variable(*constant) for name, constant in fixed.items()},
+            clock=stage.clock,
+            origin=self._origin(),
+            outcome=Outcome("completed", end, f"observed {len(self.times)} snapshots"),
+            statistics={},
+            summary={"snapshots": len(self.times), **{f"final_{name}": value for name, value in final.items()}},
+            invariants={},
+        )
+
+    def _saved(self, initial: Initial) -> np.ndarray:
+        """What a simulation would save of these weights."""
+        gram = self.model.place(initial)
+        return packed(gram, self.model.scalars(initial)) if isinstance(self.model, ScalarModel) else gram
+
+    def _losses(self, initial: Initial, found: Labelled) -> np.ndarray | None:
+        equations = flow_of(self.system.stage(self.case.stage), self.case.parameters)
+        if equations is None or "loss" in found:
+            return None
+        losses = population_losses(equations, initial, {name: values[None] for name, (_, values, _) in found.items()})
+        return None if losses is None else losses[0]
+
+    def _origin(self) -> Origin:
+        parameters = self.case.parameters
+        return Origin(
+            system=derivations.reference(self.system),
+            stage=self.case.stage,
+            tier="observed",
+            method="observed",
+            parameters={f.name: plain(getattr(parameters, f.name)) for f in dataclasses.fields(parameters)},
+            options={"until": float(self.times[-1]), "backend": self.case.backend},
+            precision="float64",
+            device="cpu",
+            seed=self.case.seed,
+        )
+
+
+def observe(
+    system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
+    parameters: Mapping[str, Any] | None = None, *, stage: str | None = None,
+) -> Trajectory:  # fmt: skip
+    """The order parameters of weights that were trained elsewhere, as a trajectory that `compare` takes.
+
+    `snapshots` (an .npz file or arrays) holds what an initial file of the system holds, with the time in front of what
+    moves: weights of the student `w` (time, unit, d) for every slot, of the teacher `w_star` (teacher, d), readouts
+    `a` (time, unit) and other scalars; and `time` (time,) on the clock of the stage (0, 1, 2, .. without it).  The
+    result has method "observed".  Raises `UsageError` as `Observation.build` does.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> teacher = np.eye(8)[:4]
+    >>> V, W = rng.normal(size=(2, 5, 3, 8))
+    >>> weights = {"V": V, "W": W, "V_star": teacher[:2], "W_star": teacher[2:], "time": [0, 1, 2, 3, 4]}
+    >>> observe("liao", weights).state["gamma1"].shape
+    (5, 3, 2)
+    """
+    return Observation.build(system, snapshots, parameters, stage=stage).trajectory()
+
+
+def _vectors(case: Case) -> set[str]:
+    """The names of the vectors among initial arrays (readouts, biases); everything else is a matrix."""
+    enter = load(case.system.stage(case.stage).enter)
+    drawn = enter(case.parameters, None, streams.generator(case.seed, "initial"))
+    return {name for name, values in {**drawn.state, **drawn.constants}.items() if np.ndim(values) == 1}
+
+
+def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[str, np.ndarray], ...]:
+    """The arrays of every snapshot; those without a time axis belong to all of them."""
+    moving = {}
+    for name, values in arrays.items():
+        own = 1 if name in vectors else 2
+        if values.ndim not in (own, own + 1):
+            shape = "(time, unit) or (unit,)" if own == 1 else "(time, unit, d) or (unit, d)"
+            raise UsageError(f"{name} must have the shape {shape}, but has {values.shape}")
+        if values.ndim == own + 1:
+            moving[name] = len(values)
+    weights = [name for name in moving if name not in vectors and not name.endswith("_star")]
+    if not weights:
+        raise UsageError(
+            f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: put the snapshots in front"
+        )
+    counts = set(moving.values())
+    if len(counts) > 1 or 0 in counts:
+        said = ", ".join(f"{name} {count}" for name, count in moving.items())
+        raise UsageError(f"the arrays must have the same number of snapshots, at least one, but have: {said}")
+    for name in moving:
+        still = name.endswith("_star")
+        if still and np.abs(arrays[name] - arrays[name][:1]).max() > FIXED * np.abs(arrays[name]).max():
+            raise UsageError(f"{name} changes between snapshots, but a teacher is fixed")
+    return tuple(
+        {name: values[k] if name in moving else values for name, values in arrays.items()} for k in range(counts.pop())
+    )
+
+
+def _times(given: np.ndarray | None, count: int) -> np.ndarray:
+    """The times of the snapshots: those given, or their numbers."""
+    if given is None:
+        return np.arange(float(count))
+    times = np.asarray(given, float)
+    if times.shape != (count,):
+        raise UsageError(f"time must have one entry for each of {count} snapshots, but has the shape {times.shape}")
+    if not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+        raise UsageError("time must be finite and increase from snapshot to snapshot")
+    return times
+
+
+def _where(values: np.ndarray) -> str:
+    """At which index the first entry is that is not finite."""
+    index = np.argwhere(~np.isfinite(values))[0]
+    return f" at [{', '.join(str(int(k)) for k in index)}]"
