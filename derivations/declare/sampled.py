@@ -121,15 +121,21 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
 
 
 @functools.lru_cache(maxsize=8)
-def functions_of(declared: Declaration, found: Kernels) -> dict[str, Callable[..., Any]]:
-    """The per-sample functions and the right-hand side in NumPy, for what is told of its error."""
+def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
+    """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
     from scipy.special import erf
 
     space: dict[str, Any] = {"np": np, "erf": erf, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
     for written in texts(declared, found).values():
         if written.serves != "loops":
             exec(written.text, space)
-    return {**space, **build(declared, found, np, space)}
+    return space
+
+
+@functools.lru_cache(maxsize=8)
+def right_hand_side(declared: Declaration, found: Kernels) -> Callable[..., Any]:
+    """The sampled flow in NumPy, for what is told of its error."""
+    return build(declared, found, np, per_sample(declared, found))["flow"]
 
 
 def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -143,7 +149,7 @@ def scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -
     """The derivative at a state by independent randomisations: its mean and the error of one of them, widened."""
     p = initial.parameters
     y = rows(p).layout.pack(state)
-    flow = functions_of(p.declaration, found)["flow"]
+    flow = right_hand_side(p.declaration, found)
     first = 1 + p.sample_seed
     each = np.array([flow(0.0, y, *arguments(found, initial, first + k)) for k in range(RANDOMISATIONS)])
     return each.mean(0), WIDER * each.std(0, ddof=1)

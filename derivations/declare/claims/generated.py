@@ -58,9 +58,9 @@ def _claim(
     )  # fmt: skip
 
 
-def start(system: System, seed: int, **changed: Any) -> Initial:
+def start(kind: type, seed: int, **changed: Any) -> Initial:
     """A random state of the declared sizes with overlaps that can be seen."""
-    parameters = system.parameters()
+    parameters: Any = kind()
     at = rows(parameters)
     parameters = dataclasses.replace(parameters, d=max(SMALL, 2 * at.total), overlap=None, **changed)
     return enter(parameters, None, np.random.default_rng([seed, 11]))
@@ -76,7 +76,7 @@ def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """Largest difference of the flow from minus the gradient of the loss by central differences, over its size."""
-    found = start(lab.system, seed)
+    found = start(lab.system.parameters, seed)
     functions, at = lab.functions(found, "exact"), rows(found.parameters)
     declared, S = at.declaration, at.students
     values, vectors = np.linalg.eigh(at.gram({**found.constants, **found.state}))
@@ -124,12 +124,12 @@ def _gradient(system: System) -> Claim:
 
 
 @functools.lru_cache(maxsize=4)
-def blocks(system: System, found: Any, seed: int) -> list[Means]:
-    """The means over blocks of independent samples at a state, by the derivative of every sample's loss."""
-    initial: Initial = found.initial
+def blocks(kind: type, seed: int) -> list[Means]:
+    """The means over blocks of independent samples at the state of a seed, by the derivative of every sample's loss."""
+    initial = state(kind, seed)
     p = initial.parameters
     declared, at = p.declaration, rows(p)
-    sampler = Sampler(declared, np, sampled.functions_of(declared, Kernels()))
+    sampler = Sampler(declared, np, sampled.per_sample(declared))
     arguments = sampled.arguments(Kernels(), initial, 0)
     view = sampled.seen(initial, arguments)
     rng, size = np.random.default_rng([seed, 5]), SAMPLES // BLOCKS
@@ -140,17 +140,10 @@ def blocks(system: System, found: Any, seed: int) -> list[Means]:
     return made
 
 
-class At:
-    """An initial condition as a key: the same object, the same means."""
-
-    def __init__(self, initial: Initial) -> None:
-        self.initial = initial
-
-
 @functools.lru_cache(maxsize=8)
-def state(system: System, seed: int) -> At:
-    """The random state of a seed."""
-    return At(start(system, seed))
+def state(kind: type, seed: int) -> Initial:
+    """The random state of a seed, of the model whose parameters are of this class."""
+    return start(kind, seed)
 
 
 def scores(values: np.ndarray, expected: np.ndarray) -> float:
@@ -193,10 +186,10 @@ def pushed(made: list[Means], initial: Initial, second: bool) -> dict[str, np.nd
 
 def drift(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """Largest z-score of the drift of the flow against the mean of one step over independent samples."""
-    key = state(lab.system, seed)
-    quiet = quieted(key.initial)
+    initial = state(lab.system.parameters, seed)
+    quiet = quieted(initial)
     derivative = lab.functions(quiet).flow(quiet.state)
-    made = pushed(blocks(lab.system, key, seed), key.initial, second=False)
+    made = pushed(blocks(lab.system.parameters, seed), initial, second=False)
     return max(scores(values, (1 + twist) * derivative[name]) for name, values in made.items())
 
 
@@ -207,10 +200,10 @@ def quieted(initial: Initial) -> Initial:
 
 def second(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """Largest z-score of the second-order term, eta^2 E[c c^T]/B and what keeps norms, against independent samples."""
-    key = state(lab.system, seed)
-    with_, without = key.initial, quieted(key.initial)
+    initial = state(lab.system.parameters, seed)
+    with_, without = initial, quieted(initial)
     one, two = lab.functions(with_).flow(with_.state), lab.functions(without).flow(without.state)
-    made = pushed(blocks(lab.system, key, seed), with_, second=True)
+    made = pushed(blocks(lab.system.parameters, seed), with_, second=True)
     return max(scores(values, (1 + twist) * (one[name] - two[name])) for name, values in made.items())
 
 
@@ -226,7 +219,7 @@ def _second(system: System) -> Claim:
 
 def tiers(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """Largest difference of the derivatives by tier exact (or mixed) and tier sampled, over the error of the latter."""
-    initial = state(lab.system, seed).initial
+    initial = state(lab.system.parameters, seed)
     exact = flat(initial, lab.functions(initial, settled(initial.parameters)).flow(initial.state))
     mean, error = sampled.scatter(Kernels(), initial, initial.state)
     size = np.abs(exact).max()
@@ -244,7 +237,7 @@ def _tiers(system: System) -> Claim:
 
 def horizon(system: System) -> float:
     """A time in which the state moves by about a part of itself."""
-    initial = state(system, 0).initial
+    initial = state(system.parameters, 0)
     mean, _ = sampled.scatter(Kernels(), initial, initial.state)
     y = flat(initial, initial.state)
     return float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), 1e-3, 1e3))
@@ -252,7 +245,7 @@ def horizon(system: System) -> float:
 
 def far(lab: Any, seed: int, twist: float, one: Mapping[str, Any], two: Mapping[str, Any]) -> float:
     """Largest difference of two flows from the same start, over the size of the state."""
-    initial = state(lab.system, seed).initial
+    initial = state(lab.system.parameters, seed)
     until = horizon(lab.system)
     first = lab.integrate(seed=seed, until=until, start=initial, save_points=5, **one)
     other = lab.integrate(seed=seed, until=until * (1 + twist), start=initial, save_points=5, **two)
