@@ -33,6 +33,7 @@ from derivations.contract.state import Labelled as Labelled
 from derivations.contract.system import Dynamics as Dynamics
 from derivations.contract.system import Map as Map
 from derivations.contract.system import MapResult as MapResult
+from derivations.contract.system import Page as Page
 from derivations.contract.system import Stage as Stage
 from derivations.contract.system import System as System
 from derivations.contract.system import load as load

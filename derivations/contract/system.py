@@ -34,6 +34,15 @@ class MapResult:
 
 
 @dataclasses.dataclass(frozen=True)
+class Page:
+    """What `odesim derive` prints of a tier whose page is written, not stated: text, LaTeX, Python ("": none)."""
+
+    text: str
+    latex: str
+    python: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Dynamics:
     """A stage with a clock: a flow, a recursion, training.
 
@@ -45,7 +54,8 @@ class Dynamics:
     explicit)` are the parameters that a step size implies; `usual(parameters)` the step size and the batch of a run
     that names none, where the model says so, and `settled` names settled(parameters) -> the tier of a run that names
     none (the first unless given).
-    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`.
+    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
+    gives a `Page`.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
     >>> stage.kind, stage.tick(None, 0.1)

@@ -47,9 +47,8 @@ def order_parameters(run: Any) -> Any:
 def _title(run: Any) -> str:
     tier = run.attrs.get("tier", "")
     method = run.attrs.get("method", "")
-    said = (
-        f"tier {tier}" if method in ("", "flow") else f"SGD, {method}" if method != "observed" else "observed weights"
-    )
+    words = {"flow": f"tier {tier}", "": f"tier {tier}", "observed": "observed weights"}
+    said = words.get(method, f"SGD, {method}")
     replicas = f", {run.sizes['seed']} replicas" if run.sizes.get("seed", 1) > 1 else ""
     name = str(run.attrs.get("system", "")).rsplit("/", 1)[-1].removesuffix(".toml")
     return f"{name}: {said}{replicas}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from derivations.contract import Dynamics, Map, Stage, System, load
+from derivations.contract import Dynamics, Map, Page, Stage, System, load
 from odesim.errors import UsageError
 
 FORMATS = ("text", "latex", "python", "kernels")
@@ -19,6 +19,8 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
     chosen = system.stage(stage or (system.begin(parameters) if system.begin else _first(system).name))
     tier = getattr(parameters, "tier", None) or chosen.tiers[0]
+    if isinstance(chosen, Dynamics) and tier not in chosen.tiers:
+        tier = chosen.tier(parameters)
     if not chosen.statement:
         raise UsageError(_without_equations(system, chosen))
     if isinstance(chosen, Map) and format not in ("text", "latex"):
@@ -29,7 +31,12 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
         from odesim.code.compile import module_text
 
         return module_text(load(chosen.equations)(parameters, tier))
-    return _printer(format)(load(chosen.statement)(parameters, tier))
+    stated = load(chosen.statement)(parameters, tier)
+    if isinstance(stated, Page):
+        if not getattr(stated, format):
+            raise UsageError(f"tier {tier} of {system.name} has no page in {format}; take --format text")
+        return getattr(stated, format)
+    return _printer(format)(stated)
 
 
 def _first(system: System) -> Stage:

@@ -1,0 +1,178 @@
+"""Tier `leading`: the lowest order in small overlaps, its information exponent, and the time it predicts.
+
+For units of one slot and unit vectors the kernel of a student and a teacher is K(m) = sum_k c_k c*_k m^k / k!, with the
+derivative means c_k = E[phi^(k)(z)], so that before students meet each other
+
+    dM_ij/dt = a_i sum_l b_l g M_il^(k-1) P_lj,   g = c_k c*_k / (k - 1)!
+
+k the first degree from 1 on that both sides have: the information exponent.  From m0 to m the growth takes (m - m0)/g,
+log(m/m0)/g or (m0^(2-k) - m^(2-k))/((k - 2) g) for k = 1, 2, > 2, and m0 = O(1/sqrt(d)) makes that O(1), O(log d) and
+O(d^(k/2-1)).  Source: Ben Arous, Gheissari & Jagannath 2021.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth, UsageError, Written
+from derivations.declare import population, symbols
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.kernels import values
+from derivations.declare.system import numbers, rows
+
+HIGHEST = 12
+"""Beyond this degree no information exponent is looked for."""
+ZERO = 1e-12
+"""A derivative mean below this is 0: they are numbers of order 1 made of closed forms."""
+END = "an overlap has reached 1, beyond which the lowest order says nothing"
+LEVEL = 0.5
+"""The overlap up to which times are predicted where no event says another."""
+
+
+def derivative_means(group: Group, known: Mapping[str, float], highest: int = HIGHEST) -> np.ndarray:
+    """c_0 .. c_highest of a unit of one slot at unit variance, E[phi(z) He_k(z)], by Gauss-Hermite on both half lines.
+
+    Raises `UsageError` for a unit with several slots or a share.
+    """
+    if len(group.slots) != 1 or group.share is not None or group.scalars:
+        raise UsageError(
+            f"tier leading: {group.text!r} is no function of one field alone; take -p tier=exact or sampled"
+        )
+    import sympy
+
+    z = symbols.slot(group.slots[0])
+    expression = symbols.build(group.unit, group.slots, dict(known)).subs(symbols.square(group.slots[0]), 1)
+    space: dict[str, Any] = {"np": np, "erf": np.vectorize(math.erf)}
+    text = symbols.function("unit", [z], [sympy.sympify(expression)])
+    exec("\n\n".join([*symbols.helpers(text), text]), space)
+    # Kinks lie at 0, where the two half lines meet; Gauss-Legendre panels take both to round-off.
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    edges = np.linspace(0.0, 14.0, 29)
+    x = np.concatenate([(a + b) / 2 + (b - a) / 2 * nodes for a, b in itertools.pairwise(edges)])
+    w = np.concatenate([(b - a) / 2 * weights for a, b in itertools.pairwise(edges)])
+    x, w = np.concatenate([-x[::-1], x]), np.concatenate([w[::-1], w]) * np.exp(-(np.r_[-x[::-1], x] ** 2) / 2)
+    phi = np.broadcast_to(space["unit"](x)[0], x.shape) * w / math.sqrt(2 * math.pi)
+    below, current, found = np.ones_like(x), x, [phi.sum(), (phi * x).sum()]
+    for k in range(1, highest):
+        below, current = current, x * current - k * below
+        found.append((phi * current).sum())
+    return np.array(found[: highest + 1])
+
+
+def growth(parameters: Any) -> tuple[int, float]:
+    """(information exponent k, g) of a declaration.
+
+    Raises `UsageError` where the lowest order is not that of independent unit vectors.
+    """
+    declared: Declaration = parameters.declaration
+    if declared.weights == "free" or declared.limit != "flow" or declared.loss not in ("squared", "correlation"):
+        raise UsageError(
+            "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = 'sphere' or "
+            "'normalised') under the squared or correlation loss; with free norms these move at the same order"
+        )
+    if len(declared.students) > 1 or len(declared.teachers) > 1:
+        raise UsageError("tier leading: several groups of units have several exponents; take -p tier=exact")
+    population.require_unit(parameters)
+    known = values(declared, numbers(parameters))
+    product = derivative_means(declared.students[0], known) * derivative_means(declared.teachers[0], known)
+    scale = max(float(np.abs(product).max()), 1e-300)
+    k = next((k for k in range(1, len(product)) if abs(product[k]) > ZERO * scale), 0)
+    if k == 0:
+        raise UsageError(f"tier leading: student and teacher share no degree up to {HIGHEST}: nothing is learned")
+    return k, float(product[k]) / math.factorial(k - 1)
+
+
+def time_of(k: int, rate: float, start: float, level: float) -> float:
+    """When m' = rate m^(k-1) takes m from `start` to `level`; infinite where it does not grow.
+
+    >>> round(time_of(2, 1.0, 0.01, 0.5), 6)
+    3.912023
+    """
+    if (start <= 0 and k > 1) or rate * (start ** (k - 2) if k > 1 else 1.0) <= 0:
+        return math.inf if start < level else 0.0
+    if start >= level:
+        return 0.0
+    if k == 1:
+        return (level - start) / rate
+    if k == 2:
+        return math.log(level / start) / rate
+    return (start ** (2 - k) - level ** (2 - k)) / ((k - 2) * rate)
+
+
+def equations(parameters: Any) -> Equations:
+    """The flow of the lowest order.  Raises `UsageError` where there is none."""
+    k, gain = growth(parameters)
+    at = rows(parameters)
+    (block,) = [b for b in at.moving if b.columns.start >= at.students]
+    return Equations(
+        tier="leading",
+        advance=Smooth(),
+        structure="declared_leading",
+        state=(Component(block.name, block.dims, (-np.inf, np.inf), block.name, block.meaning),),
+        kernels=lambda: {"growth": Written("def growth(m):\n    return m\n", "arrays")},
+        loops=(),
+        roles={"flow": "flow"},
+        arrays=build,
+        arguments=functools.partial(arguments, k, gain),
+        layout=Layout((Dense(block.name, block.shape),)),
+        observe=lambda initial, state: {},
+        constants=population.constants,
+        invariants=lambda initial, state: {},
+        crossings=(
+            *(c for c in population.crossings(parameters.declaration, at) if c.component == block.name),
+            Crossing("T_end", block.name, 1.0, absolute=True, terminal=True, reason=END, meaning="end of the tier"),
+        ),
+        summary=functools.partial(told, k, gain, block.name),
+        validity="while all overlaps are small, from the first escape on it is ahead of the exact flow",
+        neglects="overlaps among students, and higher powers of the overlaps with the teachers",
+    )
+
+
+def build(xp: Any, functions: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """`flow` of (exponent k, a, b, g, P)."""
+
+    def flow(t: Any, y: Any, k: int, a: Any, b: Any, gain: Any, gram: Any) -> Any:
+        m = y.reshape(a.shape[0], b.shape[0])
+        return ((a[:, None] * b * gain * m ** (k - 1)) @ gram).reshape(-1)
+
+    return {"flow": flow}
+
+
+def arguments(k: int, gain: float, initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments of the flow."""
+    at = rows(initial.parameters)
+    (fixed,) = at.fixed
+    known = {**initial.constants, **initial.state}
+    declared = initial.parameters.declaration
+    a, b = known[declared.students[0].named("a")], known[declared.teachers[0].named("a_star")]
+    return k, np.asarray(a, float), np.asarray(b, float), np.array(gain), np.asarray(known[fixed.name], float)
+
+
+def scaling(k: int) -> str:
+    """How the time of escape from a random start grows with d."""
+    return {1: "O(1)", 2: "O(log d)"}.get(k, f"O(d^{k / 2 - 1:g})")
+
+
+def told(k: int, gain: float, name: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Information exponent, growth law, and the predicted time of every teacher, as a sentence and as numbers."""
+    declared = initial.parameters.declaration
+    level = next((e.threshold for e in declared.events if e.of == name), LEVEL)
+    _, a, b, _, gram = arguments(k, gain, initial)
+    alone = np.allclose(gram, np.eye(len(gram)))
+    m = np.asarray(initial.state[name])
+    times = [
+        min(time_of(k, a[i] * b[j] * gain, float(m[i, j]), level) for i in range(len(a))) for j in range(len(b))
+    ] if alone else []  # fmt: skip
+    sentence = f"dm/dt = {gain:.6g} a b m^{k - 1}: from a random start the time to escape is {scaling(k)}"
+    return {
+        "tier": "leading",
+        "information_exponent": k,
+        "rate": gain,
+        "law": sentence,
+        "predicted_times": [t if math.isfinite(t) else None for t in times],
+        "predicted_level": level,
+    }
