@@ -116,7 +116,7 @@ def slopes(order: int) -> tuple[float, ...]:
     return tuple(float(c) for c in coefficients)
 
 
-def rung(kind: str, order: int, u: Any, noise: float = 0.0) -> np.ndarray:
+def rung(kind: str, order: int, u: Any, noise: float = 0.0) -> Any:
     """Return G_order or T_order at u, G smoothed by Gaussian noise of the standard deviation given.
 
     Arguments: kind, 'normal' or 'logistic'; order, at most 1; u, array; noise >= 0. Returns an array of u's shape.

@@ -1,15 +1,18 @@
 """E[prod_j sign(y_j) / 2] of up to four jointly Gaussian y_j: arcs, Owen's T, Plackett's identity."""
 
+import heapq
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
 from hermite.errors import TooLarge
 from hermite.laws import EPS, Law
 
-# of each smooth integral of Plackett's identity; the answer carries what quad reports
+# of each smooth integral of Plackett's identity; the answer carries what was reached
 GOAL = 1e-13
 
 
@@ -117,8 +120,6 @@ def _two(law: Law) -> tuple[float, float]:
 
 def _plackett(law: Law) -> tuple[float, float]:
     """Return the mean of three or four signs by Plackett's identity, one angle for each pair across two blocks."""
-    from scipy.integrate import quad
-
     law, slack = _light(law)
     first = (0,) if len(law.mean) == 3 else (0, 1)
     second = tuple(j for j in range(len(law.mean)) if j not in first)
@@ -129,10 +130,43 @@ def _plackett(law: Law) -> tuple[float, float]:
             if law.rows[i][k] == 0:
                 continue
             end, integrand = _angle(law, first, i, k)
-            value, doubt, *_ = quad(integrand, 0.0, end, epsabs=GOAL, epsrel=0, limit=200, full_output=1)
+            value, doubt = _adaptive(integrand, end, isinstance(law.rows[0][0], Fraction))
             total += value
-            error += 2 * doubt + 16 * EPS
+            error += doubt + 16 * EPS
     return total, error + 4 * EPS + slack
+
+
+# panels of one integral at most, and where the first ones end at a steep start
+PANELS = 200
+STEEP = (1e-12, 1e-9, 1e-6, 1e-3)
+
+
+@cache
+def _legendre(nodes: int) -> list[tuple[float, float]]:
+    return [(float(x), float(w)) for x, w in zip(*np.polynomial.legendre.leggauss(nodes), strict=True)]
+
+
+def _adaptive(f: Callable[[float], float], end: float, steep: bool) -> tuple[float, float]:
+    """Return (int_0^end f, error): Gauss-Legendre of 13 nodes, judged by 9, the worst panel halved until GOAL.
+
+    Twice the plain difference, the error of the coarser rule: QUADPACK's power 3/2 of it misses steep ends (measured).
+    `steep`: the integrand may change within 1e-11 of its start, where all of four variables come near a plane.
+    """
+
+    def panel(a: float, b: float) -> tuple[float, float, float, float]:
+        middle, half = (a + b) / 2, (b - a) / 2
+        fine, coarse = (half * math.fsum(w * f(middle + half * x) for x, w in _legendre(n)) for n in (13, 9))
+        return -abs(fine - coarse), a, b, fine
+
+    starts = [0.0, *(end * share for share in STEEP if steep), end]
+    heap = [panel(a, b) for a, b in pairwise(starts)]
+    heapq.heapify(heap)
+    while -math.fsum(p[0] for p in heap) > GOAL and len(heap) < PANELS:
+        _, a, b, _ = heapq.heappop(heap)
+        middle = math.sqrt(a * b) if 0 < 4 * a < b else (a + b) / 2
+        for part in (panel(a, middle), panel(middle, b)):
+            heapq.heappush(heap, part)
+    return math.fsum(p[3] for p in heap), -2 * math.fsum(p[0] for p in heap) + 4 * EPS * end
 
 
 # conditional variances lose 1/this of their digits in floats; below, the integrand is evaluated in Fractions
