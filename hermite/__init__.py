@@ -13,7 +13,7 @@ Conventions, fixed here for the whole package:
 * Nodes of a product are numbered from 1 in symbol names (rho_12), from 0 in array indices.
 * S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] for standard normal z1, z2 of correlation rho.
 
-Modules: `polynomials`, `expansion`, `functions` (closed forms), `gaussian` (the lemma for products),
+Modules: `polynomials`, `expansion`, `functions` and `activations` (closed forms), `gaussian` (the lemma for products),
 `logistic` and `normal` (what those need),
 `table` (compiled products), `correlation` (S_ab), `correlation_table` (its compiled evaluators),
 `quadrature` (the same numbers by other means), `errors`.
@@ -27,6 +27,7 @@ Source: Liao & Kyrillidis 2026, Lemma 1; Abramowitz & Stegun 1964, chapter 22.
 import importlib
 
 __all__ = [
+    "activations",
     "closed",
     "correlation",
     "correlation_table",

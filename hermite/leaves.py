@@ -42,7 +42,7 @@ def _series(law: Law, orders: tuple) -> tuple[float, float] | None:
     except NotReached:
         return None
     # Horner's rounding, relative to the sum of sizes: at most S_ab(1) for equal functions
-    return scale * value, scale * (cut + 64 * EPS * functions.scale(a, b))
+    return scale * value, scale * (cut + 2 * TERMS * EPS * functions.scale(a, b))
 
 
 def rule(problem: Problem) -> Callable:

@@ -85,8 +85,8 @@ def mean(
     step, so that singular and nearly singular covariances lose nothing.
 
     Arguments: factors, of `factor`; covariance (n, n), positive semidefinite; mean (n,), zeros when None; slots, the
-    variable of each factor, 0..n-1 in order when None (several may share one); tolerance, absolute, decides which
-    methods are tried; strict, refuses an answer whose error is above it; seed of the quasi-random points.
+    variable of each factor, 0..n-1 in order when None (several may share one); tolerance, relative to max(1, |value|),
+    decides which methods are tried; strict, refuses an answer whose error is above it; seed of the quasi-random points.
     Returns an Answer. Raises: ShapeError, DomainError (no covariance, or an infinite mean), NotReached (strict),
     TooLarge.
     Source: Isserlis 1918; Stein 1981; Price 1958; Plackett 1954; Owen 1956; Saad & Solla 1995; Cho & Saul 2009.
@@ -121,7 +121,7 @@ def mean_of(
     """Return E[integrand(z)] of any vectorised function of the fields (softmax, top-1, a loss), quasi-randomly.
 
     Arguments: integrand, maps (n, points) to (points,); covariance (n, n) of any rank; mean (n,) or None; tolerance,
-    absolute: fewer points are taken where they do; log2_points, 16 randomisations of 2^log2_points points at most;
+    relative to max(1, |value|): fewer points are taken where they do; log2_points, 16 randomisations of 2^log2_points points at most;
     strict; seed. Returns an Answer whose error is 8 standard errors. Raises: as `hermite.quasi.evaluate`, NotReached.
     Source: Owen 1997.
 
@@ -135,11 +135,15 @@ def mean_of(
     return _checked(Answer(value, error, "quasi-random"), tolerance, strict)
 
 
+def _meets(answer: Answer, tolerance: float) -> bool:
+    return answer.error <= tolerance * max(1.0, abs(answer.value))
+
+
 def _checked(answer: Answer, tolerance: float, strict: bool) -> Answer:
     """Return the answer, or refuse it: never a number that is not finite, under `strict` none beyond the tolerance."""
     if not (math.isfinite(answer.value) and math.isfinite(answer.error)):
         raise DomainError(f"the mean is not finite or its bound is not: {answer.value}, {answer.error}")
-    if strict and not answer.error <= tolerance:
+    if strict and not _meets(answer, tolerance):
         raise NotReached(
             f"{answer.method}: expected an error within {tolerance:.3g}, got {answer.error:.3g}; raise the tolerance"
         )
@@ -162,14 +166,14 @@ def _numerical(problem: closed.Problem, tolerance: float, seed: int) -> Answer:
         except NotReached:
             pass
     simple = sorted(slots) == list(range(len(at))) and 2 <= len(at) <= 4 and bool(np.all(np.diag(rows) > 0))
-    if simple and not any(answer.error <= tolerance for answer in answers):
+    if simple and not any(_meets(answer, tolerance) for answer in answers):
         order = np.argsort(slots)
         try:
             value = series.evaluate([factors[i] for i in order], at, rows, tolerance)
             answers.append(Answer(*value, "series"))
         except NotReached:
             pass
-    if not any(answer.error <= tolerance for answer in answers):
+    if not any(_meets(answer, tolerance) for answer in answers):
 
         def product(z: np.ndarray) -> np.ndarray:
             total = np.ones(z.shape[1])

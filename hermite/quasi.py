@@ -41,7 +41,7 @@ def evaluate(
     a million). The points depend on dimension, count and seed only: along a path of covariances the error is smooth.
 
     Arguments: integrand, maps (n, points) to (points,); covariance (n, n), any rank; mean (n,) or None; log2_points,
-    5 to 20; seed; tolerance, stops at fewer points where the error is below. Raises: ShapeError, DegreeError,
+    5 to 20; seed; tolerance, relative to max(1, |value|), stops at fewer points where the error is below. Raises: ShapeError, DegreeError,
     DomainError. Source: Owen 1997; L'Ecuyer & Lemieux 2002.
 
     >>> value, error = evaluate(lambda z: np.maximum(z[0], z[1]), np.eye(2))
@@ -72,6 +72,6 @@ def evaluate(
             means[copy] = values.mean()
         value = float(means.mean())
         error = WIDEN * float(means.std(ddof=1)) / math.sqrt(COPIES) + 1e-15 * float(np.abs(means).max())
-        if error <= tolerance:
+        if error <= tolerance * max(1.0, abs(value)):
             break
     return value, error

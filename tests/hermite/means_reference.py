@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-REACH = 12.0
+REACH = 18.0  # exponentials of rate 7 are integrated, too
 
 
 def phi(x):
@@ -24,7 +24,9 @@ FUNCTIONS = {
     "probit": (special.ndtr, lambda m, s: special.ndtr(m / np.sqrt(1 + s * s))),
     "gelu": (
         lambda u: u * special.ndtr(u),
-        lambda m, s: m * special.ndtr(m / np.sqrt(1 + s * s)) + s * s / np.sqrt(1 + s * s) * phi(m / np.sqrt(1 + s * s)),
+        lambda m, s: (
+            m * special.ndtr(m / np.sqrt(1 + s * s)) + s * s / np.sqrt(1 + s * s) * phi(m / np.sqrt(1 + s * s))
+        ),
     ),
     "logistic": (special.expit, None),
     "tanh": (np.tanh, None),
@@ -48,7 +50,7 @@ def integrate(f, cuts: np.ndarray, count: int = 600) -> tuple[np.ndarray, np.nda
     a fixed grid; f maps (..., M)."""
     cuts = np.clip(np.asarray(cuts, dtype=float), -REACH, REACH)
     # steps of 2: the rule has to resolve the Gaussian weight, too
-    grid = np.broadcast_to(np.linspace(-REACH, REACH, 13), (*cuts.shape[:-1], 13))
+    grid = np.broadcast_to(np.linspace(-REACH, REACH, 19), (*cuts.shape[:-1], 19))
     edges = np.sort(np.concatenate([grid, cuts], axis=-1), axis=-1)
     q, w = double_exponential(count)
     length = np.diff(edges, axis=-1)[..., None]

@@ -41,7 +41,9 @@ def several(rng, n: int, widest: float = 2.0) -> np.ndarray:
     near = rng.integers(4)
     if near:
         # the second row all but parallel to the first, by 2^-24 at the least
-        a[1] = a[0] * rng.choice([-1, 1]) + (near > 1) * np.round(rng.standard_normal(n) * 8) / 2.0 ** rng.integers(8, 18)
+        a[1] = a[0] * rng.choice([-1, 1]) + (near > 1) * np.round(rng.standard_normal(n) * 8) / 2.0 ** rng.integers(
+            8, 18
+        )
     scale = 2.0 ** rng.integers(-round(widest * 3), round(widest * 3), size=n)
     a = a * scale[:, None]
     return a @ a.T
