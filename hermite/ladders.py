@@ -207,18 +207,12 @@ def _waves(name: str, order: int, scale: Fraction, shift: Fraction) -> tuple[Ter
     turn = (1, 1j, -1, -1j)[quarter]
     angle = complex(0.0, float(shift))
     terms = []
-    for sign, weight in ((1, turn), (-1, turn.conjugate() if isinstance(turn, complex) else turn)):
-        terms.append(
-            Term(
-                (weight * HALF if not isinstance(weight, complex) else weight / 2,),
-                rate=complex(0.0, sign * float(scale)),
-                phase=sign * angle,
-            )
-        )
+    for sign, weight in ((1, complex(turn)), (-1, complex(turn).conjugate())):
+        terms.append(Term((weight / 2,), rate=complex(0.0, sign * float(scale)), phase=sign * angle))
     return tuple(terms)
 
 
-def factor(name: str, *, scale=1, shift=0, order: int = 0, coefficients=None) -> Factor:
+def factor(name: str, *, scale: Any = 1, shift: Any = 0, order: int = 0, coefficients: Any = None) -> Factor:
     """Return the factor f^(order)(scale z + shift), the order-th derivative of f at scale z + shift.
 
     f is 'step' (1/2 at 0), 'sign', 'abs', 'relu', 'erf', 'probit' (the normal distribution function), 'logistic',

@@ -121,8 +121,9 @@ def mean_of(
     """Return E[integrand(z)] of any vectorised function of the fields (softmax, top-1, a loss), quasi-randomly.
 
     Arguments: integrand, maps (n, points) to (points,); covariance (n, n) of any rank; mean (n,) or None; tolerance,
-    relative to max(1, |value|): fewer points are taken where they do; log2_points, 16 randomisations of 2^log2_points points at most;
-    strict; seed. Returns an Answer whose error is 8 standard errors. Raises: as `hermite.quasi.evaluate`, NotReached.
+    relative to max(1, |value|): fewer points are taken where they do; log2_points, 16 randomisations of 2^log2_points
+    points at most; strict; seed. Returns an Answer whose error is 8 standard errors.
+    Raises: as `hermite.quasi.evaluate`, NotReached.
     Source: Owen 1997.
 
     >>> answer = mean_of(lambda z: np.max(z, axis=0), np.eye(2), tolerance=1e-2)

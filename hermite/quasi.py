@@ -41,8 +41,9 @@ def evaluate(
     a million). The points depend on dimension, count and seed only: along a path of covariances the error is smooth.
 
     Arguments: integrand, maps (n, points) to (points,); covariance (n, n), any rank; mean (n,) or None; log2_points,
-    5 to 20; seed; tolerance, relative to max(1, |value|), stops at fewer points where the error is below. Raises: ShapeError, DegreeError,
-    DomainError. Source: Owen 1997; L'Ecuyer & Lemieux 2002.
+    5 to 20; seed; tolerance, relative to max(1, |value|), stops at fewer points where the error is below.
+    Raises: ShapeError, DegreeError, DomainError.
+    Source: Owen 1997; L'Ecuyer & Lemieux 2002.
 
     >>> value, error = evaluate(lambda z: np.maximum(z[0], z[1]), np.eye(2))
     >>> abs(value - math.pi**-0.5) < error < 1e-2
