@@ -1,7 +1,7 @@
 """Gaussian laws with exact arithmetic: conditioning without cancellation, also where the covariance is singular."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,22 +9,11 @@ import numpy as np
 EPS = float(np.finfo(np.float64).eps)
 
 
-@dataclass
-class Doubt:
-    """The largest relative indefiniteness met while conditioning: sqrt(-variance / variance before).
-
-    >>> Doubt().angle
-    0.0
-    """
-
-    angle: float = 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class Law:
     """A Gaussian law: mean (n entries, real or complex) and covariance rows, Fractions where exactness matters.
 
-    Arguments: mean; rows; doubt, shared by all laws made from this one by conditioning.
+    Arguments: mean; rows, positive semidefinite.
 
     >>> from fractions import Fraction
     >>> one = Fraction(1)
@@ -34,15 +23,14 @@ class Law:
 
     mean: tuple
     rows: tuple
-    doubt: Doubt = field(default_factory=Doubt)
 
     def given(self, i: int, value: Any = 0) -> "Law":
         """Return the law conditioned on variable i being `value`; its own row becomes zero, its mean `value`.
 
         m_j + C_ij / C_ii (value - m_i),  C_jk - C_ij C_ik / C_ii.
 
-        Arguments: i, a variable of positive variance. A variance that comes out negative (an indefinite matrix) is
-        taken as zero, and `doubt` keeps its size. Source: Anderson 2003, section 2.5.
+        Arguments: i, a variable of positive variance. What is fixed then has a row of exact zeros.
+        Source: Anderson 2003, section 2.5.
         """
         row, variance = self.rows[i], self.rows[i][i]
         size = len(row)
@@ -57,13 +45,9 @@ class Law:
         mean[i] = value
         for j in range(size):
             if j == i or rows[j][j] <= 0:
-                if j != i and rows[j][j] < 0:
-                    before = float(self.rows[j][j])
-                    loss = math.sqrt(-float(rows[j][j]) / before) if before > 0 else 0.0
-                    self.doubt.angle = max(self.doubt.angle, loss)
                 for k in range(size):
                     rows[j][k] = rows[k][j] = 0 * variance
-        return Law(tuple(mean), tuple(map(tuple, rows)), self.doubt)
+        return Law(tuple(mean), tuple(map(tuple, rows)))
 
     def part(self, which) -> "Law":
         """Return the law of the variables listed."""
@@ -71,13 +55,12 @@ class Law:
         return Law(
             tuple(self.mean[i] for i in which),
             tuple(tuple(self.rows[i][j] for j in which) for i in which),
-            self.doubt,
         )
 
     def plain(self) -> "Law":
         """Return the law with every Fraction rounded to a float."""
         mean = tuple(m if isinstance(m, complex) else float(m) for m in self.mean)
-        return Law(mean, tuple(tuple(float(c) for c in row) for row in self.rows), self.doubt)
+        return Law(mean, tuple(tuple(float(c) for c in row) for row in self.rows))
 
     @property
     def centred(self) -> bool:
@@ -97,3 +80,20 @@ def density(law: Law, i: int) -> float:
     except OverflowError:
         power = math.inf
     return math.exp(-power) / math.sqrt(2 * math.pi * float(variance)) if power < 745 else 0.0
+
+
+def semidefinite(rows) -> bool:
+    """Say whether a symmetric matrix of Fractions has no negative eigenvalue, exactly (elimination).
+
+    >>> semidefinite([[1, 1], [1, 1]]), semidefinite([[1, 2], [2, 1]])
+    (True, False)
+    """
+    rows = [list(row) for row in rows]
+    for i, row in enumerate(rows):
+        if row[i] < 0 or (row[i] == 0 and any(row[i + 1 :])):
+            return False
+        for j in range(i + 1, len(rows)):
+            if row[i] != 0 and row[j] != 0:
+                gain = row[j] / row[i]
+                rows[j] = [a - gain * b for a, b in zip(rows[j], row, strict=True)]
+    return True

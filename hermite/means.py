@@ -24,7 +24,7 @@ import numpy as np
 from hermite import closed, leaves
 from hermite.errors import DomainError, NotReached, ShapeError
 from hermite.ladders import Factor, factor
-from hermite.laws import Law
+from hermite.laws import EPS, Law, semidefinite
 from hermite.quadrature import factor as root
 
 __all__ = ["Answer", "Factor", "factor", "mean", "mean_of"]
@@ -84,9 +84,10 @@ def mean(
     The method is the first of the module's table that the factors allow; the arithmetic is rational up to the last
     step, so that singular and nearly singular covariances lose nothing.
 
-    Arguments: factors, of `factor`; covariance (n, n), positive semidefinite; mean (n,), zeros when None; slots, the
-    variable of each factor, 0..n-1 in order when None (several may share one); tolerance, relative to max(1, |value|),
-    decides which methods are tried; strict, refuses an answer whose error is above it; seed of the quasi-random points.
+    Arguments: factors, of `factor`; covariance (n, n), positive semidefinite, taken as exact; mean (n,), zeros when
+    None; slots, the variable of each factor, 0..n-1 in order when None (several may share one); tolerance, relative to
+    max(1, |value|), decides which methods are tried; strict, refuses an answer whose error is above it; seed of the
+    quasi-random points.
     Returns an Answer. Raises: ShapeError, DomainError (no covariance, or an infinite mean), NotReached (strict),
     TooLarge.
     Source: Isserlis 1918; Stein 1981; Price 1958; Plackett 1954; Owen 1956; Saad & Solla 1995; Cho & Saul 2009.
@@ -101,11 +102,36 @@ def mean(
     if len(at) != len(factors) or any(not 0 <= s < n for s in at) or (slots is None and n != len(factors)):
         raise ShapeError(f"slots: expected a variable 0..{n - 1} for each of {len(factors)} factors, got {at}")
     problem = closed.Problem(factors, at, law)
-    if closed.reaches(problem):
-        answer = Answer(*closed.evaluate(problem, leaves.rule(problem)))
-    else:
+    if not closed.reaches(problem):
         answer = _numerical(problem, tolerance, seed)
+    else:
+        answer = _closed(problem)
     return _checked(answer, tolerance, strict)
+
+
+def _closed(problem: closed.Problem) -> Answer:
+    """Return the mean by `hermite.closed`, the covariance made semidefinite where rounding left it indefinite.
+
+    A covariance that is singular but for rounding may have an eigenvalue of -1e-17. Its diagonal is then raised by the
+    least that mends it; the answer at four times as much shows what this changes, at most like a square root.
+    """
+    law = problem.law
+    if semidefinite(law.rows):
+        return Answer(*closed.evaluate(problem, leaves.rule(problem)))
+    rows = np.array(law.plain().rows)
+    spread = np.sqrt(np.where(np.diag(rows) > 0, np.diag(rows), 1.0))
+    least = float(np.linalg.eigvalsh(rows / np.outer(spread, spread))[0])
+    raised = Fraction(max(-least, 0.0) + 8 * len(rows) * EPS)
+    answers = []
+    for share in (1, 4):
+        mended = tuple(
+            tuple(c * (1 + share * raised) if i == j else c for j, c in enumerate(row))
+            for i, row in enumerate(law.rows)
+        )
+        moved = closed.Problem(problem.factors, problem.slots, Law(law.mean, mended))
+        answers.append(Answer(*closed.evaluate(moved, leaves.rule(moved))))
+    near, far = answers
+    return Answer(near.value, near.error + far.error + 2 * abs(near.value - far.value), near.method)
 
 
 def mean_of(
@@ -182,5 +208,8 @@ def _numerical(problem: closed.Problem, tolerance: float, seed: int) -> Answer:
                 total = total * f(z[slot])
             return total
 
-        answers.append(Answer(*quasi.evaluate(product, rows, at, seed=seed, tolerance=tolerance), "quasi-random"))
+        value, error = quasi.evaluate(product, rows, at, seed=seed, tolerance=tolerance)
+        if value == 0:  # no point met what is not zero: the scatter knows nothing
+            error = max(error, series.largest(factors, slots, at, rows))
+        answers.append(Answer(value, error, "quasi-random"))
     return min(answers, key=lambda answer: answer.error)

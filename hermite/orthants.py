@@ -87,13 +87,12 @@ def _two(law: Law) -> tuple[float, float]:
     (v1, c), (_, v2) = law.rows
     m1, m2 = law.mean
     determinant = v1 * v2 - c * c
-    doubt = math.sqrt(max(-float(determinant / (v1 * v2)), 0.0))
     rest = math.sqrt(max(float(determinant / (v1 * v2)), 0.0))  # sqrt(1 - rho^2)
     rho = float(c) / math.sqrt(float(v1)) / math.sqrt(float(v2))
     if m1 == 0 and m2 == 0:
         # asin at an arc near its end through its complement
         value = math.atan2(rho, rest) / (2 * math.pi)
-        return value, 6 * EPS * abs(value) + doubt
+        return value, 6 * EPS * abs(value)
     from scipy.special import owens_t
 
     h, k = _ratio(m1, v1), _ratio(m2, v2)
@@ -115,7 +114,7 @@ def _two(law: Law) -> tuple[float, float]:
         a, b = slope(m1, v1, m2, v2), slope(m2, v2, m1, v1)
         value = 0.25 - float(owens_t(h, a)) - float(owens_t(k, b)) - (0.5 if h * k < 0 else 0.0)
     # Owen's T to 2e-16 absolute (measured), its slope in h and a times their rounding
-    return value, 8 * EPS * (0.25 + min(abs(h), 1.0) + min(abs(k), 1.0)) + doubt
+    return value, 8 * EPS * (0.25 + min(abs(h), 1.0) + min(abs(k), 1.0))
 
 
 def _plackett(law: Law) -> tuple[float, float]:
@@ -206,7 +205,7 @@ def _angle(law: Law, first: tuple, i: int, k: int) -> tuple[float, Callable[[flo
             tuple(entry if (a in first) == (b in first) else t * entry for b, entry in enumerate(row))
             for a, row in enumerate(law.rows)
         )
-        moved = Law(law.mean, scaled, law.doubt)
+        moved = Law(law.mean, scaled)
         weight = _weight(moved, i, k)
         if weight == 0:
             return 0.0

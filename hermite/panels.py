@@ -127,7 +127,6 @@ def plane(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
     b = float(law.rows[0][1]) / a
     rest = law.rows[1][1] - law.rows[0][1] * law.rows[0][1] / law.rows[0][0]
     d = math.sqrt(max(float(rest), 0.0))
-    doubt = math.sqrt(max(-float(rest), 0.0)) / math.sqrt(v2) if v2 > 0 else 0.0
     special = [(-m1 / a, _width(kinds[0]) / a)]
     if b != 0:
         scale = 1.0 if kinds[1] == "logistic" else 0.0
@@ -140,7 +139,7 @@ def plane(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
         inner, weight = _inner(m2 + b * x, d, kinds[1], orders[1], nodes)
         values.append(math.fsum(outer * inner))
         size = max(size, float(np.abs(outer) @ weight))
-    error = abs(values[0] - values[1]) + (_rounding(orders) + doubt) * size
+    error = abs(values[0] - values[1]) + _rounding(orders) * size
     # each factor's loss, times the size of the other
     others = [line(law.part((j,)), kinds[j : j + 1], orders[j : j + 1]) for j in (0, 1)]
     for j, (value, gap) in enumerate(others):

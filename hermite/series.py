@@ -12,6 +12,16 @@ from hermite.panels import points
 ORDER = 24
 
 
+def _special(f, mean: float, spread: float) -> list[tuple[float, float]]:
+    """Return (place, width) of where x -> f(mean + spread x) is steep or has a kink."""
+    if f.ladder is None or f.ladder.scale == 0 or spread == 0:
+        return []
+    steep = float(f.ladder.scale) * spread
+    sharp = 1.0 if f.ladder.kind == "logistic" else math.sqrt(f.ladder.noise)
+    at = -(float(f.ladder.scale) * mean + float(f.ladder.shift)) / steep
+    return [(at, sharp / abs(steep) if sharp > 0 else math.inf)]
+
+
 def coefficients(f, mean: float, spread: float, order: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Return (a_0..a_order, errors, norm) of x -> f(mean + spread x), by panels graded towards the factor's zero.
 
@@ -20,12 +30,7 @@ def coefficients(f, mean: float, spread: float, order: int) -> tuple[np.ndarray,
     >>> round(norm, 12), round(float(a[0]) * math.sqrt(math.pi / 2), 12)
     (2.0, 2.0)
     """
-    special = []
-    if f.ladder is not None and f.ladder.scale != 0 and spread > 0:
-        steep = abs(float(f.ladder.scale)) * spread
-        at = -(float(f.ladder.scale) * mean + float(f.ladder.shift)) / (float(f.ladder.scale) * spread)
-        sharp = 1.0 if f.ladder.kind == "logistic" else math.sqrt(f.ladder.noise)
-        special = [(at, sharp / steep if sharp > 0 else math.inf)]
+    special = _special(f, mean, spread)
     results = []
     norm = 0.0
     for x, w in points(special):
@@ -35,6 +40,22 @@ def coefficients(f, mean: float, spread: float, order: int) -> tuple[np.ndarray,
         norm = math.sqrt(math.fsum(w * values * values))
     (fine, size), (coarse, _) = results
     return fine, np.abs(fine - coarse) + EPS * (order + 16) * size, norm
+
+
+def largest(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> float:
+    """Return a bound of |E[prod f_k(z_k)]| by Hoelder's inequality, prod_k E[|f_k|^n]^(1/n) for n factors.
+
+    >>> from hermite.ladders import factor
+    >>> 0.5 < largest([factor("sign"), factor("abs")], (0, 0), np.zeros(1), np.eye(1)) < 1.1
+    True
+    """
+    bound, n = 1.0, len(factors)
+    for f, slot in zip(factors, slots, strict=True):
+        m, s = float(mean[slot]), math.sqrt(max(float(covariance[slot, slot]), 0.0))
+        sizes = [float(w @ np.abs(f(m + s * x)) ** n) for x, w in points(_special(f, m, s))]
+        # beyond the reach of the panels a normal variable is found once in 10^21
+        bound *= (max(sizes) + 1e-21 * (1 + abs(m) + s) ** n) ** (1 / n)
+    return bound * (1 + 1e-9)
 
 
 def _bound(correlation: np.ndarray, edges: int) -> float:
