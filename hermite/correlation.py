@@ -199,8 +199,7 @@ def for_gate(name: str, temperature: float, pairs, tolerance: float = 1e-13) -> 
     Orders tried: 65, then half as much again each time, up to MAXIMUM_ORDER = 1200.
 
     Arguments: name, one of 'logistic', 'probit', 'erf', 'tanh', 'silu', 'softplus'; temperature (the scale of the last
-    four) > 0;
-    pairs and tolerance as in `Correlations.table`. Raises: DomainError, DegreeError, NotReached with the
+    four) > 0; pairs and tolerance as in `Correlations.table`. Raises: DomainError, DegreeError, NotReached with the
     bound reached.
     Source: `Correlations.table`.
 

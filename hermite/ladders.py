@@ -203,8 +203,7 @@ def _waves(name: str, order: int, scale: Fraction, shift: Fraction) -> tuple[Ter
     if name == "exp":
         return (Term(one, rate=scale, phase=shift),)
     # sin u = cos(u - pi/2); every derivative adds a quarter turn; i^k exact, so that no phase is rounded
-    quarter = (order - (name == "sin")) % 4
-    turn = (1, 1j, -1, -1j)[quarter]
+    turn = (1, 1j, -1, -1j)[(order - (name == "sin")) % 4]
     angle = complex(0.0, float(shift))
     terms = []
     for sign, weight in ((1, complex(turn)), (-1, complex(turn).conjugate())):

@@ -93,8 +93,8 @@ def evaluate(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> tuple[
         value, magnitude = _sum(factors, slots, mean, arms, rules)
         answers.append(value)
         size = max(size, magnitude)
-    # eigh moves the covariance by some ulp of its largest entry
-    slack = 64 * EPS * (1 + float(np.abs(covariance).max(initial=0.0)) * _steepness(factors) ** 2)
+    # eigh moves the covariance by some ulp of its largest entry; sums and arguments are rounded, too
+    slack = 256 * EPS * (1 + float(np.abs(covariance).max(initial=0.0)) * _steepness(factors) ** 2)
     return answers[0], abs(answers[0] - answers[1]) + slack * size
 
 

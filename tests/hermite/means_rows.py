@@ -143,19 +143,17 @@ def unit_gates(rng):
 
 
 def error_functions(rng):
-    """Row 4: I2, E[g'g'], I3 and I4 with g(x) = erf(x / sqrt 2), to 30 digits (the scale 2^-1/2 is rounded: 2z)."""
+    """Row 4: I2, E[g'g'], I3 and I4 with g(x) = erf(x / sqrt 2), to 30 digits as erf(z) of half the covariance."""
     # erf(z) of covariance C is g of covariance 2 C: exact in doubles
     covariance = several(rng, 4, 1.0)
     with mpmath.workdps(50):
         i2, slopes, i3, i4 = reference.saad_solla(2 * covariance)
-        root = mpmath.sqrt(2)
         which = int(rng.integers(4))
         erf, slope = factor("erf"), factor("erf", order=1)
         linear = factor("power", coefficients=[0, 1])
         # erf'(z) = sqrt(2) g'(x), z = x / sqrt 2
         truth = [i2, 2 * slopes, i3, 2 * i4][which]
         factors = [[erf, erf], [slope, slope], [slope, linear, erf], [slope, slope, erf, erf]][which]
-        del root
         return (factors, covariance[: len(factors), : len(factors)], None), truth, 0.0
 
 
