@@ -13,10 +13,12 @@ Conventions, fixed here for the whole package:
 * Nodes of a product are numbered from 1 in symbol names (rho_12), from 0 in array indices.
 * S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] for standard normal z1, z2 of correlation rho.
 
-Modules: `polynomials`, `expansion`, `functions` (closed forms), `gaussian` (the lemma for products),
+Modules: `polynomials`, `expansion`, `functions` and `activations` (closed forms), `gaussian` (the lemma for products),
 `logistic` and `normal` (what those need),
 `table` (compiled products), `correlation` (S_ab), `correlation_table` (its compiled evaluators),
 `quadrature` (the same numbers by other means), `errors`.
+Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors), `closed`, `stein`, `laws`, `orthants`,
+`waves` (closed forms), `leaves`, `panels`, `tensor`, `series`, `quasi` (quadrature, series, sampling).
 Importing `hermite` itself loads none of them: `hermite.gaussian` and the rest load on first use.
 
 Source: Liao & Kyrillidis 2026, Lemma 1; Abramowitz & Stegun 1964, chapter 22.
@@ -25,17 +27,30 @@ Source: Liao & Kyrillidis 2026, Lemma 1; Abramowitz & Stegun 1964, chapter 22.
 import importlib
 
 __all__ = [
+    "activations",
+    "closed",
     "correlation",
     "correlation_table",
     "errors",
     "expansion",
     "functions",
     "gaussian",
+    "ladders",
+    "laws",
+    "leaves",
     "logistic",
+    "means",
     "normal",
+    "orthants",
+    "panels",
     "polynomials",
     "quadrature",
+    "quasi",
+    "series",
+    "stein",
     "table",
+    "tensor",
+    "waves",
 ]
 
 

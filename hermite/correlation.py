@@ -13,7 +13,7 @@ __all__ = ["MAXIMUM_ORDER", "CorrelationTable", "Correlations", "NotReached", "f
 
 # beyond this order tables stop paying; a logistic gate of temperature 4 needs about 1070 terms at 1e-13
 MAXIMUM_ORDER = 1200
-GATES = ("logistic", "probit", "erf", "tanh")
+GATES = ("logistic", "probit", "erf", "tanh", "silu", "softplus")
 
 
 def _root_falling(q: np.ndarray, a: int) -> np.ndarray:
@@ -198,8 +198,8 @@ def for_gate(name: str, temperature: float, pairs, tolerance: float = 1e-13) -> 
 
     Orders tried: 65, then half as much again each time, up to MAXIMUM_ORDER = 1200.
 
-    Arguments: name, one of 'logistic', 'probit', 'erf', 'tanh'; temperature (the scale of erf and tanh) > 0;
-    pairs and tolerance as in `Correlations.table`. Raises: DomainError, DegreeError, NotReached with the
+    Arguments: name, one of 'logistic', 'probit', 'erf', 'tanh', 'silu', 'softplus'; temperature (the scale of the last
+    four) > 0; pairs and tolerance as in `Correlations.table`. Raises: DomainError, DegreeError, NotReached with the
     bound reached.
     Source: `Correlations.table`.
 

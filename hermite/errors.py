@@ -1,5 +1,6 @@
 """What hermite refuses, all of it as ValueError, and the checks shared by its modules."""
 
+import math
 from numbers import Integral
 
 
@@ -40,3 +41,27 @@ def degree(value, what: str = "degree") -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise DegreeError(f"{what}: expected an integer >= 0, got {value!r}; pass an int such as 3")
     return int(value)
+
+
+def finite(**values: float) -> list[float]:
+    """Return the values as floats, or raise DomainError naming the one that is not finite.
+
+    >>> finite(shift=2)
+    [2.0]
+    """
+    for what, value in values.items():
+        if not math.isfinite(value):
+            raise DomainError(f"{what}: expected a finite number, got {value!r}; try 1.0")
+    return [float(value) for value in values.values()]
+
+
+def positive(**values: float) -> list[float]:
+    """Return the values as floats, or raise DomainError naming the one that is not finite and > 0.
+
+    >>> positive(scale=2)
+    [2.0]
+    """
+    for what, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise DomainError(f"{what}: expected a finite number > 0, got {value!r}; try 1.0")
+    return [float(value) for value in values.values()]

@@ -1,4 +1,7 @@
-"""Closed-form catalogue: each function returns the Expansion of one activation to the order asked."""
+"""Closed-form catalogue: each function returns the Expansion of one activation to the order asked.
+
+`NAMES` holds all of them; step, sign, abs, gelu, silu, softplus and sine come from `hermite.activations`.
+"""
 
 import math
 from fractions import Fraction
@@ -7,27 +10,12 @@ import numpy as np
 
 from hermite import logistic as _logistic
 from hermite import normal as _normal
-from hermite.errors import DomainError, ShapeError, TooLarge, degree
+from hermite.activations import absolute, gelu, sign, silu, sine, softplus, step
+from hermite.errors import ShapeError, TooLarge, degree, finite, positive
 from hermite.expansion import Expansion, orthonormal_polynomials
 from hermite.polynomials import as_fraction, evaluate, from_power
 
 EPS = float(np.finfo(np.float64).eps)
-
-
-def _finite(**values: float) -> list[float]:
-    """Return the values as floats, or raise DomainError naming the one that is not finite."""
-    for what, value in values.items():
-        if not math.isfinite(value):
-            raise DomainError(f"{what}: expected a finite number, got {value!r}; try 1.0")
-    return [float(value) for value in values.values()]
-
-
-def _positive(**values: float) -> list[float]:
-    """Return the values as floats, or raise DomainError naming the one that is not finite and > 0."""
-    for what, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise DomainError(f"{what}: expected a finite number > 0, got {value!r}; try 1.0")
-    return [float(value) for value in values.values()]
 
 
 def _odd_zeros(order: int, constant: bool) -> np.ndarray:
@@ -49,7 +37,7 @@ def logistic(order: int, temperature: float = 1.0) -> Expansion:
     >>> logistic(3).derivative_means.round(12).tolist()
     [0.5, 0.206620964142, 0.0, -0.062396483959]
     """
-    order, (beta,) = degree(order, "order"), _positive(temperature=temperature)
+    order, (beta,) = degree(order, "order"), positive(temperature=temperature)
     a, error = _logistic.coefficients(order, beta)
 
     def moments(j: int) -> float:
@@ -70,7 +58,7 @@ def tanh(order: int, scale: float = 1.0) -> Expansion:
     >>> round(float(tanh(1).orthonormal[1]), 12)
     0.605705509602
     """
-    order, (scale,) = degree(order, "order"), _positive(scale=scale)
+    order, (scale,) = degree(order, "order"), positive(scale=scale)
     a, error = _logistic.coefficients(order, 2 * scale)
     a[0] = 0.0
 
@@ -100,8 +88,8 @@ def probit(order: int, temperature: float = 1.0, *, shift: float = 0.0) -> Expan
 
     order, (beta,), (shift,) = (
         degree(order, "order"),
-        _positive(temperature=temperature),
-        _finite(shift=shift),
+        positive(temperature=temperature),
+        finite(shift=shift),
     )
     a, error = _normal.coefficients(order, beta, shift)
     t = shift * beta / math.hypot(1.0, beta)
@@ -132,7 +120,7 @@ def erf(order: int, scale: float = 1.0, *, shift: float = 0.0) -> Expansion:
     >>> round(float(erf(1).orthonormal[1]), 12)
     0.651470015871
     """
-    order, (scale,), (shift,) = degree(order, "order"), _positive(scale=scale), _finite(shift=shift)
+    order, (scale,), (shift,) = degree(order, "order"), positive(scale=scale), finite(shift=shift)
     beta = math.sqrt(2) * scale
     a, error = _normal.coefficients(order, beta, shift)
     a, error = 2 * a, 2 * error
@@ -182,7 +170,7 @@ def relu(order: int, bias: float = 0.0, *, shift: float = 0.0) -> Expansion:
     """
     from scipy.special import ndtr
 
-    order, (bias, shift) = degree(order, "order"), _finite(bias=bias, shift=shift)
+    order, (bias, shift) = degree(order, "order"), finite(bias=bias, shift=shift)
     b = bias + shift
     k = np.arange(2, max(order, 1) + 1)
     h = np.array(orthonormal_polynomials(max(order - 2, 0), -b))[: k.size]
@@ -214,7 +202,7 @@ def exponential(order: int, rate: float = 1.0, *, shift: float = 0.0) -> Expansi
     >>> exponential(2, 0.5).derivative_means.round(12).tolist()
     [1.133148453067, 0.566574226533, 0.283287113267]
     """
-    order, (rate, shift) = degree(order, "order"), _finite(rate=rate, shift=shift)
+    order, (rate, shift) = degree(order, "order"), finite(rate=rate, shift=shift)
     power = rate * rate / 2 + rate * shift
     if 2 * rate * rate + 2 * rate * shift > 700:
         raise TooLarge(f"exponential: expected E[f^2] below 1e304, got exp({2 * (power + rate * rate / 2):.4g})")
@@ -240,7 +228,7 @@ def cosine(order: int, frequency: float = 1.0, phase: float = 0.0, *, shift: flo
     >>> cosine(2).derivative_means.round(12).tolist()
     [0.606530659713, 0.0, -0.606530659713]
     """
-    order, (w, phase, shift) = degree(order, "order"), _finite(frequency=frequency, phase=phase, shift=shift)
+    order, (w, phase, shift) = degree(order, "order"), finite(frequency=frequency, phase=phase, shift=shift)
     p = w * shift + phase
     k = np.arange(order + 1)
     size = math.exp(-w * w / 2) * np.cumprod(np.concatenate([[1.0], w / np.sqrt(k[1:])]))
@@ -335,6 +323,13 @@ NAMES = {
     "relu": relu,
     "exponential": exponential,
     "cosine": cosine,
+    "sine": sine,
+    "step": step,
+    "sign": sign,
+    "abs": absolute,
+    "gelu": gelu,
+    "silu": silu,
+    "softplus": softplus,
     "polynomial": polynomial,
     "hermite_series": hermite_series,
 }

@@ -239,3 +239,17 @@ def test_short_expansions_and_empty_requests_are_refused():
         GATE.table([(0, 0)]).index(1, 1)
     with pytest.raises(ShapeError):
         CorrelationTable(((0, 0),), np.zeros((2, 3)), (0,), np.zeros(1))
+
+
+@pytest.mark.parametrize("name", ["silu", "softplus"])
+def test_gates_without_parity_agree_with_panels(name):
+    from hermite.means import factor, mean
+
+    pairs = [(0, 0), (1, 1), (0, 2)]
+    table = for_gate(name, 1.3, pairs)
+    for rho in (0.0, 0.3, -0.9, 1.0):
+        values = table.evaluate(rho)
+        for i, orders in enumerate(pairs):
+            factors = [factor(name, scale=1.3, order=order) for order in orders]
+            expected = 1.3 ** sum(orders) * mean(factors, [[1.0, rho], [rho, 1.0]]).value
+            assert values[i] == pytest.approx(expected, rel=0, abs=2e-13)

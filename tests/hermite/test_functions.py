@@ -96,6 +96,17 @@ CATALOGUE = [
         lambda x: mpmath.cos(mpmath.mpf(1.2) * (x + mpmath.mpf(0.5)) + mpmath.mpf(0.4)),
         None,
     ),
+    (
+        functions.sine(24, 1.2, 0.4, shift=0.5),
+        lambda x: mpmath.sin(mpmath.mpf(1.2) * (x + mpmath.mpf(0.5)) + mpmath.mpf(0.4)),
+        None,
+    ),
+    (functions.step(24, shift=0.5), lambda x: mpmath.mpf(x > -0.5), [-0.5]),
+    (functions.sign(24, shift=0.25), lambda x: mpmath.sign(x + 0.25), [-0.25]),
+    (functions.absolute(24, shift=-1.5), lambda x: abs(x - mpmath.mpf(1.5)), [1.5]),
+    (functions.gelu(24, 1.5, shift=-0.5), lambda x: 1.5 * (x - 0.5) * mpmath.ncdf(1.5 * (x - 0.5)), None),
+    (functions.softplus(24, 0.8), lambda x: mpmath.log(1 + mpmath.exp(mpmath.mpf(0.8) * x)), None),
+    (functions.silu(24, 1.3), lambda x: mpmath.mpf(1.3) * x / (1 + mpmath.exp(-mpmath.mpf(1.3) * x)), None),
 ]
 
 
@@ -108,7 +119,7 @@ def test_closed_forms_agree_with_mpmath(e, f, breakpoints):
 def test_moments_of_derivatives_agree_with_quadrature(e, f, breakpoints):
     with mpmath.workdps(25):
         cuts = [-14, *(breakpoints or [0]), 14]
-        for j in (0, 1) if e.name == "relu" else (0, 1, 3):
+        for j in {"relu": (0, 1), "abs": (0, 1), "step": (0,), "sign": (0,)}.get(e.name, (0, 1, 3)):
             derivative = (lambda x, j=j: mpmath.diff(f, x, j)) if j else f
             if e.name == "relu" and j == 1:
                 edge = breakpoints[0]
@@ -158,10 +169,20 @@ def test_remainders_bound_the_coefficients_left_out_without_cancellation():
     assert math.isfinite(functions.logistic(61, 1.2).remainder(7))
 
 
+def test_remainders_of_softplus_and_silu_follow_from_the_logistic_function():
+    for make, widest in ((functions.softplus, 2), (functions.silu, 20)):
+        for order in (20, 61):
+            short, long = make(order, 1.2), make(901, 1.2)
+            for j in (0, 1, 4, 7):
+                left = math.sqrt(sum(long.orthonormal[k] ** 2 * math.perm(k, j) for k in range(order + 1, 902)))
+                assert left <= short.remainder(j) <= widest * left
+
+
 def test_parities_are_those_of_the_functions():
     assert functions.logistic(4).parity == functions.probit(4).parity == "odd+constant"
     assert functions.tanh(4).parity == functions.erf(4).parity == "odd"
-    assert functions.cosine(4).parity == "even"
+    assert functions.cosine(4).parity == functions.absolute(4).parity == "even"
+    assert functions.sine(4).parity == functions.sign(4).parity == "odd" and functions.step(4).parity == "odd+constant"
     assert functions.relu(4).parity is None and functions.erf(4, shift=0.1).parity is None
     assert functions.polynomial([0, 1, 0, 5]).parity == "odd"
 
@@ -185,7 +206,7 @@ def test_a_zero_rate_or_frequency_is_an_exact_constant():
     assert functions.exponential(3, 0.0).exact and functions.cosine(3, 0.0).exact
 
 
-@pytest.mark.parametrize("name", ["logistic", "probit", "erf", "tanh", "relu", "exponential", "cosine"])
+@pytest.mark.parametrize("name", sorted(set(functions.NAMES) - {"polynomial", "hermite_series"}))
 @pytest.mark.parametrize("order", [0, 1, 2, 5])
 def test_every_name_gives_the_order_asked_as_a_prefix_of_a_longer_one(name, order):
     short, long = functions.NAMES[name](order), functions.NAMES[name](12)
