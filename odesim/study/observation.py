@@ -103,7 +103,7 @@ class Observation:
         return Trajectory(
             time=self.times,
             state=state,
-            extras={name: Variable(*constant) for name, constant in fixed.items()},
+            extras={name: Variable(dims, values, text) for name, (dims, values, text) in fixed.items()},
             clock=stage.clock,
             origin=self._origin(),
             outcome=Outcome("completed", end, f"observed {len(self.times)} snapshots"),

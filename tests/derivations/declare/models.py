@@ -54,7 +54,7 @@ TABLES = {
     },
     "wick in a share": {"student": {"unit": "softmax(wick(2, v))*wick(3, w)", "units": 3}, "start": {"norm": 0.6}},
     "normalised": {
-        "student": {"unit": "logistic(v)*He(3, w)", "units": 2}, "training": {"weights": "normalised", "limit": "online"},
+        "student": {"unit": "logistic(v)*He(3, w)", "units": 2}, "training": {"weights": "normalised"},
         "start": {"norm": 1.7},
     },
     "normalised wick": {"student": {"unit": "wick(3, w) + softplus(w)"}, "training": {"weights": "normalised"}},

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from models import TABLES, made  # noqa: E402
+from models import TABLES, made
 
-from odesim.sgd.bind import bind_jax, module_of  # noqa: E402
-from odesim.sgd.compressed import factor  # noqa: E402
+from odesim.sgd.bind import bind_jax, module_of
+from odesim.sgd.compressed import factor
 
 
 @pytest.fixture(scope="module", autouse=True)
