@@ -1,8 +1,8 @@
 """Systems that stand outside this package: in a module, in a file, in another installed package, or in no file at all.
 
 A *reference* is a text by which any process finds a system again: `module:ATTRIBUTE`, `path/to/file.py:ATTRIBUTE` (also
-the folder of a package; without attribute `SYSTEM` is meant), or a name that an installed package registers under the
-entry point group `odesim.systems`.
+the folder of a package; without attribute `SYSTEM` is meant), a file that declares a model (`model.toml`), or a name
+that an installed package registers under the entry point group `odesim.systems`.
 """
 
 import functools
@@ -35,7 +35,16 @@ def split(reference: str) -> tuple[str, str]:
 def is_path(reference: str) -> bool:
     """Whether a reference names a file or a folder."""
     place, _ = split(reference)
-    return place.endswith(".py") or os.sep in place or "/" in place
+    return is_declaration(reference) or place.endswith(".py") or os.sep in place or "/" in place
+
+
+def is_declaration(reference: str) -> bool:
+    """Whether a reference names a file that declares a model.
+
+    >>> is_declaration("work/committee.toml")
+    True
+    """
+    return reference.endswith(".toml")
 
 
 def is_reference(name: str) -> bool:
@@ -63,6 +72,8 @@ def normal(reference: str) -> str:
     """A reference as it is stored: paths in full and with their attribute, so that any process finds them."""
     if not is_path(reference):
         return reference
+    if is_declaration(reference):
+        return str(Path(reference).resolve())
     place, attribute = split(reference)
     return f"{Path(place).resolve()}:{attribute}"
 
@@ -73,6 +84,8 @@ def found(reference: str) -> System:
     Raises `UsageError` for a file or module that is not there or cannot be imported, and where the attribute is missing
     or no `System`.
     """
+    if is_declaration(reference):
+        return _declared(Path(reference).resolve())
     place, attribute = split(reference)
     module = _of_file(Path(place)) if is_path(reference) else _imported(place, f"module {place}")
     system = getattr(module, attribute, None)
@@ -81,6 +94,17 @@ def found(reference: str) -> System:
         has = f"it has {', '.join(known)}" if known else "it has none: write SYSTEM = System(...)"
         raise UsageError(f"{place} has no system {attribute!r}; {has}")
     return system
+
+
+def _declared(path: Path) -> System:
+    """The system that a file declares, read anew where the file has changed."""
+    from derivations.declare import system
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    return system.of_file(path, content)
 
 
 def _imported(name: str, what: str) -> ModuleType:
@@ -174,6 +198,6 @@ def _shared(system: System, module: str) -> int:
 def place_of(reference: str) -> Path | str:
     """The file, or the name of the module, that a reference leads to; nothing is imported."""
     place, _ = split(registered().get(reference, reference))
-    if not is_path(reference):
-        return place
+    if not is_path(reference) or is_declaration(reference):
+        return Path(reference) if is_declaration(reference) else place
     return Path(place) / "__init__.py" if Path(place).is_dir() else Path(place)

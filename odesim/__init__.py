@@ -35,6 +35,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "compare",
+    "declare",
     "derive",
     "figures",
     "integrate",
@@ -139,6 +140,23 @@ def integrate(
     )  # fmt: skip
     found = flow.run(asked)
     return found[0] if isinstance(asked, Case) else found
+
+
+def declare(**tables: Any) -> "System":
+    """A system from a declaration: the tables of a file that declares a model, as keyword arguments.
+
+    `student`, `teacher`, `training`, `start`, `parameters` are mappings, `event` and `claim` lists of them; expressions
+    are texts, or SymPy expressions.  What comes back goes wherever the name of a system goes.  Raises `UsageError` with
+    one sentence for what is wrong.
+
+    >>> import odesim
+    >>> committee = odesim.declare(student={"unit": "He(2, w)", "units": 2}, teacher={"units": 1})
+    >>> committee.name
+    'declared'
+    """
+    from derivations.declare import reading, system
+
+    return system.system(reading.declaration(reading.plain(tables)))
 
 
 def simulate(

@@ -14,6 +14,7 @@ from derivations.contract.equations import Recursion as Recursion
 from derivations.contract.equations import Role as Role
 from derivations.contract.equations import Smooth as Smooth
 from derivations.contract.equations import Stepped as Stepped
+from derivations.contract.equations import Written as Written
 from derivations.contract.layout import Dense as Dense
 from derivations.contract.layout import Layout as Layout
 from derivations.contract.layout import Symmetric as Symmetric

@@ -33,6 +33,18 @@ class Kernel:
 
 
 @dataclasses.dataclass(frozen=True)
+class Written:
+    """A function as text, for what is too long for expressions: straight-line code in scalar operations, or loops.
+
+    Scalar operations serve arrays as well, with `np` bound to the array library; "loops" are for numba alone, "arrays"
+    for an array library alone.
+    """
+
+    text: str
+    serves: Literal["both", "loops", "arrays"] = "both"
+
+
+@dataclasses.dataclass(frozen=True)
 class Coupled:
     """Where the Jacobian of a flow is large: between entries of the state that have the same label.
 
@@ -51,7 +63,8 @@ class Smooth:
 
     `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
     "interpolant", for right-hand sides that are costly and have kinks, where a step is no better.  With `coupled`
-    implicit methods know where the flow is stiff.
+    implicit methods know where the flow is stiff.  Below the relative tolerance `rough` the right-hand side itself is
+    not known (it is a mean over samples): a run that names no tolerance takes that one.
 
     >>> Smooth().kind, Smooth(between="interpolant").coupled
     ('ode', None)
@@ -59,6 +72,7 @@ class Smooth:
 
     between: Literal["step", "interpolant"] = "step"
     coupled: Coupled | None = None
+    rough: float = 0.0
     kind: ClassVar[Kind] = "ode"
 
 
@@ -138,12 +152,12 @@ class Equations:
     `advance` says how the state goes forward: as a smooth flow, in independent blocks, as a recursion, or by steps
     that the loops bring along.
 
-    The code: `kernels()` derives the small exact SymPy expressions, and `structure` names everything they depend on, so
-    that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
-    around the kernels, in order of use; `around` lists functions that call these and stay interpreted.  `roles` says
-    which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions
-    by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays (integers
-    are sizes).
+    The code: `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything
+    they depend on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that
+    numba compiles around the kernels, in order of use; `around` lists functions that call these and stay interpreted.
+    `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds
+    functions by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays
+    (integers are sizes).
 
     The state: `layout` says where each component lies in y, and `begin(initial)` are the components at time 0, by
     default those of the initial condition; `state` are the components that are saved, all of y or some of it.
@@ -159,7 +173,7 @@ class Equations:
     advance: Advance
     structure: str
     state: tuple[Component, ...]
-    kernels: Callable[[], Mapping[str, Kernel]]
+    kernels: Callable[[], Mapping[str, Kernel | Written]]
     loops: tuple[str, ...]
     roles: Mapping[Role, str]
     arrays: Callable[..., Mapping[str, Callable[..., Any]]]

@@ -89,8 +89,8 @@ def read(text: str, known: Collection[str] | None = None) -> Tree:
     reader = _Reader(text)
     tree = reader.total(0)
     reader.expect("the end")
-    for name in tree.names() if known is not None else ():
-        if name not in known:
+    for name in tree.names():
+        if known is not None and name not in known:
             raise UsageError(f"unknown name {name!r} in {text!r}; {_nearest(name, [*known, *FUNCTIONS])}")
     _degrees(tree, text)
     return tree

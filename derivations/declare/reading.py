@@ -92,6 +92,21 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     return made
 
 
+def plain(tables: Any) -> Any:
+    """Tables with every SymPy expression written as text, arrays as lists and tuples as lists.
+
+    >>> plain({"unit": "He(2, w)", "sizes": (1, 2)})
+    {'unit': 'He(2, w)', 'sizes': [1, 2]}
+    """
+    if isinstance(tables, Mapping):
+        return {str(key): plain(value) for key, value in tables.items()}
+    if isinstance(tables, list | tuple):
+        return [plain(item) for item in tables]
+    if hasattr(tables, "free_symbols"):
+        return str(tables)
+    return tables.tolist() if hasattr(tables, "tolist") else tables
+
+
 def _fits(made: Declaration) -> None:
     """Refuse what does not fit together, whatever the numbers are."""
     for group in made.students:

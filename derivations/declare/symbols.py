@@ -40,6 +40,9 @@ def own() -> dict[str, Any]:
 
 
 SOURCE = {
+    # A root of what rounding may leave below 0 on the diagonal; where it divides, a zero of the numerator wins.
+    "root": "def root(x):\n    return np.sqrt(np.maximum(x, 1e-290))\n",
+    "angle": "def angle(t, r):\n    return np.arctan2(t, r)\n",
     "step": "def step(x):\n    return 1.0 * (x > 0.0)\n",
     "sign": "def sign(x):\n    return 1.0 * (x > 0.0) - 1.0 * (x < 0.0)\n",
     "relu": "def relu(x):\n    return x * (x > 0.0)\n",
@@ -147,12 +150,17 @@ def function(name: str, arguments: Sequence[Any], outputs: Sequence[Any], prefix
     return head + "\n".join([*lines, f"    return ({', '.join(texts)},)"]) + "\n"
 
 
+def text(expression: Any, prefix: str = "np.", root: str = "") -> str:
+    """One expression as text; `root` names the function that stands for square roots."""
+    return _printer(prefix, root).doprint(expression)
+
+
 def helpers(text: str) -> list[str]:
     """The texts of the functions of `SOURCE` that a text calls."""
     return [source for name, source in SOURCE.items() if re.search(rf"(?<![\w.]){name}\(", text)]
 
 
-def _printer(prefix: str) -> Any:
+def _printer(prefix: str, root_name: str = "") -> Any:
     from sympy.printing.pycode import PythonCodePrinter
 
     class Printer(PythonCodePrinter):
@@ -169,12 +177,17 @@ def _printer(prefix: str) -> Any:
                 return f"({power})" if expr.exp > 0 else f"(1.0/({power}))"
             if expr.exp == -1:
                 return f"(1.0/({base}))"
-            if abs(expr.exp) == 1 / 2:
-                return f"{prefix}sqrt({base})" if expr.exp > 0 else f"(1.0/{prefix}sqrt({base}))"
+            if expr.exp.is_Rational and expr.exp.q == 2:
+                root, whole = f"{root_name or prefix + 'sqrt'}({base})", int(abs(expr.exp.p) // 2)
+                power = "*".join([root, *[f"({base})"] * whole])
+                return f"({power})" if expr.exp > 0 else f"(1.0/({power}))"
             return f"({base})**({self._print(expr.exp)})"
 
         def _print_Pi(self, expr: Any) -> str:
             return repr(math.pi)
+
+        def _print_Half(self, expr: Any) -> str:
+            return "0.5"
 
         def _print_Rational(self, expr: Any) -> str:
             return f"({expr.p}.0/{expr.q}.0)"

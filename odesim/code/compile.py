@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Kernel, load
+from derivations import cache
+from derivations.contract import Equations, Kernel, Written, load
 from odesim.code import sources
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
@@ -37,14 +38,6 @@ But numba asks x - x for whether x is finite, and reassociation makes that 0 whe
 LLVM_LEVEL = 2
 """At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
 DECORATOR = f"@njit(cache=True, nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
-
-
-def cache_folder() -> Path:
-    """Where generated modules live: `ODESIM_CACHE`, else `XDG_CACHE_HOME/odesim`, else `~/.cache/odesim`."""
-    if "ODESIM_CACHE" in os.environ:
-        return Path(os.environ["ODESIM_CACHE"])
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "odesim"
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
@@ -64,7 +57,7 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     `modules` hold the functions and kernels that are written; what they and the module of `write` import belongs to
     them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
     """
-    folder = _writable(cache_folder())
+    folder = _writable(cache.folder())
     note = folder / f"{stem}_{source_digest(stem, (*modules, write.__module__))}.made"
     path = _noted(note, stem)
     if path is None or not _sound(path):
@@ -153,8 +146,20 @@ def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[...
 
 
 def _from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
-    functions = {name: array_kernel(kernel, xp) for name, kernel in equations.kernels().items()}
-    return dict(equations.arrays(xp, functions))
+    kernels = equations.kernels()
+    functions = {name: array_kernel(kernel, xp) for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
+    written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "loops"]
+    return dict(equations.arrays(xp, {**functions, **_array_texts(written, xp)}))
+
+
+def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]:
+    """The functions of some texts, which may call each other, with `np` and the elementary functions of a library."""
+    if not texts:
+        return {}
+    namespace = {"np": xp, **_elementary(xp)}
+    known = set(namespace)
+    exec("\n\n".join(texts), namespace)
+    return {name: value for name, value in namespace.items() if name not in known and callable(value)}
 
 
 def array_kernel(kernel: Kernel, xp: Any = None) -> Callable[..., tuple[Any, ...]]:
@@ -183,10 +188,14 @@ def module_text(equations: Equations) -> str:
 
 
 def generate_module(
-    origin: str, kernels: Mapping[str, Kernel], loops: Sequence[str], around: Sequence[str] = ()
+    origin: str, kernels: Mapping[str, Kernel | Written], loops: Sequence[str], around: Sequence[str] = ()
 ) -> str:
     """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
-    texts = [_scalar_source(name, kernel) for name, kernel in kernels.items()]
+    texts = [
+        kernel.text if isinstance(kernel, Written) else _scalar_source(name, kernel)
+        for name, kernel in kernels.items()
+        if not (isinstance(kernel, Written) and kernel.serves == "arrays")
+    ]
     texts += [_source(reference) for reference in loops]
     return numba_module(origin, texts, [_source(reference) for reference in around])
 

@@ -105,7 +105,7 @@ def _confirmed(problem: Problem, outcome: Outcome, times: np.ndarray, states: np
 def _origin(problem: Problem) -> Origin:
     case = problem.case
     until = problem.clock(case.until)
-    options = {"until": until, "rtol": case.rtol, "atol": problem.atol, "backend": case.backend}
+    options = {"until": until, "rtol": problem.rtol, "atol": problem.atol, "backend": case.backend}
     if case.step is not None:
         options = {"until": until, "backend": case.backend, "solver": EULER, "step": case.step}
     device = "cpu"

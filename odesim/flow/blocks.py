@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Crossing, Equations, Kernel
+from derivations.contract import Crossing, Equations, Kernel, Written
 from odesim.errors import NumericalError
 
 LOOPS = (
@@ -49,7 +49,7 @@ def compile_blocks(equations: Equations) -> Callable[..., Any]:
 
 
 def compile_around(
-    structure: str, kernels: Callable[[], Mapping[str, Kernel]], loops: Sequence[str]
+    structure: str, kernels: Callable[[], Mapping[str, Kernel | Written]], loops: Sequence[str]
 ) -> Callable[..., Any]:
     """The compiled `integrate_blocks` around block functions "module:function" and the kernels that they call."""
     import inspect

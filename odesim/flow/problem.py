@@ -71,9 +71,14 @@ class Problem:
         advance = self.equations.advance
         return advance if isinstance(advance, Smooth) else Smooth()
 
+    @property
+    def rtol(self) -> float:
+        """The relative tolerance asked for, or that below which the right-hand side is not known where none was."""
+        return self.case.rtol if "rtol" in self.case.options else max(self.case.rtol, self.smooth.rough)
+
     def tolerances(self, relative: float = LOCAL[0], floor: float = LOCAL[1]) -> tuple[float, float]:
         """The relative and absolute tolerance of one step: `relative` times what is asked of the answer."""
-        return max(relative * self.case.rtol, floor), LOCAL[0] * self.atol
+        return max(relative * self.rtol, floor), LOCAL[0] * self.atol
 
     def slope(self) -> Callable[[float, np.ndarray], np.ndarray]:
         """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
@@ -89,7 +94,7 @@ class Problem:
     @property
     def atol(self) -> float:
         """The absolute tolerance: rtol * 1e-2 times the typical size of the initial overlaps, unless given."""
-        return self.case.atol if self.case.atol is not None else self.case.rtol * 1e-2 * self.initial.scale
+        return self.case.atol if self.case.atol is not None else self.rtol * 1e-2 * self.initial.scale
 
 
 def initial_condition(case: Case) -> Initial:
@@ -125,10 +130,11 @@ def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callab
     """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
     from odesim.code import compile
 
-    if backend == "numba":
+    if backend == "numba" and (equations.loops or equations.around):
         return compile.compile_numba(equations)
     if backend == "jax":
         from odesim.machine import device
 
         device.configure("auto" if device.version("jax") else "cpu")
-    return compile.compile_arrays(equations, backend)
+    # What is means over arrays has no loops for numba to compile.
+    return compile.compile_arrays(equations, "numpy" if backend == "numba" else backend)

@@ -115,6 +115,7 @@ class Case:
         return {
             "method": "flow",
             "system": derivations.reference(self.system),
+            **({"declaration": self.system.digest} if self.system.digest else {}),
             "stage": self.stage,
             "tier": self.tier,
             "parameters": dict(sorted(parameters.items())),

@@ -6,7 +6,7 @@ import tempfile
 
 import numpy as np
 
-from odesim.code.compile import cache_folder
+from derivations import cache
 from odesim.errors import MissingError
 from odesim.machine import device
 from odesim.store.manifest import versions
@@ -77,7 +77,7 @@ def _batch(rows: int) -> Finding:
 
 def _cache() -> Finding:
     """Whether compiled kernels can be kept between processes."""
-    folder = cache_folder()
+    folder = cache.folder()
     name = "cache folder"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -59,13 +59,13 @@ def automatic_steps(
 
 def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg: explicit where an implicit method gains nothing, else as `automatic_steps` finds."""
-    problem, case = leg.problem, leg.problem.case
+    problem = leg.problem
 
     def explicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
 
     # At kinks an implicit method was seen to creep, and to give up.
-    if case.rtol < IMPLICIT or problem.smooth.between == "interpolant":
+    if problem.rtol < IMPLICIT or problem.smooth.between == "interpolant":
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)
     (other,) = cvode.SOLVERS if ndf.objection(problem) else ndf.SOLVERS

@@ -1,0 +1,130 @@
+"""Means of products of two gates and of their derivatives: closed forms in the covariance, for every pair that has one.
+
+    S_ab = E[F^(a)(z1) G^(b)(z2)],   (z1, z2) ~ N(0, [[x, t], [t, y]])
+
+The ladder R_0 = relu, R_1 = step, R_2 = delta, .. has all of them: what is below 2 on both sides is classical
+(arc-cosine kernels), what is above is a derivative of the Gaussian density, or of a conditional mean.  Smoothing adds
+to a variance.  Sources: Price 1958; Cho & Saul 2009; Saad & Solla 1995 (erf).
+"""
+
+from typing import Any
+
+from derivations.declare.gates import LADDER, Gate, Open
+
+
+def pair(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
+    """S_ab of two gates as a SymPy expression in x, y, t; with `same` of one field with itself, in x.
+
+    Raises `Open` for two gates of different families, and where the mean diverges (a step's slope with itself).
+    """
+    import sympy
+
+    x, y, t = covariance(same)
+    if first.kind in LADDER and second.kind in LADDER:
+        return _ladders(first, a, second, b, same)
+    if first.kind == "exp" and second.kind == "exp":
+        exponent = (first.slope**2 * x + second.slope**2 * y) / 2 + first.slope * second.slope * t
+        return first.slope**a * second.slope**b * sympy.exp(exponent + first.bias + second.bias)
+    if first.kind == "cos" and second.kind == "cos":
+        one, two = first.bias + a * sympy.pi / 2, second.bias + b * sympy.pi / 2
+        spread = sympy.exp(-(first.slope**2 * x + second.slope**2 * y) / 2)
+        cross = first.slope * second.slope * t
+        both = sympy.cos(one + two) * sympy.exp(-cross) + sympy.cos(one - two) * sympy.exp(cross)
+        return first.slope**a * second.slope**b * spread * both / 2
+    raise Open(f"the mean of {first.kind} times {second.kind} has no closed form here")
+
+
+def single(gate: Gate, a: int, variance: Any) -> Any:
+    """E[F^(a)(z)] at a variance."""
+    import sympy
+
+    if gate.kind in LADDER:
+        level, front, rest, extra = _step(gate, a)
+        return front * _rung(level, variance + extra) + rest
+    if gate.kind == "exp":
+        return gate.slope**a * sympy.exp(gate.slope**2 * variance / 2 + gate.bias)
+    if gate.kind == "cos":
+        phase = gate.bias + a * sympy.pi / 2
+        return gate.slope**a * sympy.exp(-(gate.slope**2) * variance / 2) * sympy.cos(phase)
+    raise Open(f"the mean of {gate.kind} is a series")
+
+
+def covariance(same: bool) -> tuple[Any, Any, Any]:
+    """The symbols x, y, t of two fields, or of one with itself."""
+    import sympy
+
+    x, y = sympy.symbols("x y", positive=True)
+    return (x, x, x) if same else (x, y, sympy.Symbol("t", real=True))
+
+
+def _step(gate: Gate, a: int) -> tuple[int, Any, Any, Any]:
+    """(rung, factor, constant, smoothing): F^(a)(z) = factor E_n R_rung(z + n) + constant, n ~ N(0, smoothing)."""
+    import sympy
+
+    if gate.kind == "relu":
+        return a, gate.slope, sympy.S.Zero, sympy.S.Zero
+    if gate.kind == "step":
+        return 1 + a, sympy.S.One, sympy.S.Zero, sympy.S.Zero
+    return 1 + a, sympy.Integer(2), sympy.Integer(-1 if a == 0 else 0), 1 / (2 * gate.slope**2)
+
+
+def _rung(level: int, variance: Any) -> Any:
+    """E[R_level(z)], z ~ N(0, variance)."""
+    import sympy
+
+    if level == 0:
+        return sympy.sqrt(variance / (2 * sympy.pi))
+    if level == 1:
+        return sympy.Rational(1, 2)
+    u, v = sympy.Symbol("u", real=True), sympy.Symbol("v", positive=True)
+    density = sympy.exp(-(u**2) / (2 * v)) / sympy.sqrt(2 * sympy.pi * v)
+    return ((-1) ** level * sympy.diff(density, u, level - 2)).subs(u, 0).subs(v, variance)
+
+
+def _ladders(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
+    import sympy
+
+    x, y, t = covariance(same)
+    level, front, rest, extra = _step(first, a)
+    other, factor, constant, more = _step(second, b)
+    X, Y = sympy.symbols("X Y", positive=True)
+    T, D = sympy.Symbol("T", real=True), sympy.Symbol("D", positive=True)
+    form = _joint(level, other, X, Y, T, D)
+    # A field with itself: x y - t^2 would be what rounding leaves of 0.
+    pi = sympy.pi
+    room = x * (extra + more) + extra * more if same else (x + extra) * (y + more) - t**2
+    if same and room == 0:
+        r = sympy.Symbol("r", positive=True)
+        form = form.replace(sympy.Function("angle"), lambda *_: pi / 2).subs(D, r**2)
+        form = sympy.limit(sympy.simplify(form.subs({X: x, Y: x, T: x}, simultaneous=True)), r, 0)
+        if form.has(sympy.oo, sympy.zoo, -sympy.oo):
+            raise Open("the slope of a step times itself has no finite mean")
+    placed = form.subs({X: x + extra, Y: y + more, T: t, D: room}, simultaneous=True)
+    alone = rest * factor * _rung(other, y + more) + constant * front * _rung(level, x + extra)
+    return front * factor * placed + alone + rest * constant
+
+
+def _joint(a: int, b: int, X: Any, Y: Any, T: Any, D: Any) -> Any:
+    """E[R_a(z1) R_b(z2)] of variances X, Y, covariance T, D = X Y - T^2."""
+    import sympy
+
+    if a > b:
+        return _joint(b, a, Y, X, T, D)
+    pi, root = sympy.pi, sympy.sqrt(D)
+    angle = sympy.Function("angle")(T, root)  # arcsin(T / sqrt(X Y)), good near 1 too
+    if (a, b) == (0, 0):
+        return (root + T * (pi / 2 + angle)) / (2 * pi)
+    if (a, b) == (0, 1):
+        return (sympy.sqrt(X) + T / sympy.sqrt(Y)) / (2 * sympy.sqrt(2 * pi))
+    if (a, b) == (1, 1):
+        return sympy.Rational(1, 4) + angle / (2 * pi)
+    u, v = sympy.symbols("u v", real=True)
+    if a >= 2:
+        density = sympy.exp(-(Y * u**2 - 2 * T * u * v + X * v**2) / (2 * D)) / (2 * pi * root)
+        return ((-1) ** (a + b) * sympy.diff(density, u, a - 2, v, b - 2)).subs({u: 0, v: 0})
+    # Given z2 = v the first field is N(T v / Y, D / Y).
+    mean, spread = T * v / Y, sympy.sqrt(D / Y)
+    below = (1 + sympy.erf(mean / spread / sympy.sqrt(2))) / 2
+    inside = below if a == 1 else mean * below + spread * sympy.exp(-(mean**2) / spread**2 / 2) / sympy.sqrt(2 * pi)
+    density = sympy.exp(-(v**2) / (2 * Y)) / sympy.sqrt(2 * pi * Y)
+    return ((-1) ** b * sympy.diff(density * inside, v, b - 2)).subs(v, 0)

@@ -1,0 +1,207 @@
+"""A unit as a sum of polynomials, each times at most one gate: the class whose Gaussian means are known in closed form.
+
+    phi(z) = sum_k coefficient_k prod_s z_s^p_ks  g_k(z)        g_k = 1 or a gate F(slope z_s + bias)
+
+Gates are brought to few kinds: sign = 2 step - 1, abs(x) = 2 relu(x) - x, probit(x) = (1 + erf(x/sqrt 2))/2, gelu = x
+probit(x), silu = x logistic(x), sin = cos shifted, and slopes are made positive, F(-x) by F(x).
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from derivations.declare import symbols
+from derivations.declare.declaration import Group
+
+LADDER = {"relu": 0, "step": 1, "erf": 1}
+"""Members of one family, R_0 = relu, R_1 = step, R_2 = delta, ..: erf(x) = 2 E step(x + n) - 1, n ~ N(0, 1/2)."""
+SERIES = ("logistic", "tanh", "softplus")
+"""Gates whose means are series in the correlation, at unit variance."""
+KINDS = (*LADDER, *SERIES, "exp", "cos")
+
+
+class Open(Exception):
+    """Why the means of a unit have no closed form here: a sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """F(slope z + bias) of the field of the slot with this number, slope and bias in the user's numbers."""
+
+    kind: str
+    slot: int
+    slope: Any
+    bias: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """coefficient x prod_s z_s^powers_s x the derivative of this order of a gate (number -1: none)."""
+
+    coefficient: Any
+    gate: int
+    order: int
+    powers: tuple[int, ...]
+
+
+Part = tuple[Term, ...]
+"""A unit, or one of its derivatives, as a sum of terms."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A unit with its gates and the derivatives that its flow needs.
+
+    `value` is phi; `slopes[s]` dphi/dz_s; `bends[s][t]` d2phi/dz_s dz_t, with 2 dphi/dq_s added where s = t;
+    `scalars[b]` dphi/db.
+    """
+
+    slots: tuple[str, ...]
+    gates: tuple[Gate, ...]
+    value: Part
+    slopes: tuple[Part, ...]
+    bends: tuple[tuple[Part, ...], ...]
+    scalars: tuple[Part, ...]
+
+
+@functools.cache
+def _opaque() -> Any:
+    """gate(k, r, z): the r-th derivative of gate k at the field z, of which only that is known."""
+    import sympy
+
+    class gate(sympy.Function):
+        nargs = 3
+
+        def fdiff(self, argindex: int = 3) -> Any:
+            return gate(self.args[0], self.args[1] + 1, self.args[2])
+
+    return gate
+
+
+def shape(group: Group, values: Mapping[str, float], normalised: bool) -> Shape:
+    """The shape of a group's unit; `values` are those of the user's numbers, which decide on the signs of slopes.
+
+    With `normalised` the fields are those of unit vectors.  Raises `Open` for a unit that is no sum of polynomials
+    times a gate.
+    """
+    import sympy
+
+    if group.share is not None:
+        raise Open(f"{group.text!r} mixes over the units of its group ({group.share.word})")
+    z = [symbols.slot(s) for s in group.slots]
+    q = [symbols.square(s) for s in group.slots]
+    expression = symbols.build(group.unit, group.slots)
+    if normalised:
+        expression = expression.subs({s: sympy.S.One for s in q})
+    gates: list[Gate] = []
+    expression = _gated(_rewritten(expression), z, values, gates, group.text)
+    scalars = [sympy.Symbol(name, real=True) for name in group.scalars]
+    if any(gate.slope.has(*scalars) or gate.bias.has(*scalars) for gate in gates if scalars):
+        raise Open(f"a gate of {group.text!r} contains numbers of its units")
+
+    def part(e: Any) -> Part:
+        return _terms(sympy.expand(e), z, group.text)
+
+    bends = [
+        [
+            part(sympy.diff(expression, s, t) + (2 * sympy.diff(expression, q[i]) if i == j else 0))
+            for j, t in enumerate(z)
+        ]
+        for i, s in enumerate(z)
+    ]
+    return Shape(
+        group.slots,
+        tuple(gates),
+        part(expression),
+        tuple(part(sympy.diff(expression, s)) for s in z),
+        tuple(map(tuple, bends)),
+        tuple(part(sympy.diff(expression, b)) for b in scalars),
+    )
+
+
+def _rewritten(expression: Any) -> Any:
+    """The expression in the kinds of `KINDS`."""
+    import sympy
+
+    own = symbols.own()
+    half = sympy.Rational(1, 2)
+    rules = {
+        own["sign"]: lambda x: 2 * own["step"](x) - 1,
+        own["abs"]: lambda x: 2 * own["relu"](x) - x,
+        sympy.Abs: lambda x: 2 * own["relu"](x) - x,
+        own["probit"]: lambda x: half + half * sympy.erf(x / sympy.sqrt(2)),
+        own["gelu"]: lambda x: x * (half + half * sympy.erf(x / sympy.sqrt(2))),
+        own["silu"]: lambda x: x * own["logistic"](x),
+        sympy.sin: lambda x: sympy.cos(x - sympy.pi / 2, evaluate=False),
+    }
+    for kind, rule in rules.items():
+        expression = expression.replace(kind, rule)
+    return expression
+
+
+def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates: list[Gate], text: str) -> Any:
+    """The expression with every call of a gate made opaque; the gates found are appended to `gates`."""
+    import sympy
+
+    own = symbols.own()
+    kinds = {own.get(kind) or getattr(sympy, kind): kind for kind in KINDS}
+    calls = sorted((e for kind in kinds for e in expression.atoms(kind)), key=str)
+    for call in calls:
+        if not call.args[0].has(*z):
+            continue
+        kind, (inner,) = kinds[type(call)], call.args
+        fields = [i for i, s in enumerate(z) if inner.has(s)]
+        if len(fields) != 1 or sympy.Poly(inner, z[fields[0]]).degree() != 1:
+            raise Open(f"the argument of {kind} in {text!r} is not linear in one field")
+        slope, bias = sympy.Poly(inner, z[fields[0]]).all_coeffs()
+        if any(str(s) not in values for s in slope.free_symbols):
+            raise Open(f"a slope in {text!r} contains numbers of its units")
+        size = float(slope.subs({s: values[str(s)] for s in slope.free_symbols}))
+        if size == 0:
+            raise Open(f"a slope in {text!r} is 0")
+        negative = size < 0 and kind != "exp"
+        gate = Gate(kind, fields[0], -slope if negative else slope, -bias if negative else bias)
+        if gate.bias != 0 and kind not in ("exp", "cos"):
+            raise Open(f"{kind} in {text!r} has a bias, and its means with two such factors no closed form")
+        if gate not in gates:
+            gates.append(gate)
+        made = _opaque()(gates.index(gate), 0, z[fields[0]])
+        mirrored = {
+            "relu": made - (gate.slope * z[fields[0]] + gate.bias),
+            "softplus": made - (gate.slope * z[fields[0]] + gate.bias),
+            "step": 1 - made,
+            "logistic": 1 - made,
+            "erf": -made,
+            "tanh": -made,
+            "cos": made,
+        }
+        expression = expression.xreplace({call: mirrored[kind] if negative else made})
+    return expression
+
+
+def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
+    """The terms of an expanded expression.  Raises `Open` where a term has two gates, or is no polynomial."""
+    import sympy
+
+    gate = _opaque()
+    found: dict[tuple[int, int, tuple[int, ...]], Any] = {}
+    for term in sympy.Add.make_args(expression):
+        if term == 0:
+            continue
+        calls, rest = [], sympy.S.One
+        for factor in sympy.Mul.make_args(term):
+            base, power = factor.as_base_exp()
+            if isinstance(base, gate):
+                calls += [base] * int(power) if power.is_Integer and power > 0 else [base, base]
+            else:
+                rest *= factor
+        if len(calls) > 1:
+            raise Open(f"{text!r} multiplies two functions that are no polynomials")
+        if not rest.is_polynomial(*z):
+            raise Open(f"{text!r} contains a function whose means are not known in closed form")
+        number, order = (int(calls[0].args[0]), int(calls[0].args[1])) if calls else (-1, 0)
+        for powers, coefficient in sympy.Poly(rest, *z).terms():
+            key = (number, order, tuple(powers))
+            found[key] = found.get(key, 0) + coefficient
+    return tuple(Term(c, k, r, p) for (k, r, p), c in found.items() if c != 0)

@@ -1,0 +1,86 @@
+"""Where every number of a state lies: the tables by which a flat vector becomes a Gram matrix and readouts."""
+
+import dataclasses
+
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.declare.rows import Rows
+from derivations.declare.system import rows
+
+
+@dataclasses.dataclass
+class Known:
+    """The vector [state, constants] being laid out: `values` are its constants so far, after `size` of state."""
+
+    initial: Initial
+    size: int
+    values: list[float]
+
+    def keep(self, name: str) -> np.ndarray:
+        """The places of a constant, which is appended."""
+        found = np.asarray(self.initial.constants[name], float)
+        start = self.size + len(self.values)
+        self.values.extend(found.ravel())
+        return np.arange(start, start + found.size).reshape(found.shape)
+
+
+def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The constants, and where every number lies in [state, constants].
+
+    `gram` (n, n); `outs` (units, 2) readouts with 1 for a teacher's; `biases` (scalars, most units); `rows`, `columns`
+    of the Gram matrix for the entries of the state (those of overlaps, which come first); `scalars` (r, most units)
+    places of the students' own numbers in the state, -1 for none; `moves` (students,), `moving` (r,): what is trained.
+    """
+    at = rows(initial.parameters)
+    layout = at.layout
+    known = Known(initial, len(layout.pack(initial.state)), [])
+    places = {block.name: layout.places(block.name, known.size) for block in at.moving}
+    rows_, columns = _entries(at, places)
+    table: dict[str, np.ndarray] = {"rows": rows_, "columns": columns}
+    places |= {block.name: known.keep(block.name) for block in at.fixed}
+    table["gram"] = at.gram(places).astype(np.int64)
+    table |= _own(at, known)
+    table["moves"] = np.zeros(at.students)
+    for number, group in enumerate(at.declaration.students):
+        for slot in group.slots:
+            table["moves"][at.of(number, slot)] = at.declaration.moves(group, slot)
+    return np.array(known.values), table
+
+
+def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
+    """Row and column (2, entries) of the Gram matrix for every overlap of the state; a student's row comes first."""
+    entries = np.full((2, sum(part.count(0) for part in at.layout.parts[: len(at.moving)])), -1, np.int64)
+    for block in at.moving:
+        index = np.indices(block.shape)
+        entries[0, places[block.name].ravel()] = (index[0] + block.rows.start).ravel()
+        entries[1, places[block.name].ravel()] = (index[1] + block.columns.start).ravel()
+    swapped = entries[0] > entries[1]
+    entries[:, swapped] = entries[::-1, swapped]
+    return entries
+
+
+def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
+    """The places of readouts and of the units' own numbers, and which of them are trained."""
+    declared, most = at.declaration, max(at.sizes)
+    scalars, moving = np.full((len(at.scalars), most), -1, np.int64), np.zeros(len(at.scalars))
+    own: dict[tuple[int, str], np.ndarray] = {}
+    for r, (number, word, count) in enumerate(at.scalars):
+        group = declared.students[number]
+        own[number, word] = at.layout.places(group.named(word), known.size)
+        scalars[r, :count] = own[number, word]
+        moving[r] = declared.moves(group, word)
+    outs, biases = [], []
+    for number, group in enumerate(declared.groups):
+        student = at.is_student(number)
+        found = own.get((number, "a")) if student else None
+        found = known.keep(group.named("a" if student else "a_star")) if found is None else found
+        outs += [(place, 0 if student else 1) for place in found]
+        for word in group.scalars:
+            row = np.zeros(most, np.int64)
+            row[: at.sizes[number]] = own[number, word]
+            biases.append(row)
+    return {
+        "outs": np.array(outs, np.int64), "biases": np.array(biases, np.int64).reshape(len(biases), most),
+        "scalars": scalars, "moving": moving,
+    }  # fmt: skip

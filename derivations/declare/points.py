@@ -1,0 +1,97 @@
+"""Random points of the normal law that serve one run: scrambled Sobol, with weights that make low moments exact."""
+
+import functools
+import hashlib
+import math
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from derivations import cache
+
+MOST_MOMENTS = 300
+"""Of the Hermite polynomials whose means are made exact: the cost is their square times the number of points."""
+LARGEST_DEGREE = 6
+MOST_KEPT = 16_000_000
+"""Bytes above which points are not kept in the cache: making them takes about as long as reading."""
+
+
+def degree(variables: int, count: int) -> int:
+    """The largest total degree whose moments can be made exact at `count` points."""
+    found = 1
+    while found < LARGEST_DEGREE and math.comb(variables + found + 1, found + 1) <= min(MOST_MOMENTS, count // 16):
+        found += 1
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def points(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (variables, count) and weights (count,) of sum 1.
+
+    w = (1 - B l)/N with (B^T B/N) l = mean(B) - e_0, B the normalised Hermite polynomials up to `degree`: a control
+    variate for all of them at once, so that every moment up to that degree is exact.  They are kept in the cache
+    folder, because the library that makes them takes a second to import.  Source: Owen 1995; control variates.
+    """
+    path = cache.folder() / f"points_{variables}_{count}_{seed}.npz"
+    kept = _kept(path, variables, count)
+    if kept is not None:
+        return kept
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    uniform = qmc.Sobol(variables, seed=np.random.default_rng(seed)).random_base2(round(math.log2(count)))
+    x = np.ascontiguousarray(ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)).T)
+    made = hermite_rows(x, degree(variables, count))
+    mean = made.mean(1)
+    mean[0] = 0.0
+    weights = (1 - np.linalg.solve(made @ made.T / count, mean) @ made) / count
+    _keep(path, x, weights)
+    return x, weights
+
+
+def hermite_rows(x: np.ndarray, total: int) -> np.ndarray:
+    """All products of orthonormal Hermite polynomials of the rows of x up to a total degree, the constant first."""
+    each = [np.ones_like(x), x]
+    for k in range(1, total):
+        each.append((x * each[k] - math.sqrt(k) * each[k - 1]) / math.sqrt(k + 1))
+    found: list[np.ndarray] = []
+
+    def grow(i: int, left: int, value: np.ndarray) -> None:
+        if i == len(x):
+            found.append(value)
+            return
+        for k in range(left + 1):
+            grow(i + 1, left - k, value * each[k][i] if k else value)
+
+    grow(0, total, np.ones(x.shape[1]))
+    return np.array(found)
+
+
+def _kept(path: Path, variables: int, count: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Points made before; None where there are none, or a damaged file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            x, weights, digest = file["x"], file["weights"], str(file["digest"])
+    except (OSError, ValueError, KeyError, EOFError):
+        return None
+    sound = x.shape == (variables, count) and digest == _digest(x, weights)
+    return (x, weights) if sound else None
+
+
+def _keep(path: Path, x: np.ndarray, weights: np.ndarray) -> None:
+    if x.nbytes > MOST_KEPT:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+        with os.fdopen(handle, "wb") as stream:
+            np.savez(stream, x=x, weights=weights, digest=np.array(_digest(x, weights)))
+        os.replace(name, path)
+    except OSError:
+        return
+
+
+def _digest(x: np.ndarray, weights: np.ndarray) -> str:
+    return hashlib.sha256(x.tobytes() + weights.tobytes()).hexdigest()

@@ -1,0 +1,181 @@
+"""The exact population dynamics of a declared model, closed on the Gram matrix of its vectors.
+
+With c_a = dl/dz_a, the derivative of the sample's loss in the field of vector a,
+
+    du_a/dt = -E[c_a x],   E[c_a z_b] = sum_c C_ac G_cb,   C_ab = dL/dG_ab (Stein; twice that on the diagonal)
+
+so that dG = -(C G) - (C G)^T on the students; `sphere` subtracts the part along u_a, `normalised` divides by norms.  In
+the online limit (step eta/d, time steps/d) dG_ab gains eta^2 E[c_a c_b]/B.  Readouts and scalars follow the partial
+derivatives of the loss.  Sources: Saad & Solla 1995; Price 1958.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component, Crossing, Equations, Initial, Labelled, Smooth, UsageError, Written
+from derivations.declare import arrays
+from derivations.declare.declaration import Declaration
+from derivations.declare.initial import teacher_gram
+from derivations.declare.kernels import Kernels
+from derivations.declare.places import known_places
+from derivations.declare.remembered import kernels
+from derivations.declare.rows import Rows
+from derivations.declare.summary import observe, summarise
+from derivations.declare.system import numbers, rows
+
+HERE = "derivations.declare.loops"
+LOOPS = (f"{HERE}:look_up",)
+AROUND = tuple(f"{HERE}:{name}" for name in ("seen", "motion", "parts", "flow", "watch", "loss"))
+KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
+ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
+
+
+def exact(parameters: Any) -> Equations:
+    """The exact flow, or online limit.  Raises `UsageError` with the reason where it has no closed form."""
+    declared: Declaration = parameters.declaration
+    found = kernels(declared, numbers(parameters))
+    missing = found.closed or (found.second if declared.limit == "online" else "")
+    if missing:
+        other = "sampled" if found.closed else "mixed (exact drift, second-order term sampled) or sampled"
+        raise UsageError(f"tier exact: {missing}; take -p tier={other}")
+    if found.pairs and any(found.pairs):
+        require_unit(parameters)
+    return Equations(
+        tier="exact",
+        advance=Smooth(),
+        structure=f"declared_{digest(found)}",
+        state=state(parameters),
+        kernels=functools.partial(written, found),
+        loops=LOOPS,
+        around=AROUND,
+        roles={"flow": "flow", "loss": "loss", "watch": "watch"},
+        arrays=functools.partial(arrays.build, declared, found),
+        arguments=functools.partial(arguments, found),
+        layout=rows(parameters).layout,
+        observe=observe,
+        constants=constants,
+        invariants=invariants,
+        crossings=crossings(declared, rows(parameters)),
+        summary=functools.partial(summarise, "exact"),
+        validity=validity(declared),
+        neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
+        watched=(ERROR,),
+    )
+
+
+def validity(declared: Declaration) -> str:
+    """Where the dynamics holds."""
+    if declared.limit == "online":
+        return "exact for Gaussian inputs in the limit of large d at step eta / d and a batch of any fixed size"
+    return (
+        "exact for Gaussian inputs at every d, in the limit of small step size (gradient flow on the population loss)"
+    )
+
+
+def digest(found: Kernels) -> str:
+    """Of the texts, by which compiled code is known."""
+    import hashlib
+
+    return hashlib.sha256(repr(found.texts).encode()).hexdigest()[:12]
+
+
+LOOPING = ("drift", "second", "loss_parts", "tilted", "conditioned", "add_arcsines", "half_arcsine")
+"""The generated functions that loop, which are numba's alone; `erf_units` is for arrays alone."""
+NONE = "def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):\n    E[:] = 0.0\n"
+"""The second-order term of a flow, which has none."""
+
+
+def written(derived: Kernels) -> dict[str, Written]:
+    """The generated functions as they are compiled."""
+    texts = dict(derived.texts)
+    texts.setdefault("second", NONE)
+    found = {name: Written(text, "loops" if name in LOOPING else "both") for name, text in texts.items()}
+    if "erf_units" in texts:
+        found["erf_units"] = Written(texts["erf_units"], "arrays")
+    return found
+
+
+def state(parameters: Any) -> tuple[Component, ...]:
+    """Overlaps that move, then readouts and scalars."""
+    declared, found = parameters.declaration, rows(parameters)
+    unbounded = (-np.inf, np.inf)
+    blocks = [Component(b.name, b.dims, unbounded, b.name, b.meaning) for b in found.moving]
+    for number, word, _ in found.scalars:
+        group = declared.students[number]
+        text = "readout a_i" if word == "a" else f"number {word} of unit i"
+        blocks.append(Component(group.named(word), (group.named("unit"),), unbounded, word, f"{text}, of the student"))
+    return tuple(blocks)
+
+
+def require_unit(parameters: Any) -> None:
+    """Raise `UsageError` where a series at unit variance is asked of vectors of other norms."""
+    declared, found = parameters.declaration, rows(parameters)
+    sizes = [getattr(parameters, name) for name, _ in declared.start.norms] if declared.weights == "sphere" else []
+    if any(abs(size - 1) > 1e-9 for size in sizes) or (abs(np.diag(teacher_gram(parameters)) - 1) > 1e-9).any():
+        raise UsageError(
+            "tier exact: the means of a gate are series at unit variance, but student norms or the diagonal of the "
+            f"teacher's Gram matrix ({found.teachers} vectors) are not 1; take -p tier=sampled"
+        )
+
+
+def arguments(found: Kernels, initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments of `loops.flow`, in their order."""
+    from derivations.declare.series import tables
+
+    p = initial.parameters
+    declared: Declaration = p.declaration
+    at = rows(p)
+    constant, places = known_places(initial)
+    online = declared.limit == "online"
+    rate = p.step if online else 1.0
+    both = 0.0 if declared.loss == "correlation" else 1.0  # whether students meet each other in the loss
+    rates = np.array([rate, p.decay, p.step**2 / p.batch if online else 0.0, KINDS[declared.weights], p.noise, both])
+    series, means = tables(declared, found, numbers(p))
+    starts = np.array(list(at.starts.values()), np.int64)
+    counts = np.array(at.sizes, np.int64)
+    return (
+        constant, places["gram"], places["outs"], places["biases"], starts, counts, places["rows"], places["columns"],
+        places["scalars"], places["moves"], places["moving"], rates, np.array(numbers(p), float), series, means,
+        *at.sizes,
+    )  # fmt: skip
+
+
+def constants(initial: Initial) -> Labelled:
+    """Teacher overlaps and the readouts that do not move."""
+    p = initial.parameters
+    found = rows(p)
+    labelled: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in found.fixed}
+    for number, group in enumerate(p.declaration.groups):
+        student = found.is_student(number)
+        name = group.named("a" if student else "a_star")
+        if name in initial.constants:
+            who = "student" if student else "teacher"
+            labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
+    return labelled
+
+
+def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
+    """The declared events.  Raises `UsageError` for one that watches no order parameter."""
+    known = [b.name for b in found.moving] + [declared.students[g].named(word) for g, word, _ in found.scalars]
+    for event in declared.events:
+        if event.of not in known:
+            raise UsageError(f"event {event.name} watches {event.of!r}; what moves is {', '.join(known)}")
+    return tuple(
+        Crossing(e.name, e.of, e.threshold, e.direction, e.absolute,
+                 meaning=f"first time {f'|{e.of}|' if e.absolute else e.of} passes {e.threshold:g}")
+        for e in declared.events
+    )  # fmt: skip
+
+
+def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """The least eigenvalue of the Gram matrix along the run, and the largest rise of a flow's loss without decay."""
+    p = initial.parameters
+    found = rows(p)
+    gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
+    kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
+    if "loss" in state and p.declaration.limit == "flow" and p.decay == 0:
+        kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
+    return kept

@@ -1,0 +1,183 @@
+"""Tiers `sampled` and `mixed`: means over fixed randomised points, where there is no closed form.
+
+The points stay the same along a run, so that the right-hand side is one smooth function and the error a bias of it,
+which independent randomisations measure.  `mixed` has the exact drift and samples E[c c^T] alone.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, Initial, Smooth, UsageError, Written
+from derivations.declare import arrays, population, responses
+from derivations.declare.declaration import Declaration
+from derivations.declare.kernels import Kernels
+from derivations.declare.points import points
+from derivations.declare.remembered import kernels
+from derivations.declare.samples import Means, Sampler
+from derivations.declare.summary import observe, summarise
+from derivations.declare.system import numbers, rows
+
+RANDOMISATIONS = 4
+WIDER = 1.5
+"""The scatter of a few randomisations is 20 to 30 per cent too small at ten fields."""
+KINKED, SMOOTH = 1e-4, 1e-6
+"""Relative tolerances: a kink makes the right-hand side jump by 1/N as the state moves; both are below the error."""
+
+
+def equations(parameters: Any, tier: str) -> Equations:
+    """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
+    declared: Declaration = parameters.declaration
+    found = kernels(declared, numbers(parameters)) if tier == "mixed" else Kernels()
+    if tier == "mixed" and (found.closed or declared.limit != "online"):
+        why = found.closed or "a flow has no second-order term to sample"
+        raise UsageError(f"tier mixed: {why}; take -p tier={'sampled' if found.closed else 'exact'}")
+    kinks = [c.word for g in declared.groups for c in g.unit.calls("relu", "abs", "step", "sign", "top1")]
+    kinks += [c.word for c in declared.own_loss.calls("relu", "abs", "step", "sign")] if declared.own_loss else []
+    rough = KINKED if kinks or declared.loss == "hinge" else SMOOTH
+    return Equations(
+        tier=tier,
+        advance=Smooth(rough=rough),
+        structure=f"declared_{tier}_{_digest(declared, found)}",
+        state=population.state(parameters),
+        kernels=functools.partial(texts, declared, found),
+        loops=(),
+        roles={"flow": "flow", "loss": "loss", "watch": "watch"},
+        arrays=functools.partial(build, declared, found),
+        arguments=functools.partial(arguments, found),
+        layout=rows(parameters).layout,
+        observe=observe,
+        constants=population.constants,
+        invariants=population.invariants,
+        crossings=population.crossings(declared, rows(parameters)),
+        summary=functools.partial(told, tier, found),
+        validity=population.validity(declared),
+        neglects=f"the error of means over {parameters.points} points, which the summary measures",
+        watched=(population.ERROR,),
+    )
+
+
+def _digest(declared: Declaration, found: Kernels) -> str:
+    import hashlib
+
+    said = (declared.students, declared.teachers, declared.loss, declared.own_loss, declared.weights, declared.limit)
+    return hashlib.sha256(repr((said, found.texts)).encode()).hexdigest()[:12]
+
+
+def texts(declared: Declaration, found: Kernels) -> dict[str, Written]:
+    """The per-sample functions, and those of the exact drift where tiers are mixed."""
+    whole = {"samples": Written(responses.module(declared), "arrays")}
+    return {**(population.written(found) if found.texts else {}), **whole}
+
+
+def build(
+    declared: Declaration, found: Kernels, xp: Any, functions: Mapping[str, Any]
+) -> dict[str, Callable[..., Any]]:
+    """`flow`, `loss` and `watch` of (y, .., points, weights): the arguments of the exact flow, and the points."""
+    form, sampler = arrays.Form(declared, found, xp, functions), Sampler(declared, xp, functions)
+
+    def means(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Means]:
+        a = arrays.Arguments._make((*given[:15], tuple(given[17:])))
+        known = xp.concatenate([y, a.constants])
+        G, w = known[a.place], known[a.outs[:, 0]] * xp.where(a.outs[:, 1] == 0, 1.0, -1.0)
+        view = arrays.View(G, w, known[a.biases], xp.ones(G.shape[0]))
+        return a, view, sampler.means(G, w, view.bias, a.numbers, a.rates[4], given[15], given[16], a.sizes)
+
+    def flow(t: Any, y: Any, *given: Any) -> Any:
+        a, view, m = means(y, given)
+        if found.texts:
+            exact = form.view(y, a)
+            C, scalars = form.drift(exact, a)
+            D, _ = arrays.motion(xp, declared.weights, exact, C, xp.zeros_like(m.second), a)
+            _, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
+            return form.packed(
+                arrays.widened(xp, declared.weights, view, D, E, a), E, dict(enumerate(scalars.values())), a
+            )
+        D, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
+        return form.packed(arrays.widened(xp, declared.weights, view, D, E, a), E, dict(enumerate(m.scalars)), a)
+
+    def loss(y: Any, *given: Any) -> Any:
+        return means(y, given)[2].loss
+
+    def watch(y: Any, *given: Any) -> Any:
+        return xp.stack([means(y, given)[2].error])
+
+    return {"flow": flow, "watch": watch, "loss": loss}
+
+
+def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
+    """Those of the exact flow, with the points and their weights before the sizes.
+
+    Without `seed` they are those of a run.  Raises `UsageError` where its drift towards the teacher would be noise.
+    """
+    p = initial.parameters
+    if seed is None:
+        _require_signal(found, initial)
+    exact = population.arguments(found, initial)
+    x, weights = points(rows(p).total + 1, p.points, p.sample_seed if seed is None else seed)
+    return (*exact[:15], x, weights, *exact[15:])
+
+
+@functools.lru_cache(maxsize=8)
+def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
+    """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
+    from scipy.special import erf
+
+    space: dict[str, Any] = {"np": np, "erf": erf, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
+    for written in texts(declared, found).values():
+        if written.serves != "loops":
+            exec(written.text, space)
+    return space
+
+
+@functools.lru_cache(maxsize=8)
+def right_hand_side(declared: Declaration, found: Kernels) -> Callable[..., Any]:
+    """The sampled flow in NumPy, for what is told of its error."""
+    return build(declared, found, np, per_sample(declared, found))["flow"]
+
+
+def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gram matrix, readouts (teachers' negative) and the units' own numbers, by the arguments of the flow."""
+    a = arrays.Arguments._make((*given[:15], tuple(given[17:])))
+    known = np.concatenate([rows(initial.parameters).layout.pack(initial.state), a.constants])
+    return known[a.place], known[a.outs[:, 0]] * (1.0 - 2.0 * a.outs[:, 1]), known[a.biases]
+
+
+def scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The derivative at a state by independent randomisations: its mean and the error of one of them, widened."""
+    p = initial.parameters
+    y = rows(p).layout.pack(state)
+    flow = right_hand_side(p.declaration, found)
+    first = 1 + p.sample_seed
+    each = np.array([flow(0.0, y, *arguments(found, initial, first + k)) for k in range(RANDOMISATIONS)])
+    return each.mean(0), WIDER * each.std(0, ddof=1)
+
+
+def _require_signal(found: Kernels, initial: Initial) -> None:
+    """Refuse a start from which the points cannot tell where the students move: a weak recovery is not followed."""
+    at = rows(initial.parameters)
+    mean, error = scatter(found, initial, initial.state)
+    drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
+    blocks = [block.name for block in at.moving if block.columns.start >= at.students]
+    size = np.sqrt(np.mean([np.mean(drift[name] ** 2) for name in blocks]))
+    unsure = np.sqrt(np.mean([np.mean(noise[name] ** 2) for name in blocks]))
+    if unsure > 1e-12 and size <= unsure:
+        raise UsageError(
+            f"tier sampled: at the start the drift of the overlaps with the teacher ({size:.2g}) does not exceed the "
+            f"error of means over {initial.parameters.points} points ({unsure:.2g}), so that a run would follow noise; "
+            "take tier exact or leading where they exist, compressed SGD, more points, or start closer to the teacher"
+        )
+
+
+def told(tier: str, found: Kernels, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The summary, with the error of the sampled derivative at the start, half-way and at the end."""
+    summary = summarise(tier, initial, run)
+    names = [part.name for part in rows(initial.parameters).layout.parts]
+    errors = []
+    for k in (0, len(run["time"]) // 2, -1):
+        mean, error = scatter(found, initial, {name: run[name][k] for name in names})
+        size = float(np.sqrt((mean**2).mean()))
+        errors.append(float(np.sqrt((error**2).mean())) / size if size > 0 else None)
+    return {**summary, "points": initial.parameters.points, "sampling_error": errors}

@@ -1,0 +1,79 @@
+"""What is told of a run of a declared model: its conventions, which dynamics it is, and its headline numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, Labelled
+from derivations.declare.declaration import Declaration
+from derivations.declare.rows import Rows
+from derivations.declare.system import rows
+
+
+def conventions(declared: Declaration) -> dict[str, str]:
+    """The three on which such codes disagree: the factor of the loss, of the output, and what the clock counts."""
+    made = {
+        "squared": "(f - y)^2 / 2", "correlation": "-f y", "logistic": "log(1 + exp(-f sign(y)))",
+        "hinge": "max(0, 1 - f sign(y))", "own": "as declared",
+    }  # fmt: skip
+    words = {
+        "sum": "sum",
+        "mean": "1/K sum",
+        "root": "1/sqrt(K) sum",
+        "trained": "sum of a_i phi_i",
+        "own": "as declared",
+    }
+    clock = "steps / d, step eta / d" if declared.limit == "online" else "steps x step size"
+    return {
+        "loss": made[declared.loss],
+        "output": ", ".join(dict.fromkeys(words[group.output] for group in declared.students)),
+        "clock": clock,
+        "weights": declared.weights,
+    }
+
+
+def gradient_note(declared: Declaration) -> str:
+    """Which gradient is followed, where a unit jumps."""
+    jumps = any(group.unit.calls("step", "sign", "top1") for group in declared.students)
+    if not jumps:
+        return ""
+    return "the mean of the derivative of every sample, which is what SGD follows: 0 where a unit or router jumps"
+
+
+def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
+    """The largest cosine of a student's vector with any teacher's of the same slot, along a run."""
+    found = rows(initial.parameters)
+    values = cosines(found, {**initial.constants, **state})
+    if values is None:
+        return {}
+    return {"best_cosine": (("time", "teacher_row"), values, "largest |cosine| of any student vector with a teacher's")}
+
+
+def cosines(found: Rows, components: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Largest |cosine| (.., teachers) over the students' rows."""
+    gram = found.gram(components)
+    size = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = gram / (size[..., :, None] * size[..., None, :])
+    s = found.students
+    return np.nan_to_num(np.abs(unit[..., :s, s:])).max(axis=-2) if found.teachers else None
+
+
+def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Tier, conventions, loss and error at both ends, and the hitting times of the declared events."""
+    declared: Declaration = initial.parameters.declaration
+    told: dict[str, Any] = {"tier": tier, "conventions": conventions(declared)}
+    note = gradient_note(declared)
+    if note:
+        told["gradient"] = note
+    for name in ("loss", "error"):
+        if name in run:
+            told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
+    if "best_cosine" in run:
+        told["best_cosines"] = [float(x) for x in run["best_cosine"][-1]]
+    for event in declared.events:
+        times = np.asarray(run[event.name]) if event.name in run else np.array([np.inf])
+        first = float(times.min(initial=np.inf))
+        told[event.name] = first if np.isfinite(first) else None
+    return told

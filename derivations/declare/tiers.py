@@ -1,0 +1,38 @@
+"""The equations of a declared model by tier."""
+
+from typing import Any
+
+from derivations.contract import Equations, UsageError
+from derivations.declare.remembered import kernels
+from derivations.declare.system import numbers
+
+
+def equations(parameters: Any, tier: str | None) -> Equations:
+    """The equations of a tier; "auto" (or none named) is exact where it exists, else mixed, else sampled.
+
+    Raises `UsageError` for a tier that does not exist for this model, with the reason and the tier to take.
+    """
+    from derivations.declare import population
+
+    asked = settled(parameters) if tier in (None, "auto") else tier
+    if asked == "exact":
+        return population.exact(parameters)
+    if asked in ("sampled", "mixed"):
+        from derivations.declare import sampled
+
+        return sampled.equations(parameters, asked)
+    if asked == "leading":
+        from derivations.declare import leading
+
+        return leading.equations(parameters)
+    raise UsageError(f"a declared model has no tier {tier!r}")
+
+
+def settled(parameters: Any) -> str:
+    """The tier of "auto"."""
+    found = kernels(parameters.declaration, numbers(parameters))
+    if found.closed:
+        return "sampled"
+    if parameters.declaration.limit == "online" and found.second:
+        return "mixed"
+    return "exact"

@@ -1,0 +1,149 @@
+"""E[c c^T] of erf units in closed form: two derivatives are Gaussian factors, which tilt the covariance of the rest.
+
+    E[g'(z_i) g'(z_j) g(z_c) g(z_e)] = (factor) E~[g(z_c) g(z_e)],   C~^-1 = C^-1 + the two Gaussian exponents
+
+which is an arcsine again: no table of fourth-order integrals.  Source: Saad & Solla 1995 (I4), by another way.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations.declare import symbols
+from derivations.declare.declaration import Declaration
+from derivations.declare.gates import Shape
+
+
+def serves(shapes: Sequence[Shape]) -> bool:
+    """Whether every unit is a number times erf(slope w)."""
+    return all(
+        len(shape.slots) == 1
+        and not shape.scalars
+        and len(shape.value) == 1
+        and shape.value[0].gate == 0
+        and shape.value[0].powers == (0,)
+        and shape.gates[0].kind == "erf"
+        for shape in shapes
+    )
+
+
+def texts(declared: Declaration, shapes: Sequence[Shape]) -> list[tuple[str, str]]:
+    """`second` as a call of `tilted` with the factors and slopes of all groups."""
+    import inspect
+
+    lines = ["def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):"]
+    lines += [f"    {name} = numbers[{k}]" for k, name in enumerate(declared.names)]
+    lines += [
+        "    n, K = G.shape[0], E.shape[0]",
+        "    factor, slope, v = np.empty(n), np.empty(n), np.empty(n)",
+        "    u = 0",
+    ]
+    for g, shape in enumerate(shapes):
+        coefficient = symbols.text(shape.value[0].coefficient, "")
+        lines += [
+            f"    for i in range(counts[{g}]):",
+            f"        factor[u], slope[u] = {coefficient}, {symbols.text(shape.gates[0].slope, '')}",
+            "        u += 1",
+        ]
+    lines += [
+        "    for u in range(n):",
+        "        v[u] = w[u] * factor[u] * (both if u < K else 1.0)",
+        "    tilted(G, v, slope, noise, E)",
+        "    for i in range(K):",
+        "        for j in range(K):",
+        "            E[i, j] *= w[i] * factor[i] * w[j] * factor[j]",
+    ]
+    found = [(f.__name__, inspect.getsource(f)) for f in (half_arcsine, add_arcsines, conditioned, tilted)]
+    return [*found, ("second", "\n".join(lines) + "\n"), ("erf_units", _units(declared, shapes))]
+
+
+def _units(declared: Declaration, shapes: Sequence[Shape]) -> str:
+    """`erf_units(xp, numbers, sizes)` -> factors and slopes of all units, for the form on arrays."""
+    lines = ["def erf_units(xp, numbers, sizes):"]
+    lines += [f"    {name} = numbers[{k}]" for k, name in enumerate(declared.names)]
+    for what, texts in (
+        ("factor", [symbols.text(shape.value[0].coefficient, "") for shape in shapes]),
+        ("slope", [symbols.text(shape.gates[0].slope, "") for shape in shapes]),
+    ):
+        parts = ", ".join(f"xp.ones(sizes[{g}]) * {text}" for g, text in enumerate(texts))
+        lines.append(f"    {what} = xp.concatenate([{parts}])")
+    return "\n".join([*lines, "    return factor, slope"]) + "\n"
+
+
+def half_arcsine(x, y):
+    """asin(x) for |x| <= 1/2, y = x^2, by one rational function: without branches, so that loops are vectorised.
+
+    Source: FreeBSD msun e_asin.c (Sun Microsystems 1993), whose coefficients these are.
+    """
+    p = 1.66666666666666657415e-01 + y * (-3.25565818622400915405e-01 + y * (2.01212532134862925881e-01 + y * (
+        -4.00555345006794114027e-02 + y * (7.91534994289814532176e-04 + y * 3.47933107596021167570e-05))))  # fmt: skip
+    q = 1 + y * (-2.40339491173441421878 + y * (2.02094576023350569471 + y * (
+        -6.88283971605453293030e-01 + y * 7.70381505559019352791e-02)))  # fmt: skip
+    return x + x * y * (p / q)
+
+
+def tilted(G, v, slope, noise, E):
+    """E_ij = E[g'_i g'_j (sum_c v_c g_c + noise)^2], g_c = erf(slope_c z_c), for the first rows.
+
+    Pairs (i, j) run innermost, so that every loop over them is vectorised; up to |argument| = 1/2 the arcsine needs no
+    branch, and no argument is larger while no variance exceeds 1.
+    """
+    n, K = G.shape[0], E.shape[0]
+    C, P = np.empty((n, n)), K * (K + 1) // 2
+    for r in range(n):
+        for s in range(n):
+            C[r, s] = 2.0 * slope[r] * slope[s] * G[r, s]
+    work, det, value = np.empty((5, n, P)), np.empty(P), np.full(P, noise * noise)
+    small = conditioned(C, K, work, det)
+    for c in range(n):
+        for d in range(c + 1):
+            f = v[c] * v[d] * (1.0 if c == d else 2.0) * 2 / math.pi
+            if f != 0.0:
+                one, two, first, last = work[0, c], work[1, c], work[2, d], work[3, d]
+                add_arcsines(one, two, first, last, work[4, c], work[4, d], C[c, d], f, small, value)
+    p = 0
+    for i in range(K):
+        for j in range(i + 1):
+            E[i, j] = value[p] * (4 / math.pi) * slope[i] * slope[j] / math.sqrt(det[p])
+            E[j, i] = E[i, j]
+            p += 1
+
+
+def conditioned(C, K, work, det):
+    """The covariance of every field with the tilted pairs: work[0..4] = both coefficients, both entries of C, 1/size.
+
+    Returns whether no variance exceeds 1.
+    """
+    n, P, p, small = C.shape[0], det.size, 0, True
+    for i in range(K):
+        for j in range(i + 1):
+            det[p] = (1 + C[i, i]) * (1 + C[j, j]) - C[i, j] * C[i, j]
+            for c in range(n):
+                work[2, c, p], work[3, c, p] = C[i, c], C[j, c]
+                work[0, c, p] = ((1 + C[j, j]) * C[i, c] - C[i, j] * C[j, c]) / det[p]
+                work[1, c, p] = ((1 + C[i, i]) * C[j, c] - C[i, j] * C[i, c]) / det[p]
+            p += 1
+    for c in range(n):
+        small = small and C[c, c] <= 1.0
+        for p in range(P):
+            room = 1 + C[c, c] - work[0, c, p] * work[2, c, p] - work[1, c, p] * work[3, c, p]
+            work[4, c, p] = 1 / math.sqrt(room)
+    return small
+
+
+def add_arcsines(one, two, first, last, size, other, r, f, small, value):
+    """value += f arcsin(correlation of two tilted fields), for all pairs."""
+    if small:
+        for p in range(value.size):
+            x = (r - one[p] * first[p] - two[p] * last[p]) * (size[p] * other[p])
+            value[p] += f * half_arcsine(x, x * x)
+        return
+    for p in range(value.size):
+        x = (r - one[p] * first[p] - two[p] * last[p]) * (size[p] * other[p])
+        a = min(abs(x), 1.0)
+        far = a > 0.5
+        y = (1 - a) * 0.5 if far else a * a
+        h = half_arcsine(math.sqrt(y), y)
+        h = 1.5707963267948966 - 2 * h if far else h
+        value[p] += f * (h if x > 0 else -h)
