@@ -183,6 +183,8 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
         raise UsageError(
             f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: put the snapshots in front"
         )
+    if not any(name.endswith("_star") and name not in vectors for name in arrays):
+        raise UsageError(f"no weights of the teacher, whose names end in _star, among the arrays {', '.join(arrays)}")
     counts = set(moving.values())
     if len(counts) > 1 or 0 in counts:
         said = ", ".join(f"{name} {count}" for name, count in moving.items())

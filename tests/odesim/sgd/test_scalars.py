@@ -143,7 +143,7 @@ def test_what_is_not_trained_stays():
 
 
 def test_the_sphere_keeps_the_norms_that_it_starts_with():
-    model, parameters, start = made("sphere")
+    model, parameters, _ = made("sphere")
     for kind in ("numba", "jax", "float64"):
         run = engine(kind, "sphere", 2, 1)
         assert run.advance(50)
