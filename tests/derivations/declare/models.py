@@ -49,6 +49,10 @@ TABLES = {
         "teacher": {"one": {"unit": "tanh(w)", "units": 2}, "two": {"unit": "abs(w)", "units": 1}},
         "parameters": BIAS,
     },
+    "functions of numbers": {
+        "student": {"unit": "erf(0.5)*w + probit(beta)*0.1*w^2 + gelu(-1.5)*tanh(w) + softplus(2)^beta", "units": 2},
+        "parameters": {"beta": 1.5},
+    },
     "wick": {
         "student": {"unit": "wick(2, w)", "units": 2}, "teacher": {"unit": "wick(2, w)", "units": 2, "noise": 0.1},
     },
