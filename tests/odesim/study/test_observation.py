@@ -138,3 +138,37 @@ def test_a_run_of_liao_observed_lies_on_its_flow():
     assert max(values[0, 0] for values in found.distance.values()) < 1e-12  # the same start
     assert found.overall[0] > 1e-4  # and these weights did not follow the flow
     assert abs(seen["loss"][0] - flow["loss"][0]) < 1e-10 * flow["loss"][0]
+
+
+def test_online_sgd_written_by_hand_lies_on_the_flow_of_its_declaration():
+    """A soft committee at d = 2000: deviations are of order 1/sqrt(d) = .02, and the overlaps move by .2."""
+    from scipy.special import erf
+
+    d, eta, until, count = 2000, 0.5, 4.0, 9
+    tables = {
+        "student": {"unit": "erf(w/sqrt(2))", "units": 2},
+        "teacher": {"unit": "erf(w/sqrt(2))", "units": 2, "noise": 0.1},
+        "training": {"limit": "online", "step": eta},
+    }
+    declared = system.system(reading.declaration(tables, name="online"))
+    rng = np.random.default_rng(0)
+    teacher = np.eye(d)[:2]
+    w = 0.4 * teacher + 0.5 * rng.normal(size=(2, d)) / np.sqrt(d)
+    saved = [w.copy()]
+    steps = round(until * d)
+    for k in range(1, steps + 1):
+        x = rng.normal(size=d)
+        y = erf(teacher @ x / np.sqrt(2)).sum() + 0.1 * rng.normal()
+        z = w @ x
+        slope = np.sqrt(2 / np.pi) * np.exp(-z * z / 2)
+        w -= eta / d * ((erf(z / np.sqrt(2)).sum() - y) * slope)[:, None] * x
+        if k % (steps // (count - 1)) == 0:
+            saved.append(w.copy())
+    given = {"w": np.array(saved), "w_star": teacher, "time": np.linspace(0.0, until, count)}
+    seen = observe(declared, given)
+    flow = odesim.integrate(declared, initial={"w": saved[0], "w_star": teacher}, until=until, save_points=count)
+    found = compare(flow, seen)
+    assert set(found.distance) == {"Q_ww", "M_ww"}
+    assert found.overall[0] < 0.05
+    assert np.ptp(flow["M_ww"], axis=0).max() > 0.15
+    assert np.abs(seen["loss"] - flow["loss"]).max() < 0.02
