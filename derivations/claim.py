@@ -97,7 +97,9 @@ class Lab(Protocol):
         """A `Trajectory` of the flow; `request` are parameters of the system and options of `odesim integrate`."""
         ...
 
-    def simulate(self, *, method: str, step_size: float, batch: int, seed: int = 0, **request: Any) -> Any:
+    def simulate(
+        self, *, method: str, step_size: float | None = None, batch: int | None = None, seed: int = 0, **request: Any
+    ) -> Any:
         """A `Trajectory` of finite-sample SGD, dimensions (seed, time, ...)."""
         ...
 

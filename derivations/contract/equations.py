@@ -161,6 +161,7 @@ class Equations:
 
     The state: `layout` says where each component lies in y, and `begin(initial)` are the components at time 0, by
     default those of the initial condition; `state` are the components that are saved, all of y or some of it.
+    `admits(initial)` raises `UsageError` for a start that this tier cannot follow.
 
     What is told of a run: `observe(initial, components)` gives what is saved beside the state (name -> (dims, array,
     meaning)), with a leading time axis, from the components and "time"; `constants(initial)` what has none;
@@ -189,6 +190,7 @@ class Equations:
     around: tuple[str, ...] = ()
     watched: tuple[Component, ...] = ()
     begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
+    admits: Callable[[Initial], None] = lambda initial: None
 
     def start(self, initial: Initial) -> np.ndarray:
         """The flat state y (size,) at time 0."""

@@ -43,7 +43,8 @@ class Dynamics:
     `horizon(parameters)` is the default end time on the `clock`, which says what is measured.
     One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
     explicit)` are the parameters that a step size implies; `usual(parameters)` the step size and the batch of a run
-    that names none, where the model says so.
+    that names none, where the model says so, and `settled` names settled(parameters) -> the tier of a run that names
+    none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
@@ -63,7 +64,12 @@ class Dynamics:
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
     usual: Callable[[Any], tuple[float, int]] | None = None
+    settled: str = ""
     kind: ClassVar[str] = "dynamics"
+
+    def tier(self, parameters: Any) -> str:
+        """The tier of a run that names none."""
+        return load(self.settled)(parameters) if self.settled else self.tiers[0]
 
     def truth(self, parameters: Any) -> Any:
         """The model that `model` names, or that the function so named gives for the parameters."""

@@ -56,6 +56,7 @@ def equations(parameters: Any, tier: str) -> Equations:
         validity=population.validity(declared),
         neglects=f"the error of means over {parameters.points} points, which the summary measures",
         watched=(population.ERROR,),
+        admits=functools.partial(_require_signal, found),
     )
 
 
@@ -108,13 +109,8 @@ def build(
 
 
 def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
-    """Those of the exact flow, with the points and their weights before the sizes.
-
-    Without `seed` they are those of a run.  Raises `UsageError` where its drift towards the teacher would be noise.
-    """
+    """Those of the exact flow, with the points and their weights before the sizes."""
     p = initial.parameters
-    if seed is None:
-        _require_signal(found, initial)
     exact = population.arguments(found, initial)
     x, weights = points(rows(p).total + 1, p.points, p.sample_seed if seed is None else seed)
     return (*exact[:15], x, weights, *exact[15:])

@@ -15,8 +15,8 @@ from derivations.declare import reading
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 
-TIERS = ("auto", "exact", "mixed", "sampled", "leading")
-"""auto: exact where it exists, else sampled."""
+TIERS = ("exact", "mixed", "sampled", "leading")
+"""Of a declared model; "auto" settles on exact where it exists, else mixed, else sampled."""
 HERE = "derivations.declare"
 
 
@@ -50,6 +50,7 @@ def system(declared: Declaration) -> System:
                 tick=tick,
                 stepped=stepped,
                 usual=usual,
+                settled=f"{HERE}.tiers:settled",
             ),
         ),
         check=check,
@@ -105,7 +106,13 @@ def parameters_of(declared: Declaration) -> type:
         domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
         text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
         add(number.name, float, number.default, text, **domain)
-    add("tier", str, "auto", "level of description (auto: exact where it exists, else sampled)", choices=TIERS)
+    add(
+        "tier",
+        str,
+        "auto",
+        "level of description (auto: exact where it exists, else sampled)",
+        choices=("auto", *TIERS),
+    )
     add("points", int, 2**14, "tier sampled: random points, a power of two", minimum=2**6, maximum=2**24)
     add("sample_seed", int, 0, "tier sampled: seed of its random points", minimum=0)
     made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace={"declaration": declared})

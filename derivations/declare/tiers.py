@@ -8,13 +8,13 @@ from derivations.declare.system import numbers
 
 
 def equations(parameters: Any, tier: str | None) -> Equations:
-    """The equations of a tier; "auto" (or none named) is exact where it exists, else mixed, else sampled.
+    """The equations of a tier; without one, of that which the model settles on.
 
     Raises `UsageError` for a tier that does not exist for this model, with the reason and the tier to take.
     """
     from derivations.declare import population
 
-    asked = settled(parameters) if tier in (None, "auto") else tier
+    asked = settled(parameters) if tier is None else tier
     if asked == "exact":
         return population.exact(parameters)
     if asked in ("sampled", "mixed"):
@@ -29,7 +29,7 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 
 
 def settled(parameters: Any) -> str:
-    """The tier of "auto"."""
+    """The tier of a run that names none: exact where it exists, else mixed, else sampled."""
     found = kernels(parameters.declaration, numbers(parameters))
     if found.closed:
         return "sampled"

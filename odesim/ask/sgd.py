@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from derivations.contract import Recursion, load
-from odesim.errors import UsageError
 from odesim.flow import solve
 from odesim.flow.driver import Progress
 from odesim.flow.recursion import plan
 from odesim.request.case import Case
-from odesim.request.parse import real_number, whole_number
 from odesim.sgd.simulation import Simulation, simulate
 from odesim.study.comparison import Comparison, Request, compare
 
@@ -36,15 +34,12 @@ def request(
     **options: Any,
 ) -> Simulation:
     """A simulation; `options` are those of `Case.build`, and numbers may be words.  Raises `UsageError`."""
-    for name, value in (("--step-size", step_size), ("--batch", batch)):
-        if value is None:
-            raise UsageError(f"{name} is missing; for example --step-size 1e-3 --batch 256")
     return Simulation.build(
         Case.build(system, parameters, **options),
         method=method,
-        step_size=real_number(step_size, "--step-size"),
-        batch=whole_number(batch, "--batch"),
-        seeds=whole_number(1 if seeds is None else seeds, "--seeds"),
+        step_size=step_size,
+        batch=batch,
+        seeds=seeds,
         device=device,
         precision=precision,
         fresh_initial=fresh_initial,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
-from odesim.request.parse import choice, real_number, whole_number
+from odesim.request.parse import choice
 from odesim.sgd.simulation import METHODS
 from odesim.sweeps import sweep as sweeps
 from odesim.sweeps.sweep import Sweep
@@ -33,13 +33,13 @@ def request(
 ) -> Sweep:
     """A sweep of flows or, by `method`, of SGD; two save points unless more are asked for.  Raises `UsageError`."""
     given = {name: options.pop(name, None) for name in SGD}
-    learning = _learning(method, over, given)
+    learning = _learning(method, given)
     return Sweep.build(
         system, over, parameters, until=until, sgd=learning, save_points=save_points or "2", **options
     )  # fmt: skip
 
 
-def _learning(method: str, over: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _learning(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of SGD that all cells share; none for the flow, which refuses them."""
     choice(method, ("flow", *METHODS), "--method")
     words = {name: f"--{name.replace('_', '-')}" for name in SGD}
@@ -51,17 +51,9 @@ def _learning(method: str, over: Mapping[str, Any], given: Mapping[str, Any]) ->
         if shared != ("auto", "float64", False):
             raise UsageError("--device, --precision and --fresh-initial are for --method compressed or explicit")
         return {}
-    swept = {name.replace("-", "_") for name in over}
-    for name in ("step_size", "batch"):
-        if given[name] is None and name not in swept:
-            raise UsageError(f"{words[name]} is missing (or --over {name}=v1,v2,..)")
-    read = {"step_size": real_number, "batch": whole_number, "seeds": whole_number}
-    numbers = {name: reader(given[name], words[name]) for name, reader in read.items() if given[name] is not None}
+    numbers = {name: given[name] for name in ("step_size", "batch", "seeds") if given[name] is not None}
     return {
         "method": method,
-        "step_size": None,
-        "batch": None,
-        "seeds": 1,
         **numbers,
         "device": given["device"] or "auto",
         "precision": given["precision"] or "float64",

@@ -43,14 +43,18 @@ def systems(
 
 def describe(system: "System") -> dict[str, Any]:
     """A system as plain data: source, parameters, presets, stages with their tiers and state."""
-    from derivations.contract import load
+    from derivations.contract import UsageError, load
 
     default = system.parameters()
     stages = []
     for stage in system.stages:
         tiers = []
         for tier in stage.tiers if stage.equations else ():
-            equations = load(stage.equations)(default, tier)
+            try:
+                equations = load(stage.equations)(default, tier)
+            except UsageError as missing:  # a model without this tier says why
+                tiers.append({"name": tier, "kind": "none", "validity": str(missing), "neglects": "", "state": []})
+                continue
             state = [
                 {"name": c.name, "dims": c.dims, "bounds": c.bounds, "symbol": c.symbol, "meaning": c.meaning}
                 for c in equations.state

@@ -57,7 +57,9 @@ class Laboratory:
         asked = case.request() | ({"start": "given by the claim"} if start is not None else {})
         return self._remember(digest, asked, lambda: solve.solve(case, initial=start))
 
-    def simulate(self, *, method: str, step_size: float, batch: int, seed: int = 0, **request: Any) -> Trajectory:
+    def simulate(
+        self, *, method: str, step_size: float | None = None, batch: int | None = None, seed: int = 0, **request: Any
+    ) -> Trajectory:
         """The trajectory of finite-sample SGD (`seeds`, `device`, `precision` and `fresh_initial` may be given)."""
         names = ("seeds", "device", "precision", "fresh_initial")
         options = {name: request.pop(name) for name in names if name in request}

@@ -111,6 +111,7 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
     initial = initial_condition(case) if initial is None else initial
     _require_finite(initial)
     equations = load(stage.equations)(initial.parameters, case.tier)
+    equations.admits(initial)
     functions = compile_functions(equations, case.backend)
     return Problem(case, equations, initial, equations.arguments(initial), functions, past)
 

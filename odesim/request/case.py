@@ -21,6 +21,8 @@ from odesim.request.parse import check_domain, choice, nearest, parse_parameters
 BACKENDS = ("numba", "jax")
 EULER = "euler"
 """The name of gradient descent at a given step for `--solver`."""
+AUTO = "auto"
+"""The word for the tier that a stage settles on by itself."""
 NO_CLOCK = 1.0
 """What a request says for `until` where its stage has no clock."""
 OPTIONS = ("stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver")
@@ -275,8 +277,10 @@ def _checked(
 
 def _tier(stage: Stage, parameters: Any) -> str:
     """The tier named by the parameter `tier`, or the first of the stage."""
-    tier = getattr(parameters, "tier", None) or stage.tiers[0]
-    return choice(tier, stage.tiers, f"the tier of stage {stage.name}")
+    tier = getattr(parameters, "tier", None)
+    if isinstance(stage, Dynamics) and stage.settled and tier == AUTO:
+        return stage.tier(parameters)
+    return choice(tier or stage.tiers[0], stage.tiers, f"the tier of stage {stage.name}")
 
 
 def _numbers(options: Mapping[str, Any], horizon: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Stage, Stepped, UsageError, load
+from derivations.contract import Dynamics, Equations, Initial, Stage, Stepped, UsageError, load
 from odesim.request.trajectory import Variable
 
 FIRST = "the first saved time at or past it; inf: at none of them"
@@ -19,7 +19,8 @@ def flow_of(stage: Stage, parameters: Any) -> Equations | None:
     such a run has no hitting times.
     """
     try:
-        return load(stage.equations)(parameters, stage.tiers[0])
+        tier = stage.tier(parameters) if isinstance(stage, Dynamics) else stage.tiers[0]
+        return load(stage.equations)(parameters, tier)
     except UsageError:
         return None
 

@@ -15,7 +15,7 @@ from odesim.flow.driver import Progress, drive
 from odesim.machine import streams
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
-from odesim.request.parse import choice
+from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families
 from odesim.sgd.observed import events, flow_of, hitting_times, population_losses
@@ -55,21 +55,26 @@ class Simulation:
         case: Case,
         *,
         method: str,
-        step_size: float,
-        batch: int,
-        seeds: int = 1,
+        step_size: Any = None,
+        batch: Any = None,
+        seeds: Any = 1,
         device: str = "auto",
         precision: str = "float64",
         fresh_initial: bool = False,
         population_loss: bool = False,
     ) -> "Simulation":
-        """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning."""
+        """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning.
+
+        Numbers may be words; a step size or batch that is not given is the model's usual one, where it has one.
+        """
         for name in FLOW_ONLY:
             if name in case.options:
                 raise UsageError(f"--{name} has no meaning for SGD, whose step is --step-size; leave it out")
         choice(method, METHODS, "--method")
         choice(device, DEVICES, "--device")
         choice(precision, PRECISIONS, "--precision")
+        step_size, batch = _usual(case, step_size, batch)
+        seeds = whole_number(1 if seeds is None else seeds, "--seeds")
         if not (math.isfinite(step_size) and step_size > 0):
             raise UsageError(f"--step-size must be above 0, but {step_size:g} was given")
         if batch < 1:
@@ -142,6 +147,18 @@ class Simulation:
     def digest(self) -> str:
         """Twelve hexadecimal characters that name the request."""
         return digest_of(self.request())
+
+
+def _usual(case: Case, step_size: Any, batch: Any) -> tuple[float, int]:
+    """Step size and batch, the model's own where one is not given.  Raises `UsageError` where it has none."""
+    stage = case.system.dynamics(case.stage)
+    step, size = stage.usual(case.parameters) if stage.usual is not None else (None, None)
+    step_size, batch = (step if step_size is None else step_size), (size if batch is None else batch)
+    for name, value in (("--step-size", step_size), ("--batch", batch)):
+        if value is None:
+            raise UsageError(f"{name} is missing; for example --step-size 1e-3 --batch 256")
+    step_size = real_number(step_size, "--step-size") if isinstance(step_size, str) else step_size
+    return step_size, whole_number(batch, "--batch")
 
 
 def refuse_tier(case: Case) -> None:
