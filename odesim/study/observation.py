@@ -18,6 +18,9 @@ from odesim.sgd.observed import flow_of, population_losses
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
 
+FLOW = ("tier", "seed", "until", "save_points", "rtol", "atol", "backend", "solver", "step")
+"""What a case says of a flow, and weights that are given do not depend on."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observation:
@@ -73,8 +76,8 @@ class Observation:
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""
-        asked = {k: v for k, v in self.case.request().items() if k in ("system", "stage", "parameters")}
-        return {"method": "observed", **asked, "initial": self.source}
+        asked = {name: value for name, value in self.case.request().items() if name not in FLOW}
+        return {**asked, "method": "observed", "initial": self.source}
 
     @functools.cached_property
     def digest(self) -> str:

@@ -29,7 +29,7 @@ def double():
     """JAX in float64, as the commands have it."""
     from odesim.machine import device
 
-    device.configure("cpu", 1)
+    device.configure("cpu")
 
 
 @pytest.fixture
