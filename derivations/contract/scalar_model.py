@@ -1,4 +1,4 @@
-"""The microscopic truth of a stage whose step moves numbers beside the vectors: readouts, biases; or depends on norms."""
+"""The microscopic truth of a stage whose step moves numbers beside the vectors (readouts, biases) or sees norms."""
 
 import dataclasses
 from collections.abc import Callable

@@ -33,14 +33,21 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         group = declared.students[number]
         name = group.named(word)
         value = np.asarray(arrays.get(name, getattr(parameters, name if word == "a" else word)), float)
-        state[name] = np.broadcast_to(value, (count,)).copy()
+        state[name] = _vector(name, value, count)
     values = dict(zip(declared.names, numbers(parameters), strict=True))
     for number, group in enumerate(declared.groups):
         name = group.named("a" if found.is_student(number) else "a_star")
         if name not in state:
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
-            constants[name] = np.broadcast_to(np.asarray(value, float), (found.sizes[number],)).copy()
+            constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     return Initial(parameters, state, constants, parameters.d**-0.5)
+
+
+def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:
+    """One number of every unit, (count,), from that many or from one for all."""
+    if value.shape not in ((), (1,), (count,)):
+        raise UsageError(f"{name} has the shape {value.shape}, but there are {count} units")
+    return np.broadcast_to(value, (count,)).copy()
 
 
 def teacher_gram(parameters: Any) -> np.ndarray:

@@ -121,7 +121,7 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     rows = system.rows(parameters)
     gram, values = unpacked(saved, rows.total)
     components = rows.components(gram)
-    found = {block.name: (block.dims, components[block.name], block.meaning) for block in rows.moving}
+    found: dict[str, Any] = {b.name: (b.dims, components[b.name], b.meaning) for b in rows.moving}
     at = 0
     for (k, word, count), name in zip(rows.scalars, scalar_names(rows), strict=True):
         meaning = "readout of unit i" if word == "a" else f"{word} of unit i"
@@ -133,7 +133,7 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
 def fixed(initial: Initial) -> Labelled:
     """The overlaps among the teachers, and the readouts that do not move."""
     rows = system.rows(initial.parameters)
-    found = {block.name: (block.dims, initial.constants[block.name], block.meaning) for block in rows.fixed}
+    found: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
     for k, group in enumerate(rows.declaration.groups):
         name = group.named("a" if rows.is_student(k) else "a_star")
         if name in initial.constants:

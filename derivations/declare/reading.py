@@ -1,5 +1,6 @@
 """From what a user writes (TOML, or the same tables in Python) to a declaration, with one sentence per mistake."""
 
+import keyword
 import re
 import tomllib
 from collections.abc import Collection, Mapping
@@ -22,7 +23,7 @@ NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
 LOSSES = ("squared", "correlation", "logistic", "hinge")
 RESERVED = (
     "d", "step", "batch", "decay", "noise", "gram", "norm", "overlap", "tier", "units", "teachers", "points", "f", "y",
-    "p", "pi", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed",
+    "p", "pi", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed", "np",
 )  # fmt: skip
 """Words that mean something else in a declaration, and so cannot be a slot or a number of the user's."""
 
@@ -253,7 +254,8 @@ def _numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
     """The user's own numbers: a value, or a table with default, meaning, domain, and per = "unit"."""
     found = []
     for name, given in table.items():
-        if name in RESERVED or name in FUNCTIONS or not re.fullmatch(r"[A-Za-z]\w*", name):
+        word = re.fullmatch(r"(?![qxz]_)[A-Za-z]\w*", name, re.ASCII)  # q_w, x_0, z_w are names in written functions
+        if name in RESERVED or name in FUNCTIONS or not word or keyword.iskeyword(name):
             raise fields.Mistake(
                 f"{name!r} cannot be a parameter of yours: it means something else, or is no name", "parameters", name
             )

@@ -15,27 +15,31 @@ from derivations.declare.grammar import SHARES, Tree
 
 @functools.cache
 def own() -> dict[str, Any]:
-    """The functions that SymPy lacks, each with its derivative almost everywhere."""
+    """The functions that SymPy lacks, each with its derivative almost everywhere and its value at a number."""
     import sympy
 
     made: dict[str, Any] = {}
 
-    def function(name: str, slope: Any) -> None:
+    def function(name: str, slope: Any, value: Any) -> None:
         def fdiff(self: Any, argindex: int = 1) -> Any:
             return slope(*self.args)
 
-        made[name] = type(name, (sympy.Function,), {"fdiff": fdiff, "is_real": True})
+        def evalf(self: Any, precision: int) -> Any:
+            return value(self.args[0].evalf(precision)).evalf(precision) if self.args[0].is_number else None
+
+        made[name] = type(name, (sympy.Function,), {"fdiff": fdiff, "_eval_evalf": evalf, "is_real": True})
 
     normal = 1 / sympy.sqrt(2 * sympy.pi)
-    function("step", lambda x: sympy.S.Zero)
-    function("sign", lambda x: sympy.S.Zero)
-    function("relu", lambda x: made["step"](x))
-    function("abs", lambda x: made["sign"](x))
-    function("logistic", lambda x: made["logistic"](x) * (1 - made["logistic"](x)))
-    function("softplus", lambda x: made["logistic"](x))
-    function("silu", lambda x: made["logistic"](x) * (1 + x * (1 - made["logistic"](x))))
-    function("probit", lambda x: normal * sympy.exp(-(x**2) / 2))
-    function("gelu", lambda x: made["probit"](x) + x * normal * sympy.exp(-(x**2) / 2))
+    below = (lambda x: 1 / (1 + sympy.exp(-x)), lambda x: (1 + sympy.erf(x / sympy.sqrt(2))) / 2)
+    function("step", lambda x: sympy.S.Zero, lambda x: sympy.Integer(bool(x > 0)))
+    function("sign", lambda x: sympy.S.Zero, sympy.sign)
+    function("relu", lambda x: made["step"](x), lambda x: sympy.Max(x, 0))
+    function("abs", lambda x: made["sign"](x), sympy.Abs)
+    function("logistic", lambda x: made["logistic"](x) * (1 - made["logistic"](x)), below[0])
+    function("softplus", lambda x: made["logistic"](x), lambda x: sympy.log(1 + sympy.exp(x)))
+    function("silu", lambda x: made["logistic"](x) * (1 + x * (1 - made["logistic"](x))), lambda x: x * below[0](x))
+    function("probit", lambda x: normal * sympy.exp(-(x**2) / 2), below[1])
+    function("gelu", lambda x: made["probit"](x) + x * normal * sympy.exp(-(x**2) / 2), lambda x: x * below[1](x))
     return made
 
 
@@ -165,6 +169,8 @@ def _printer(prefix: str, root_name: str = "") -> Any:
 
     class Printer(PythonCodePrinter):
         def _print_Function(self, expr: Any) -> str:
+            if expr.is_number:  # numba's erf takes arrays alone
+                return repr(float(expr.evalf(17)))
             name = type(expr).__name__
             plain = {"abs": "absolute", "Abs": "absolute"}.get(name, name)
             inner = ", ".join(self._print(argument) for argument in expr.args)

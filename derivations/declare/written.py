@@ -1,4 +1,4 @@
-"""One step of SGD of a declaration, written as text: per-sample coefficients, label noise and update of a `ScalarModel`.
+"""One step of SGD of a declaration, written as text: coefficients of a sample, label noise, update of a `ScalarModel`.
 
     f = sum_i a_i phi(z_i, q_i, p_i),  z = fields, q = squared norms, p = shares of the units of a group
     dl/dz_i = l'(f) (a_i dphi_i/dz + df/dl_i dl_i/dz),   df/dl_j = p_j (A_j - sum_i p_i A_i),  A_i = a_i dphi_i/dp
@@ -204,7 +204,7 @@ def _draw(declared: Declaration) -> str:
 
 
 def _update(declared: Declaration) -> str:
-    """`update(vv, vg, gg, means, scalars, step_size, ..)`: u - h (g + e u + lambda u), or on the sphere; s - h dl/ds."""
+    """`update(vv, vg, gg, means, scalars, step_size, ..)`: u - h (g + e u + lambda u) or the sphere's; s - h dl/ds."""
     head = f"def update(vv, vg, gg, means, scalars, step_size, {', '.join(arguments(declared))}):\n"
     inner = "decay + means[: vv.size]" if norms(declared) else "decay"
     free = [f"a = 1.0 - step_size * moving * ({inner})", "b = -step_size * moving"]

@@ -81,7 +81,7 @@ def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> t
 def state_drift(
     model: Model, initial: Initial, samples: int, seed: int = 0
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """`gram_drift`, and the same of the model's scalars (s,): ((mean, error), (mean, error)); s = 0 where it has none."""
+    """`gram_drift`, and the same of the model's scalars (s,), none for many models: ((mean, error), (mean, error))."""
     batches = Batches(model, initial, np.random.default_rng(seed))
     size = max(2, samples // BATCHES)
     found = [batches.rates(*batches.products(*batches.draw(size))) for _ in range(BATCHES)]

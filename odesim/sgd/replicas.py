@@ -1,5 +1,6 @@
 """Replicas of a training run on a finite alphabet: what they share, whatever a step is."""
 
+import abc
 import importlib
 import json
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ Weights = tuple[np.ndarray, np.ndarray]
 """The two arrays that move: of the neurons and the routers, in the order of the engine."""
 
 
-class Replicas:
+class Replicas(abc.ABC):
     """Replicas that move one after the other, each with its own weights and random numbers.
 
     A subclass says what one step is (`stepped`) and which two tables are measured (`measured`); `names` are those of
@@ -30,13 +31,13 @@ class Replicas:
         self.moving: list[Weights] = []
         self.steps = 0
 
+    @abc.abstractmethod
     def stepped(self, k: int, moving: Weights) -> Weights:
         """The weights of replica k after one step on a batch of its own."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def measured(self, moving: Weights) -> tuple[np.ndarray, np.ndarray]:
         """The two tables that the model's `measure` takes."""
-        raise NotImplementedError
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from odesim.sgd.loops import bartlett, inner_products, move, move_single, semidefinite_factor, single_fields
+
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
 draw: Callable[..., np.ndarray]

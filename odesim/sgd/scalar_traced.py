@@ -26,7 +26,7 @@ def explicit(
     import jax
     import jax.numpy as jnp
 
-    update = bind.bind_jax(model)["update"]
+    functions = bind.bind_jax(model)
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
     def slopes(moving: Any, frame: Any, key: Any, numbers: list[Any]) -> Any:
@@ -37,7 +37,7 @@ def explicit(
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             x = jax.random.normal(sample, (count, d), dtype)
-            labels = _labels(model, jax, label, count, dtype, numbers)
+            labels = _labels(model, functions, label, count, dtype, numbers)
             return jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels))
 
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
@@ -49,7 +49,7 @@ def explicit(
         g, downhill = slopes((v, scalars), frame, key, numbers)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
         squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
-        a, b, scalars = update(*squares, means, scalars, step_size, *numbers)
+        a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * g, frame])
         return moved.astype(dtype), scalars.astype(dtype)
 
@@ -73,7 +73,7 @@ def compressed(
         X, scalars = state
         first, label = jax.random.split(key)
         y = jax.random.normal(first, (count, n))
-        labels = _labels(model, jax, label, count, y.dtype, numbers)
+        labels = _labels(model, functions, label, count, y.dtype, numbers)
         vv = (X[:trained] ** 2).sum(1)
         rows = functions["coefficients"](X @ y.T, labels, vv, scalars, *numbers)
         return y, rows[:trained], rows[trained:].sum(1)
@@ -107,13 +107,15 @@ def compressed(
     return traced.over_replicas(step, numbers, size * n * 8)
 
 
-def _labels(model: ScalarModel, jax: Any, key: Any, count: int, dtype: Any, numbers: list[Any]) -> Any:
+def _labels(model: ScalarModel, functions: Any, key: Any, count: int, dtype: Any, numbers: list[Any]) -> Any:
     """The labels of `count` samples."""
+    import jax
+
     uniforms, normals = model.noise
     first, second = jax.random.split(key)
     uniform = jax.random.uniform(first, (uniforms, count), dtype)
     normal = jax.random.normal(second, (normals, count), dtype)
-    return bind.bind_jax(model, ("draw",))["draw"](uniform, normal, *numbers)
+    return functions["draw"](uniform, normal, *numbers)
 
 
 class ScalarReplicas:

@@ -18,6 +18,9 @@ from odesim.sgd.observed import flow_of, population_losses
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
 
+FLOW = ("tier", "seed", "until", "save_points", "rtol", "atol", "backend", "solver", "step")
+"""What a case says of a flow, and weights that are given do not depend on."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observation:
@@ -73,8 +76,8 @@ class Observation:
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""
-        asked = {k: v for k, v in self.case.request().items() if k in ("system", "stage", "parameters")}
-        return {"method": "observed", **asked, "initial": self.source}
+        asked = {name: value for name, value in self.case.request().items() if name not in FLOW}
+        return {**asked, "method": "observed", "initial": self.source}
 
     @functools.cached_property
     def digest(self) -> str:
@@ -103,7 +106,7 @@ class Observation:
         return Trajectory(
             time=self.times,
             state=state,
-            extras={name: Variable(*constant) for name, constant in fixed.items()},
+            extras={name: Variable(dims, values, text) for name, (dims, values, text) in fixed.items()},
             clock=stage.clock,
             origin=self._origin(),
             outcome=Outcome("completed", end, f"observed {len(self.times)} snapshots"),
@@ -183,6 +186,8 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
         raise UsageError(
             f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: put the snapshots in front"
         )
+    if not any(name.endswith("_star") and name not in vectors for name in arrays):
+        raise UsageError(f"no weights of the teacher, whose names end in _star, among the arrays {', '.join(arrays)}")
     counts = set(moving.values())
     if len(counts) > 1 or 0 in counts:
         said = ", ".join(f"{name} {count}" for name, count in moving.items())

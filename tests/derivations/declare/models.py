@@ -49,12 +49,16 @@ TABLES = {
         "teacher": {"one": {"unit": "tanh(w)", "units": 2}, "two": {"unit": "abs(w)", "units": 1}},
         "parameters": BIAS,
     },
+    "functions of numbers": {
+        "student": {"unit": "erf(0.5)*w + probit(beta)*0.1*w^2 + gelu(-1.5)*tanh(w) + softplus(2)^beta", "units": 2},
+        "parameters": {"beta": 1.5},
+    },
     "wick": {
         "student": {"unit": "wick(2, w)", "units": 2}, "teacher": {"unit": "wick(2, w)", "units": 2, "noise": 0.1},
     },
     "wick in a share": {"student": {"unit": "softmax(wick(2, v))*wick(3, w)", "units": 3}, "start": {"norm": 0.6}},
     "normalised": {
-        "student": {"unit": "logistic(v)*He(3, w)", "units": 2}, "training": {"weights": "normalised", "limit": "online"},
+        "student": {"unit": "logistic(v)*He(3, w)", "units": 2}, "training": {"weights": "normalised"},
         "start": {"norm": 1.7},
     },
     "normalised wick": {"student": {"unit": "wick(3, w) + softplus(w)"}, "training": {"weights": "normalised"}},

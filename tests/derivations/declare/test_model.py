@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from models import TABLES, made  # noqa: E402
+from models import TABLES, made
 
-from odesim.sgd.bind import bind_jax, module_of  # noqa: E402
-from odesim.sgd.compressed import factor  # noqa: E402
+from odesim.sgd.bind import bind_jax, module_of
+from odesim.sgd.compressed import factor
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -18,7 +18,7 @@ def double():
     """JAX in float64, as the commands have it."""
     from odesim.machine import device
 
-    device.configure("cpu", 1)
+    device.configure("cpu")
 
 
 def rows_and_samples(name, samples=7):
@@ -69,3 +69,46 @@ def test_one_text_serves_arrays_of_both_kinds_and_single_samples(name):
     assert np.abs(np.asarray(traced) - batch).max() < 1e-12 * np.abs(batch).max()
     single = plain.coefficients(rows @ x[0], labels[:, 0], vv, scalars, *numbers)
     assert np.abs(single - batch[:, 0]).max() < 1e-12 * np.abs(batch).max()
+
+
+def test_a_function_of_a_number_is_written_as_a_number():
+    from derivations.declare import grammar, symbols
+
+    text = symbols.function("g", [], [symbols.build(grammar.read("probit(erf(0.5))*step(2) + gelu(-1)"), ())])
+    assert "erf" not in text and "gelu" not in text
+    space = {}
+    exec(text, {}, space)
+    # 0.5 (1 + erf(erf(0.5) / sqrt 2)) - 0.5 (1 + erf(-1 / sqrt 2)), from tables of the normal distribution
+    assert abs(space["g"]()[0] - (0.6986538 - 0.1586553)) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["lambda", "np", "z_w", "x_0", "q_w", "β"])
+def test_a_parameter_cannot_have_a_name_of_the_written_functions(name):
+    from derivations.declare import reading
+
+    with pytest.raises(reading.fields.Mistake, match="cannot be a parameter"):
+        reading.declaration({"student": {"unit": "tanh(w)"}, "parameters": {name: 1.0}})
+
+
+def test_the_text_and_its_name_follow_what_is_stated_and_not_its_sizes():
+    from derivations.declare import reading
+    from derivations.declare.model import of_declaration
+
+    def stated(**student):
+        tables = {"student": {"unit": "tanh(w)", **student}, "title": "anything"}
+        return of_declaration(reading.declaration(tables))
+
+    plain = stated()
+    assert stated(units=7).stem == plain.stem and stated(units=7).written() == plain.written()
+    assert stated(output="mean").stem == plain.stem
+    for other in (stated(unit="erf(w)"), stated(output="trained")):
+        assert other.stem != plain.stem and other.written() != plain.written()
+
+
+def test_the_functions_are_read_from_the_cache_without_being_written_again(monkeypatch):
+    from derivations.declare import written
+
+    model, _, _ = made("wick")
+    first = module_of(model)
+    monkeypatch.setattr(written, "_coefficients", lambda declared: 1 / 0)
+    assert module_of(model) is first
