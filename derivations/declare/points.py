@@ -41,7 +41,7 @@ def points(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarra
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    uniform = qmc.Sobol(variables, seed=np.random.default_rng(seed)).random_base2(round(math.log2(count)))
+    uniform = qmc.Sobol(variables, rng=np.random.default_rng(seed)).random_base2(round(math.log2(count)))
     x = np.ascontiguousarray(ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)).T)
     made = hermite_rows(x, degree(variables, count))
     mean = made.mean(1)

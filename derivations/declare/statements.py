@@ -108,8 +108,8 @@ def _kernels(declared: Declaration, found: Kernels) -> list[tuple[str, str, str,
     import sympy
 
     space: dict[str, Any] = {
-        "pi": sympy.pi, "root": sympy.sqrt, "angle": lambda t, r: sympy.atan2(t, r), "sqrt": sympy.sqrt, "exp": sympy.exp,
-        "cos": sympy.cos, "sin": sympy.sin, "erf": sympy.erf, "np": sympy,
+        "pi": sympy.pi, "root": sympy.sqrt, "angle": lambda t, r: sympy.atan2(t, r), "sqrt": sympy.sqrt,
+        "exp": sympy.exp, "cos": sympy.cos, "sin": sympy.sin, "erf": sympy.erf, "np": sympy,
     }  # fmt: skip
     shown = []
     texts = dict(found.texts)

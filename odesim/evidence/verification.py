@@ -65,7 +65,7 @@ def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
     """The claims of a system in their order, or those with the given ids.  Raises `UsageError` for an unknown id."""
     if not system.claims:
         raise UsageError(f"system {system.name} has no claims yet")
-    found = load(system.claims)
+    found: Any = load(system.claims)
     known: dict[str, Claim] = {claim.id: claim for claim in (found(system) if callable(found) else found)}
     if not ids:
         return list(known.values())
