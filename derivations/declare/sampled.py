@@ -125,7 +125,7 @@ def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, C
     for written in texts(declared, found).values():
         if written.serves != "loops":
             exec(written.text, space)
-    return space
+    return {name: value for name, value in space.items() if callable(value)}
 
 
 @functools.lru_cache(maxsize=8)

@@ -96,9 +96,9 @@ class Sampler:
             parts = [part + 0.0 * base for part in parts]
             for s in range(slots):
                 c = parts[s] * scale[s][:, None]
-                e = parts[slots + s] @ weights
-                if self._normalised:
-                    e = e - ((c * z[rows[s]]) @ weights) / q[rows[s]]
+                # Of normalised weights the units see vectors of norm 1: their own q is a constant.
+                own = -c * z[rows[s]] / q[rows[s]][:, None] if self._normalised else parts[slots + s]
+                e = own @ weights
                 cs.append(c)
                 es.append(e)
             if group.output == "trained":
@@ -122,11 +122,20 @@ def frame(xp: Any, G: Any, S: int) -> Any:
     order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
     ordered = G[order][:, order]
     least = 1e-14 * xp.diagonal(ordered)
-    columns, rest = [], ordered
-    for k in range(n):
+
+    def eliminated(k: Any, rest: Any) -> tuple[Any, Any]:
         good = rest[k, k] > least[k]
         column = xp.where(good & (xp.arange(n) >= k), rest[:, k], 0.0) / xp.sqrt(xp.where(good, rest[k, k], 1.0))
-        rest = rest - column[:, None] * column
-        columns.append(column)
-    factor = xp.stack(columns, axis=1)
+        return rest - column[:, None] * column, column
+
+    if "jax" in xp.__name__:
+        import jax
+
+        factor = jax.lax.scan(lambda rest, k: eliminated(k, rest), ordered, xp.arange(n))[1].T
+    else:
+        columns, rest = [], ordered
+        for k in range(n):
+            rest, column = eliminated(k, rest)
+            columns.append(column)
+        factor = xp.stack(columns, axis=1)
     return factor[xp.argsort(order)]

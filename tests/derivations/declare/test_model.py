@@ -1,16 +1,11 @@
 """The written coefficients of a declaration against automatic differentiation of the loss that its text states."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from models import TABLES, made
-
 from odesim.sgd.bind import bind_jax, module_of
 from odesim.sgd.compressed import factor
+from tests.derivations.declare.models import TABLES, made
 
 
 @pytest.fixture(scope="module", autouse=True)

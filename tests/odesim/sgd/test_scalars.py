@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "derivations" / "declare"))
-from models import TABLES, made
+from tests.derivations.declare.models import TABLES, made
 
 import odesim
 from derivations.contract import UsageError, packed, unpacked

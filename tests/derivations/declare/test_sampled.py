@@ -1,0 +1,101 @@
+"""Means over points against the mean of one step of SGD and, where there are closed forms, against these."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from derivations.declare import initial, population, reading, sampled, system
+from derivations.declare.kernels import Kernels
+from derivations.declare.model import model
+from derivations.declare.system import rows
+from odesim.flow.problem import compile_functions
+from odesim.sgd.drift import state_drift
+from tests.derivations.declare.closed import EXACT
+from tests.derivations.declare.closed import made as closed_system
+from tests.derivations.declare.models import TABLES
+
+SAMPLES = 200_000
+LARGEST_Z = 5.0
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_sampled_drift_is_the_mean_of_one_step_of_sgd(name):
+    # The microscope draws samples of its own and knows its derivatives from the declaration alone.
+    kind = system.parameters_of(reading.declaration(TABLES[name]))
+    parameters = dataclasses.replace(kind(), d=60, overlap=None, batch=10**9, points=2**13)
+    found = initial.enter(parameters, None, np.random.default_rng(2))
+    at = rows(parameters)
+    derivative, error = sampled.scatter(Kernels(), found, found.state)
+    rate = parameters.step if parameters.declaration.limit == "online" else 1.0
+    (mean, spread), (own, own_spread) = state_drift(model(parameters), found, SAMPLES, seed=4)
+    gram, moving = at.components(mean), at.components(spread)
+    flow, noise = at.layout.unpack(derivative / rate), at.layout.unpack(error / rate)
+    for block in at.moving:
+        both = np.sqrt(moving[block.name] ** 2 + noise[block.name] ** 2)
+        z = (gram[block.name] - flow[block.name]) / np.maximum(both, 1e-7)
+        assert np.abs(z).max() < LARGEST_Z, (block.name, z)
+    place = 0
+    for number, word, count in at.scalars:
+        label = at.declaration.students[number].named(word)
+        both = np.sqrt(own_spread[place : place + count] ** 2 + noise[label] ** 2)
+        z = (own[place : place + count] - flow[label]) / np.maximum(both, 1e-7)
+        assert np.abs(z).max() < LARGEST_Z, (label, z)
+        place += count
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_sampled_and_exact_agree_within_the_scatter(name):
+    parameters = closed_system(EXACT[name]).parameters(d=50, points=2**13)
+    found = initial.enter(parameters, None, np.random.default_rng(0))
+    equations = population.exact(parameters)
+    y, arguments = equations.start(found), equations.arguments(found)
+    exact = compile_functions(equations, "numpy")["flow"](0.0, y, *arguments)
+    mean, error = sampled.scatter(Kernels(), found, found.state)
+    # Rounding where the points have every moment of a polynomial right.
+    scale = np.maximum(error, 1e-9 * np.abs(exact).max())
+    assert np.abs((mean - exact) / scale).max() < LARGEST_Z
+
+
+def test_points_have_their_low_moments_right():
+    from derivations.declare.points import degree, hermite_rows, points
+
+    x, weights = points(4, 2**10, 7)
+    assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    moments = hermite_rows(x, degree(4, 2**10)) @ weights
+    assert moments == pytest.approx(np.eye(len(moments))[0], abs=1e-11)
+
+
+def test_a_frame_has_its_gram_matrix_also_where_it_is_singular():
+    from derivations.declare.samples import frame
+
+    rng = np.random.default_rng(1)
+    rows_ = rng.normal(size=(6, 4))
+    gram = rows_ @ rows_.T
+    U = frame(np, gram, 4)
+    assert U @ U.T == pytest.approx(gram, abs=1e-10)
+
+
+def test_a_start_that_the_points_cannot_tell_is_refused():
+    import odesim
+
+    weak = odesim.declare(
+        student={"unit": "logistic(v)*He(3, w)", "units": 4}, teacher={"units": 2}, training={"weights": "normalised"}
+    )
+    with pytest.raises(odesim.UsageError, match="does not exceed"):
+        odesim.integrate(weak, d=10_000, tier="sampled", until=1.0)
+
+
+def test_jax_and_numpy_follow_the_same_sampled_flow():
+    import odesim
+
+    system_ = odesim.declare(
+        student={"unit": "softmax(v)*tanh(w)", "units": 2, "output": "trained"}, teacher={"units": 2, "noise": 0.1},
+        training={"limit": "online", "step": 0.3}, start={"norm": 1.0},
+    )  # fmt: skip
+    runs = [
+        odesim.integrate(system_, d=30, until=2.0, points=2**10, save_points=3, backend=backend, rtol=1e-8)
+        for backend in ("numba", "jax")
+    ]
+    for label in ("Q_vv", "Q_vw", "Q_ww", "M_vv", "M_ww", "a", "error"):
+        assert runs[0][label] == pytest.approx(runs[1][label], abs=1e-7), label
