@@ -1,7 +1,6 @@
 """Declared models on all engines: one law, whatever moves; replicas, checkpoints, drifts, runs from end to end."""
 
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +38,7 @@ def no_flow(monkeypatch):
     def equations(parameters, tier):
         raise UsageError("none here")
 
-    tiers = types.ModuleType("derivations.declare.tiers")
-    tiers.equations = equations
-    monkeypatch.setitem(sys.modules, tiers.__name__, tiers)
+    monkeypatch.setattr("derivations.declare.tiers.equations", equations)
 
 
 def engine(kind, name, batch, replicas, *, step=0.05, seed=3, d=50):

@@ -1,8 +1,5 @@
 """Snapshots of a user's own training as a run: the overlaps of the weights, and what is refused."""
 
-import sys
-import types
-
 import numpy as np
 import pytest
 
@@ -22,9 +19,7 @@ def committee(monkeypatch):
     def equations(parameters, tier):
         raise UsageError("none here")
 
-    tiers = types.ModuleType("derivations.declare.tiers")
-    tiers.equations = equations
-    monkeypatch.setitem(sys.modules, tiers.__name__, tiers)
+    monkeypatch.setattr("derivations.declare.tiers.equations", equations)
     tables = {
         "student": {"unit": "erf(w + b)", "units": 3, "output": "trained"},
         "teacher": {"unit": "erf(w)", "units": 2},
