@@ -24,6 +24,8 @@ LAWS = ("power", "equals", "at_most", "at_least")
 ENGINES = ("flow", "explicit", "compressed")
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
+SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
+"""Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
 FORMS = "'first time max(abs(M_ww)) >= 0.5', 'final loss', 'final max(abs(M_ww))'"
 
 
@@ -77,7 +79,7 @@ def _law(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> tuple[
     table = entry.get("law")
     if not isinstance(table, Mapping) or sum(word in table for word in LAWS) != 1:
         raise UsageError(f"claim {name}: law is a table with one of {', '.join(LAWS)}, as in law = {{power = 0.5}}")
-    fields.require_known(table, (*LAWS, "margin", "rivals", "over"), "claim")
+    fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward"), "claim")
     sampled = entry.get("engine", "flow") != "flow"
     seeds = int(dict(entry.get("over", {})).get("seeds", 1))
     if "power" in table:
@@ -85,8 +87,12 @@ def _law(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> tuple[
         coordinate = str(table.get("over", listed[0] if listed else "d"))
         power = fields.real(table, "power", "claim")
         rivals = tuple(Form(f"{coordinate}^{r:g}", 0.0, float(r)) for r in table.get("rivals", ()))
-        exact = None if sampled or seeds > 1 else 1e-6
-        law = Power(power, over=coordinate, margin=float(table.get("margin", 0.05)), rivals=rivals, error=exact)
+        exact = None if sampled or seeds > 1 else 1e-4  # straight lines between saved points
+        below = all(float(x) <= 1 for x in over.get(coordinate, ()) or (2.0,))
+        toward = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
+        law = Power(
+            power, over=coordinate, margin=float(table.get("margin", 0.05)), rivals=rivals, error=exact, toward=toward
+        )
         return law, {"exponent": power + 1.0, "rivals": ()}
     margin = float(table.get("margin", 0.05))
     if "equals" in table:
@@ -140,21 +146,29 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
     """The number that a stated measure asks of one run: a hitting time (infinite: never), or a final value."""
     request = {**asked["parameters"], **point}
     until = float(asked["until"]) if asked["until"] is not None else None
-    if asked["engine"] == "flow":
-        run = lab.integrate(seed=seed, until=until, save_points=2001, **request)
-        values, times = np.asarray(run[asked["variable"]]), np.asarray(run.time)
-    else:
+    if asked["engine"] != "flow":
         step = {"step_size": float(asked["step"])} if asked["step"] is not None else {}
         step |= {"batch": int(asked["batch"])} if asked["batch"] is not None else {}
-        run = lab.simulate(method=asked["engine"], seed=seed, until=until, save_points=2001, **step, **request)
-        values, times = np.asarray(run[asked["variable"]])[0], np.asarray(run.time)
+        run = lab.simulate(method=asked["engine"], seed=seed, until=until, save_points=SAVED, **step, **request)
+        return reading(np.asarray(run.time), np.asarray(run[asked["variable"]])[0], asked)[0]
+    for _ in range(LOOKS):
+        run = lab.integrate(seed=seed, until=until, save_points=SAVED, **request)
+        found, after = reading(np.asarray(run.time), np.asarray(run[asked["variable"]]), asked)
+        if not np.isfinite(found) or after is None or run.time[1] <= CLOSE * found:
+            break
+        until = after  # what happens early in a long run is looked at again, between finer points
+    return found
+
+
+def reading(times: np.ndarray, values: np.ndarray, asked: Mapping[str, Any]) -> tuple[float, float | None]:
+    """The number asked of one path, and for a time the first saved one after it."""
     values = np.abs(values) if asked["absolute"] else values
-    reduced = values.reshape(len(values), -1)
-    path = REDUCTIONS[asked["reduction"]](reduced, axis=1)
+    path = REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
     if asked["sign"] is None:
-        return float(path[-1])
+        return float(path[-1]), None
     beyond = (path - asked["level"]) * (1.0 if asked["sign"] == ">=" else -1.0)
-    return crossed(times, beyond)
+    found = crossed(times, beyond)
+    return found, float(times[int(np.argmax(beyond >= 0))]) if np.isfinite(found) and found > 0 else None
 
 
 def crossed(times: np.ndarray, beyond: np.ndarray) -> float:

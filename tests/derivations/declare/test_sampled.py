@@ -90,7 +90,7 @@ def test_jax_and_numpy_follow_the_same_sampled_flow():
     import odesim
 
     system_ = odesim.declare(
-        student={"unit": "softmax(v)*tanh(w)", "units": 2, "output": "trained"}, teacher={"units": 2, "noise": 0.1},
+        student={"unit": "softmax(v)*tanh(w)", "units": 2, "output": "trained"}, teacher={"units": 1, "noise": 0.1},
         training={"limit": "online", "step": 0.3}, start={"norm": 1.0},
     )  # fmt: skip
     runs = [

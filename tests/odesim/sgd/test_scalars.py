@@ -8,8 +8,6 @@ import pytest
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "derivations" / "declare"))
-from tests.derivations.declare.models import TABLES, made
-
 import odesim
 from derivations.contract import UsageError, packed, unpacked
 from derivations.declare import reading, system
@@ -18,6 +16,7 @@ from odesim.sgd import drift
 from odesim.sgd.engines import NumbaChains
 from odesim.sgd.scalar_traced import ScalarReplicas
 from odesim.sgd.simulation import explicit_rows
+from tests.derivations.declare.models import TABLES, made
 
 LAWS = ["erf with biases", "wick", "sphere", "softmax of four", "normalised"]
 EACH = [LAWS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in LAWS[1:])]
@@ -62,7 +61,7 @@ def changes(kind, name, batch, replicas, seed):
     return run.grams() - packed(model.place(start), model.scalars(start))
 
 
-@pytest.mark.parametrize("batch", [1, 20])
+@pytest.mark.parametrize("batch", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EACH)
 def test_one_explicit_and_one_compressed_step_have_one_law(name, batch):
     replicas = 1500
@@ -97,8 +96,8 @@ def test_the_law_of_a_wrong_gradient_is_another(monkeypatch):
     assert min(stats.ks_2samp(a, b).pvalue for a, b in zip(right[:, moves].T, wrong[:, moves].T, strict=True)) < 1e-6
 
 
-@pytest.mark.parametrize("batch", [1, 20])
-@pytest.mark.parametrize("kind", ["numba", "jax", "float64", "float32"])
+@pytest.mark.parametrize("batch", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["numba", "jax", "float64", pytest.param("float32", marks=pytest.mark.slow)])
 def test_a_resumed_run_is_the_uninterrupted_one(kind, batch):
     name = "erf with biases"
     whole, first, second = (engine(kind, name, batch, 2) for _ in range(3))
@@ -109,7 +108,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(kind, batch):
     assert set(whole.state()) >= {"scalars", "steps"}
 
 
-@pytest.mark.parametrize("kind", ["numba", "jax", "float64"])
+@pytest.mark.parametrize(
+    "kind", ["numba", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("jax", "float64"))]
+)
 def test_a_replica_is_the_same_alone_and_among_others(kind):
     one, three = engine(kind, "wick", 4, 1), engine(kind, "wick", 4, 3)
     one.advance(5), three.advance(5)
@@ -117,6 +118,7 @@ def test_a_replica_is_the_same_alone_and_among_others(kind):
     assert np.abs(three.grams()[0] - three.grams()[1]).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_float32_and_float64_take_nearly_the_same_step():
     for name in LAWS[:2]:
         model, _, start = made(name)
@@ -139,6 +141,7 @@ def test_what_is_not_trained_stays():
     assert rows.students == 4
 
 
+@pytest.mark.slow
 def test_the_sphere_keeps_the_norms_that_it_starts_with():
     model, parameters, _ = made("sphere")
     for kind in ("numba", "jax", "float64"):

@@ -1,0 +1,88 @@
+"""The generated claims of a declared model: they hold, their controls are refuted, and a broken derivation is found."""
+
+import pytest
+
+import odesim
+from derivations.declare import population
+from derivations.declare.claims import claims, stated
+from odesim.evidence.laboratory import Laboratory
+from odesim.evidence.verification import verify
+
+ERF = {"student": {"unit": "erf(w/sqrt(2))", "units": 2}, "teacher": {"units": 2, "noise": 0.1}}
+ONLINE = {**ERF, "training": {"limit": "online", "step": 0.5}}
+
+
+def answer(system, name, change=lambda claim: claim):
+    (claim,) = (one for one in claims(system) if one.id == name)
+    (variant,) = claim.variants
+    return verify(Laboratory(system), change(claim), variant).answer
+
+
+def control(claim):
+    return claim.control(claim)
+
+
+@pytest.mark.parametrize("name", ["gradient", "drift", "tiers", "integrators"])
+def test_a_correct_flow_is_confirmed_and_its_control_refuted(name):
+    system = odesim.declare(**ERF)
+    assert answer(system, name) == "confirmed"
+    assert answer(system, name, control) == "refuted"
+
+
+@pytest.mark.parametrize("name", ["drift", "second-order", "tiers"])
+def test_a_correct_online_limit_is_confirmed_and_its_control_refuted(name):
+    system = odesim.declare(**ONLINE)
+    assert answer(system, name) == "confirmed"
+    assert answer(system, name, control) == "refuted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tables", [ERF, ONLINE])
+def test_all_generated_claims_and_controls(tables):
+    system = odesim.declare(**tables)
+    for claim in claims(system):
+        assert answer(system, claim.id) == "confirmed", claim.id
+        assert answer(system, claim.id, control) == "refuted", claim.id
+
+
+def test_a_derivation_that_lacks_a_term_is_refuted(monkeypatch):
+    # The part of the drift that comes from the curvature of the unit is dropped from the kernel.
+    system = odesim.declare(student={"unit": "relu(w) + w", "units": 2}, teacher={"units": 1, "unit": "relu(w)"})
+    real = population.kernels
+
+    def broken(declared, numbers):
+        found = real(declared, numbers)
+        texts = []
+        for name, text in found.texts:
+            if name.startswith("pair_"):
+                head, _, last = text.rpartition("return (")
+                outputs = last.rstrip().removesuffix(",)").removesuffix(")").split(", ")
+                text = f"{head}return ({', '.join([*outputs[:-1], '0.0'])},)\n"
+            texts.append((name, text))
+        return population.Kernels(tuple(texts), found.pairs, found.means, found.places, "", found.second)
+
+    monkeypatch.setattr(population, "kernels", broken)
+    assert answer(system, "gradient") == "refuted"
+    assert answer(system, "drift") == "refuted"
+
+
+def test_a_stated_claim_is_measured_and_its_control_refuted():
+    system = odesim.declare(
+        student={"unit": "He(3, w)"}, teacher={}, training={"loss": "correlation", "weights": "sphere"},
+        start={"overlap": 0.01},
+        claim=[{
+            "id": "escape", "statement": "The teacher is found in a time like 1/m0", "until": 1e4,
+            "measure": "first time max(abs(M_w)) >= 0.5", "over": {"overlap": [1e-5, 1e-4, 1e-3, 1e-2]},
+            "law": {"power": -1.0, "margin": 0.05, "rivals": [0.0]}, "parameters": {},
+        }],
+    )  # fmt: skip
+    assert [claim.id for claim in claims(system)][-1] == "escape"
+    assert answer(system, "escape") == "confirmed"
+    assert answer(system, "escape", control) == "refuted"
+
+
+def test_a_path_crosses_between_its_saved_points():
+    import numpy as np
+
+    assert stated.crossed(np.array([0.0, 1.0, 2.0]), np.array([-1.0, -0.5, 0.5])) == 1.5
+    assert stated.crossed(np.array([0.0, 1.0]), np.array([-1.0, -0.5])) == float("inf")
