@@ -74,11 +74,12 @@ def growth(parameters: Any) -> tuple[int, float]:
             "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = 'sphere' or "
             "'normalised') under the squared or correlation loss; with free norms these move at the same order"
         )
-    if len(declared.students) > 1 or len(declared.teachers) > 1:
+    if len(declared.students) != 1 or len(declared.teachers) != 1:
         raise UsageError("tier leading: several groups of units have several exponents; take -p tier=exact")
     population.require_unit(parameters)
+    (student,), (teacher,) = declared.students, declared.teachers
     known = values(declared, numbers(parameters))
-    product = derivative_means(declared.students[0], known) * derivative_means(declared.teachers[0], known)
+    product = derivative_means(student, known) * derivative_means(teacher, known)
     scale = max(float(np.abs(product).max()), 1e-300)
     k = next((k for k in range(1, len(product)) if abs(product[k]) > ZERO * scale), 0)
     if k == 0:

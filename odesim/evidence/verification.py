@@ -66,7 +66,8 @@ def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
     if not system.claims:
         raise UsageError(f"system {system.name} has no claims yet")
     found: Any = load(system.claims)
-    known: dict[str, Claim] = {claim.id: claim for claim in (found(system) if callable(found) else found)}
+    listed: Iterable[Claim] = found if isinstance(found, tuple | list) else found(system)
+    known = {claim.id: claim for claim in listed}
     if not ids:
         return list(known.values())
     wanted = list(ids)

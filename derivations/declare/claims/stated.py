@@ -151,6 +151,7 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
         step |= {"batch": int(asked["batch"])} if asked["batch"] is not None else {}
         run = lab.simulate(method=asked["engine"], seed=seed, until=until, save_points=SAVED, **step, **request)
         return reading(np.asarray(run.time), np.asarray(run[asked["variable"]])[0], asked)[0]
+    found = float("inf")
     for _ in range(LOOKS):
         run = lab.integrate(seed=seed, until=until, save_points=SAVED, **request)
         found, after = reading(np.asarray(run.time), np.asarray(run[asked["variable"]]), asked)
