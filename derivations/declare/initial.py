@@ -232,6 +232,11 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         block = next((b for b in rows(resized).blocks if b.name == name), None)
         if block is not None and block.symmetric and (np.diag(values) <= 0).any():
             raise UsageError(f"row {int(np.argmin(np.diag(values)))} of {name}: a weight vector is zero")
+    if resized.d < rows(resized).total:
+        values = np.linalg.eigvalsh(rows(resized).gram({**given.state, **given.constants}))
+        rank = int((values > SYMMETRIC * values[-1]).sum())
+        if rank > resized.d:
+            raise UsageError(f"the overlaps are those of {rank} independent vectors, which d = {resized.d} cannot hold")
     return resized
 
 

@@ -122,7 +122,7 @@ def plain(tables: Any) -> Any:
     if isinstance(tables, list | tuple):
         return [plain(item) for item in tables]
     if hasattr(tables, "free_symbols"):
-        return str(tables)
+        return re.sub(r"\bAbs\(", "abs(", str(tables))
     return tables.tolist() if hasattr(tables, "tolist") else tables
 
 
