@@ -4,7 +4,7 @@ import random
 import re
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from derivations.contract import UsageError
@@ -122,9 +122,9 @@ TOKENS = (
 def mutated(seed):
     """A valid file with one to three of its bytes, lines, values, keys or tokens changed."""
     rng = random.Random(seed)
-    text = rng.choice(VALID)
+    text: str = str(rng.choice(VALID))
     for _ in range(rng.randint(1, 3)):
-        lines = text.split("\n")
+        lines: list[str] = text.split("\n")
         at = rng.randrange(len(lines))
         kind = rng.randrange(8)
         if kind == 0:  # a value of another type or size
@@ -156,7 +156,7 @@ def mutated(seed):
 seen = {"stated": 0, "refused": 0}
 
 
-@settings(max_examples=500, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, derandomize=True, deadline=None, database=None)
 @given(seed=st.integers(0, 10**9))
 def one_file(folder, seed):
     path = folder / "m.toml"
