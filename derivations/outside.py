@@ -73,7 +73,7 @@ def normal(reference: str) -> str:
     if not is_path(reference):
         return reference
     if is_declaration(reference):
-        return str(Path(reference).resolve())
+        return os.path.realpath(reference)
     place, attribute = split(reference)
     return f"{Path(place).resolve()}:{attribute}"
 
@@ -84,8 +84,10 @@ def found(reference: str) -> System:
     Raises `UsageError` for a file or module that is not there or cannot be imported, and where the attribute is missing
     or no `System`.
     """
+    if "\0" in reference:
+        raise UsageError(f"{reference!r} is the name of no file")
     if is_declaration(reference):
-        return _declared(Path(reference).resolve())
+        return _declared(Path(os.path.realpath(reference)))  # Path.resolve refuses a link to itself by another error
     place, attribute = split(reference)
     module = _of_file(Path(place)) if is_path(reference) else _imported(place, f"module {place}")
     system = getattr(module, attribute, None)
@@ -98,13 +100,9 @@ def found(reference: str) -> System:
 
 def _declared(path: Path) -> System:
     """The system that a file declares, read anew where the file has changed."""
-    from derivations.declare import system
+    from derivations.declare import reading, system
 
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    return system.of_file(path, content)
+    return system.of_file(path, reading.content(path))
 
 
 def _imported(name: str, what: str) -> ModuleType:

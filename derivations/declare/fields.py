@@ -1,41 +1,76 @@
 """One entry of a declaration: read as a number, a word, a matrix or an expression, or refused with its place."""
 
+import contextlib
 import difflib
-import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from derivations.contract import UsageError
 from derivations.declare.grammar import Tree, read
 
+MOST = 1e100
+"""Numbers beyond have no finite powers."""
+LONGEST = 1000
+"""Most characters of a text."""
+
 
 class Mistake(UsageError):
-    """What is wrong with one entry of a declaration: its table and key, by which its line is found."""
+    """What is wrong with one entry of a declaration: its table and key, by which its line is found.
 
-    def __init__(self, sentence: str, table: str = "", key: str = "") -> None:
+    `nth` counts the tables of that name ([[event]]) from 1 on; 0 means any.
+    """
+
+    def __init__(self, sentence: str, table: str = "", key: str = "", nth: int = 0) -> None:
         super().__init__(sentence)
-        self.table, self.key = table, key
+        self.table, self.key, self.nth = table, key, nth
 
     def line(self, text: str) -> int | None:
         """The number of the line of a TOML text that holds the entry; that of its table where it has no line."""
-        found, here = None, ""
-        for at, line in enumerate(text.splitlines(), 1):
-            head = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line)
-            if head:
-                here = head.group(1)
-            if here == self.table and head and found is None:
-                found = at
-            if self.key and here == self.table and re.match(rf"\s*\"?{re.escape(self.key)}\"?\s*=", line):
+        lines = text.splitlines()
+        parts = self.table.split(".") if self.table else []
+        for count in range(len(parts), -1, -1):  # [a.b] key = .., then [a] b = { key = .. }, then a = { b = .. }
+            table, inner = ".".join(parts[:count]), [*parts[count:], *([self.key] if self.key else [])]
+            found = _line(lines, table, inner, self.nth if count == len(parts) else 0)
+            if found is not None:
+                return found
+        return None
+
+
+def _line(lines: list[str], table: str, inner: list[str], nth: int) -> int | None:
+    """The line of the key inner[0] in a table, `inner` with dots included; that of the head where it has none."""
+    found, here, seen = None, "", 0
+    for at, line in enumerate(lines, 1):
+        head = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line)
+        if head:
+            here = re.sub(r"[\"'\s]", "", head.group(1))
+            seen += here == table
+        if here != table or (nth and seen != nth):
+            if not table and inner and head and here.split(".")[0] == inner[0]:
                 return at
-            if self.key and not self.table and re.match(rf"\s*\[?\[?\s*{re.escape(self.key)}\b", line):
-                return at
-        return found
+            continue
+        if head and found is None:
+            found = at
+        if inner and re.match(rf"\s*[\"']?{re.escape(inner[0])}[\"']?\s*(?:=|\.)", line):
+            return at
+    return found
+
+
+@contextlib.contextmanager
+def entry_of(table: str, nth: int) -> Iterator[None]:
+    """Every mistake within belongs to the table of this name and number."""
+    try:
+        yield
+    except Mistake as mistake:
+        mistake.table, mistake.nth = mistake.table or table, nth
+        raise
+    except UsageError as error:
+        raise Mistake(str(error), table, "", nth) from None
 
 
 def matrix(value: Any, table: str, key: str) -> tuple[tuple[float, ...], ...]:
     rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else None
-    if not rows or len({len(row) for row in rows}) != 1:
+    if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
         raise Mistake(f"{key} is a matrix such as [[1.0, 0.0], [0.0, 1.0]]", table, key)
     return tuple(tuple(real({key: item}, key, table) for item in row) for row in rows)
 
@@ -59,12 +94,18 @@ def table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def require_known(given: Mapping[str, Any], known: Collection[str], table: str) -> None:
     for key in given:
         if key not in known:
-            raise Mistake(f"unknown key {key!r}; {near(key, known)}", table, key)
+            raise Mistake(f"unknown key {shown(key)}; {near(key, known)}", table, key)
 
 
 def near(word: str, known: Collection[str]) -> str:
-    found = difflib.get_close_matches(word, list(known), 1, 0.6)
-    return f"did you mean {found[0]!r}?" if found else f"known are {', '.join(sorted(known))}"
+    found = difflib.get_close_matches(word[:60], list(known), 1, 0.6)
+    return f"did you mean {found[0]!r}?" if found else f"known are {', '.join(sorted(set(known))) or 'none'}"
+
+
+def shown(value: Any) -> str:
+    """What was given, for a sentence on one line: long ones are cut."""
+    words = repr(value)
+    return words if len(words) <= 80 else f"{words[:60]}... ({len(words)} characters)"
 
 
 def expression(text: str, table: str, key: str, names: Collection[str] | None = None) -> Tree:
@@ -77,16 +118,30 @@ def expression(text: str, table: str, key: str, names: Collection[str] | None = 
 def text(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
     given = table.get(key, default)
     if not isinstance(given, str):
-        raise Mistake(f"{key} is a text, but {given!r} was given", place, key)
+        raise Mistake(f"{key} is a text, but {shown(given)} was given", place, key)
+    if len(given) > LONGEST or not given.isprintable():
+        raise Mistake(f"{key} is one line of at most {LONGEST} printable characters", place, key)
+    return given
+
+
+def name(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
+    """A name of a file or a variable."""
+    given = text(table, key, place, default)
+    if not re.fullmatch(r"\w[\w-]{0,59}", given):
+        raise Mistake(
+            f"{key} is made of at most 60 letters, digits, hyphens and underscores, but {shown(given)} was given",
+            place,
+            key,
+        )
     return given
 
 
 def choice(table: Mapping[str, Any], key: str, words: Collection[str], default: str, place: str) -> str:
     given = table.get(key, default)
-    if given not in words:
-        raise Mistake(
-            f"{key} is one of {', '.join(words)}, but {given!r} was given; {near(str(given), words)}", place, key
-        )
+    if not isinstance(given, str) or given not in words:
+        close = difflib.get_close_matches(str(given)[:60], list(words), 1, 0.6)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise Mistake(f"{key} is one of {', '.join(words)}, but {shown(given)} was given{hint}", place, key)
     return given
 
 
@@ -95,20 +150,20 @@ def real(
     maximum: float | None = None, above: float | None = None,
 ) -> float:  # fmt: skip
     given = table.get(key, default)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        raise Mistake(f"{key} is a finite number, but {given!r} was given", place, key)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not abs(given) <= MOST:
+        raise Mistake(f"{key} is a finite number of at most {MOST:g} in size, but {shown(given)} was given", place, key)
     for bound, holds, words in (
         (minimum, lambda b: given >= b, "at least"),
         (maximum, lambda b: given <= b, "at most"),
         (above, lambda b: given > b, "above"),
     ):
         if bound is not None and not holds(bound):
-            raise Mistake(f"{key} must be {words} {bound:g}, but {given} was given", place, key)
+            raise Mistake(f"{key} must be {words} {bound:g}, but {shown(given)} was given", place, key)
     return float(given)
 
 
-def whole(table: Mapping[str, Any], key: str, place: str, default: int) -> int:
+def whole(table: Mapping[str, Any], key: str, place: str, default: int, maximum: int = 10_000_000) -> int:
     given = table.get(key, default)
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 10_000_000:
-        raise Mistake(f"{key} is a whole number from 1 on, but {given!r} was given", place, key)
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= maximum:
+        raise Mistake(f"{key} is a whole number from 1 to {maximum}, but {shown(given)} was given", place, key)
     return given

@@ -152,7 +152,8 @@ def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates
             continue
         kind, (inner,) = kinds[type(call)], call.args
         fields = [i for i, s in enumerate(z) if inner.has(s)]
-        if len(fields) != 1 or sympy.Poly(inner, z[fields[0]]).degree() != 1:
+        field = z[fields[0]]
+        if len(fields) != 1 or not inner.is_polynomial(field) or sympy.Poly(inner, field).degree() != 1:
             raise Open(f"the argument of {kind} in {text!r} is not linear in one field")
         slope, bias = sympy.Poly(inner, z[fields[0]]).all_coeffs()
         if any(str(s) not in values for s in slope.free_symbols):

@@ -39,7 +39,30 @@ FUNCTIONS = {**dict.fromkeys((*GATES, *SHARES, "sqrt", "log"), 1), "He": 2, "wic
 """Every function of an expression and the number of its arguments."""
 LONGEST, DEEPEST, DEGREE = 400, 30, 12
 """Most characters and nested brackets of an expression, and the largest degree."""
-TOKEN = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|\*\*|\S")
+LARGEST = 1e100
+"""Numbers beyond have no finite powers."""
+LONGEST_NAME = 40
+"""Most characters of a name."""
+OF_NUMBERS: dict[str, Callable[[float], float]] = {
+    "sqrt": math.sqrt,
+    "log": math.log,
+    "exp": math.exp,
+    "erf": math.erf,
+    "tanh": math.tanh,
+    "cos": math.cos,
+    "sin": math.sin,
+    "abs": abs,
+    "logistic": lambda x: 0.5 + 0.5 * math.tanh(0.5 * x),
+    "probit": lambda x: 0.5 * math.erfc(-x / math.sqrt(2)),
+    "relu": lambda x: max(x, 0.0),
+    "step": lambda x: float(x > 0),
+    "sign": lambda x: float((x > 0) - (x < 0)),
+    "gelu": lambda x: 0.5 * x * math.erfc(-x / math.sqrt(2)),
+    "silu": lambda x: x * (0.5 + 0.5 * math.tanh(0.5 * x)),
+    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
+}
+"""The functions of one value at a number."""
+TOKEN = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|\*\*|\S", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +134,6 @@ def number(tree: Tree, values: Mapping[str, float]) -> float:
         "/": lambda a, b: a / b,
         "^": lambda a, b: a**b,
     }
-    functions = {"sqrt": math.sqrt, "log": math.log, "exp": math.exp, "erf": math.erf, "tanh": math.tanh}
-    functions |= {"cos": math.cos, "sin": math.sin, "abs": abs}
 
     def value(node: Tree) -> float:
         if node.kind == "number":
@@ -124,9 +145,11 @@ def number(tree: Tree, values: Mapping[str, float]) -> float:
                 raise UsageError(f"{node.word!r} has no value; {_nearest(node.word, list(values))}")
             return float(values[node.word])
         if node.kind == "call":
-            if node.word not in functions:
-                raise UsageError(f"{node.word} is no function of numbers; use {', '.join(functions)}")
-            return functions[node.word](value(node.parts[0]))
+            if node.word == "He":
+                return _hermite(int(node.parts[0].value), value(node.parts[1]))
+            if node.word not in OF_NUMBERS:
+                raise UsageError(f"{node.word} is no function of numbers; use {', '.join(OF_NUMBERS)}")
+            return OF_NUMBERS[node.word](value(node.parts[0]))
         return operations[node.kind](value(node.parts[0]), value(node.parts[1]))
 
     try:
@@ -138,6 +161,13 @@ def number(tree: Tree, values: Mapping[str, float]) -> float:
     if isinstance(found, complex) or not math.isfinite(found):
         raise UsageError(f"a number must be finite, but its value is {found}")
     return found
+
+
+def _hermite(k: int, z: float) -> float:
+    below, here = 0.0, 1.0
+    for j in range(k):
+        below, here = here, z * here - j * below
+    return here
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -182,8 +212,9 @@ class _Reader:
 
     def refuse(self, expected: str) -> UsageError:
         token, column = self.tokens[self.at]
-        shown = token if token == "the end" else repr(token)
-        return UsageError(f"column {column} of {self.text!r}: expected {expected}, found {shown}")
+        shown = token if token == "the end" else repr(token if len(token) <= 40 else f"{token[:40]}..")
+        text = self.text if len(self.text) <= 200 else f"{self.text[:200]}.."
+        return UsageError(f"column {column} of {text!r}: expected {expected}, found {shown}")
 
     def take(self) -> str:
         self.at += 1
@@ -228,10 +259,16 @@ class _Reader:
             tree = self.total(depth + 1)
             self.expect(")")
             return tree
-        if re.match(r"\.?\d", token):
-            return Tree("number", value=float(self.take()))
+        if re.match(r"\.?[0-9]", token):
+            value = float(token)
+            if value > LARGEST or 0 < value < 1 / LARGEST:
+                raise self.refuse(f"a number between {1 / LARGEST:g} and {LARGEST:g} in size")
+            self.take()
+            return Tree("number", value=value)
         if not re.match(r"[A-Za-z_]", token) or token == "the end":
             raise self.refuse("a number, a name or '('")
+        if len(token) > LONGEST_NAME:
+            raise self.refuse(f"a name of at most {LONGEST_NAME} characters")
         if self.tokens[self.at + 1][0] != "(":
             if token in FUNCTIONS:
                 self.take()

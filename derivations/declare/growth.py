@@ -1,63 +1,179 @@
-"""Whether a unit is defined, and square-integrable, under the Gaussian law, as far as its text shows it."""
+"""Whether a unit or a loss is defined, and integrable, under the Gaussian law, as far as its text shows it.
 
+Every expression is bounded from both sides by powers of the fields: a unit may be a polynomial or exp of what grows
+linearly; exp of more, a root or logarithm of what may be negative, and a quotient by what may vanish are refused.
+"""
+
+import dataclasses
+import math
 from collections.abc import Collection, Mapping
 
-from derivations.declare import fields
-from derivations.declare.grammar import Tree, number
+from derivations.contract import UsageError
+from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import DEGREE, Tree, number
+
+NEVER = -math.inf
+"""The growth of a side that has no values: what is never negative has this one below."""
+EXPONENTIAL = 1e6
+"""The growth of exp of a linear field, above that of any polynomial."""
+BOUNDED = ("erf", "tanh", "sign", "cos", "sin")
+BELOW = ("logistic", "probit", "step", "softmax", "top1")
+"""Functions with values from 0 to 1."""
 
 
-def require_finite(unit: Tree, text: str, slots: tuple[str, ...], values: Mapping[str, float], table: str) -> None:
-    """Refuse a unit that is not defined, or not square-integrable, under the Gaussian law, as far as text shows it.
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """How fast the positive and the negative part may grow, as powers of the fields, and whether 0 is kept away from.
 
-    exp grows faster than the Gaussian falls unless its argument is linear; a root, a logarithm or a quotient of a field
-    is not defined everywhere.
+    >>> of(__import__("derivations.declare.grammar", fromlist=["read"]).read("1 + w^2"), {"w": LINEAR}, {}).away
+    True
     """
-    for node in unit.walk():
-        below = [inner for part in node.parts for inner in part.walk()]
-        inputs = [inner for inner in below if inner.kind == "name" and inner.word in slots]
-        if node.kind == "call" and node.word in ("sqrt", "log") and inputs:
-            raise fields.Mistake(f"{node.word} of a field is not defined for every input, in {text!r}", table, "unit")
-        if node.kind == "/" and any(i.kind == "name" and i.word in slots for i in node.parts[1].walk()):
-            raise fields.Mistake(f"a quotient by a field has no finite mean, in {text!r}", table, "unit")
-        if node.kind == "/" and not node.parts[1].names() and number(node.parts[1], {}) == 0:
-            raise fields.Mistake(f"a division by zero in {text!r}", table, "unit")
-        if node.kind == "^" and any(i.kind == "name" and i.word in slots for i in node.walk()):
-            if node.parts[1].names() and not set(node.parts[1].names()) <= set(values):
-                raise fields.Mistake(f"an exponent is a number, in {text!r}", table, "unit")
-            exponent = number(node.parts[1], values)
-            if exponent < 0 or exponent != int(exponent):
-                raise fields.Mistake(f"the exponent of a field is a whole number from 0 on, in {text!r}", table, "unit")
-        if node.kind == "call" and node.word in ("exp", "softmax", "top1") and node.word == "exp":
-            if _degree(node.parts[0], slots) > 1:
-                raise fields.Mistake(
-                    f"exp of more than a linear field is not integrable under the Gaussian law, in {text!r}",
-                    table,
-                    "unit",
-                )
-    if _degree(unit, slots) > 12:
-        raise fields.Mistake(f"a unit has degree 12 at most, {text!r} has {_degree(unit, slots):g}", table, "unit")
+
+    up: float
+    down: float
+    away: bool = False
+
+    @property
+    def most(self) -> float:
+        """The faster of the two."""
+        return max(self.up, self.down)
+
+    def __neg__(self) -> "Growth":
+        return Growth(self.down, self.up, self.away)
+
+    def __add__(self, other: "Growth") -> "Growth":
+        same = NEVER in (max(self.down, other.down), max(self.up, other.up))
+        return Growth(max(self.up, other.up), max(self.down, other.down), same and (self.away or other.away))
+
+    def __mul__(self, other: "Growth") -> "Growth":
+        up = max(self.up + other.up, self.down + other.down)
+        down = max(self.up + other.down, self.down + other.up)
+        return Growth(up, down, self.away and other.away)
 
 
-def _degree(tree: Tree, slots: Collection[str]) -> float:
-    """The growth of an expression as a power of the fields; infinite for exp."""
-    parts = [_degree(part, slots) for part in tree.parts]
+LINEAR = Growth(1.0, 1.0)
+"""A field."""
+FREE = Growth(0.0, 0.0)
+"""A number that may have either sign."""
+
+
+def require_finite(
+    tree: Tree, where: str, fields: Mapping[str, Growth], values: Mapping[str, float], degree: float = DEGREE
+) -> Growth:
+    """The growth of an expression; `values` are those of the numbers, `fields` the growths of what is drawn.
+
+    Raises `UsageError` where it is not defined for every input, has no mean under the Gaussian law, or a degree above
+    `degree`.
+    """
+    try:
+        found = of(tree, fields, values)
+    except UsageError as error:
+        raise UsageError(f"{error}, in {where}") from None
+    if degree < found.most < EXPONENTIAL or found.most > degree * EXPONENTIAL:
+        size = f"{found.most:g}" if found.most < EXPONENTIAL else f"that of exp(w)^{found.most / EXPONENTIAL:g}"
+        raise UsageError(f"an expression has degree {degree:g} at most, {where} has {size}")
+    return found
+
+
+def of(tree: Tree, fields: Mapping[str, Growth], values: Mapping[str, float]) -> Growth:
+    """The growth of an expression.  Raises `UsageError` where it is not defined, or has no mean."""
+    if all(name in values for name in tree.names()) and not tree.calls("softmax", "top1", "wick"):
+        return _constant(number(tree, values))
     if tree.kind == "name":
-        return 1.0 if tree.word in slots else 0.0
-    if tree.kind in ("+", "-"):
-        return max(parts)
-    if tree.kind == "*":
-        return sum(parts)
-    if tree.kind == "/":
-        return parts[0]
-    if tree.kind == "^":
-        exponent = tree.parts[1]
-        power = number(exponent, {}) if not exponent.names() else 1.0
-        return parts[0] * max(power, 0.0) if parts[0] else 0.0
+        return fields.get(tree.word, FREE)
     if tree.kind == "call":
-        if tree.word in ("He", "wick"):
-            return tree.parts[0].value * parts[1]
-        if tree.word in ("relu", "abs", "gelu", "silu", "softplus"):
-            return parts[0]
-        if tree.word == "exp":  # what is linear is integrable; more is refused above
-            return 2.0 if parts[0] > 1 else 0.0
-    return 0.0
+        return _call(tree, [of(part, fields, values) for part in tree.parts])
+    if tree.kind == "^":
+        return _power(of(tree.parts[0], fields, values), tree.parts[1], values)
+    left, right = (of(part, fields, values) for part in tree.parts)
+    if tree.kind == "/":
+        return _quotient(left, right, any(name in fields for name in tree.parts[1].names()))
+    return left * right if tree.kind == "*" else left + right if tree.kind == "+" else left + -right
+
+
+def _quotient(left: Growth, right: Growth, drawn: bool) -> Growth:
+    """`drawn`: whether what divides depends on the input, and not on numbers of the units alone."""
+    if right == FREE and not drawn:
+        return Growth(left.most, left.most)
+    if not right.away:
+        raise UsageError("a quotient by what may be 0 has no finite mean")
+    sign = Growth(0.0, NEVER) if right.down == NEVER else Growth(NEVER, 0.0)
+    return dataclasses.replace(left * sign, away=False)
+
+
+def _constant(value: float) -> Growth:
+    if value == 0:
+        return Growth(0.0, NEVER)
+    return Growth(0.0, NEVER, True) if value > 0 else Growth(NEVER, 0.0, True)
+
+
+def _power(base: Growth, exponent: Tree, values: Mapping[str, float]) -> Growth:
+    unknown = [name for name in exponent.names() if name not in values]
+    if unknown:
+        raise UsageError(f"an exponent is a number, and {unknown[0]!r} is none")
+    power = number(exponent, values)
+    if abs(power) > DEGREE:
+        raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, but is {power:g}")
+    if power < 0 or power != int(power):
+        if not (base.away and base.down == NEVER):
+            raise UsageError("the exponent of a field is a whole number from 0 on")
+        return Growth(max(power, 0.0) * base.up, NEVER)
+    if power == 0:
+        return Growth(0.0, NEVER, True)
+    if power % 2 == 0:
+        return Growth(power * base.most, NEVER, base.away)
+    return Growth(power * base.up, power * base.down, base.away)
+
+
+def _call(tree: Tree, parts: list[Growth]) -> Growth:
+    """The growth of a function of an argument with a growth."""
+    word, inner = tree.word, parts[-1]
+    if word in ("He", "wick"):
+        k = tree.parts[0].value
+        return Growth(k * inner.most, 0.0 if k % 2 == 0 else k * inner.most)
+    if word in BOUNDED:
+        return FREE
+    if word in BELOW:
+        return Growth(0.0, NEVER)
+    if word in ("relu", "softplus"):
+        return Growth(max(inner.up, 0.0), NEVER, word == "softplus" and inner.down <= 0)
+    if word in ("silu", "gelu"):
+        return Growth(max(inner.up, 0.0), 0.0)
+    if word == "abs":
+        return Growth(inner.most, NEVER, inner.away)
+    if word in ("sqrt", "log"):
+        if inner.down != NEVER or (word == "log" and not inner.away):
+            raise UsageError(f"{word} of a field is not defined for every input")
+        if word == "log":
+            return Growth(1.0 if inner.up >= EXPONENTIAL else 0.0, 0.0)
+        return Growth(inner.up / 2 if inner.up < EXPONENTIAL else inner.up, NEVER, inner.away)
+    assert word == "exp"
+    if inner.up > 1:
+        raise UsageError("exp of more than a linear field is not integrable under the Gaussian law")
+    return Growth(EXPONENTIAL if inner.up > 0 else 0.0, NEVER, inner.down <= 0)
+
+
+def require_unit(unit: Tree, text: str, slots: Collection[str], values: Mapping[str, float]) -> Growth:
+    """The growth of a unit of these slots; raises as `require_finite`."""
+    return require_finite(unit, repr(text), dict.fromkeys(slots, LINEAR), values)
+
+
+def require_loss(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
+    """Raise `UsageError` for an own loss that is not defined for what its network and its labels may be."""
+    tree = declared.own_loss
+    if tree is None:
+        return
+    sides = []
+    for groups in (declared.students, declared.teachers):
+        most = max(require_unit(g.unit, g.text, g.slots, values).most for g in groups)
+        sides.append(Growth(most, most))
+    f, y = sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
+    degree = DEGREE * max(f.most, y.most, 1.0)
+    require_finite(tree, "the loss", {"f": f, "y": y}, values, degree)
+
+
+def require(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
+    """Raise `UsageError` where a unit or the loss is not defined, or has no mean, at these numbers."""
+    for group in declared.groups:
+        require_unit(group.unit, group.text, group.slots, values)
+    require_loss(declared, values, noise)

@@ -19,7 +19,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     """The initial condition of a run: from arrays (a file, an earlier run, the declaration), or drawn with `rng`."""
     declared: Declaration = parameters.declaration
     found = rows(parameters)
-    arrays = dict(declared.start.arrays) if previous is None else dict(previous)
+    stated = {name: np.asarray(values, float) for name, values in declared.start.arrays}
+    arrays = stated if previous is None else dict(previous)
     if previous is not None and weights(arrays) is not None:
         gram = _of_weights(parameters, arrays)
     elif any(block.name in arrays for block in found.moving):
@@ -60,11 +61,20 @@ def teacher_gram(parameters: Any) -> np.ndarray:
     if hasattr(parameters, "gram"):
         gram = np.full((size, size), parameters.gram)
         np.fill_diagonal(gram, 1.0)
-    else:
-        gram = np.asarray(declared.gram, float)
+        least = 1 + min((size - 1) * parameters.gram, -parameters.gram)
+        if size > 1 and least < -SYMMETRIC:
+            raise UsageError(
+                f"gram = {parameters.gram:g} belongs to no {size} vectors: the least eigenvalue of their Gram matrix "
+                f"is {least:.3g}; take at least {-1 / (size - 1):.3g}"
+            )
+        return gram
+    gram = np.asarray(declared.gram, float)
     if gram.shape != (size, size):
         raise UsageError(f"the teacher's Gram matrix must be {size} x {size}, but is {gram.shape[0]} x {gram.shape[1]}")
     require_gram(gram, "the teacher's Gram matrix")
+    zero = np.flatnonzero(np.diag(gram) <= 0)
+    if zero.size:
+        raise UsageError(f"the teacher's Gram matrix has a zero on its diagonal, row {zero[0]}: a vector that is zero")
     return gram
 
 
@@ -170,7 +180,8 @@ def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     every = stack(rows(parameters), arrays)
-    return every @ every.T
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused, as is what is no number
+        return every @ every.T
 
 
 def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -202,7 +213,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     for name, values in arrays.items():
         if not np.isfinite(np.asarray(values, float)).all():
             raise UsageError(f"{name} of the initial file is not finite")
-    if weights(arrays):
+    if weights(arrays) or any(name in arrays for name, _, _ in weight_names(found)):
         expected = {name: (number, slot) for name, number, slot in weight_names(found)}
     else:
         expected = {block.name: None for block in found.blocks}
@@ -221,6 +232,11 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         block = next((b for b in rows(resized).blocks if b.name == name), None)
         if block is not None and block.symmetric and (np.diag(values) <= 0).any():
             raise UsageError(f"row {int(np.argmin(np.diag(values)))} of {name}: a weight vector is zero")
+    if resized.d < rows(resized).total:
+        values = np.linalg.eigvalsh(rows(resized).gram({**given.state, **given.constants}))
+        rank = int((values > SYMMETRIC * values[-1]).sum())
+        if rank > resized.d:
+            raise UsageError(f"the overlaps are those of {rank} independent vectors, which d = {resized.d} cannot hold")
     return resized
 
 
@@ -244,6 +260,8 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
                 raise UsageError(f"{name} must be a matrix, but has shape {shape}")
             if sizes.setdefault(word, shape[0]) != shape[0]:
                 raise UsageError(f"{name} has {shape[0]} rows, but other arrays say {word} = {sizes[word]}")
+            if not all(shape):
+                raise UsageError(f"{name} is empty: its shape is {shape}")
             if weights(arrays) and sizes.setdefault("d", shape[1]) != shape[1]:
                 raise UsageError(f"{name} has vectors in dimension {shape[1]}, others in {sizes['d']}")
     for name, value in sizes.items():

@@ -72,7 +72,8 @@ def growth(parameters: Any) -> tuple[int, float]:
     if declared.weights == "free" or declared.limit != "flow" or declared.loss not in ("squared", "correlation"):
         raise UsageError(
             "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = 'sphere' or "
-            "'normalised') under the squared or correlation loss; with free norms these move at the same order"
+            "'normalised') under the squared or correlation loss; with free norms these move at the same order; take "
+            "-p tier=auto"
         )
     if len(declared.students) != 1 or len(declared.teachers) != 1:
         raise UsageError("tier leading: several groups of units have several exponents; take -p tier=exact")

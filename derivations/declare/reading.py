@@ -1,31 +1,29 @@
 """From what a user writes (TOML, or the same tables in Python) to a declaration, with one sentence per mistake."""
 
-import keyword
 import re
+import stat
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth
+from derivations.declare import fields, fits, growth, named
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
-from derivations.declare.grammar import FUNCTIONS, Tree
+from derivations.declare.grammar import Tree
 
 LARGEST = 1_000_000
 """Most bytes of a file that states a model."""
+LARGEST_GRAM = 10**9
+"""Most bytes of a file with a Gram matrix."""
+DOTS = 10
+DOTTED = re.compile(rf"(?:\.[ \t]*[\w\"'-]+[ \t]*){{{DOTS}}}")
 TABLES = ("title", "source", "name", "student", "teacher", "training", "start", "parameters", "event", "claim")
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise")
 TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
-NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
 LOSSES = ("squared", "correlation", "logistic", "hinge")
-RESERVED = (
-    "d", "step", "batch", "decay", "noise", "gram", "norm", "overlap", "tier", "units", "teachers", "points", "f", "y",
-    "p", "pi", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed", "np",
-)  # fmt: skip
-"""Words that mean something else in a declaration, and so cannot be a slot or a number of the user's."""
 
 
 def from_file(path: Path) -> Declaration:
@@ -33,23 +31,43 @@ def from_file(path: Path) -> Declaration:
 
     Raises `UsageError` with the line for a file that is too large, no text, no TOML, or states no model.
     """
-    try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise UsageError(f"{path} has {size} bytes; a model is stated in a file of at most {LARGEST}")
-        text = path.read_bytes().decode("utf-8")
-        tables = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text file: a model is stated in TOML") from None
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    text, tables = parsed(path)
     try:
         return declaration(tables, name=_word(path.stem), folder=path.parent)
     except fields.Mistake as mistake:
         line = mistake.line(text)
         raise UsageError(f"{path}, line {line}: {mistake}" if line else f"{path}: {mistake}") from None
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file that may state a model.  Raises `UsageError` for what is no file, or too large a one."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
+            raise UsageError(f"cannot read {path}: it is no file, but a model is stated in one")
+        if status.st_size > LARGEST:
+            raise UsageError(f"{path} has {status.st_size} bytes; a model is stated in a file of at most {LARGEST}")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def parsed(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file and its tables.  Raises `UsageError` for what is no text or no TOML."""
+    try:
+        text = content(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text file: a model is stated in TOML") from None
+    dotted = DOTTED.search(text)
+    if dotted:  # tomllib takes time of a power of their number
+        line = text.count("\n", 0, dotted.start()) + 1
+        raise UsageError(f"{path}, line {line}: a name of {DOTS} dots and more, but tables are nested twice at most")
+    try:
+        return text, tomllib.loads(text)
+    except RecursionError:
+        raise UsageError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid TOML: {str(error).split(';')[0]}") from None
 
 
 def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None) -> Declaration:
@@ -61,7 +79,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     fields.require_known(tables, TABLES, "")
     training = fields.table(tables, "training")
     fields.require_known(training, TRAINING, "training")
-    numbers = _numbers(fields.table(tables, "parameters"))
+    numbers = named.numbers(fields.table(tables, "parameters"))
     teacher_table = fields.table(tables, "teacher")
     students = _groups(tables, "student", STUDENT, numbers, None)
     teachers = _groups(tables, "teacher", TEACHER, numbers, students)
@@ -69,7 +87,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
     made = Declaration(
-        name=fields.text(tables, "name", "", name),
+        name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
         source=fields.text(tables, "source", "", ""),
         students=students,
@@ -89,7 +107,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         events=_events(tables),
         claims=_claims(tables),
     )
-    _fits(made)
+    fits.require(made)
     return made
 
 
@@ -104,21 +122,8 @@ def plain(tables: Any) -> Any:
     if isinstance(tables, list | tuple):
         return [plain(item) for item in tables]
     if hasattr(tables, "free_symbols"):
-        return str(tables)
+        return re.sub(r"\bAbs\(", "abs(", str(tables))
     return tables.tolist() if hasattr(tables, "tolist") else tables
-
-
-def _fits(made: Declaration) -> None:
-    """Refuse what does not fit together, whatever the numbers are."""
-    for group in made.students:
-        if not any(made.moves(group, word) for word in (*group.slots, "a", *group.scalars)):
-            raise fields.Mistake(
-                f"nothing of {group.text!r} is trained: name a slot, 'a' or a scalar", "training", "trained"
-            )
-    if made.labelled() and made.weights == "normalised" and made.limit == "flow":
-        return
-    if made.limit == "online" and made.decay and made.weights == "normalised":
-        raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
 
 
 def _groups(
@@ -130,7 +135,8 @@ def _groups(
     if given is None and like is not None:
         given = {}
     if isinstance(given, list):
-        named = [(entry.get("name", ""), entry) for entry in given if isinstance(entry, Mapping)]
+        named = [(str(entry.get("name", "")), entry) for entry in given if isinstance(entry, Mapping)]
+        keys = STUDENT
         if len(named) != len(given) or len({name for name, _ in named}) != len(named) or not named:
             raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
     elif isinstance(given, Mapping):
@@ -138,7 +144,8 @@ def _groups(
         rest = {name: entry for name, entry in given.items() if name not in inner}
         named = list(inner.items()) if inner else [("", given)]
         if inner:
-            fields.require_known(rest, [word for word in keys if word in ("gram", "noise")], key)
+            keys = STUDENT
+            fields.require_known(rest, ("gram", "noise") if key == "teacher" else (), key)
     else:
         raise fields.Mistake(f"a model needs a table [{key}] with unit = '..'", "", key)
     groups = []
@@ -155,13 +162,21 @@ def _group(
     entry: Mapping[str, Any], name: str, table: str, numbers: tuple[Number, ...], like: tuple[Group, ...] | None,
     teacher: bool,
 ) -> Group:  # fmt: skip
-    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
-        raise fields.Mistake(f"a group's name is made of letters and digits, but {name!r} was given", table, "name")
+    if name and not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name):
+        raise fields.Mistake(
+            f"a group's name is made of at most 20 letters and digits, but {fields.shown(name)} was given",
+            table,
+            "name",
+        )
+    if not name and entry.get("name"):
+        raise fields.Mistake("name is for one of several groups: write [[student]] for each", table, "name")
     if "unit" not in entry and not (like and len(like) == 1):
-        raise fields.Mistake("unit is missing: unit = 'erf(w)', say", table)
+        raise fields.Mistake(f"[{table}] lacks its unit: write unit = 'erf(w)', say", table)
     text = entry.get("unit", like[0].text if like else None)
     if not isinstance(text, str) or not text.strip():
-        raise fields.Mistake(f"unit is an expression such as 'erf(w)', but {text!r} was given", table, "unit")
+        raise fields.Mistake(
+            f"unit is an expression such as 'erf(w)', but {fields.shown(text)} was given", table, "unit"
+        )
     unit = fields.expression(text, table, "unit")
     shared = {number.name: number for number in numbers}
     names = unit.names()
@@ -174,10 +189,10 @@ def _group(
     if len(slots) > 4:
         raise fields.Mistake(f"a unit has at most 4 weight vectors, {text!r} has {', '.join(slots)}", table, "unit")
     for word in slots:
-        if word in RESERVED or not re.fullmatch(r"[a-z][a-z0-9]*", word):
+        if word in named.RESERVED or not re.fullmatch(r"[a-z][a-z0-9]{0,19}", word):
             raise fields.Mistake(
                 f"{word!r} cannot be a weight vector: use a short name in small letters such as w"
-                + (f", not one of {', '.join(RESERVED)}" if word in RESERVED else ""),
+                + (f", not one of {', '.join(named.RESERVED)}" if word in named.RESERVED else ""),
                 table,
                 "unit",
             )
@@ -185,20 +200,23 @@ def _group(
         raise fields.Mistake(
             f"the teacher's unit uses {', '.join(scalars)}, numbers that student units have", table, "unit"
         )
-    growth.require_finite(unit, text, slots, {n.name: n.default for n in numbers}, table)
+    try:
+        growth.require_unit(unit, text, slots, {n.name: n.default for n in numbers if not n.per_unit})
+    except UsageError as error:
+        raise fields.Mistake(str(error), table, "unit") from None
     output, tree = _output(entry, table, list(shared), teacher)
-    return Group(name, unit, text, slots, scalars, fields.whole(entry, "units", table, 1), output, tree)
+    return Group(name, unit, text, slots, scalars, fields.whole(entry, "units", table, 1, 100_000), output, tree)
 
 
 def _output(entry: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[str, Tree | None]:
     given = entry.get("output", "sum")
-    if given in OUTPUTS:
+    if isinstance(given, str) and given in OUTPUTS:
         if teacher and given == "trained":
             raise fields.Mistake("a teacher's readout is not trained", table, "output")
         return given, None
     if not isinstance(given, str):
         raise fields.Mistake(
-            f"output is one of {', '.join(OUTPUTS)}, or an expression in j, not {given!r}", table, "output"
+            f"output is one of {', '.join(OUTPUTS)}, or an expression in j, not {fields.shown(given)}", table, "output"
         )
     if re.fullmatch(r"[A-Za-z_]\w*", given.strip()) and given.strip() not in ("j", *names):
         raise fields.Mistake(
@@ -212,11 +230,11 @@ def _output(entry: Mapping[str, Any], table: str, names: list[str], teacher: boo
 
 def _loss(training: Mapping[str, Any], numbers: tuple[Number, ...]) -> tuple[Any, Tree | None]:
     given = training.get("loss", "squared")
-    if given in LOSSES:
+    if isinstance(given, str) and given in LOSSES:
         return given, None
     if not isinstance(given, str) or re.fullmatch(r"\s*[A-Za-z_]\w*\s*", given):
         raise fields.Mistake(
-            f"loss is one of {', '.join(LOSSES)}, or an expression in f and y, not {given!r}; "
+            f"loss is one of {', '.join(LOSSES)}, or an expression in f and y, not {fields.shown(given)}; "
             f"{fields.near(str(given), LOSSES)}",
             "training",
             "loss",
@@ -232,45 +250,22 @@ def _loss(training: Mapping[str, Any], numbers: tuple[Number, ...]) -> tuple[Any
 def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: tuple[Number, ...]) -> tuple[str, ...]:
     everything = {word for group in students for word in (*group.slots, *group.scalars)}
     everything |= {group.named(word) for group in students for word in (*group.slots, *group.scalars)}
-    everything |= {group.named("a") for group in students if group.output == "trained"} | {"a"}
+    everything |= {word for g in students if g.output == "trained" for word in ("a", g.named("a"))}
     given = training.get("trained")
     if given is None:
         return tuple(sorted({word for group in students for word in (*group.slots, *group.scalars)}))
     if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
         raise fields.Mistake(
-            f"trained is a list of names such as ['w'], but {given!r} was given", "training", "trained"
+            f"trained is a list of names such as ['w'], but {fields.shown(given)} was given", "training", "trained"
         )
     for word in given:
         if word not in everything:
             raise fields.Mistake(
-                f"trained names {word!r}, which is nothing that moves; {fields.near(word, everything)}",
+                f"trained names {fields.shown(word)}, which is nothing that moves; {fields.near(word, everything)}",
                 "training",
                 "trained",
             )
     return tuple(sorted(given))
-
-
-def _numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
-    """The user's own numbers: a value, or a table with default, meaning, domain, and per = "unit"."""
-    found = []
-    for name, given in table.items():
-        word = re.fullmatch(r"(?![qxz]_)[A-Za-z]\w*", name, re.ASCII)  # q_w, x_0, z_w are names in written functions
-        if name in RESERVED or name in FUNCTIONS or not word or keyword.iskeyword(name):
-            raise fields.Mistake(
-                f"{name!r} cannot be a parameter of yours: it means something else, or is no name", "parameters", name
-            )
-        entry = given if isinstance(given, Mapping) else {"default": given}
-        fields.require_known(entry, NUMBER, f"parameters.{name}" if isinstance(given, Mapping) else "parameters")
-        limits = {key: fields.real(entry, key, "parameters") for key in ("minimum", "maximum", "above") if key in entry}
-        if entry.get("per", "unit") != "unit":
-            raise fields.Mistake(f'per is "unit" or left out, but {entry["per"]!r} was given', "parameters", name)
-        if "default" not in entry:
-            raise fields.Mistake(f"parameter {name} has no default", "parameters", name)
-        default = fields.real(entry, "default", "parameters")
-        found.append(
-            Number(name, default, fields.text(entry, "meaning", "parameters", ""), per_unit="per" in entry, **limits)
-        )
-    return tuple(found)
 
 
 def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -> Start:
@@ -287,6 +282,8 @@ def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) 
     overlap = table.get("overlap", "random")
     if overlap != "random":
         overlap = fields.real(table, "overlap", "start", minimum=-1.0, maximum=1.0)
+    if "a" in table and not any(group.output == "trained" for group in students):
+        raise fields.Mistake("a is where trained readouts start, but no output is 'trained'", "start", "a")
     readout = fields.real(table, "a", "start", 1.0)
     others = {key: value for key, value in table.items() if key not in ("norm", "overlap", "a")}
     arrays = []
@@ -318,11 +315,16 @@ def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:
 
     path = (folder or Path()) / given
     try:
+        if not 0 < path.stat().st_size <= LARGEST_GRAM or not path.is_file():
+            raise ValueError(given)
         found = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=2)
-        return tuple(tuple(float(x) for x in row) for row in np.atleast_2d(found))
-    except (OSError, ValueError, TypeError):
+        return fields.matrix(np.atleast_2d(np.asarray(found, float)).tolist(), "teacher", "gram")
+    except fields.Mistake:
+        raise
+    except (OSError, ValueError, TypeError, EOFError):
         raise fields.Mistake(
-            f"gram is 'orthonormal', a number, a matrix, or a file of numbers (.npy, .txt); {given!r} is none",
+            "gram is 'orthonormal', a number, a matrix, or a file of numbers (.npy, .txt); "
+            f"{fields.shown(given)} is none",
             "teacher",
             "gram",
         ) from None
@@ -330,19 +332,26 @@ def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:
 
 def _events(tables: Mapping[str, Any]) -> tuple[Event, ...]:
     found = []
-    for entry in fields.entries(tables, "event"):
-        fields.require_known(entry, EVENT, "event")
-        if not isinstance(entry.get("of"), str):
-            raise fields.Mistake("an event needs of = 'M_ww', the order parameter that it watches", "event")
-        name = fields.text(entry, "name", "event", f"T_{entry['of']}")
-        direction = entry.get("direction", 1)
-        if direction not in (1, -1):
-            raise fields.Mistake(f"direction is 1 (upwards) or -1, but {direction!r} was given", "event", "direction")
-        absolute = entry.get("absolute", False)
-        if not isinstance(absolute, bool):
-            raise fields.Mistake(f"absolute is true or false, but {absolute!r} was given", "event", "absolute")
-        found.append(Event(name, entry["of"], fields.real(entry, "threshold", "event", 0.5), direction, absolute))
+    for number, entry in enumerate(fields.entries(tables, "event"), 1):
+        with fields.entry_of("event", number):
+            found.append(_event(entry))
     return tuple(found)
+
+
+def _event(entry: Mapping[str, Any]) -> Event:
+    fields.require_known(entry, EVENT, "event")
+    if not isinstance(entry.get("of"), str):
+        raise fields.Mistake("an event needs of = 'M_ww', the order parameter that it watches", "event", "of")
+    name = fields.name(entry, "name", "event", f"T_{entry['of']}")
+    direction = entry.get("direction", 1)
+    if type(direction) is not int or direction not in (1, -1):
+        raise fields.Mistake(
+            f"direction is 1 (upwards) or -1, but {fields.shown(direction)} was given", "event", "direction"
+        )
+    absolute = entry.get("absolute", False)
+    if not isinstance(absolute, bool):
+        raise fields.Mistake(f"absolute is true or false, but {fields.shown(absolute)} was given", "event", "absolute")
+    return Event(name, entry["of"], fields.real(entry, "threshold", "event", 0.5), direction, absolute)
 
 
 def _claims(tables: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -351,4 +360,4 @@ def _claims(tables: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 def _word(stem: str) -> str:
     """A file's name as the name of a system: letters, digits, hyphens and underscores."""
-    return re.sub(r"[^\w-]+", "_", stem) or "declared"
+    return re.sub(r"[^\w-]+", "_", stem)[:60].lstrip("-") or "declared"

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import reading
+from derivations.declare import growth, reading
 from derivations.declare.declaration import Declaration
+from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
 
 TIERS = ("exact", "mixed", "sampled", "leading")
 """Of a declared model; "auto" settles on exact where it exists, else mixed, else sampled."""
 HERE = "derivations.declare"
+LARGEST = 10_000
+"""Most vectors: their Gram matrix takes 800 MB."""
 
 
 @functools.cache
@@ -86,14 +89,14 @@ def parameters_of(declared: Declaration) -> type:
     add("d", int, 1000, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
     add("step", float, declared.step, meaning, above=0.0)
-    add("batch", int, declared.batch, "samples of one SGD step", minimum=1)
+    add("batch", int, declared.batch, "samples of one SGD step", minimum=1, maximum=10**15)
     add("noise", float, declared.noise, "standard deviation of the label noise", minimum=0.0)
     add("decay", float, declared.decay, "weight decay lambda: -lambda u is added to the motion", minimum=0.0)
     if declared.gram is None or isinstance(declared.gram, float):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
     for name, value in declared.start.norms:
-        add(name, float, value, "norm of the student vectors at the start", minimum=0.0)
+        add(name, float, value, "norm of the student vectors at the start", above=0.0)
     add(
         "overlap", float | None, declared.start.overlap,
         "cosine of a student vector with the teacher of its number at the start (none: random directions)",
@@ -142,8 +145,25 @@ def numbers(parameters: Any) -> tuple[float, ...]:
     return tuple(float(getattr(parameters, name)) for name in parameters.declaration.names)
 
 
+def require_room(parameters: Any) -> None:
+    """Raise `UsageError` for more vectors than a Gram matrix has room for."""
+    total = rows(parameters).total
+    if total > LARGEST:
+        raise UsageError(f"at most {LARGEST} vectors of students and teachers have a Gram matrix here, not {total}")
+
+
 def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
+    require_room(parameters)
+    for field in dataclasses.fields(parameters):
+        value = getattr(parameters, field.name)
+        if isinstance(value, float) and not abs(value) <= MOST:
+            raise UsageError(f"parameter {field.name} is at most {MOST:g} in size, but {value:g} was given")
+    for name, _ in parameters.declaration.start.norms:
+        if getattr(parameters, name) < 1 / MOST:
+            raise UsageError(f"parameter {name} must be at least {1 / MOST:g}, for its square to be a number")
+    names = parameters.declaration.names
+    growth.require(parameters.declaration, dict(zip(names, numbers(parameters), strict=True)), parameters.noise)
     found = rows(parameters)
     if drawn and parameters.d < found.total:
         raise UsageError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from derivations.broken import break_law
 from derivations.claim import Claim, Grid, Variant
-from derivations.contract import System, UsageError
+from derivations.contract import System
 from derivations.declare import fields
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -26,6 +26,11 @@ ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
 SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
 """Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
+SIZES, SEEDS = 4, 5
+"""What the law of a power asks for; with fewer it decides nothing."""
+MEASURE = 200
+"""Most characters of a measure."""
+MOST_POINTS = 10_000
 FORMS = "'first time max(abs(M_ww)) >= 0.5', 'final loss', 'final max(abs(M_ww))'"
 
 
@@ -35,21 +40,18 @@ def claims(system: System) -> tuple[Claim, ...]:
     Raises `UsageError` for one that cannot be read, or whose measure names no order parameter.
     """
     declared = system.parameters.declaration
-    return tuple(_claim(system, entry, number) for number, entry in enumerate(declared.claims, 1))
+    return tuple(claim(system, entry, number) for number, entry in enumerate(declared.claims, 1))
 
 
-def _claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
+def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
+    """The claim of one table, the one with this number.  Raises `fields.Mistake`."""
     fields.require_known(entry, KEYS, "claim")
-    name = fields.text(entry, "id", "claim", f"claim-{number}")
+    name = fields.name(entry, "id", "claim", f"claim-{number}")
     measure = _measure(system, entry, name)
-    over = dict(entry.get("over", {}))
-    seeds = fields.whole(over, "seeds", "claim", 1)
-    over.pop("seeds", None)
-    law, broken = _law(entry, over, name)
-    known = {field.name for field in dataclasses.fields(system.parameters)}
-    for key in over:
-        if key not in known:
-            raise UsageError(f"claim {name}: over names {key!r}, which is no parameter of the model")
+    over = dict(_table(entry, "over", name))
+    seeds = fields.whole({"seeds": over.pop("seeds", 1)}, "seeds", "claim", 1)
+    law, broken = _law(entry, over, seeds, name)
+    _require_parameters(system, entry, over, name)
     expected: Any = fields.choice(entry, "expected", ANSWERS, "confirmed", "claim")
     return Claim(
         id=name,
@@ -64,37 +66,82 @@ def _claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
     )
 
 
+def _table(entry: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
+    given = entry.get(key, {})
+    if not isinstance(given, Mapping):
+        raise fields.Mistake(f"claim {name}: {key} is a table such as {{d = [1e3, 1e4]}}", "claim", key)
+    return given
+
+
+def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> None:
+    """Every parameter that is named is one of the model's, and every value a number or a word."""
+    known = [field.name for field in dataclasses.fields(system.parameters)]
+    for key, table in (("over", over), ("parameters", _table(entry, "parameters", name))):
+        for word, value in table.items():
+            if word not in known:
+                raise fields.Mistake(
+                    f"claim {name}: {key} names {fields.shown(word)}, which is no parameter of the model; "
+                    f"{fields.near(word, known)}",
+                    "claim",
+                    key,
+                )
+            values = value if isinstance(value, list) and key == "over" else [value]
+            if not values or not all(isinstance(v, int | float | str) and not isinstance(v, bool) for v in values):
+                raise fields.Mistake(
+                    f"claim {name}: {word} takes numbers or words, but {fields.shown(value)} was given", "claim", key
+                )
+
+
 def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """The grid of all values, whole numbers as such."""
     points: list[dict[str, Any]] = [{}]
     for name, values in over.items():
         listed = values if isinstance(values, list) else [values]
-        numbers = [int(v) if isinstance(v, float) and v == int(v) else v for v in listed]
+        numbers = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
         points = [{**point, name: value} for point in points for value in numbers]
+        if len(points) > MOST_POINTS:
+            raise fields.Mistake(f"over asks for more than {MOST_POINTS} runs", "claim", "over")
     return tuple(points)
 
 
-def _law(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> tuple[Any, dict[str, Any]]:
+def _law(entry: Mapping[str, Any], over: Mapping[str, Any], seeds: int, name: str) -> tuple[Any, dict[str, Any]]:
     """The law, and the fields by which its control breaks it."""
     table = entry.get("law")
     if not isinstance(table, Mapping) or sum(word in table for word in LAWS) != 1:
-        raise UsageError(f"claim {name}: law is a table with one of {', '.join(LAWS)}, as in law = {{power = 0.5}}")
+        raise fields.Mistake(
+            f"claim {name}: law is a table with one of {', '.join(LAWS)}, as in law = {{power = 0.5}}", "claim", "law"
+        )
+    try:
+        return _read_law(entry, table, over, seeds)
+    except fields.Mistake as mistake:
+        raise fields.Mistake(f"claim {name}: {mistake} in the law", "claim", "law") from None
+
+
+def _read_law(
+    entry: Mapping[str, Any], table: Mapping[str, Any], over: Mapping[str, Any], seeds: int
+) -> tuple[Any, dict[str, Any]]:
     fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward"), "claim")
     sampled = entry.get("engine", "flow") != "flow"
-    seeds = int(dict(entry.get("over", {})).get("seeds", 1))
+    margin = fields.real(table, "margin", "claim", 0.05, above=0.0)
     if "power" in table:
         listed = [key for key, values in over.items() if isinstance(values, list)]
-        coordinate = str(table.get("over", listed[0] if listed else "d"))
+        coordinate = fields.text(table, "over", "claim", listed[0] if listed else "d")
+        if coordinate not in listed or len(set(over[coordinate])) < SIZES or 1 < seeds < SEEDS:
+            raise fields.Mistake(
+                f"a power needs {SIZES} values of {coordinate} or more, and one seed or at least {SEEDS}, as in over = "
+                f"{{{coordinate} = [1e3, 1e4, 1e5, 1e6], seeds = 5}}"
+            )
         power = fields.real(table, "power", "claim")
-        rivals = tuple(Form(f"{coordinate}^{r:g}", 0.0, float(r)) for r in table.get("rivals", ()))
+        given = table.get("rivals", [])
+        if not isinstance(given, list):
+            raise fields.Mistake(f"rivals is a list of exponents, but {fields.shown(given)} was given")
+        exponents = [fields.real({"rivals": r}, "rivals", "claim") for r in given]
+        rivals = tuple(Form(f"{coordinate}^{r:g}", 0.0, r) for r in exponents)
         exact = None if sampled or seeds > 1 else 1e-4  # straight lines between saved points
-        below = all(float(x) <= 1 for x in over.get(coordinate, ()) or (2.0,))
-        toward = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
-        law = Power(
-            power, over=coordinate, margin=float(table.get("margin", 0.05)), rivals=rivals, error=exact, toward=toward
-        )
+        below = all(float(x) <= 1 for x in over[coordinate])
+        toward: Any = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
+        law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward)
         return law, {"exponent": power + 1.0, "rivals": ()}
-    margin = float(table.get("margin", 0.05))
     if "equals" in table:
         value = fields.real(table, "equals", "claim")
         law_ = Equals(value, absolute=margin * max(abs(value), 1e-300), error=None if sampled or seeds > 1 else 1e-6)
@@ -109,37 +156,55 @@ def _law(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> tuple[
 def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
     text = fields.text(entry, "measure", "claim", "")
     form = re.fullmatch(
-        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*", text
+        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
+        text[:MEASURE],
     )
     inner = (
         re.fullmatch(r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*\)*", form["what"].strip())
         if form
         else None
     )
-    if form is None or inner is None or (form["when"] == "first time") != (form["sign"] is not None):
-        raise UsageError(f"claim {name}: measure {text!r} cannot be read; write one like {FORMS}")
+    unread = form is None or inner is None or (form["when"] == "first time") != (form["sign"] is not None)
+    level = None
+    try:
+        level = float(form["level"]) if form and form["level"] else None
+    except ValueError:
+        unread = True
+    if unread or len(text) > MEASURE:
+        raise fields.Mistake(
+            f"claim {name}: measure {fields.shown(text)} cannot be read; write one like {FORMS}", "claim", "measure"
+        )
+    assert form is not None and inner is not None
     reduction, absolute, variable = inner.groups()
+    engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
+    above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
+    asked = {
+        "engine": engine,
+        "variable": _variable(system, variable, name),
+        "reduction": reduction or "max",
+        "absolute": absolute is not None,
+        "sign": form["sign"],
+        "level": level,
+        "until": above.get("until"),
+        "step": above.get("step"),
+        "batch": fields.whole(entry, "batch", "claim", 1) if "batch" in entry else None,
+        "parameters": dict(_table(entry, "parameters", name)),
+    }
+    return functools.partial(measured, asked=asked)
+
+
+def _variable(system: System, variable: str, name: str) -> str:
+    """The order parameter that a measure names; M_w stands for M_ww."""
     at: Rows = rows(system.parameters())
     known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
     known += ["loss", "error"]
     aliases = {"_".join(part for part in (k.rsplit("_", 1)[0], k[-1])): k for k in known if k[-2:] == k[-1] * 2}
     variable = aliases.get(variable, variable)
     if variable not in known:
-        raise UsageError(f"claim {name}: the measure names {variable!r}; what a run holds is {', '.join(known)}")
-    engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
-    asked = {
-        "engine": engine,
-        "variable": variable,
-        "reduction": reduction or "max",
-        "absolute": absolute is not None,
-        "sign": form["sign"],
-        "level": float(form["level"]) if form["level"] else None,
-        "until": entry.get("until"),
-        "step": entry.get("step"),
-        "batch": entry.get("batch"),
-        "parameters": dict(entry.get("parameters", {})),
-    }
-    return functools.partial(measured, asked=asked)
+        raise fields.Mistake(
+            f"claim {name}: the measure names {variable!r}; what a run holds is {', '.join(known)}", "claim", "measure"
+        )
+    return variable
 
 
 def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:

@@ -1,0 +1,114 @@
+"""Whether the entries of a declaration fit together: what one table says of another, before anything is derived."""
+
+from typing import Any
+
+from derivations.contract import UsageError
+from derivations.declare import fields, growth
+from derivations.declare.declaration import Declaration
+
+
+def require(made: Declaration) -> None:
+    """Raise `fields.Mistake` for what does not fit together at the declared sizes and numbers."""
+    _trained(made)
+    if made.limit == "online" and made.decay and made.weights == "normalised":
+        raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
+    values = {n.name: n.default for n in made.numbers if not n.per_unit}
+    _as("training", "loss", growth.require_loss, made, values, made.noise)
+    from derivations.declare import system
+
+    parameters = _as("parameters", "", system.parameters_of, made)()
+    _as("student", "units", system.require_room, parameters)
+    _readouts(made, values)
+    _names(made, parameters)
+    _events(made, parameters)
+    _start(made, parameters)
+    if made.claims:
+        from derivations.declare.claims import stated
+
+        for number, entry in enumerate(made.claims, 1):
+            with fields.entry_of("claim", number):
+                stated.claim(system.system(made), entry, number)
+
+
+def _as(table: str, key: str, function: Any, *arguments: Any) -> Any:
+    """What a function answers; its `UsageError` as the mistake of an entry."""
+    try:
+        return function(*arguments)
+    except fields.Mistake:
+        raise
+    except UsageError as error:
+        raise fields.Mistake(str(error), table, key) from None
+
+
+def _trained(made: Declaration) -> None:
+    for group in made.students:
+        words = (*group.slots, *(["a"] if group.output == "trained" else []), *group.scalars)
+        if not any(made.moves(group, word) for word in words):
+            raise fields.Mistake(
+                f"nothing of {group.text!r} is trained: name {', '.join(words)}", "training", "trained"
+            )
+
+
+def _readouts(made: Declaration, values: dict[str, float]) -> None:
+    """Readouts that are an expression in j have a value for every declared unit."""
+    from derivations.declare.rows import readout
+
+    for number, group in enumerate(made.groups):
+        if group.output == "own":
+            side = "student" if number < len(made.students) else "teacher"
+            table = f"{side}.{group.name}" if group.name else side
+            _as(table, "output", readout, made, number, group.units, values)
+
+
+def _names(made: Declaration, parameters: Any) -> None:
+    """The user's numbers are not called like what a run holds."""
+    from derivations.declare.system import rows
+
+    found = rows(parameters)
+    taken = {word for block in found.blocks for word in (block.name, *block.dims)}
+    for number in made.numbers:
+        if number.name in taken:
+            raise fields.Mistake(
+                f"the name {number.name!r} is taken, for what a run holds: choose another", "parameters", number.name
+            )
+
+
+def _events(made: Declaration, parameters: Any) -> None:
+    from derivations.declare.system import rows
+
+    at, seen = rows(parameters), set()
+    known = [block.name for block in at.moving] + [made.students[g].named(word) for g, word, _ in at.scalars]
+    taken = {*known, *(block.name for block in at.fixed), "time", "loss", "error"}
+    for number, event in enumerate(made.events, 1):
+        with fields.entry_of("event", number):
+            if event.of not in known:
+                raise fields.Mistake(
+                    f"event {event.name} watches {event.of!r}, which is nothing that moves; "
+                    f"{fields.near(event.of, known)}",
+                    "event",
+                    "of",
+                )
+            if event.name in seen or event.name in taken:
+                raise fields.Mistake(f"the name {event.name!r} of an event is taken: give it another", "event", "name")
+            seen.add(event.name)
+
+
+def _start(made: Declaration, parameters: Any) -> None:
+    """The teacher's Gram matrix and the overlaps that are given outright belong to vectors."""
+    import numpy as np
+
+    from derivations.declare import initial
+
+    if made.gram is not None:
+        _as("teacher", "gram", initial.teacher_gram, parameters)
+    if not made.start.arrays:
+        return
+    known = [block.name for block in initial.rows(parameters).blocks]
+    for name, _ in made.start.arrays:
+        if name not in known:
+            raise fields.Mistake(f"unknown key {name!r}; {fields.near(name, known)}", "start", name)
+    key = made.start.arrays[0][0]
+    found = _as("start", key, initial.enter, parameters, None, np.random.default_rng(0))
+    for block in initial.rows(parameters).moving:
+        if block.symmetric and (np.diag(found.state[block.name]) <= 0).any():
+            raise fields.Mistake(f"{block.name} belongs to a weight vector that is zero", "start", block.name)
