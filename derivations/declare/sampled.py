@@ -39,7 +39,7 @@ def equations(parameters: Any, tier: str) -> Equations:
     rough = KINKED if kinks or declared.loss == "hinge" else SMOOTH
     return Equations(
         tier=tier,
-        advance=Smooth(rough=rough),
+        advance=Smooth(between="interpolant", rough=rough),
         structure=f"declared_{tier}_{_digest(declared, found)}",
         state=population.state(parameters),
         kernels=functools.partial(texts, declared, found),
@@ -117,7 +117,7 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
 
 
 @functools.lru_cache(maxsize=8)
-def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
+def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Any]:
     """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
     from scipy.special import erf
 

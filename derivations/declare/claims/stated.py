@@ -18,9 +18,11 @@ from derivations.laws import Bounded, Equals, Power
 from derivations.scaling import Form
 
 KEYS = (
-    "id", "statement", "measure", "engine", "over", "law", "expected", "until", "step", "batch", "parameters", "margin",
+    "id", "statement", "measure", "engine", "over", "law", "expected", "until", "step", "batch", "parameters",
 )  # fmt: skip
 LAWS = ("power", "equals", "at_most", "at_least")
+SIZES, SEEDS = 4, 5
+"""What the law of a power asks for; with fewer it decides nothing."""
 ENGINES = ("flow", "explicit", "compressed")
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
@@ -84,9 +86,18 @@ def _law(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> tuple[
         listed = [key for key, values in over.items() if isinstance(values, list)]
         coordinate = str(table.get("over", listed[0] if listed else "d"))
         power = fields.real(table, "power", "claim")
+        values = over.get(coordinate)
+        if not isinstance(values, list) or len(set(values)) < SIZES or 1 < seeds < SEEDS:
+            raise UsageError(
+                f"claim {name}: a power needs {SIZES} values of {coordinate} or more, and one seed or at "
+                f"least {SEEDS}, as in over = {{{coordinate} = [1e3, 1e4, 1e5, 1e6], seeds = 5}}"
+            )
         rivals = tuple(Form(f"{coordinate}^{r:g}", 0.0, float(r)) for r in table.get("rivals", ()))
         exact = None if sampled or seeds > 1 else 1e-6
-        law = Power(power, over=coordinate, margin=float(table.get("margin", 0.05)), rivals=rivals, error=exact)
+        toward: Any = "small" if values[0] > values[-1] else "large"  # listed from large to small: their limit at 0
+        law = Power(
+            power, over=coordinate, margin=float(table.get("margin", 0.05)), rivals=rivals, error=exact, toward=toward
+        )
         return law, {"exponent": power + 1.0, "rivals": ()}
     margin = float(table.get("margin", 0.05))
     if "equals" in table:
@@ -142,28 +153,37 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
     until = float(asked["until"]) if asked["until"] is not None else None
     if asked["engine"] == "flow":
         run = lab.integrate(seed=seed, until=until, save_points=2001, **request)
-        values, times = np.asarray(run[asked["variable"]]), np.asarray(run.time)
+        path, times = followed(run[asked["variable"]], asked), np.asarray(run.time)
+        first = np.flatnonzero(beyond(path, asked) >= 0) if asked["sign"] is not None else np.array([])
+        if first.size and 0 < first[0]:  # an early time is resolved as well as a late one: saved times up to it alone
+            run = lab.integrate(seed=seed, until=float(times[first[0]]), save_points=2001, **request)
+            path, times = followed(run[asked["variable"]], asked), np.asarray(run.time)
     else:
         step = {"step_size": float(asked["step"])} if asked["step"] is not None else {}
         step |= {"batch": int(asked["batch"])} if asked["batch"] is not None else {}
         run = lab.simulate(method=asked["engine"], seed=seed, until=until, save_points=2001, **step, **request)
-        values, times = np.asarray(run[asked["variable"]])[0], np.asarray(run.time)
-    values = np.abs(values) if asked["absolute"] else values
-    reduced = values.reshape(len(values), -1)
-    path = REDUCTIONS[asked["reduction"]](reduced, axis=1)
-    if asked["sign"] is None:
-        return float(path[-1])
-    beyond = (path - asked["level"]) * (1.0 if asked["sign"] == ">=" else -1.0)
-    return crossed(times, beyond)
+        path, times = followed(np.asarray(run[asked["variable"]])[0], asked), np.asarray(run.time)
+    return float(path[-1]) if asked["sign"] is None else crossed(times, beyond(path, asked))
 
 
-def crossed(times: np.ndarray, beyond: np.ndarray) -> float:
+def followed(values: Any, asked: Mapping[str, Any]) -> np.ndarray:
+    """The largest, least or mean entry of an order parameter, or of its size, along a run."""
+    found = np.abs(np.asarray(values)) if asked["absolute"] else np.asarray(values)
+    return REDUCTIONS[asked["reduction"]](found.reshape(len(found), -1), axis=1)
+
+
+def beyond(path: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
+    """How far a path is past the level, on the side that is asked for."""
+    return (path - asked["level"]) * (1.0 if asked["sign"] == ">=" else -1.0)
+
+
+def crossed(times: np.ndarray, past: np.ndarray) -> float:
     """When a path first is not negative, between saved points by a straight line; infinite where never."""
-    reached = np.flatnonzero(beyond >= 0)
+    reached = np.flatnonzero(past >= 0)
     if not reached.size:
         return float("inf")
     k = int(reached[0])
     if k == 0:
         return float(times[0])
-    share = -beyond[k - 1] / (beyond[k] - beyond[k - 1])
+    share = -past[k - 1] / (past[k] - past[k - 1])
     return float(times[k - 1] + share * (times[k] - times[k - 1]))
