@@ -117,7 +117,7 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
 
 
 @functools.lru_cache(maxsize=8)
-def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Any]:
+def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
     """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
     from scipy.special import erf
 
@@ -125,7 +125,7 @@ def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, A
     for written in texts(declared, found).values():
         if written.serves != "loops":
             exec(written.text, space)
-    return space
+    return {name: value for name, value in space.items() if callable(value)}
 
 
 @functools.lru_cache(maxsize=8)
