@@ -20,4 +20,5 @@ class Source:
 
     def __str__(self) -> str:
         where = f", {self.place}" if self.place else ""
-        return f"{self.authors} {self.year}{where}"
+        year = f" {self.year}" if self.year else ""  # of a declared model it is part of what its author wrote
+        return f"{self.authors}{year}{where}"

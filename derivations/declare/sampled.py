@@ -39,7 +39,7 @@ def equations(parameters: Any, tier: str) -> Equations:
     rough = KINKED if kinks or declared.loss == "hinge" else SMOOTH
     return Equations(
         tier=tier,
-        advance=Smooth(rough=rough),
+        advance=Smooth(between="interpolant", rough=rough),
         structure=f"declared_{tier}_{_digest(declared, found)}",
         state=population.state(parameters),
         kernels=functools.partial(texts, declared, found),

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 SystemName = Annotated[
-    str, typer.Option("--system", "-s", metavar="NAME|FILE.py", help="Which system (`odesim systems`).")
+    str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`).")
 ]
 SystemOrFrom = Annotated[
     str | None,
     typer.Option(
-        "--system", "-s", metavar="NAME|FILE.py", help="Which system (`odesim systems`) [default: that of --from]."
+        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`) [default: that of --from]."
     ),
 ]
 Parameters = Annotated[
@@ -67,7 +67,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and only the essential line.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 OptionalSystem = Annotated[
-    str, typer.Option("--system", "-s", metavar="NAME|FILE.py", help="Which system (or give two run folders).")
+    str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (or give two run folders).")
 ]
 AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts or figures.")]
 RunFolder = Annotated[str, typer.Argument(metavar="RUN_DIR", help="A run folder.")]
@@ -75,8 +75,14 @@ Method = Annotated[
     str,
     typer.Option("--method", metavar="explicit|compressed", help="Weights in d dimensions, or their law at any d."),
 ]
-StepSize = Annotated[str | None, typer.Option("--step-size", metavar="E", help="Step size of SGD (required).")]
-Batch = Annotated[str | None, typer.Option("--batch", metavar="B", help="Samples per step (required).")]
+StepSize = Annotated[
+    str | None,
+    typer.Option("--step-size", metavar="E", help="Step size of SGD [default: a declared model's; others need it]."),
+]
+Batch = Annotated[
+    str | None,
+    typer.Option("--batch", metavar="B", help="Samples per step [default: a declared model's; others need it]."),
+]
 Seeds = Annotated[str | None, typer.Option("--seeds", metavar="K", help="Number of replicas [default: 1].")]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|gpu", help="Where explicit SGD runs.")]
 Precision = Annotated[

@@ -93,8 +93,14 @@ class Problem:
 
     @property
     def atol(self) -> float:
-        """The absolute tolerance: rtol * 1e-2 times the typical size of the initial overlaps, unless given."""
-        return self.case.atol if self.case.atol is not None else self.rtol * 1e-2 * self.initial.scale
+        """The absolute tolerance: rtol * 1e-2 times the typical size of the initial overlaps, unless given.
+
+        Where the right-hand side is not known better than `rough`, it is that: its jumps know nothing of the scale.
+        """
+        if self.case.atol is not None:
+            return self.case.atol
+        known = 0.0 if "rtol" in self.case.options else self.smooth.rough
+        return max(self.rtol * 1e-2 * self.initial.scale, known)
 
 
 def initial_condition(case: Case) -> Initial:

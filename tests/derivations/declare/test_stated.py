@@ -1,0 +1,68 @@
+"""Claims stated as data: what they measure, and what is refused when they are read."""
+
+import numpy as np
+import pytest
+
+import odesim
+from derivations.claim import Claim
+from derivations.declare.claims import stated
+from odesim.evidence.laboratory import Laboratory
+
+
+def index(**changed):
+    """A single index on the sphere with one claim, changed."""
+    claim = {
+        "id": "escape", "measure": "first time max(M_ww) >= 0.5", "until": 250,
+        "over": {"overlap": [0.01, 0.003, 0.001, 0.0003]}, "law": {"power": -1.0},
+    }  # fmt: skip
+    return odesim.declare(
+        student={"unit": "He(3, w)"},
+        training={"loss": "correlation", "weights": "sphere"},
+        claim=[{**claim, **changed}],
+    )
+
+
+def only(system) -> Claim:
+    (found,) = stated.claims(system)
+    return found
+
+
+def test_a_law_over_falling_values_is_one_of_small_values():
+    assert only(index()).law.toward == "small"
+    assert only(index(over={"d": [1e3, 1e4, 1e5, 1e6]})).law.toward == "large"
+
+
+def test_a_hitting_time_early_in_a_long_run_is_resolved():
+    system = index()
+    found = only(system).measure(Laboratory(system, "quick", "numba", 0), {"overlap": 0.01}, 0)
+    assert 18 * found == pytest.approx(98.5393058109807, rel=2e-5)  # 22 saved times of 2001 before it
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"over": {"overlap": [0.01, 0.001]}}, "4 values of overlap or more"),
+        ({"over": {"d": [1e3, 1e4, 1e5, 1e6], "seeds": 3}}, "at least 5"),
+        ({"margin": 0.1}, "unknown key 'margin'"),
+        ({"measure": "first time max(M_vv) >= 0.5"}, "what a run holds is Q_ww, M_ww"),
+    ],
+)
+def test_what_can_decide_nothing_is_refused(changed, words):
+    with pytest.raises(odesim.UsageError, match=words):
+        stated.claims(index(**changed))
+
+
+def test_a_declared_source_has_no_year_of_its_own():
+    system = odesim.declare(student={"unit": "w"}, source="Saad & Solla 1995")
+    assert str(system.source.at("generated")) == "Saad & Solla 1995, generated"
+
+
+def test_sampled_means_with_kinks_cost_few_evaluations():
+    system = odesim.declare(
+        student={"unit": "relu(w)", "units": 3}, teacher={"units": 3}, training={"limit": "online", "step": 0.5}
+    )
+    run = odesim.integrate(system, until=3.0, points=1024)
+    # One tenth of what saved times cost when each took a step of its own, and no implicit method.
+    assert run.statistics["solver"] == "DOP853" and run.statistics["evaluations"] < 1000
+    fine = odesim.integrate(system, until=3.0, points=1024, rtol=1e-5, atol=1e-6, solver="DOP853")
+    assert np.abs(run["Q_ww"] - fine["Q_ww"]).max() < 2e-3

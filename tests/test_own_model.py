@@ -1,0 +1,66 @@
+"""What docs/own-model.md shows is run: its files, its commands and its Python."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "own-model.md").read_text(encoding="utf-8")
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+
+
+def blocks(language):
+    """The blocks of a language on the page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.S | re.M)
+
+
+def commands():
+    """(words, expected lines) of every command."""
+    for block in blocks("console"):
+        first, *lines = block.splitlines()
+        yield first.removeprefix("$ odesim ").split(), [line.strip() for line in lines]
+
+
+def alike(expected, found):
+    """Whether a line begins with the expected words and numbers, those to three digits."""
+    if NUMBER.sub("#", expected) != NUMBER.sub("#", found)[: len(NUMBER.sub("#", expected))]:
+        return False
+    pairs = zip(NUMBER.findall(expected), NUMBER.findall(found), strict=False)
+    return all(float(b) == pytest.approx(float(a), rel=5e-3, abs=1e-9) for a, b in pairs)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the files of the page."""
+    for text in blocks("toml"):
+        (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("words", "expected"), [pytest.param(*c, id=" ".join(c[0][:5])) for c in commands()])
+def test_a_command_of_the_page(folder, words, expected):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "odesim", *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    missing = [line for line in expected if not any(alike(line, other) for other in lines)]
+    assert not missing, done.stdout
+
+
+def test_the_python_of_the_page():
+    for text in blocks("python"):
+        exec(text, {})
+
+
+def test_the_claim_of_the_page_is_read(folder):
+    import odesim
+    from derivations.declare.claims import stated
+
+    (claim,) = stated.claims(odesim.system(str(folder / "index.toml")))
+    assert claim.id == "escape" and claim.law.toward == "small"
