@@ -18,7 +18,7 @@ from derivations.laws import Bounded, Equals, Power
 from derivations.scaling import Form
 
 KEYS = (
-    "id", "statement", "measure", "engine", "over", "law", "expected", "until", "step", "batch", "parameters", "margin",
+    "id", "statement", "measure", "engine", "over", "law", "expected", "until", "step", "batch", "parameters",
 )  # fmt: skip
 LAWS = ("power", "equals", "at_most", "at_least")
 ENGINES = ("flow", "explicit", "compressed")
@@ -53,6 +53,8 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
     law, broken = _law(entry, over, seeds, name)
     _require_parameters(system, entry, over, name)
     expected: Any = fields.choice(entry, "expected", ANSWERS, "confirmed", "claim")
+    if isinstance(law, Power):
+        _require_enough(over[law.over], seeds, law.over, name)
     return Claim(
         id=name,
         statement=fields.text(entry, "statement", "claim", name),
@@ -64,6 +66,17 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
         rungs=(7,) if entry.get("engine", "flow") == "flow" else (8,),
         variants=(Variant("main", expected=expected),),
     )
+
+
+def _require_enough(values: Any, seeds: int, coordinate: str, name: str) -> None:
+    """Refuse a power over so few values or runs that its law could decide nothing."""
+    if len(set(values)) < SIZES or 1 < seeds < SEEDS:
+        raise fields.Mistake(
+            f"claim {name}: a power needs {SIZES} values of {coordinate} or more, and one seed or at least {SEEDS}, as "
+            f"in over = {{{coordinate} = [1e3, 1e4, 1e5, 1e6], seeds = 5}}",
+            "claim",
+            "over",
+        )
 
 
 def _table(entry: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
@@ -126,10 +139,9 @@ def _read_law(
     if "power" in table:
         listed = [key for key, values in over.items() if isinstance(values, list)]
         coordinate = fields.text(table, "over", "claim", listed[0] if listed else "d")
-        if coordinate not in listed or len(set(over[coordinate])) < SIZES or 1 < seeds < SEEDS:
+        if coordinate not in listed:
             raise fields.Mistake(
-                f"a power needs {SIZES} values of {coordinate} or more, and one seed or at least {SEEDS}, as in over = "
-                f"{{{coordinate} = [1e3, 1e4, 1e5, 1e6], seeds = 5}}"
+                f"a power of {coordinate} needs several values of it, as in over = {{{coordinate} = [1e3, 1e4]}}"
             )
         power = fields.real(table, "power", "claim")
         given = table.get("rivals", [])
@@ -138,7 +150,7 @@ def _read_law(
         exponents = [fields.real({"rivals": r}, "rivals", "claim") for r in given]
         rivals = tuple(Form(f"{coordinate}^{r:g}", 0.0, r) for r in exponents)
         exact = None if sampled or seeds > 1 else 1e-4  # straight lines between saved points
-        below = all(float(x) <= 1 for x in over[coordinate])
+        below = all(isinstance(x, int | float) and x <= 1 for x in over[coordinate])
         toward: Any = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
         law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward)
         return law, {"exponent": power + 1.0, "rivals": ()}

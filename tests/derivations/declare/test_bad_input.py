@@ -139,7 +139,7 @@ def test_a_wrong_entry_is_named_with_its_line(answer, words, parts, line):
     assert words in said and (line is None or f", line {line}: " in said), said
 
 
-CLAIM = {"measure": "'first time max(abs(M_ww)) >= 0.5'", "law": "{power = 0.5}", "over": "{d = [1e3, 1e4]}"}
+CLAIM = {"measure": "'first time max(abs(M_ww)) >= 0.5'", "law": "{power = 0.5}", "over": "{d = [1e3, 1e4, 1e5, 1e6]}"}
 CLAIMS = [
     ({"measure": "'final M_xx'"}, "what a run holds is"), ({"measure": "'sometimes M_ww'"}, "cannot be read"),
     ({"measure": "3"}, "is a text"), ({"law": "{powr = 1}"}, "law is a table"), ({"law": "3"}, "law is a table"),
