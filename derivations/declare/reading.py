@@ -23,6 +23,8 @@ STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise")
 TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
+STEPS = {"online": 1.0, "flow": 1e-3}
+"""The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
 LOSSES = ("squared", "correlation", "logistic", "hinge")
 
 
@@ -97,7 +99,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         weights=weights,
         limit=limit,
         trained=_trained(training, students, numbers),
-        step=fields.real(training, "step", "training", 1.0, above=0.0),
+        step=fields.real(training, "step", "training", STEPS[limit], above=0.0),
         batch=fields.whole(training, "batch", "training", 1),
         decay=fields.real(training, "decay", "training", 0.0, minimum=0.0),
         noise=fields.real(teacher_table, "noise", "teacher", 0.0, minimum=0.0),
