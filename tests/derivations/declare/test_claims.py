@@ -22,13 +22,14 @@ def control(claim):
     return claim.control(claim)
 
 
-@pytest.mark.parametrize("name", ["gradient", "drift", "tiers", "integrators"])
+@pytest.mark.parametrize("name", ["gradient", "drift"])
 def test_a_correct_flow_is_confirmed_and_its_control_refuted(name):
     system = odesim.declare(**ERF)
     assert answer(system, name) == "confirmed"
     assert answer(system, name, control) == "refuted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["drift", "second-order", "tiers"])
 def test_a_correct_online_limit_is_confirmed_and_its_control_refuted(name):
     system = odesim.declare(**ONLINE)

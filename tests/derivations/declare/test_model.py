@@ -28,7 +28,12 @@ def rows_and_samples(name, samples=7):
     return model, parameters, start, rows, rng.normal(size=(samples, parameters.d)), labels, numbers
 
 
-@pytest.mark.parametrize("name", TABLES)
+FEW = ("erf with biases", "softmax of four", "two groups", "normalised")
+EACH = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in TABLES]
+"""JAX takes seconds to trace and compile the loss of each."""
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_coefficients_are_the_gradient_of_the_stated_loss(name):
     import jax
 
@@ -53,7 +58,7 @@ def test_coefficients_are_the_gradient_of_the_stated_loss(name):
         assert np.abs(found[trained + further - scalars.size :, k] - s).max(initial=0.0) < 2e-13 * scale
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", EACH)
 def test_one_text_serves_arrays_of_both_kinds_and_single_samples(name):
     model, parameters, start, rows, x, labels, numbers = rows_and_samples(name)
     trained, _ = model.sizes(parameters)

@@ -86,6 +86,7 @@ def test_a_start_that_the_points_cannot_tell_is_refused():
         odesim.integrate(weak, d=10_000, tier="sampled", until=1.0)
 
 
+@pytest.mark.slow
 def test_jax_and_numpy_follow_the_same_sampled_flow():
     import odesim
 

@@ -97,7 +97,9 @@ def test_the_law_of_a_wrong_gradient_is_another(monkeypatch):
 
 
 @pytest.mark.parametrize("batch", [1, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["numba", "jax", "float64", pytest.param("float32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["numba", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("jax", "float64", "float32"))]
+)
 def test_a_resumed_run_is_the_uninterrupted_one(kind, batch):
     name = "erf with biases"
     whole, first, second = (engine(kind, name, batch, 2) for _ in range(3))
@@ -129,6 +131,7 @@ def test_float32_and_float64_take_nearly_the_same_step():
         assert 1e-6 < np.abs(moved).max() < 0.5, name
 
 
+@pytest.mark.slow
 def test_what_is_not_trained_stays():
     model, parameters, start = made("frozen slot")
     rows = system.rows(parameters)
