@@ -22,7 +22,10 @@ def test_a_run_gives_the_stored_numbers(name):
     found, kept = golden.compute(RUNS[name]), REFERENCE[name]
     assert set(found) == set(kept)
     tolerance = RUNS[name].get("tolerance", golden.TOLERANCE)
+    ill_posed = RUNS[name].get("before", "")  # from this stage on a processor decides
     for array, expected in kept.items():
+        if ill_posed and array.startswith(ill_posed):
+            continue
         now = golden.condensed(found[array])
         assert now["shape"] == expected["shape"], array
         entries, stored = (np.array(list(map(float, made["entries"]))) for made in (now, expected))

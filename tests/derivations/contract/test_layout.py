@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import derivations
@@ -12,9 +12,14 @@ PARTS = st.lists(
     st.one_of(st.lists(st.integers(1, 3), max_size=3).map(tuple), st.integers(1, 4)), min_size=1, max_size=4
 )
 """A shape for a dense part, a number for a symmetric matrix."""
-drawn = given(
+_drawn = given(
     PARTS, st.sampled_from(["closed", "open", "rows"]), st.integers(1, 3), st.sampled_from([(), (2,), (1, 3)])
 )
+
+
+def drawn(test):
+    """Drawn layouts; on a busy machine the first ones may take long to draw, which says nothing of them."""
+    return settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)(_drawn(test))
 
 
 def made(shapes, form, count, lead):
