@@ -67,6 +67,7 @@ def test_a_derivation_that_lacks_a_term_is_refuted(monkeypatch):
     assert answer(system, "drift") == "refuted"
 
 
+@pytest.mark.slow
 def test_a_stated_claim_is_measured_and_its_control_refuted():
     system = odesim.declare(
         student={"unit": "He(3, w)"}, teacher={}, training={"loss": "correlation", "weights": "sphere"},
