@@ -41,6 +41,13 @@ class View(NamedTuple):
     norms: Any
 
 
+def raw(xp: Any, y: Any, a: Arguments) -> View:
+    """A flat state as arrays, the vectors as they are."""
+    known = xp.concatenate([y, a.constants])
+    w = known[a.outs[:, 0]] * xp.where(a.outs[:, 1] == 0, 1.0, -1.0)
+    return View(known[a.place], w, known[a.biases], xp.ones(a.place.shape[0]))
+
+
 def build(declared: Declaration, found: Kernels, xp: Any, functions: Functions) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` with the arguments of `loops.flow`."""
     form = Form(declared, found, xp, functions)
@@ -84,16 +91,12 @@ class Form:
 
     def view(self, y: Any, a: Arguments) -> View:
         """A flat state as arrays; of normalised weights the Gram matrix of the unit vectors, and the norms."""
-        xp, S = self.xp, a.moves.shape[0]
-        known = xp.concatenate([y, a.constants])
-        G = known[a.place]
-        w = known[a.outs[:, 0]] * xp.where(a.outs[:, 1] == 0, 1.0, -1.0)
-        bias = known[a.biases]
-        ones = xp.ones(G.shape[0])
+        xp, S, view = self.xp, a.moves.shape[0], raw(self.xp, y, a)
         if self.declared.weights != "normalised":
-            return View(G, w, bias, ones)
+            return view
+        G = view.G
         norms = xp.where(xp.arange(G.shape[0]) < S, xp.sqrt(xp.diagonal(G)), 1.0)
-        return View(G / (norms[:, None] * norms), w, bias, norms)
+        return View(G / (norms[:, None] * norms), view.w, view.bias, norms)
 
     def rows(self, g: int, sizes: Sequence[int]) -> list[slice]:
         """The rows of the slots of a group."""

@@ -2,9 +2,8 @@
 
 import functools
 import hashlib
+import io
 import math
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -83,14 +82,9 @@ def _kept(path: Path, variables: int, count: int) -> tuple[np.ndarray, np.ndarra
 def _keep(path: Path, x: np.ndarray, weights: np.ndarray) -> None:
     if x.nbytes > MOST_KEPT:
         return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".npz")
-        with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, x=x, weights=weights, digest=np.array(_digest(x, weights)))
-        os.replace(name, path)
-    except OSError:
-        return
+    stream = io.BytesIO()
+    np.savez(stream, x=x, weights=weights, digest=np.array(_digest(x, weights)))
+    cache.offer(path, stream.getvalue())
 
 
 def _digest(x: np.ndarray, weights: np.ndarray) -> str:

@@ -21,7 +21,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.kernels import Kernels
 from derivations.declare.places import known_places
-from derivations.declare.remembered import kernels
+from derivations.declare.remembered import identity, kernels
 from derivations.declare.rows import Rows
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
@@ -46,7 +46,7 @@ def exact(parameters: Any) -> Equations:
     return Equations(
         tier="exact",
         advance=Smooth(),
-        structure=f"declared_{digest(found)}",
+        structure=f"declared_{identity(declared, found)}",
         state=state(parameters),
         kernels=functools.partial(written, found),
         loops=LOOPS,
@@ -73,13 +73,6 @@ def validity(declared: Declaration) -> str:
     return (
         "exact for Gaussian inputs at every d, in the limit of small step size (gradient flow on the population loss)"
     )
-
-
-def digest(found: Kernels) -> str:
-    """Of the texts, by which compiled code is known."""
-    import hashlib
-
-    return hashlib.sha256(repr(found.texts).encode()).hexdigest()[:12]
 
 
 LOOPING = ("drift", "second", "loss_parts", "tilted", "conditioned", "add_arcsines", "half_arcsine")

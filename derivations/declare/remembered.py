@@ -5,11 +5,9 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import os
-import tempfile
 from pathlib import Path
 
-from derivations.cache import folder
+from derivations import cache
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, derive
 
@@ -20,7 +18,7 @@ def kernels(declared: Declaration, numbers: tuple[float, ...]) -> Kernels:
 
     The texts depend on the user's numbers by the signs of slopes alone; they are kept by those of the numbers.
     """
-    path = folder() / f"derivation_{_digest(declared, numbers)}.json"
+    path = cache.folder() / f"derivation_{_digest(declared, numbers)}.json"
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         body = json.dumps(kept["kernels"], sort_keys=True)
@@ -29,7 +27,7 @@ def kernels(declared: Declaration, numbers: tuple[float, ...]) -> Kernels:
     except (OSError, ValueError, KeyError, TypeError):
         pass  # none there, or a damaged one, which is written anew
     found = derive(declared, numbers)
-    _keep(path, found)
+    cache.offer(path, _kept(found))
     return _tuples(dataclasses.asdict(found))
 
 
@@ -48,18 +46,17 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
     return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names
 
 
-def _keep(path: Path, found: Kernels) -> None:
-    """Write atomically; a folder that cannot be written costs the next start a derivation, and nothing else."""
-    plain = json.loads(json.dumps(dataclasses.asdict(found)))
+def identity(declared: Declaration, found: Kernels) -> str:
+    """Of all that compiled and traced functions are made of: the texts, and what is asked of the declaration beside."""
+    said = (_parts(declared), declared.own_loss, found.texts)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def _kept(found: Kernels) -> bytes:
+    """What is written of the kernels: plain data with its digest."""
+    plain = dataclasses.asdict(found)
     body = json.dumps(plain, sort_keys=True)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".json")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump({"kernels": plain, "sha256": hashlib.sha256(body.encode()).hexdigest()}, stream)
-        os.replace(name, path)
-    except OSError:
-        return
+    return json.dumps({"kernels": plain, "sha256": hashlib.sha256(body.encode()).hexdigest()}).encode()
 
 
 def _tuples(plain: dict) -> Kernels:

@@ -10,11 +10,6 @@ from derivations.declare import symbols
 from derivations.declare.declaration import Declaration, Group
 
 
-def unit_name(declaration: Declaration, number: int) -> str:
-    """What the function of a group's unit is called."""
-    return f"unit_{number}"
-
-
 def unit(declaration: Declaration, number: int) -> list[str]:
     """`unit_k(z.., q.., p, scalars.., numbers..)` -> phi, dphi/dz_s, 2 dphi/dq_s, dphi/dp, dphi/dscalar.
 

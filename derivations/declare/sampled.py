@@ -15,7 +15,7 @@ from derivations.declare import arrays, population, responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels
 from derivations.declare.points import points
-from derivations.declare.remembered import kernels
+from derivations.declare.remembered import identity, kernels
 from derivations.declare.samples import Means, Sampler
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
@@ -40,7 +40,7 @@ def equations(parameters: Any, tier: str) -> Equations:
     return Equations(
         tier=tier,
         advance=Smooth(between="interpolant", rough=rough),
-        structure=f"declared_{tier}_{_digest(declared, found)}",
+        structure=f"declared_{tier}_{identity(declared, found)}",
         state=population.state(parameters),
         kernels=functools.partial(texts, declared, found),
         loops=(),
@@ -60,13 +60,6 @@ def equations(parameters: Any, tier: str) -> Equations:
     )
 
 
-def _digest(declared: Declaration, found: Kernels) -> str:
-    import hashlib
-
-    said = (declared.students, declared.teachers, declared.loss, declared.own_loss, declared.weights, declared.limit)
-    return hashlib.sha256(repr((said, found.texts)).encode()).hexdigest()[:12]
-
-
 def texts(declared: Declaration, found: Kernels) -> dict[str, Written]:
     """The per-sample functions, and those of the exact drift where tiers are mixed."""
     whole = {"samples": Written(responses.module(declared), "arrays")}
@@ -80,24 +73,19 @@ def build(
     form, sampler = arrays.Form(declared, found, xp, functions), Sampler(declared, xp, functions)
 
     def means(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Means]:
-        a = arrays.Arguments._make((*given[:15], tuple(given[17:])))
-        known = xp.concatenate([y, a.constants])
-        G, w = known[a.place], known[a.outs[:, 0]] * xp.where(a.outs[:, 1] == 0, 1.0, -1.0)
-        view = arrays.View(G, w, known[a.biases], xp.ones(G.shape[0]))
-        return a, view, sampler.means(G, w, view.bias, a.numbers, a.rates[4], given[15], given[16], a.sizes)
+        a, (x, weights) = split(given)
+        view = arrays.raw(xp, y, a)
+        return a, view, sampler.means(view.G, view.w, view.bias, a.numbers, a.rates[4], x, weights, a.sizes)
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
         a, view, m = means(y, given)
-        if found.texts:
+        D, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
+        scalars = dict(enumerate(m.scalars))
+        if found.texts:  # the drift has closed forms, and E[c c] alone is sampled
             exact = form.view(y, a)
             C, scalars = form.drift(exact, a)
             D, _ = arrays.motion(xp, declared.weights, exact, C, xp.zeros_like(m.second), a)
-            _, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
-            return form.packed(
-                arrays.widened(xp, declared.weights, view, D, E, a), E, dict(enumerate(scalars.values())), a
-            )
-        D, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
-        return form.packed(arrays.widened(xp, declared.weights, view, D, E, a), E, dict(enumerate(m.scalars)), a)
+        return form.packed(arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
 
     def loss(y: Any, *given: Any) -> Any:
         return means(y, given)[2].loss
@@ -106,6 +94,11 @@ def build(
         return xp.stack([means(y, given)[2].error])
 
     return {"flow": flow, "watch": watch, "loss": loss}
+
+
+def split(given: tuple[Any, ...]) -> tuple[arrays.Arguments, tuple[Any, Any]]:
+    """The arguments of the exact flow, and the points with their weights, which stand before the sizes."""
+    return arrays.Arguments._make((*given[:15], tuple(given[17:]))), (given[15], given[16])
 
 
 def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
@@ -136,9 +129,8 @@ def right_hand_side(declared: Declaration, found: Kernels) -> Callable[..., Any]
 
 def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gram matrix, readouts (teachers' negative) and the units' own numbers, by the arguments of the flow."""
-    a = arrays.Arguments._make((*given[:15], tuple(given[17:])))
-    known = np.concatenate([rows(initial.parameters).layout.pack(initial.state), a.constants])
-    return known[a.place], known[a.outs[:, 0]] * (1.0 - 2.0 * a.outs[:, 1]), known[a.biases]
+    view = arrays.raw(np, rows(initial.parameters).layout.pack(initial.state), split(given)[0])
+    return view.G, view.w, view.bias
 
 
 def scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

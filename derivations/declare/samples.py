@@ -83,7 +83,7 @@ class Sampler:
         """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows."""
         xp, cs, es, scalars = self.xp, [], [], []
         for _, group, rows, scale, a, out, routed in kept:
-            slots, size = len(group.slots), a.shape[0]
+            slots = len(group.slots)
             base = a * slope
             parts = [base * out[1 + k] for k in range(2 * slots)]
             extra = [base * out[2 + 2 * slots + b] for b in range(len(group.scalars))]
@@ -104,7 +104,6 @@ class Sampler:
             if group.output == "trained":
                 scalars.append((out[0] * slope + 0.0 * base) @ weights)
             scalars += [(part + 0.0 * base) @ weights for part in extra]
-            assert size == a.shape[0]
         return xp.concatenate(cs), xp.concatenate(es), scalars
 
 

@@ -64,8 +64,8 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
         text = write()
         path = folder / f"{stem}_{text_digest(text)}.py"
         if not _sound(path):
-            _write_atomically(path, sealed(text))
-        _write_atomically(note, path.name)
+            cache.write(path, sealed(text).encode())
+        cache.write(note, path.name.encode())
     specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
     known = sys.modules.get(f"odesim_generated_{path.stem}")
     if known is not None and known.__file__ == str(path):
@@ -327,10 +327,3 @@ def _writable(folder: Path) -> Path:
             file=sys.stderr,
         )
         return private
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
-    with os.fdopen(handle, "w") as stream:
-        stream.write(text)
-    os.replace(name, path)

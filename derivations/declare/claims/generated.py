@@ -310,11 +310,6 @@ def trained(lab: Any, method: str, step: float, batch: int, steps: int, seeds: i
     )
 
 
-def step_of(system: System) -> float:
-    """A step at which a few of them move the state by a tenth of itself."""
-    return horizon(system) / 20
-
-
 def _microscope(system: System) -> Claim:
     text = "Training of weight vectors in d dimensions and of their Gram matrix have the same law"
     sweep = once({"step": small_step(system), "seeds": 200})
@@ -338,11 +333,10 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     )
     flow = lab.integrate(seed=seed, until=until, save_points=2, d=d, rtol=1e-9)
     names = [block.name for block in rows(system.parameters()).moving]
-    offset = twist * 1.0
     off = [(run[name][:, -1].mean(0) - flow[name][-1]).ravel() for name in names]
     moved = [(flow[name][-1] - flow[name][0]).ravel() for name in names]
     gone = float(np.sqrt((np.concatenate(moved) ** 2).mean()))
-    return float(np.sqrt((np.concatenate(off) ** 2).mean())) / gone + offset
+    return float(np.sqrt((np.concatenate(off) ** 2).mean())) / gone + twist
 
 
 def _small_step(system: System) -> Claim:
