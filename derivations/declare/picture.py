@@ -18,13 +18,12 @@ def draw(run: Any) -> dict[str, Any]:
 def order_parameters(run: Any) -> Any:
     """One panel for each overlap with the teachers, readout, and diagonal of overlaps among students; then the error.
 
-    A line is an entry: its colour the teacher (or unit), solid for the largest of its teacher at the end.  Of several
-    replicas every one is drawn, thin.
+    A line is an entry: its colour the teacher (or unit), solid for the largest of its teacher at the end.
     """
     from matplotlib.figure import Figure
 
     names = [n for n in run.data_vars if "M_" in n and n.split("_")[-2:-1] == ["M"]]
-    names += [n for n in run.data_vars if n.split("_")[-2:-1] == ["Q"] and n.split("_")[-1][0] == n.split("_")[-1][-1]]
+    names += [n for n in run.data_vars if _has_norms(run, n)]
     names += [n for n in run.data_vars if "time" in run[n].dims and run[n].dims[-1].endswith("unit")
               and n not in names and "Q_" not in n]  # fmt: skip
     names = names[: MOST - 1]
@@ -44,46 +43,44 @@ def order_parameters(run: Any) -> Any:
     return figure
 
 
+def _has_norms(run: Any, name: str) -> bool:
+    """Whether an array has squared norms on its diagonal: overlaps of one slot of one group with itself."""
+    words, dims = name.split("_"), run[name].dims
+    own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_"
+    return own and words[-2:-1] == ["Q"] and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
+
+
 def _title(run: Any) -> str:
-    tier = run.attrs.get("tier", "")
-    method = run.attrs.get("method", "")
-    words = {"flow": f"tier {tier}", "": f"tier {tier}", "observed": "observed weights"}
-    said = words.get(method, f"SGD, {method}")
-    replicas = f", {run.sizes['seed']} replicas" if run.sizes.get("seed", 1) > 1 else ""
+    method = run.attrs.get("method", "flow")
+    words = {"flow": f"tier {run.attrs.get('tier', '')}", "observed": "observed weights"}
     name = str(run.attrs.get("system", "")).rsplit("/", 1)[-1].removesuffix(".toml")
-    return f"{name}: {said}{replicas}"
+    return f"{name}: {words.get(method, method)}"
 
 
 def _entries(axis: Any, run: Any, name: str) -> None:
     """All entries of one array (the diagonal of a symmetric one)."""
-    values = np.moveaxis(run[name].values, run[name].dims.index("time"), 0)
-    if run[name].dims[0] == "seed" or "seed" in run[name].dims:
-        values = values.reshape(len(values), run.sizes["seed"], -1)
+    values = run[name].values
     letter = name.split("_")[-2] if "_" in name else ""
-    shape = [run.sizes[dim] for dim in run[name].dims if dim not in ("time", "seed")]
-    values = values.reshape(len(values), -1, *shape)
-    thin = 0.6 if values.shape[1] > 1 else 1.2
-    if letter == "Q":
-        values = np.diagonal(values, axis1=-2, axis2=-1)
     if letter == "M":
-        last = np.abs(values[-1].mean(0))
-        for j in range(shape[1]):
-            for i in range(shape[0]):
-                best = i == int(last[:, j].argmax())
-                line = axis.plot(run["time"], values[:, :, i, j], color=COLOURS[j % 7], linewidth=thin if best else 0.5,
-                                 alpha=1.0 if best else 0.45)  # fmt: skip
-                if best and shape[1] <= 6:
+        best = np.abs(values[-1]).argmax(axis=0)
+        units, teachers = values.shape[1:]
+        for j in range(teachers):
+            for i in range(units):
+                width, alpha = (1.2, 1.0) if i == best[j] else (0.5, 0.45)
+                line = axis.plot(run["time"], values[:, i, j], color=COLOURS[j % 7], linewidth=width, alpha=alpha)
+                if i == best[j] and teachers <= 6:
                     line[0].set_label(f"teacher {j + 1}")
+        if 1 < teachers <= 6:
+            axis.legend(fontsize=7, frameon=False)
     else:
-        for i in range(values.shape[-1]):
-            axis.plot(run["time"], values[..., i], color=COLOURS[i % 7], linewidth=thin, alpha=0.8)
+        lines = np.diagonal(values, axis1=-2, axis2=-1) if letter == "Q" else values
+        for i in range(lines.shape[-1]):
+            axis.plot(run["time"], lines[..., i], color=COLOURS[i % 7], linewidth=1.2, alpha=0.8)
     letters = name.split("_")[-1]
     group = "".join(f"{part} " for part in name.split("_")[:-2])
     labels = {"M": rf"{group}${letters[0]}_i\cdot {letters[-1]}^*_j$", "Q": rf"{group}$|{letters[0]}_i|^2$"}
     axis.set_ylabel(labels.get(letter, name.replace("_", " ")))
     axis.axhline(0.0, color="0.8", linewidth=0.6, zorder=0)
-    if letter == "M" and 1 < shape[1] <= 6:
-        axis.legend(fontsize=7, frameon=False)
 
 
 def _error(axis: Any, run: Any) -> None:
@@ -91,10 +88,10 @@ def _error(axis: Any, run: Any) -> None:
     for name, colour in (("loss", "#000000"), ("error", "#0072B2")):
         if name not in run:
             continue
-        values = np.moveaxis(run[name].values, run[name].dims.index("time"), 0).reshape(run.sizes["time"], -1)
-        positive = np.where(values > 1e-12, values, np.nan)
-        axis.plot(run["time"], positive if (values[0] > 0).all() else values, color=colour, linewidth=1.0)
+        values = run[name].values
+        shown = np.where(values > 1e-12, values, np.nan) if values[0] > 0 else values
+        axis.plot(run["time"], shown, color=colour, linewidth=1.0)
         axis.plot([], [], color=colour, label={"loss": "loss", "error": r"$E(f-f^*)^2$"}[name])
-    if all((run[name].values.ravel()[:1] > 0).all() for name in ("loss", "error") if name in run):
+    if all(run[name].values[0] > 0 for name in ("loss", "error") if name in run):
         axis.set_yscale("log")
     axis.legend(fontsize=7, frameon=False)
