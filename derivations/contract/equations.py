@@ -37,11 +37,11 @@ class Written:
     """A function as text, for what is too long for expressions: straight-line code in scalar operations, or loops.
 
     Scalar operations serve arrays as well, with `np` bound to the array library; "loops" are for numba alone, "arrays"
-    for an array library alone.
+    for an array library alone, and what is "around" loops stays interpreted and serves arrays too.
     """
 
     text: str
-    serves: Literal["both", "loops", "arrays"] = "both"
+    serves: Literal["both", "loops", "arrays", "around"] = "both"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +154,8 @@ class Equations:
 
     The code: `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything
     they depend on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that
-    numba compiles around the kernels, in order of use; `around` lists functions that call these and stay interpreted.
+    numba compiles around the kernels, in order of use; `around` lists functions that call these and stay interpreted,
+    and `common` those that they call and that know no kernel: all equations with the same share their machine code.
     `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds
     functions by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays
     (integers are sizes).
@@ -188,6 +189,7 @@ class Equations:
     validity: str
     neglects: str
     around: tuple[str, ...] = ()
+    common: tuple[str, ...] = ()
     watched: tuple[Component, ...] = ()
     begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
     admits: Callable[[Initial], None] = lambda initial: None

@@ -12,7 +12,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 class Arguments(NamedTuple):
-    """The run-time arguments of `loops.flow`; the sizes of the groups come last."""
+    """The run-time arguments of `loops.flow`: tables of the lanes are numba's alone, the sizes of the groups last."""
 
     constants: Any
     place: Any
@@ -29,7 +29,17 @@ class Arguments(NamedTuple):
     numbers: Any
     series: Any
     means: Any
+    cells: Any
+    spans: Any
+    looks: Any
+    reach: Any
+    into: Any
+    parts: Any
     sizes: tuple[int, ...]
+
+
+FIXED = len(Arguments._fields) - 1
+"""How many arguments come before the sizes."""
 
 
 class View(NamedTuple):
@@ -44,8 +54,7 @@ class View(NamedTuple):
 def raw(xp: Any, y: Any, a: Arguments) -> View:
     """A flat state as arrays, the vectors as they are."""
     known = xp.concatenate([y, a.constants])
-    w = known[a.outs[:, 0]] * xp.where(a.outs[:, 1] == 0, 1.0, -1.0)
-    return View(known[a.place], w, known[a.biases], xp.ones(a.place.shape[0]))
+    return View(known[a.place], known[a.outs], known[a.biases], xp.ones(a.place.shape[0]))
 
 
 def build(declared: Declaration, found: Kernels, xp: Any, functions: Functions) -> dict[str, Callable[..., Any]]:
@@ -53,7 +62,7 @@ def build(declared: Declaration, found: Kernels, xp: Any, functions: Functions) 
     form = Form(declared, found, xp, functions)
 
     def read(arguments: Sequence[Any]) -> Arguments:
-        return Arguments._make((*arguments[:15], tuple(arguments[15:])))
+        return Arguments._make((*arguments[:FIXED], tuple(arguments[FIXED:])))
 
     def flow(t: Any, y: Any, *arguments: Any) -> Any:
         return form.flow(y, read(arguments))

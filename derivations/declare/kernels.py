@@ -13,9 +13,10 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from derivations.declare import symbols
+from derivations.declare import lanes, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import SERIES, Gate, Open, Shape, shape
+from derivations.declare.lanes import Served
 from derivations.declare.moments import Program, Tables
 
 MOST_CELLS = 20_000
@@ -37,6 +38,7 @@ class Kernels:
     places: tuple[tuple[int, ...], ...] = ()
     closed: str = ""
     second: str = ""
+    lanes: tuple[Served, ...] = ()
 
 
 def values(declared: Declaration, numbers: Sequence[float]) -> dict[str, float]:
@@ -58,7 +60,7 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     shapes = [shape(group, values(declared, numbers), normalised and k < len(declared.students))
               for k, group in enumerate(declared.groups)]  # fmt: skip
     _require_series(declared, shapes)
-    maker = _Maker(declared, shapes)
+    maker = Maker(declared, shapes)
     texts = maker.drift()
     texts += maker.loss()
     second = ""
@@ -67,12 +69,14 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
             texts += maker.second()
         except Open as reason:
             second = str(reason)
+    compiled, served = lanes.texts(maker)
+    texts += compiled
     helpers = symbols.helpers("\n".join(text for _, text in texts))
     named = [(text.split("(")[0].removeprefix("def "), text) for text in helpers]
     pairs = tuple(tuple((*_plain(one, a), *_plain(two, b)) for one, a, two, b in t.pairs) for t in maker.tables)
     means = tuple(tuple(_plain(gate, a) for gate, a in t.means) for t in maker.tables)
     places = tuple((t.pairs[0][0].slot, t.pairs[0][2].slot) if t.pairs else () for t in maker.tables)
-    return Kernels(tuple([*named, *texts]), pairs, means, places, "", second)
+    return Kernels(tuple([*named, *texts]), pairs, means, places, "", second, served)
 
 
 def _plain(gate: Gate, order: int) -> tuple[str, str, int]:
@@ -106,7 +110,7 @@ def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
             raise Open(f"{group.text!r} has series gates in two slots")
 
 
-class _Maker:
+class Maker:
     """Writes the functions of one declaration."""
 
     def __init__(self, declared: Declaration, shapes: list[Shape]) -> None:
@@ -116,12 +120,14 @@ class _Maker:
 
     def _program(self, name: str, kinds: Sequence[int], outputs: Sequence, same: bool = False) -> str:
         """The text of one function; its tables get the next number."""
-        tables = Tables()
+        program, _ = self.program(kinds, same)
+        return program.write(name, program.arguments(self.declared.names), outputs)
+
+    def program(self, kinds: Sequence[int], same: bool) -> tuple[Program, Tables]:
+        """An empty program for some units, whose tables get the next number."""
+        self.tables.append(Tables())
         own = [self.declared.groups[k].scalars for k in kinds]
-        program = Program([self.shapes[k] for k in kinds], own, tables, same)
-        written = program.write(name, program.arguments(self.declared.names), outputs)
-        self.tables.append(tables)
-        return written
+        return Program([self.shapes[k] for k in kinds], own, self.tables[-1], same), self.tables[-1]
 
     def _drift_outputs(self, g: int, h: int) -> list:
         one, two = self.shapes[g], self.shapes[h]

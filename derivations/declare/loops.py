@@ -1,9 +1,11 @@
-"""The declared flow around its generated functions: what numba compiles, and the frame that stays interpreted.
+"""The declared flow as plain loops around its generated functions: what a printed script runs.
 
-`drift`, `second` and `loss_parts` are generated for every declaration (`kernels`).  Around them a handful of array
-operations would take numba seconds to compile and save microseconds: they stay Python.  Rows are ordered as in
-`rows.Rows`; `population` describes the arguments.
+`drift`, `second` and `loss_parts` are generated for every declaration (`kernels`).  Numba compiles `seen`, `motion`
+and `packed`, with the pairs in lanes between them (`lanes`).  Rows are ordered as in `rows.Rows`; `population`
+describes the arguments.
 """
+
+import math
 
 import numpy as np
 
@@ -31,37 +33,68 @@ def seen(y, constants, place, outs, biases, moves, rates):
 
     Of normalised weights (kind 2) the Gram matrix is that of the unit vectors; norms are 1 otherwise.
     """
-    known = np.concatenate((y, constants))
-    G, w = known[place], known[outs[:, 0]] * (1.0 - 2.0 * outs[:, 1])
-    norms = np.ones(len(G))
+    n, m = place.shape[0], y.size
+    G, w, bias, norms = np.empty((n, n)), np.empty(outs.size), np.empty(biases.shape), np.empty(n)
+    for a in range(n):
+        for b in range(n):
+            k = place[a, b]
+            G[a, b] = y[k] if k < m else constants[k - m]
+    for u in range(outs.size):
+        w[u] = y[outs[u]] if outs[u] < m else constants[outs[u] - m]
+    for r in range(biases.shape[0]):
+        for u in range(biases.shape[1]):
+            bias[r, u] = y[biases[r, u]] if biases[r, u] < m else constants[biases[r, u] - m]
+    for a in range(n):
+        norms[a] = math.sqrt(G[a, a]) if rates[3] == 2.0 and a < moves.size else 1.0
     if rates[3] == 2.0:
-        S = len(moves)
-        norms[:S] = np.sqrt(np.diagonal(G)[:S])
-        G = G / (norms[:, None] * norms)
-    return G, w, known[biases], norms
+        for a in range(n):
+            for b in range(n):
+                G[a, b] /= norms[a] * norms[b]
+    return G, w, bias, norms
 
 
 def motion(G, C, E, norms, moves, rates):
-    """(D, E): D_ab = u_a' . u_b by the motion of student u_a alone (S, n), and what is added to Q (S, S).
+    """D_ab = u_a' . u_b by the motion of student u_a alone (S, n); E (S, S) becomes what is added to Q.
 
     D = -rate (C G + decay G), tangential on the sphere (kind 1) and for normalised weights (kind 2), whose G is that of
     the unit vectors; rates = (rate, decay, second, kind, noise, both).
     """
-    S = len(moves)
-    D, rate, decay, kind = C @ G, rates[0], rates[1], rates[3]
-    if kind > 0.0:
-        D = D - (np.diagonal(D) / np.diagonal(G)[:S])[:, None] * G[:S]
-    if kind == 2.0:
-        pair = norms[:S, None] * norms
-        D = D * (norms / norms[:S, None]) + decay * pair * G[:S]
-    if kind == 0.0:
-        D = D + decay * G[:S]
-    D = -rate * moves[:, None] * D
-    if rates[2] > 0.0:
-        E = E * (rates[2] * moves[:, None] * moves / (norms[:S, None] * norms[:S]))
-        if kind == 1.0:
-            D = D - (0.5 * np.diagonal(E) / np.diagonal(G)[:S])[:, None] * G[:S]
-    return D, E
+    S, n = C.shape
+    D, rate, decay, kind = np.empty((S, n)), rates[0], rates[1], rates[3]
+    for a in range(S):
+        for b in range(n):
+            D[a, b] = 0.0
+        # Four rows of G at a time: a library's product takes longer to compile than this to run.
+        for k in range(0, n - 3, 4):
+            c0, c1, c2, c3 = C[a, k], C[a, k + 1], C[a, k + 2], C[a, k + 3]
+            for b in range(n):
+                D[a, b] += c0 * G[k, b] + c1 * G[k + 1, b] + c2 * G[k + 2, b] + c3 * G[k + 3, b]
+        for k in range(n - n % 4, n):
+            for b in range(n):
+                D[a, b] += C[a, k] * G[k, b]
+        own = D[a, a] / G[a, a] if kind > 0.0 else -decay
+        for b in range(n):
+            value = D[a, b] - own * G[a, b]
+            if kind == 2.0:
+                value = value * norms[b] / norms[a] + decay * norms[a] * norms[b] * G[a, b]
+            D[a, b] = -rate * moves[a] * value
+        for b in range(S):
+            E[a, b] *= rates[2] * moves[a] * moves[b] / (norms[a] * norms[b])
+        if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
+            for b in range(n):
+                D[a, b] -= 0.5 * E[a, a] / G[a, a] * G[a, b]
+    return D
+
+
+def packed(D, R, E, rows, columns, scalars, moving, rates, dy):
+    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers."""
+    for k in range(rows.size):
+        a, b = rows[k], columns[k]
+        dy[k] = D[a, b] + D[b, a] + E[a, b] if b < D.shape[0] else D[a, b]
+    for r in range(scalars.shape[0]):
+        for k in range(scalars.shape[1]):
+            if scalars[r, k] >= 0:
+                dy[scalars[r, k]] = -rates[0] * moving[r] * R[r, k]
 
 
 def flow(
@@ -70,18 +103,13 @@ def flow(
 ):  # fmt: skip
     """dy/dt of the flat state."""
     G, w, bias, norms = seen(y, constants, place, outs, biases, moves, rates)
-    S = len(moves)
-    C, R, E = np.empty((S, len(G))), np.empty(scalars.shape), np.zeros((S, S))
+    S = moves.size
+    C, R, E = np.empty((S, G.shape[0])), np.empty(scalars.shape), np.zeros((S, S))
     drift(G, w, bias, starts, counts, numbers, series, means, rates[5], C, R)
     if rates[2] > 0.0:
         second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
-    D, E = motion(G, C, E, norms, moves, rates)
-    D[:, :S] += D[:, :S].T + E
-    dy = np.empty(len(y))
-    dy[: len(rows)] = D[rows, columns]
-    if len(y) > len(rows):
-        own = scalars >= 0
-        dy[scalars[own]] = (-rates[0] * moving[:, None] * R)[own]
+    D, dy = motion(G, C, E, norms, moves, rates), np.empty(y.size)
+    packed(D, R, E, rows, columns, scalars, moving, rates, dy)
     return dy
 
 

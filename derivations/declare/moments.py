@@ -61,10 +61,17 @@ class Program:
 
     def write(self, name: str, arguments: Sequence[str], outputs: Sequence[Sequence[Part]]) -> str:
         """The text of `name(*arguments)` -> one number for each output, a product of one part per factor."""
-        results = [self._output(parts) for parts in outputs]
-        head = self._head()
-        body = [*head, *self.lines, f"return ({', '.join(results)},)"]
+        results = self.results(outputs)
+        body = [*self.body(), f"return ({', '.join(results)},)"]
         return f"def {name}({', '.join(arguments)}):\n    " + "\n    ".join(body) + "\n"
+
+    def results(self, outputs: Sequence[Sequence[Part]]) -> list[str]:
+        """One expression for each output, in the names that `body` gives."""
+        return [self._output(parts) for parts in outputs]
+
+    def body(self) -> list[str]:
+        """The lines before the results, once these are known."""
+        return [*self._head(), *self.lines]
 
     def arguments(self, numbers: Sequence[str]) -> list[str]:
         """All arguments in their order."""

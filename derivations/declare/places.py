@@ -17,20 +17,21 @@ class Known:
     size: int
     values: list[float]
 
-    def keep(self, name: str) -> np.ndarray:
-        """The places of a constant, which is appended."""
+    def keep(self, name: str, factor: float = 1.0) -> np.ndarray:
+        """The places of a constant, which is appended times a factor."""
         found = np.asarray(self.initial.constants[name], float)
         start = self.size + len(self.values)
-        self.values.extend(found.ravel())
+        self.values.extend(factor * found.ravel())
         return np.arange(start, start + found.size).reshape(found.shape)
 
 
 def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The constants, and where every number lies in [state, constants].
 
-    `gram` (n, n); `outs` (units, 2) readouts with 1 for a teacher's; `biases` (scalars, most units); `rows`, `columns`
-    of the Gram matrix for the entries of the state (those of overlaps, which come first); `scalars` (r, most units)
-    places of the students' own numbers in the state, -1 for none; `moves` (students,), `moving` (r,): what is trained.
+    `gram` (n, n); `outs` (units,) the weights in f - f*, a teacher's negative; `biases` (scalars, most units);
+    `rows`, `columns` of the Gram matrix for the entries of the state (those of overlaps, which come first); `scalars`
+    (r, most units) places of the students' own numbers in the state, -1 for none; `moves` (students,), `moving` (r,):
+    what is trained.
     """
     at = rows(initial.parameters)
     layout = at.layout
@@ -74,8 +75,9 @@ def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
     for number, group in enumerate(declared.groups):
         student = at.is_student(number)
         found = own.get((number, "a")) if student else None
-        found = known.keep(group.named("a" if student else "a_star")) if found is None else found
-        outs += [(place, 0 if student else 1) for place in found]
+        if found is None:
+            found = known.keep(group.named("a")) if student else known.keep(group.named("a_star"), -1.0)
+        outs += list(found)
         for word in group.scalars:
             row = np.zeros(most, np.int64)
             row[: at.sizes[number]] = own[number, word]

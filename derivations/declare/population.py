@@ -11,12 +11,12 @@ derivatives of the loss.  Sources: Saad & Solla 1995; Price 1958.
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from derivations.contract import Component, Crossing, Equations, Initial, Labelled, Smooth, UsageError, Written
-from derivations.declare import arrays
+from derivations.declare import arrays, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.kernels import Kernels
@@ -26,9 +26,12 @@ from derivations.declare.rows import Rows
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
 
-HERE = "derivations.declare.loops"
-LOOPS = (f"{HERE}:look_up",)
-AROUND = tuple(f"{HERE}:{name}" for name in ("seen", "motion", "parts", "flow", "watch", "loss"))
+LOOPS = ("derivations.lanes:correlations",)
+COMMON = (
+    *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
+    *(f"derivations.declare.lane_frame:{name}" for name in ("opened", "added", "closed")),
+)
+AROUND = ("derivations.declare.lane_frame:flow",)
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
@@ -51,6 +54,7 @@ def exact(parameters: Any) -> Equations:
         kernels=functools.partial(written, found),
         loops=LOOPS,
         around=AROUND,
+        common=(*COMMON, *(tilt.LOOPS if "erf_units" in dict(found.texts) else ())),
         roles={"flow": "flow", "loss": "loss", "watch": "watch"},
         arrays=functools.partial(arrays.build, declared, found),
         arguments=functools.partial(arguments, found),
@@ -75,20 +79,26 @@ def validity(declared: Declaration) -> str:
     )
 
 
-LOOPING = ("drift", "second", "loss_parts", "tilted", "conditioned", "add_arcsines", "half_arcsine")
-"""The generated functions that loop, which are numba's alone; `erf_units` is for arrays alone."""
 NONE = "def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):\n    E[:] = 0.0\n"
 """The second-order term of a flow, which has none."""
+PLAIN = ("drift", "loss_parts")
+"""What is written to be read, and run by the printed script: numba's drift is in lanes, and losses are arrays'."""
 
 
 def written(derived: Kernels) -> dict[str, Written]:
-    """The generated functions as they are compiled."""
+    """The generated functions as they are compiled: for numba in lanes, for arrays those of all pairs at once."""
     texts = dict(derived.texts)
     texts.setdefault("second", NONE)
-    found = {name: Written(text, "loops" if name in LOOPING else "both") for name, text in texts.items()}
-    if "erf_units" in texts:
-        found["erf_units"] = Written(texts["erf_units"], "arrays")
-    return found
+    noisy = any(name.startswith("quad_") for name in texts)  # label noise adds means of pairs to those of quadruples
+
+    def serves(name: str) -> Literal["loops", "arrays", "both", "around"]:
+        if name == "erf_units" or (name == "second" and "erf_units" in texts):
+            return "around"
+        if name.startswith(("self_", "mean_")) or (name.startswith("pair_") and not noisy):
+            return "arrays"
+        return "loops" if name in ("second", "pairs") or name.startswith("lanes_") else "both"
+
+    return {name: Written(text, serves(name)) for name, text in texts.items() if name not in PLAIN}
 
 
 def state(parameters: Any) -> tuple[Component, ...]:
@@ -116,7 +126,7 @@ def require_unit(parameters: Any) -> None:
 
 def arguments(found: Kernels, initial: Initial) -> tuple[Any, ...]:
     """The run-time arguments of `loops.flow`, in their order."""
-    from derivations.declare.series import tables
+    from derivations.declare.series import lookups, tables
 
     p = initial.parameters
     declared: Declaration = p.declaration
@@ -127,12 +137,14 @@ def arguments(found: Kernels, initial: Initial) -> tuple[Any, ...]:
     both = 0.0 if declared.loss == "correlation" else 1.0  # whether students meet each other in the loss
     rates = np.array([rate, p.decay, p.step**2 / p.batch if online else 0.0, KINDS[declared.weights], p.noise, both])
     series, means = tables(declared, found, numbers(p))
+    looks, reach = lookups(declared, found, numbers(p))
+    cells, spans, into, parts = lane_tables.tables(found, at)
     starts = np.array(list(at.starts.values()), np.int64)
     counts = np.array(at.sizes, np.int64)
     return (
         constant, places["gram"], places["outs"], places["biases"], starts, counts, places["rows"], places["columns"],
         places["scalars"], places["moves"], places["moving"], rates, np.array(numbers(p), float), series, means,
-        *at.sizes,
+        cells, spans, looks, reach, into, parts, *at.sizes,
     )  # fmt: skip
 
 

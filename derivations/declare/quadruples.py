@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 def second(form: "Form", view: "View", a: "Arguments") -> Any:
     """E[c_a c_b] (S, S) over all pairs of student vectors."""
-    if "tilted" in form.functions or any(name == "tilted" for name, _ in form.found.texts):
+    if "erf_units" in form.functions:
         return _tilted(form, view, a)
     xp = form.xp
     found: dict[tuple[int, int, int, int], Any] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from derivations import cache
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, derive
+from derivations.declare.lanes import Served
 
 
 @functools.lru_cache(maxsize=64)
@@ -68,4 +69,6 @@ def _tuples(plain: dict) -> Kernels:
         places=tuple(tuple(entry) for entry in plain["places"]),
         closed=plain["closed"],
         second=plain["second"],
-    )
+        lanes=tuple(Served(a, tuple(tuple(kind) for kind in kinds), tuple(cells), at, rows, split)
+                    for a, kinds, cells, at, rows, split in plain["lanes"]),
+    )  # fmt: skip

@@ -98,7 +98,8 @@ def build(
 
 def split(given: tuple[Any, ...]) -> tuple[arrays.Arguments, tuple[Any, Any]]:
     """The arguments of the exact flow, and the points with their weights, which stand before the sizes."""
-    return arrays.Arguments._make((*given[:15], tuple(given[17:]))), (given[15], given[16])
+    n = arrays.FIXED
+    return arrays.Arguments._make((*given[:n], tuple(given[n + 2 :]))), (given[n], given[n + 1])
 
 
 def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
@@ -106,7 +107,7 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
     p = initial.parameters
     exact = population.arguments(found, initial)
     x, weights = points(rows(p).total + 1, p.points, p.sample_seed if seed is None else seed)
-    return (*exact[:15], x, weights, *exact[15:])
+    return (*exact[: arrays.FIXED], x, weights, *exact[arrays.FIXED :])
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,7 +1,6 @@
 """The series that generated programs look up: S_ab(rho) of gates at unit variance, and their means."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from derivations.declare import grammar
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, values
+from derivations.lanes import Series, folded
 
 TOLERANCE = 1e-13
 """Of every S_ab on [-1, 1], relative to its largest value."""
@@ -20,7 +20,7 @@ FIRST, LARGEST = 65, 1200
 def tables(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Series (programs, columns, terms) and means (programs, entries), filled up with zeros."""
     known = values(declared, numbers)
-    series = [_columns(entries, known) for entries in found.pairs]
+    series = [_columns(entries, known)[0] for entries in found.pairs]
     width, terms = max((t.shape[0] for t in series), default=0), max((t.shape[1] for t in series), default=0)
     filled = np.zeros((len(series), max(width, 1), max(terms, 1)))
     for k, table in enumerate(series):
@@ -33,24 +33,63 @@ def tables(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) ->
     return filled, means
 
 
-def _columns(entries: Sequence[tuple[str, str, int, str, str, int]], known: dict[str, float]) -> np.ndarray:
-    """The coefficients (columns, terms) of the S_ab of one program, all of one pair of gates."""
+@functools.lru_cache(maxsize=32)
+def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The series of the functions in lanes: (functions, rows, 2 + terms), and `reach` (functions, terms).
+
+    A row is shift, odd, then its terms in rho^2, as `derivations.lanes.correlations` takes them.
+    """
+    known = values(declared, numbers)
+    each: list[Series | None] = [None] * len(found.lanes)
+    for k, one in enumerate(found.lanes):
+        dense, parity = _columns(found.pairs[one.program], known)
+        if one.rows == 0:
+            continue
+        odd = [mark == 1 for mark in parity]
+        if one.split:
+            dense, odd = np.repeat(dense, 2, axis=0), [False, True] * len(dense)
+            dense[0::2, 1::2], dense[1::2, 0::2] = 0.0, 0.0
+        elif -1 in parity:
+            raise AssertionError(f"a series of {found.pairs[one.program][0]} is neither even nor odd")
+        each[k] = folded(dense, odd, TOLERANCE)
+    rows = max([one.rows for one in found.lanes] + [1])
+    terms = max([table.series.shape[1] for table in each if table is not None] + [1])
+    looks, reach = np.zeros((len(each), rows, 2 + terms)), np.ones((len(each), terms))
+    for k, table in enumerate(each):
+        if table is not None:
+            own = np.column_stack([table.shift, table.odd, table.series])
+            looks[k, : own.shape[0], : own.shape[1]] = own
+            reach[k, : table.reach.size] = table.reach
+    return looks, reach
+
+
+@functools.lru_cache(maxsize=64)
+def _columns_of(entries: tuple, one: float, two: float) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The coefficients (columns, terms) of the S_ab of one pair of gates, and what powers each has."""
     from hermite.correlation import Correlations, NotReached
 
-    if not entries:
-        return np.zeros((0, 0))
-    kind, slope, _, other, steep, _ = entries[0]
-    one, two = (grammar.number(grammar.read(text), known) for text in (slope, steep))
+    kind, _, _, other, _, _ = entries[0]
     wanted = [(a, b) for _, _, a, _, _, b in entries]
     order = FIRST
     while True:
         found = Correlations(_expansion(kind, one, order), _expansion(other, two, order))
         try:
-            return found.table(wanted, TOLERANCE).coefficients
+            table = found.table(wanted, TOLERANCE)
+            return table.coefficients, tuple(table.parity)
         except NotReached:
             if order >= LARGEST:
                 raise
             order = min(LARGEST, order * 3 // 2)
+
+
+def _columns(
+    entries: tuple[tuple[str, str, int, str, str, int], ...], known: dict[str, float]
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """`_columns_of` at the slopes of the user's numbers; nothing without series."""
+    if not entries:
+        return np.zeros((0, 0)), ()
+    _, slope, _, _, steep, _ = entries[0]
+    return _columns_of(entries, *(grammar.number(grammar.read(text), known) for text in (slope, steep)))
 
 
 def _expansion(kind: str, slope: float, order: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Page, UsageError
-from derivations.declare import loops, population
+from derivations.declare import arrays, loops, population, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels
@@ -223,10 +223,15 @@ def _python(parameters: Any, found: Kernels) -> str:
         raise UsageError("there is no exact flow to print as Python")
     initial = enter(parameters, None, np.random.default_rng(0))
     equations_ = population.exact(parameters)
-    texts = [kernel.text for kernel in population.written(found).values() if kernel.serves != "arrays"]
-    around = (loops.look_up, loops.seen, loops.motion, loops.parts, loops.flow, loops.watch, loops.loss)
+    named = {"second": population.NONE, **dict(found.texts)}
+    texts = [text for name, text in named.items() if name != "pairs" and not name.startswith("lanes_")]
+    tilted = (tilt.half_arcsine, tilt.add_arcsines, tilt.conditioned, tilt.tilted) if "erf_units" in named else ()
+    around = (*tilted, loops.look_up, loops.seen, loops.motion, loops.packed, loops.flow,
+              loops.parts, loops.watch, loops.loss)  # fmt: skip
     helpers = [inspect.getsource(function) for function in around]
-    given = ",\n    ".join(_literal(value) for value in equations_.arguments(initial))
+    values = equations_.arguments(initial)
+    plain = (*values[: arrays.Arguments._fields.index("cells")], *values[arrays.FIXED :])  # without tables of lanes
+    given = ",\n    ".join(_literal(value) for value in plain)
     start = f"START = {_literal(equations_.start(initial))}\nARGUMENTS = (\n    {given},\n)\nUNTIL = 100.0\n"
     names = ", ".join(part.name for part in rows(parameters).layout.parts)
     head = f'"""{parameters.declaration.title}: the exact flow, derived by odesim.  State: {names}."""\n\n'

@@ -5,6 +5,7 @@
 which is an arcsine again: no table of fourth-order integrals.  Source: Saad & Solla 1995 (I4), by another way.
 """
 
+import inspect
 import math
 from collections.abc import Sequence
 
@@ -28,34 +29,21 @@ def serves(shapes: Sequence[Shape]) -> bool:
     )
 
 
-def texts(declared: Declaration, shapes: Sequence[Shape]) -> list[tuple[str, str]]:
-    """`second` as a call of `tilted` with the factors and slopes of all groups."""
-    import inspect
+LOOPS = tuple(f"{__name__}:{name}" for name in ("half_arcsine", "add_arcsines", "conditioned", "tilted"))
+"""What `second` calls: the same for all models of erf units."""
 
-    lines = ["def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):"]
-    lines += [f"    {name} = numbers[{k}]" for k, name in enumerate(declared.names)]
-    lines += [
-        "    n, K = G.shape[0], E.shape[0]",
-        "    factor, slope, v = np.empty(n), np.empty(n), np.empty(n)",
-        "    u = 0",
-    ]
-    for g, shape in enumerate(shapes):
-        coefficient = symbols.text(shape.value[0].coefficient, "")
-        lines += [
-            f"    for i in range(counts[{g}]):",
-            f"        factor[u], slope[u] = {coefficient}, {symbols.text(shape.gates[0].slope, '')}",
-            "        u += 1",
-        ]
-    lines += [
-        "    for u in range(n):",
-        "        v[u] = w[u] * factor[u] * (both if u < K else 1.0)",
-        "    tilted(G, v, slope, noise, E)",
-        "    for i in range(K):",
-        "        for j in range(K):",
-        "            E[i, j] *= w[i] * factor[i] * w[j] * factor[j]",
-    ]
-    found = [(f.__name__, inspect.getsource(f)) for f in (half_arcsine, add_arcsines, conditioned, tilted)]
-    return [*found, ("second", "\n".join(lines) + "\n"), ("erf_units", _units(declared, shapes))]
+
+def texts(declared: Declaration, shapes: Sequence[Shape]) -> list[tuple[str, str]]:
+    """`second` as a call of `tilted` with the factors and slopes of all units, which `erf_units` gives."""
+    return [("erf_units", _units(declared, shapes)), ("second", inspect.getsource(second))]
+
+
+def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):
+    """E = E[c c^T] over the students' units."""
+    factor, slope = erf_units(np, numbers, counts)  # type: ignore[name-defined]
+    K, unit = E.shape[0], w * factor
+    tilted(G, unit * np.where(np.arange(w.size) < E.shape[0], both, 1.0), slope, noise, E)
+    E *= unit[:K, None] * unit[:K]
 
 
 def _units(declared: Declaration, shapes: Sequence[Shape]) -> str:

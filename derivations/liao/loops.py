@@ -10,46 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+correlations: Callable[..., None]
+gather: Callable[..., None]
 pair_gradient: Callable[..., tuple[float, ...]]
 aligned_gradient: Callable[..., tuple[float, ...]]
 aligned_energy: Callable[..., tuple[float, ...]]
-
-
-def correlations(rho, series, shift, odd, reach, square, S):
-    """Fill S[k, lane] = S_k(rho[lane]): a series in rho^2, times rho for odd functions, plus a constant.
-
-    `reach[t]` is the largest rho^2 at which t + 1 terms are enough, so that small overlaps cost few terms.
-    """
-    functions, terms = series.shape
-    largest = 0.0
-    for lane in range(16):
-        square[lane] = rho[lane] * rho[lane]
-        largest = max(largest, square[lane])
-    last = terms - 1
-    while last > 3 and reach[last - 4] >= largest:
-        last -= 4
-    for k in range(functions):
-        c = series[k, last]
-        for lane in range(16):
-            S[k, lane] = c
-    for t in range(last - 1, -1, -4):
-        for k in range(functions):
-            c0 = series[k, t]
-            c1 = series[k, t - 1]
-            c2 = series[k, t - 2]
-            c3 = series[k, t - 3]
-            for lane in range(16):
-                x = square[lane]
-                S[k, lane] = (((S[k, lane] * x + c0) * x + c1) * x + c2) * x + c3
-    for k in range(functions):
-        for lane in range(16):
-            S[k, lane] = shift[k] + S[k, lane] * (odd[k] * rho[lane] + (1.0 - odd[k]))
-
-
-def gather(source, index, target):
-    """target[k] = source[index[k]]; indices are unsigned, which spares a test for negative ones."""
-    for k in range(index.size):
-        target[k] = source[index[k]]
 
 
 def pair_blocks(X, energy, series, shift, odd, reach, square, S, Y):

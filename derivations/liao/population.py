@@ -55,8 +55,9 @@ STATE = (
     Component("I2", ("expert", "expert_"), symbol="I^(2)_ij", meaning="expert-expert overlap w_i . w_j"),
     Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
 )
-LOOPS = tuple(
-    f"derivations.liao.loops:{name}" for name in ("gather", "correlations", "pair_blocks", "scatter", "project")
+LOOPS = (
+    *(f"derivations.lanes:{name}" for name in ("gather", "correlations")),
+    *(f"derivations.liao.loops:{name}" for name in ("pair_blocks", "scatter", "project")),
 )
 AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved", "flow_loss"))
 

@@ -49,7 +49,7 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
         state=PAIR,
         kernels=functools.partial(_kernels, "aligned_kernels", parameters.degree),
         loops=(
-            "derivations.liao.loops:correlations",
+            "derivations.lanes:correlations",
             "derivations.liao.reduced_loops:cascade_flow",
             "derivations.liao.reduced_loops:cascade_loss",
         ),

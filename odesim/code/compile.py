@@ -41,14 +41,30 @@ DECORATOR = f"@njit(cache=True, nogil=True, fastmath={FASTMATH}, error_model='nu
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
-    """The compiled functions of `equations` by name and by role (`flow`, ..), from the cache when it is there."""
+    """The compiled functions of `equations` by name and by role (`flow`, ..), from the cache when it is there.
+
+    A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
+    """
     module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
+    vars(module).update(_common(equations.common))
     names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
     found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
     for role, name in equations.roles.items():
-        function = getattr(module, name)
+        function = getattr(module, name, None)
+        if function is None:
+            function = _from_arrays(equations, np)[role]
         found |= both_roles(function) if role == "flow_loss" else {role: function}
     return found
+
+
+def _common(references: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
+    """Functions that many equations share, compiled in a module of their own."""
+    if not references:
+        return {}
+    modules = sorted({reference.partition(":")[0] for reference in references})
+    stem = "common_" + "_".join(name.rpartition(".")[2] for name in modules)
+    module = generated(stem, modules, lambda: generate_module(stem, {}, references))
+    return {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in references)}
 
 
 def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
@@ -194,10 +210,11 @@ def generate_module(
     texts = [
         kernel.text if isinstance(kernel, Written) else _scalar_source(name, kernel)
         for name, kernel in kernels.items()
-        if not (isinstance(kernel, Written) and kernel.serves == "arrays")
+        if not (isinstance(kernel, Written) and kernel.serves in ("arrays", "around"))
     ]
     texts += [_source(reference) for reference in loops]
-    return numba_module(origin, texts, [_source(reference) for reference in around])
+    plain = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves == "around"]
+    return numba_module(origin, texts, [*plain, *(_source(reference) for reference in around)])
 
 
 def _source(reference: str) -> str:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
+import odesim
 from derivations.contract import Equations, Initial
 from derivations.declare import initial, population, responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import numbers, rows
-from odesim.flow.problem import compile_functions
+from odesim.flow.problem import compile_functions, prepare
+from odesim.request.case import Case
 from tests.derivations.declare.closed import EXACT, made
 
 FEW = ("erf", "liao", "two groups", "phase retrieval")
@@ -180,3 +182,16 @@ def test_the_dynamics_is_the_mean_over_samples(name):
             found_ = change[:, block.rows, block.columns]
         scores = z_scores(found_, derivative[block.name])
         assert np.abs(scores).max() < LARGEST_Z, (block.name, scores)
+
+
+@pytest.mark.parametrize("word", ["start", "Y"])
+def test_a_number_may_have_the_name_of_what_the_generated_code_knows(word):
+    """The number is a slope: were its name taken by a loop of the compiled module, the drift would be another."""
+    slopes = []
+    for name in (word, "slope0"):
+        declared = odesim.declare(
+            student={"unit": f"erf({name}*w)", "units": 2}, teacher={"units": 2}, parameters={name: 0.8}
+        )
+        problem = prepare(Case.build(declared, {}, until=1.0))
+        slopes.append(problem.slope()(0.0, problem.start))
+    np.testing.assert_array_equal(*slopes)

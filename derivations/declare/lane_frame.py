@@ -1,0 +1,69 @@
+"""What numba runs before and after the pairs of a declared model in lanes: the same machine code for all of them."""
+
+import numpy as np
+
+from derivations.declare.loops import motion, packed, seen
+
+
+def _generated(*arguments):
+    """What is generated for every declaration, under the names below."""
+    raise NotImplementedError("the flow of a declaration runs around its generated functions")
+
+
+pairs = second = _generated
+
+
+def opened(y, constants, place, outs, biases, moves, rates):
+    """A flat state as (G, weights in f - f*, units' own numbers, norms), and [G, own numbers] as one vector."""
+    G, w, bias, norms = seen(y, constants, place, outs, biases, moves, rates)
+    n, most = place.shape[0], biases.shape[1]
+    flat = np.empty(n * n + bias.size)
+    for i in range(n):
+        for j in range(n):
+            flat[i * n + j] = G[i, j]
+    for i in range(bias.shape[0]):
+        for j in range(most):
+            flat[n * n + i * most + j] = bias[i, j]
+    return G, w, bias, norms, flat
+
+
+def added(Y, w, into, first, last, target):
+    """target[row, column] = sum of Y[mean, pair] w_u w_v over the columns (row, column, mean, pair, u, v) of `into`.
+
+    A unit's number one past the last stands for 1.
+    """
+    units = w.size
+    target[:] = 0.0
+    for k in range(first, last):
+        u, v = into[4, k], into[5, k]
+        value = Y[into[2, k], into[3, k]]
+        if u < units:
+            value *= w[u]
+        if v < units:
+            value *= w[v]
+        target[into[0, k], into[1, k]] += value
+
+
+def closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates):
+    """dy/dt of the flat state from the means of all pairs and E[c c^T]."""
+    C, R, dy = np.empty((moves.size, G.shape[0])), np.empty(scalars.shape), np.empty(y.size)
+    added(Y, w, into, 0, parts[0], C)
+    added(Y, w, into, parts[0], into.shape[1], R)
+    packed(motion(G, C, E, norms, moves, rates), R, E, rows, columns, scalars, moving, rates, dy)
+    return dy
+
+
+def flow(
+    t, y, constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
+    means, cells, spans, looks, reach, into, parts, *sizes,
+):  # fmt: skip
+    """dy/dt of the flat state.
+
+    Interpreted: compiled as a whole it would take microseconds less to run and seconds more to compile, for each model.
+    """
+    G, w, bias, norms, flat = opened(y, constants, place, outs, biases, moves, rates)
+    Y, E = np.empty((parts[1], cells.shape[1])), np.zeros((moves.size, moves.size))
+    pairs(flat, numbers, means, cells, spans, looks, reach, Y)
+    if rates[2] > 0.0:
+        second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
+    return closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates)
