@@ -12,6 +12,7 @@ from derivations.declare.kernels import Kernels, values
 
 TOLERANCE = 1e-13
 """Of every S_ab on [-1, 1], relative to its largest value."""
+Entries = Sequence[tuple[str, str, int, str, str, int]]
 FIRST, LARGEST = 65, 1200
 """Orders of the expansions tried."""
 
@@ -33,12 +34,30 @@ def tables(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) ->
     return filled, means
 
 
-def _columns(entries: Sequence[tuple[str, str, int, str, str, int]], known: dict[str, float]) -> np.ndarray:
+def _columns(entries: Entries, known: dict[str, float]) -> np.ndarray:
     """The coefficients (columns, terms) of the S_ab of one program, all of one pair of gates."""
+    return _table(entries, known).coefficients if entries else np.zeros((0, 0))
+
+
+def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:
+    """(worst bound, most terms) of all series of a declaration: the error on [-1, 1] over the largest value or 1.
+
+    Source: Cauchy-Schwarz and Parseval (`hermite.correlation`).
+    """
+    known = values(declared, numbers)
+    tables = [_table(entries, known) for entries in found.pairs if entries]
+    worst = [
+        float(error) / table.correlations.scale(a, b)
+        for table in tables
+        for (a, b), error in zip(table.pairs, table.truncation, strict=True)
+    ]
+    return max(worst, default=0.0), max((table.coefficients.shape[1] for table in tables), default=0)
+
+
+def _table(entries: Entries, known: dict[str, float]) -> Any:
+    """The `CorrelationTable` of one program."""
     from hermite.correlation import Correlations, NotReached
 
-    if not entries:
-        return np.zeros((0, 0))
     kind, slope, _, other, steep, _ = entries[0]
     one, two = (grammar.number(grammar.read(text), known) for text in (slope, steep))
     wanted = [(a, b) for _, _, a, _, _, b in entries]
@@ -46,7 +65,7 @@ def _columns(entries: Sequence[tuple[str, str, int, str, str, int]], known: dict
     while True:
         found = Correlations(_expansion(kind, one, order), _expansion(other, two, order))
         try:
-            return found.table(wanted, TOLERANCE).coefficients
+            return found.table(wanted, TOLERANCE)
         except NotReached:
             if order >= LARGEST:
                 raise
