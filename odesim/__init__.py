@@ -82,9 +82,9 @@ def derive(
 ) -> str:
     """The equations of motion of a tier, with every definition that they need, as the program evaluates them.
 
-    `format` is "text", "latex" (a document), "python" (a file that runs alone with NumPy and SciPy) or "kernels" (the
-    module that is compiled); `parameters` are those of the system, `tier` among them.  Raises `UsageError` for a
-    request that cannot be met.
+    `format` is "text", "latex" (a document), "python" (a file that runs alone with NumPy and SciPy), "kernels" (the
+    module that is compiled) or "explanation" (why the equations close, by which methods, with what error);
+    `parameters` are those of the system, `tier` among them.  Raises `UsageError` for a request that cannot be met.
 
     >>> import odesim
     >>> page = odesim.derive("pruning", tier="homogeneous")
@@ -92,9 +92,11 @@ def derive(
     'pruning, tune, homogeneous: all irrelevant patterns alike, two numbers per expert'
     """
     from odesim.request.case import Case
-    from odesim.show.page.render import render
+    from odesim.show.page.render import explain, render
 
     case = Case.build(system, parameters, preset=preset, stage=stage)
+    if format == "explanation":
+        return explain(case.system, case.parameters, case.stage)
     return render(case.system, case.parameters, format, case.stage)
 
 

@@ -35,11 +35,15 @@ class MapResult:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """What `odesim derive` prints of a tier whose page is written, not stated: text, LaTeX, Python ("": none)."""
+    """What `odesim derive` prints of a tier whose page is written, not stated: text, LaTeX, Python ("": none).
+
+    `why` says why the dynamics closes, which method serves which term, and with what error (`--explain`).
+    """
 
     text: str
     latex: str
     python: str = ""
+    why: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

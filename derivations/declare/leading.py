@@ -29,6 +29,7 @@ HIGHEST = 12
 ZERO = 1e-12
 """A derivative mean below this is 0: they are numbers of order 1 made of closed forms."""
 END = "an overlap has reached 1, beyond which the lowest order says nothing"
+NEGLECTED = "overlaps among students, and higher powers of the overlaps with the teachers"
 LEVEL = 0.5
 """The overlap up to which times are predicted where no event says another."""
 
@@ -130,7 +131,7 @@ def equations(parameters: Any) -> Equations:
         ),
         summary=functools.partial(told, k, gain, block.name),
         validity="while all overlaps are small, from the first escape on it is ahead of the exact flow",
-        neglects="overlaps among students, and higher powers of the overlaps with the teachers",
+        neglects=NEGLECTED,
     )
 
 
@@ -157,6 +158,24 @@ def arguments(k: int, gain: float, initial: Initial) -> tuple[Any, ...]:
 def scaling(k: int) -> str:
     """How the time of escape from a random start grows with d."""
     return {1: "O(1)", 2: "O(log d)"}.get(k, f"O(d^{k / 2 - 1:g})")
+
+
+def law(k: int) -> str:
+    """How the time of escape grows with d from a random start, as a sentence.
+
+    >>> law(2)
+    'information exponent 2: from a random start the time to escape grows like log d'
+    """
+    grows = {1: "does not grow with d", 2: "grows like log d"}.get(k, f"grows like d^{k / 2 - 1:g}")
+    return f"information exponent {k}: from a random start the time to escape {grows}"
+
+
+def formulas(k: int) -> tuple[str, ...]:
+    """The time from an overlap m_0 to m at rate r = a b g, and its scaling, in LaTeX."""
+    times = {1: r"(m - m_0)/r", 2: r"\log(m/m_0)/r"}
+    time = times.get(k, rf"(m_0^{{{2 - k}}} - m^{{{2 - k}}})/({k - 2} r)")
+    power = {1: "O(1)", 2: r"O(\log d)"}.get(k, rf"O(d^{{{k / 2 - 1:g}}})")
+    return (rf"t(m_0 \to m) = {time},\quad r = a_i b_j g,\quad m_0 = O(d^{{-1/2}}):\quad t = {power}",)
 
 
 def told(k: int, gain: float, name: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The series that generated programs look up: S_ab(rho) of gates at unit variance, and their means."""
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +10,12 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, values
 from derivations.lanes import Series, folded
 
+if TYPE_CHECKING:
+    from hermite.correlation import CorrelationTable
+
 TOLERANCE = 1e-13
 """Of every S_ab on [-1, 1], relative to its largest value."""
+Entries = tuple[tuple[str, str, int, str, str, int], ...]
 FIRST, LARGEST = 65, 1200
 """Orders of the expansions tried."""
 
@@ -20,7 +24,7 @@ FIRST, LARGEST = 65, 1200
 def tables(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Series (programs, columns, terms) and means (programs, entries), filled up with zeros."""
     known = values(declared, numbers)
-    series = [_columns(entries, known)[0] for entries in found.pairs]
+    series = [_table(entries, known).coefficients if entries else np.zeros((0, 0)) for entries in found.pairs]
     width, terms = max((t.shape[0] for t in series), default=0), max((t.shape[1] for t in series), default=0)
     filled = np.zeros((len(series), max(width, 1), max(terms, 1)))
     for k, table in enumerate(series):
@@ -42,14 +46,14 @@ def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -
     known = values(declared, numbers)
     each: list[Series | None] = [None] * len(found.lanes)
     for k, one in enumerate(found.lanes):
-        dense, parity = _columns(found.pairs[one.program], known)
         if one.rows == 0:
             continue
-        odd = [mark == 1 for mark in parity]
+        table = _table(found.pairs[one.program], known)
+        dense, odd = table.coefficients, [mark == 1 for mark in table.parity]
         if one.split:
             dense, odd = np.repeat(dense, 2, axis=0), [False, True] * len(dense)
             dense[0::2, 1::2], dense[1::2, 0::2] = 0.0, 0.0
-        elif -1 in parity:
+        elif -1 in table.parity:
             raise AssertionError(f"a series of {found.pairs[one.program][0]} is neither even nor odd")
         each[k] = folded(dense, odd, TOLERANCE)
     rows = max([one.rows for one in found.lanes] + [1])
@@ -63,9 +67,30 @@ def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -
     return looks, reach
 
 
+def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:
+    """(worst bound, most terms) of all series of a declaration: the error on [-1, 1] over the largest value or 1.
+
+    Source: Cauchy-Schwarz and Parseval (`hermite.correlation`).
+    """
+    known = values(declared, numbers)
+    tables = [_table(entries, known) for entries in found.pairs if entries]
+    worst = [
+        float(error) / table.correlations.scale(a, b)
+        for table in tables
+        for (a, b), error in zip(table.pairs, table.truncation, strict=True)
+    ]
+    return max(worst, default=0.0), max((table.coefficients.shape[1] for table in tables), default=0)
+
+
+def _table(entries: Entries, known: dict[str, float]) -> "CorrelationTable":
+    """The series of one program, all of one pair of gates."""
+    _, slope, _, _, steep, _ = entries[0]
+    return _made(entries, *(grammar.number(grammar.read(text), known) for text in (slope, steep)))
+
+
 @functools.lru_cache(maxsize=64)
-def _columns_of(entries: tuple, one: float, two: float) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The coefficients (columns, terms) of the S_ab of one pair of gates, and what powers each has."""
+def _made(entries: Entries, one: float, two: float) -> "CorrelationTable":
+    """The series at given slopes, the expansions as long as they need to be."""
     from hermite.correlation import Correlations, NotReached
 
     kind, _, _, other, _, _ = entries[0]
@@ -74,22 +99,11 @@ def _columns_of(entries: tuple, one: float, two: float) -> tuple[np.ndarray, tup
     while True:
         found = Correlations(_expansion(kind, one, order), _expansion(other, two, order))
         try:
-            table = found.table(wanted, TOLERANCE)
-            return table.coefficients, tuple(table.parity)
+            return found.table(wanted, TOLERANCE)
         except NotReached:
             if order >= LARGEST:
                 raise
             order = min(LARGEST, order * 3 // 2)
-
-
-def _columns(
-    entries: tuple[tuple[str, str, int, str, str, int], ...], known: dict[str, float]
-) -> tuple[np.ndarray, tuple[int, ...]]:
-    """`_columns_of` at the slopes of the user's numbers; nothing without series."""
-    if not entries:
-        return np.zeros((0, 0)), ()
-    _, slope, _, _, steep, _ = entries[0]
-    return _columns_of(entries, *(grammar.number(grammar.read(text), known) for text in (slope, steep)))
 
 
 def _expansion(kind: str, slope: float, order: int) -> Any:

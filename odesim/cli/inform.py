@@ -128,6 +128,10 @@ def derive(
             help="As text, as a LaTeX document, as Python that runs alone, or as the kernels that are compiled.",
         ),
     ] = "text",
+    explained: Annotated[
+        bool,
+        typer.Option("--explain", help="Say why the equations close: which method serves which term, with what error."),
+    ] = False,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -135,16 +139,22 @@ def derive(
     """Print the equations of motion of a tier, with everything they name, as the program evaluates them."""
     import derivations
     from odesim.cli.output import print_json
+    from odesim.errors import UsageError
     from odesim.request.case import Case
     from odesim.request.parse import choice, parse_assignments
-    from odesim.show.page.render import FORMATS, render
+    from odesim.show.page.render import FORMATS, explain, render
 
     choice(format, FORMATS, "--format")
+    if explained and format != "text":
+        raise UsageError(f"--explain is told as text: leave --format {format} out")
     case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
-    text = render(case.system, case.parameters, format, case.stage)
+    if explained:
+        text = explain(case.system, case.parameters, case.stage)
+    else:
+        text = render(case.system, case.parameters, format, case.stage)
     if json:
         found = {"system": derivations.reference(case.system), "stage": case.stage, "tier": case.tier}
-        print_json({**found, "format": format, "text": text})
+        print_json({**found, "format": "explanation" if explained else format, "text": text})
     else:
         print(text.removesuffix("\n"))
     return 0

@@ -17,12 +17,7 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
     """
     if format not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
-    chosen = system.stage(stage or (system.begin(parameters) if system.begin else _first(system).name))
-    tier = getattr(parameters, "tier", None) or chosen.tiers[0]
-    if isinstance(chosen, Dynamics) and tier not in chosen.tiers:
-        tier = chosen.tier(parameters)
-    if not chosen.statement:
-        raise UsageError(_without_equations(system, chosen))
+    chosen, tier = _chosen(system, parameters, stage)
     if isinstance(chosen, Map) and format not in ("text", "latex"):
         raise UsageError(
             f"stage {chosen.name} of {system.name} is one step, without a right-hand side: give --format text or latex"
@@ -37,6 +32,28 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
             raise UsageError(f"tier {tier} of {system.name} has no page in {format}; take --format text")
         return getattr(stated, format)
     return _printer(format)(stated)
+
+
+def explain(system: System, parameters: Any, stage: str | None = None) -> str:
+    """Why the equations of a tier close: which method serves which term, with what error, and what else there is.
+
+    Raises `UsageError` for a stage without equations of motion.
+    """
+    from odesim.show.page import explain
+
+    chosen, tier = _chosen(system, parameters, stage)
+    return explain.page(system, chosen, parameters, tier, load(chosen.statement)(parameters, tier))
+
+
+def _chosen(system: System, parameters: Any, stage: str | None) -> tuple[Stage, str]:
+    """The stage of a request, which states its equations, and its tier."""
+    chosen = system.stage(stage or (system.begin(parameters) if system.begin else _first(system).name))
+    tier = getattr(parameters, "tier", None) or chosen.tiers[0]
+    if isinstance(chosen, Dynamics) and tier not in chosen.tiers:
+        tier = chosen.tier(parameters)
+    if not chosen.statement:
+        raise UsageError(_without_equations(system, chosen))
+    return chosen, tier
 
 
 def _first(system: System) -> Stage:

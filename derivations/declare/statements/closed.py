@@ -1,0 +1,232 @@
+"""Closed forms of the pair kernels of a declared model, as exact SymPy expressions of its order parameters.
+
+They are read back from the generated code itself, with numbers made exact, so that a page shows what is evaluated.
+"""
+
+import ast
+import dataclasses
+import inspect
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from derivations.declare import symbols
+from derivations.declare.declaration import Declaration
+from derivations.declare.kernels import Kernels
+from derivations.declare.rows import Rows
+
+SMALL = 60
+"""Up to this many operations a form is simplified."""
+LETTERS = ("ik", "jl")
+"""Indices of two students, of two teachers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Forms:
+    """The closed forms of one pair of kinds of units, in the symbols of `Names`.
+
+    `mean` is K = E[phi_i phi_k]; `slopes[s, t]` V = E[d_s phi_i d_t phi_k]; `bends[s, r]` W = E[d_s d_r phi_i phi_k],
+    with 2 d phi_i/dq_s added on the diagonal; slopes and bends exist where i is a student.
+    """
+
+    first: int
+    second: int
+    indices: str
+    mean: Any
+    slopes: dict[tuple[str, str], Any]
+    bends: dict[tuple[str, str], Any]
+
+
+@dataclasses.dataclass
+class Names:
+    """Symbols of order parameters with how LaTeX prints them; `series` holds the S_ab in use by (gates, orders)."""
+
+    rows: Rows
+    printed: dict[Any, str] = dataclasses.field(default_factory=dict)
+    series: dict[Any, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+
+    def overlap(self, one: tuple[int, str, str], two: tuple[int, str, str]) -> Any:
+        """The overlap of two vectors (group, slot, index) as the entry of its order parameter."""
+        import sympy
+
+        places = list(self.rows.starts)
+        (g, r, i), (h, s, j) = sorted((one, two), key=lambda v: places.index((v[0], v[1])))
+        if (g, r) == (h, s) and j < i:
+            i, j = j, i
+        block = next(b for b in self.rows.blocks if b.rows == self.rows.of(g, r) and b.columns == self.rows.of(h, s))
+        same = (g, r, i) == (h, s, j)
+        found = sympy.Symbol(f"{block.name}[{i},{j}]", real=True, positive=True if same else None)
+        self.printed[found] = f"{self.tex(block.name)}_{{{i}{j}}}"
+        return found
+
+    def tex(self, name: str) -> str:
+        """A block's name in LaTeX: its letter, slots and groups above where there are several."""
+        *groups, letter, slots = name.split("_")
+        several = len({slot for _, slot in self.rows.starts}) > 1
+        above = [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else [])
+        hat = rf"\hat{{{letter}}}" if self.rows.declaration.weights == "normalised" and letter in "QM" else letter
+        return hat + (f"^{{{', '.join(above)}}}" if above else "")
+
+    def correlation(self, entry: tuple[Any, ...], slots: tuple[str, str]) -> Any:
+        """S_ab of two gates (kind, slope, order, kind, slope, order) in these slots of two units."""
+        import sympy
+
+        kinds = [f"{kind}({slope})" for kind, slope in (entry[0:2], entry[3:5])]
+        pairs = list(dict.fromkeys([*(value[:2] for value in self.series.values()), tuple(kinds)]))
+        prime = "'" * pairs.index(tuple(kinds))
+        found = sympy.Symbol(f"S{prime}_{entry[2]},{entry[5]}", real=True)
+        self.series[found] = (*kinds, entry, slots)
+        self.printed[found] = f"S{prime}_{{{entry[2]}{entry[5]}}}"
+        return found
+
+
+def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
+    """The closed forms of all pairs of kinds; none where the means have no closed form."""
+    if found.closed:
+        return []
+    texts, made = dict(found.texts), []
+    programs = [name for name in texts if re.match(r"(pair|self|mean|quad)_", name)]
+    students, total = len(declared.students), len(declared.groups)
+    for g in range(total):
+        for h in range(g, total):
+            outputs = _values(texts, programs, f"mean_{g}_{h}", (g, h), found, names)
+            slopes, bends = {}, {}
+            if g < students:
+                more = _values(texts, programs, f"pair_{g}_{h}", (g, h), found, names)
+                one, two = declared.groups[g].slots, declared.groups[h].slots
+                slopes = dict(zip([(s, t) for s in one for t in two], more, strict=False))
+                bends = dict(zip([(s, r) for s in one for r in one], more[len(slopes) :], strict=False))
+            made.append(Forms(g, h, letters(g, h, students), outputs[0], slopes, bends))
+    return made
+
+
+def letters(g: int, h: int, students: int) -> str:
+    """The two indices of a unit of group g and one of group h."""
+    if (g < students) == (h < students):
+        return LETTERS[g >= students]
+    return "ij"
+
+
+def _values(
+    texts: dict[str, str], programs: list[str], name: str, kinds: tuple[int, int], found: Kernels, names: Names
+) -> list[Any]:
+    """The outputs of a generated function at symbols."""
+    import sympy
+
+    number, at = programs.index(name), names.rows
+    declared, students = at.declaration, len(at.declaration.students)
+    unit = declared.weights == "normalised" or bool(found.pairs[number])
+    index = letters(*kinds, students)
+    fields = [(k, slot, i) for k, i in zip(kinds, index, strict=True) for slot in declared.groups[k].slots]
+
+    def cell(a: int, b: int) -> Any:
+        one = fields[a]
+        if a == b and (found.pairs[number] or (unit and one[0] < students)):
+            return sympy.S.One
+        return names.overlap(one, fields[b])
+
+    given: list[Any] = []
+    function = _function(texts[name], name)
+    for argument in inspect.signature(function).parameters:
+        if match := re.fullmatch(r"c(\d+)_(\d+)", argument):
+            given.append(cell(int(match[1]), int(match[2])))
+        elif argument == "S":
+            one, two = (declared.groups[k].slots for k in kinds)
+            slots = (one[found.places[number][0]], two[found.places[number][1]]) if found.pairs[number] else ("", "")
+            given.append([names.correlation(entry, slots) for entry in found.pairs[number]])
+        elif argument == "m":
+            given.append([_mean_symbol(entry, names) for entry in found.means[number]])
+        elif match := re.fullmatch(r"b(\d)_(\w+)", argument):
+            given.append(sympy.Symbol(f"{match[2]}[{index[int(match[1])]}]", real=True))
+            names.printed[given[-1]] = f"{match[2]}_{index[int(match[1])]}"
+        else:
+            given.append(sympy.Symbol(argument, real=True))
+    return [tidy(value, names) for value in function(*given)]
+
+
+def _mean_symbol(entry: tuple[Any, ...], names: Names) -> Any:
+    """E[F^(a)(z)] of a series gate at unit variance."""
+    import sympy
+
+    kind, slope, order = entry
+    found = sympy.Symbol(f"E[{kind}({slope})^({order})]", real=True)
+    names.printed[found] = rf"\mathrm{{E}}[\mathrm{{{kind}}}^{{({order})}}]"
+    return found
+
+
+def tidy(value: Any, names: Names) -> Any:
+    """An expression as it is printed: small ones simplified, those of series by S_ab."""
+    import sympy
+
+    value = sympy.sympify(value)
+    series = [s for s in names.series if value.has(s)]
+    if series:
+        return sympy.collect(sympy.expand(value), sorted(series, key=str))
+    if value.count_ops() <= SMALL:
+        value = sympy.simplify(value)
+    asin = value.replace(sympy.Function("angle"), lambda t, r: sympy.asin(t / sympy.sqrt(sympy.expand(t**2 + r**2))))
+    return asin.replace(
+        lambda e: e.is_Pow and e.exp in (sympy.Rational(-1, 2), sympy.Rational(1, 2)) and e.base.is_Add,
+        lambda e: sympy.factor(e.base) ** e.exp,
+    )
+
+
+class _Exact(ast.NodeTransformer):
+    """Numbers of generated code as exact ones."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if not isinstance(node.value, float):
+            return node
+        return ast.Call(ast.Name("number", ast.Load()), [ast.Constant(node.value)], [])
+
+
+def _number(value: float) -> Any:
+    import sympy
+
+    return sympy.pi if value == math.pi else symbols.exact(value)
+
+
+def _function(text: str, name: str) -> Callable[..., Any]:
+    """A generated function that takes symbols."""
+    import sympy
+
+    tree = ast.fix_missing_locations(_Exact().visit(ast.parse(text)))
+    space: dict[str, Any] = {
+        "number": _number, "root": sympy.sqrt, "sqrt": sympy.sqrt, "angle": sympy.Function("angle"),
+        "exp": sympy.exp, "cos": sympy.cos, "sin": sympy.sin, "erf": sympy.erf, "np": sympy,
+    }  # fmt: skip
+    exec(compile(tree, name, "exec"), space)
+    return space[name]
+
+
+def arcsine() -> tuple[tuple[str, Any], ...]:
+    """E[g'(z_i) g'(z_k) g(z_m) g(z_n)], g(z) = erf(z/sqrt 2), as named expressions of the covariance C.
+
+    Source: Saad & Solla 1995.
+    """
+    import sympy
+
+    def c(a: str, b: str) -> Any:
+        return sympy.Symbol(f"C_{{{''.join(sorted(a + b))}}}", real=True)
+
+    one, two = 1 + c("i", "i"), 1 + c("k", "k")
+    L0, L1, L2, L4 = sympy.symbols("Lambda_0 Lambda_1 Lambda_2 Lambda_4", positive=True)
+    cross = c("i", "k")
+
+    def variance(m: str) -> Any:
+        return L4 * (1 + c(m, m)) - c("k", m) ** 2 * one - c("i", m) ** 2 * two + 2 * cross * c("i", m) * c("k", m)
+
+    return (
+        ("Lambda_4", one * two - cross**2),
+        (
+            "Lambda_0",
+            L4 * c("m", "n")
+            - c("k", "m") * c("k", "n") * one
+            - c("i", "m") * c("i", "n") * two
+            + cross * (c("i", "m") * c("k", "n") + c("i", "n") * c("k", "m")),
+        ),
+        ("Lambda_1", variance("m")),
+        ("Lambda_2", variance("n")),
+        ("I", 4 / sympy.pi**2 / sympy.sqrt(L4) * sympy.asin(L0 / sympy.sqrt(L1 * L2))),
+    )

@@ -1,0 +1,217 @@
+"""The page of a declared model as a LaTeX document."""
+
+import re
+from typing import Any
+
+from derivations.declare.statements import notation
+from derivations.declare.statements.closed import arcsine
+from derivations.declare.statements.motion import Writer
+from derivations.declare.statements.page import Content, Shown, closures, parameters_of, stated
+
+HEAD = r"""\documentclass[10pt,a4paper]{article}
+\usepackage{amsmath,amssymb}
+\usepackage[margin=2.2cm]{geometry}
+\setlength{\parindent}{0pt}\setlength{\parskip}{3pt}
+\emergencystretch=2em
+\allowdisplaybreaks
+\begin{document}
+"""
+WIDE = 78
+"""Characters of a line of a formula, as `width` counts them."""
+
+
+def latex(content: Content) -> str:
+    """The document; `pdflatex` takes it as it is."""
+    declared, writer = content.declared, Writer(content.rows, tex=True, decay=content.parameters.decay > 0)
+    title = notation.escaped(declared.title)
+    lines = [HEAD + rf"{{\large\bfseries {title}}}", ""]
+    lines += [_paragraph("Source", notation.escaped(declared.source))] if declared.source else []
+    lines += [_paragraph("Tier", content.tier), r"\textbf{Model.}", *_display(writer.model())]
+    lines.append(_paragraph("Conventions", notation.escaped("; ".join(stated(content)))))
+    lines += [r"\textbf{Order parameters.} " + _order(content), ""]
+    lines += [r"\textbf{Closure.}", *(rf"\quad -- {notation.escaped(line.strip())}.\\" for line in content.why), ""]
+    if content.further:
+        return _closed_document([*lines, r"\textbf{Equations of motion.}", *_display(content.further)])
+    if content.tier == "sampled":
+        lines += [r"\textbf{Equations of motion.}", *_display([*writer.sampled(), *writer.motion()])]
+        return _closed_document([*lines, *_second(writer)])
+    lines += [r"\textbf{Loss,} over students $i, k$ and teachers $j, l$.", *_display(writer.loss())]
+    lines += [r"\textbf{Kernels.}", *_display([*writer.kernels(), *closures(content)])]
+    if content.shown:
+        lines += ["In closed form", *_forms(content)]
+    lines += [_math_words(remark) + ".\n" for remark in content.remarks]
+    drift, *constrained = writer.drift()
+    lines += [r"\textbf{Equations of motion.} The drift of the overlap of student vector $i$ with any vector $u$ is"]
+    lines += [*_display([drift, *constrained]), "so that the order parameters move by", *_display(writer.motion())]
+    return _closed_document([*lines, *_second(writer, content.tilted)])
+
+
+def _closed_document(lines: list[str]) -> str:
+    return "\n".join([*lines, r"\end{document}"]) + "\n"
+
+
+def _second(writer: Writer, tilted: bool = False) -> list[str]:
+    import sympy
+
+    if not writer.online:
+        return []
+    head = r"\textbf{Second-order term,} $\eta$ the step, $B$ the batch"
+    over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if writer.declared.loss == "squared" else ""
+    lines = [f"{head}{over}.", *_display(writer.second())]
+    if not tilted:
+        return lines
+    slopes = r"$\varphi_a(z) = \alpha_a \operatorname{erf}(\beta_a z)$ and $C_{ab} = 2 \beta_a \beta_b\,(u_a\cdot u_b)$"
+    named = [
+        f"{sympy.latex(sympy.Symbol(name))} = {sympy.latex(value, inv_trig_style='full')}" for name, value in arcsine()
+    ]
+    factors = r"2 \beta_i \beta_k\,\alpha_i \alpha_k \alpha_m \alpha_n"
+    mean = rf"\mathrm{{E}}[\varphi_i' \varphi_k' \varphi_m \varphi_n] = {factors}\,I"
+    return [*lines, f"For units {slopes}", *_display([mean, *named])]
+
+
+def _paragraph(title: str, text: str) -> str:
+    return rf"\textbf{{{title}.}} {text}." + "\n"
+
+
+def _order(content: Content) -> str:
+    """Order parameters as formulas, with the names that they have in a run."""
+    items, at = [], content.rows
+    for block in at.blocks:
+        (g, r), (h, s) = (
+            next(k for k, start in at.starts.items() if start == b.start) for b in (block.rows, block.columns)
+        )
+        student, other = at.is_student(g), at.is_student(h)
+        i, k = ("i" if student else "j"), ("k" if other else "j" if student else "l")
+        name = content.names.tex(block.name).replace(r"\hat", "")
+        overlap = rf"{r}{'' if student else '^*'}_{i}\cdot {s}{'' if other else '^*'}_{k}"
+        items.append(rf"${name}_{{{i}{k}}} = {overlap}$ (\texttt{{{notation.escaped(block.name)}}})")
+    for line in parameters_of(at)[len(at.blocks) :]:
+        name, rest = line.split(" ", 1)
+        items.append(rf"\texttt{{{notation.escaped(name)}}} {notation.escaped(rest)}")
+    return "; ".join(items) + "."
+
+
+def _math_words(text: str) -> str:
+    return re.sub(r"\b([KVW])_(\w\w)\b", r"$\1_{\2}$", text)
+
+
+def _display(formulas: Any) -> list[str]:
+    """Formulas below each other, each broken to the width of the page at its outer signs."""
+    found = []
+    for formula in formulas:
+        found.append((r" \\" + "\n" + r"&\qquad ").join(broken(formula)))
+    rows = [("&" + line) for line in found]
+    return [r"\begin{align*}", (r" \\" + "\n").join(rows), r"\end{align*}"]
+
+
+def broken(formula: str, wide: int = WIDE) -> list[str]:
+    r"""A formula in lines: split at `\quad` and signs outside of all brackets, inside where a part is too wide itself.
+
+    >>> broken(r"a = b + c - d", 5)
+    ['a = b', '+ c', '- d']
+    """
+    lines: list[str] = []
+    for part in _parts(formula, 0):
+        for piece in _parts(part, 1) if width(part) > wide else [part]:
+            joined = f"{lines[-1]} {piece.strip()}" if lines else piece.strip()
+            if lines and width(joined) <= wide:
+                lines[-1] = joined
+            else:
+                lines.append(piece.strip())
+    if len(lines) > 1:  # brackets that grow cannot be closed in another line
+        lines = [line.replace(r"\left", "").replace(r"\right", "") for line in lines]
+    return [re.sub(r"\\quad$", "", line) for line in lines]
+
+
+def _parts(formula: str, deepest: int) -> list[str]:
+    """A formula cut before its signs within at most so many brackets, and after `quad` outside of all."""
+    found, depth, braces, start = [], 0, 0, 0
+    for match in re.finditer(r"\\[a-zA-Z]+|[{}()\[\]]| [+-] ", formula):
+        token = match.group()
+        braces += (token == "{") - (token == "}")
+        depth += (token in ("(", "[")) - (token in (")", "]"))
+        if not braces and ((token in (" + ", " - ") and depth <= deepest) or (token == r"\quad" and not depth)):
+            at = match.end() if token == r"\quad" else match.start()
+            found.append(formula[start:at])
+            start = at
+    return [*found, formula[start:]]
+
+
+def width(formula: str) -> int:
+    r"""About how many letters wide a formula is set.
+
+    >>> width(r"\frac{a}{b_{ik}} + \sqrt{x}_{ik}")
+    7
+    """
+    formula = _flat(formula)
+    formula = re.sub(r"\\(left|right|bigl|bigr|mathrm|operatorname|hat|tilde|text|mathit|sqrt|,)", "", formula)
+    formula = formula.replace(r"\quad", "xxx").replace(r"\arcsin", "arcsin")
+    formula = re.sub(r" [-+=]", "xxx", re.sub(r"\\[a-zA-Z]+", "x", formula))
+    formula = re.sub(r"[_^](\{[^{}]*\}|.)", lambda m: "x" * ((len(m.group(1).strip("{}")) + 1) // 2), formula)
+    return len(re.sub(r"[{}\s\\]", "", formula))
+
+
+def _flat(formula: str) -> str:
+    """A formula with the wider part of every fraction in its place."""
+    at = formula.find(r"\frac{")
+    if at < 0:
+        return formula
+    over, rest = _braced(formula[at + 5 :])
+    under, rest = _braced(rest)
+    return formula[:at] + max((_flat(over), _flat(under)), key=width) + _flat(rest)
+
+
+def _braced(text: str) -> tuple[str, str]:
+    """What the first pair of braces holds, and what follows it."""
+    depth = 0
+    for k, sign in enumerate(text):
+        depth += (sign == "{") - (sign == "}")
+        if depth == 0:
+            return text[1:k], text[k + 1 :]
+    return text[1:], ""
+
+
+def _forms(content: Content) -> list[str]:
+    """The closed forms, long ones over several lines."""
+    return _display([_form(content, shown) for shown in content.shown])
+
+
+def _form(content: Content, shown: Shown) -> str:
+    """A closed form; one that is too wide for a line as a sum, which can be broken."""
+    import sympy
+
+    above = f"^{{{shown.above}}}" if shown.above else ""
+    options: dict[str, Any] = {
+        "symbol_names": content.names.printed, "inv_trig_style": "full", "long_frac_ratio": 1.5
+    }  # fmt: skip
+    value, more = shown.value, ""
+    if not content.names.series and width(sympy.latex(value, **options)) > WIDE:
+        value, roots = _spread(value, shown.indices)
+        more = "".join(rf",\quad {delta} = {sympy.latex(root, **options)}" for delta, root in roots.items())
+    written = ""
+    for term in sympy.Add.make_args(value) if value.is_Add else (value,):
+        found = sympy.latex(sympy.powsimp(term), **options)
+        negative = found.lstrip().startswith("-")
+        written += found if not written else f" - {found.lstrip()[1:]}" if negative else f" + {found}"
+    if content.names.series:
+        written = written.replace(r"\left(", "(").replace(r"\right)", ")")
+    return f"{shown.letter}{above}_{{{shown.indices}}} = {written}{more}"
+
+
+def _spread(value: Any, indices: str) -> tuple[Any, dict[Any, Any]]:
+    """A wide form as a sum over one denominator each, its long radicands named for short."""
+    import sympy
+
+    radicands = sorted({e.base for e in value.atoms(sympy.Pow) if e.exp.is_Rational and e.exp.q == 2}, key=str)
+    long = [e for e in radicands if e.is_Add and e.count_ops() > 3]
+    primes = {e: sympy.Symbol(rf"\Delta{chr(39) * k}_{{{indices}}}", positive=True) for k, e in enumerate(long)}
+    rest, terms = sympy.expand(value.xreplace(primes)), []
+    for angle in sorted(rest.atoms(sympy.asin), key=str):
+        factor = rest.coeff(angle, 1)
+        terms.append(sympy.factor(sympy.together(factor)) * angle)
+        rest = sympy.expand(rest - factor * angle)
+    rooted = [term for term in sympy.Add.make_args(rest) if term.has(*primes.values(), sympy.exp, sympy.cos)]
+    terms += [sympy.Add(*rooted), rest - sympy.Add(*rooted)]
+    if any(term.has(sympy.asin) for term in terms[:-2]) or long:
+        terms[-2:] = [sympy.factor(sympy.together(term)) for term in terms[-2:]]
+    return sympy.Add(*terms), {name: root for root, name in primes.items()}

@@ -1,0 +1,95 @@
+"""Why the dynamics of a declared model closes or not: which method serves which term, and with what error."""
+
+from typing import Any
+
+import numpy as np
+
+from derivations.declare import sampled, series
+from derivations.declare.declaration import Declaration
+from derivations.declare.gates import Open, shape
+from derivations.declare.initial import enter
+from derivations.declare.kernels import Kernels, values
+from derivations.declare.system import numbers, rows
+
+ROUNDING = "exact to rounding (about 1e-15 of the largest term)"
+
+
+def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
+    """Sentences: what the dynamics rests on, one line for every kind of mean, and the bound of the worst."""
+    declared: Declaration = parameters.declaration
+    if tier == "leading":
+        from derivations.declare import leading
+
+        k, _ = leading.growth(parameters)
+        return [
+            f"tier leading: the lowest order in small overlaps, of degree {k} (the information exponent)",
+            "it closes because before students meet each other every overlap grows by itself",
+            f"neglected: {leading.NEGLECTED}; {leading.law(k)}",
+        ]
+    lines = ["the inputs are Gaussian: every mean depends on the overlaps of the vectors alone"]
+    if declared.loss not in ("squared", "correlation") or found.closed:
+        lines.append(f"no closed form: {found.closed}")
+    else:
+        lines += _pairs(parameters, found)
+    if tier == "sampled":
+        lines.append("all means are taken over randomised quasi-random points (tier sampled)")
+        lines.append(_measured(parameters, Kernels()))
+    if declared.limit == "online" and not found.closed:
+        lines += _second(parameters, tier, found)
+    return lines
+
+
+def _pairs(parameters: Any, found: Kernels) -> list[str]:
+    """The means of pairs of units: their method by kind of unit, and its error."""
+    declared = parameters.declaration
+    lines = [f"{declared.loss} loss: a sum over pairs of units, of K = E[phi_i phi_k] and its derivatives (Price)"]
+    for number, group in enumerate(declared.groups):
+        who = "student" if number < len(declared.students) else "teacher"
+        lines.append(f"  {who} {group.text}: {_kind(declared, number, parameters)}")
+    if any(found.pairs):
+        worst, terms = series.bound(declared, found, numbers(parameters))
+        lines.append("means of two gates: their series in the correlation at unit variance")
+        lines.append(f"  {terms} terms; worst bound of the truncation {worst:.1e} of the largest value")
+    else:
+        lines.append(f"means of pairs of units: closed forms, {ROUNDING}")
+    return lines
+
+
+def _kind(declared: Declaration, number: int, parameters: Any) -> str:
+    """What a unit is to the derivation."""
+    group = declared.groups[number]
+    student = number < len(declared.students)
+    try:
+        made = shape(group, values(declared, numbers(parameters)), declared.weights == "normalised" and student)
+    except Open as reason:
+        return str(reason)
+    if not made.gates:
+        return "a polynomial: Isserlis, a finite sum"
+    degree = max(sum(term.powers) for term in made.value)
+    gates = ", ".join(dict.fromkeys(gate.kind for gate in made.gates))
+    return f"{gates} times a polynomial of degree {degree}: Stein's lemma, then means of gates alone" if degree else (
+        f"{gates}: means of one or two gates"
+    )  # fmt: skip
+
+
+def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
+    if not found.second and tier == "exact":
+        tilted = any(name == "erf_units" for name, _ in found.texts)
+        how = "arcsines of a tilted covariance" if tilted else "Isserlis and closed forms"
+        return [f"second-order term E[c c], means of four units: {how}, {ROUNDING}"]
+    lines = [f"second-order term: {found.second}"] if found.second else []
+    if tier == "mixed":
+        lines += ["  it is sampled (tier mixed)", _measured(parameters, found)]
+    return lines
+
+
+def _measured(parameters: Any, found: Kernels) -> str:
+    """The error of the sampled derivative at the start of seed 0, by independent randomisations."""
+    initial = enter(parameters, None, np.random.default_rng(0))
+    mean, error = sampled.scatter(found, initial, initial.state)
+    size = float(np.sqrt((mean**2).mean()))
+    told = f"{float(np.sqrt((error**2).mean())) / size:.1e} of the derivative" if size > 0 else "all of the derivative"
+    return (
+        f"  error of {parameters.points} points at a start of {rows(parameters).total} vectors, by the scatter of "
+        f"independent randomisations: {told}"
+    )

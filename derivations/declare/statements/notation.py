@@ -1,0 +1,119 @@
+"""How a page writes a model: its units in LaTeX, and formulas once, as LaTeX and as plain text."""
+
+import re
+
+from derivations.declare.declaration import Group
+from derivations.declare.grammar import Tree
+
+UPRIGHT = {
+    "erf": r"\operatorname{erf}", "exp": r"\exp", "log": r"\log", "cos": r"\cos", "sin": r"\sin", "tanh": r"\tanh",
+    "probit": r"\Phi", "logistic": r"\operatorname{logistic}",
+}  # fmt: skip
+"""Functions of expressions that have a sign of their own; others are upright words."""
+BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "^": 3}
+GREEK = ("alpha", "beta", "gamma", "delta", "kappa", "lambda", "mu", "rho", "sigma", "tau", "theta", "zeta")
+PLAIN = (
+    (r"\frac{\mathrm{d}}{\mathrm{d}t}", "d/dt"), (r"\tfrac12", "1/2"), (r"\mathrm{E}", "E"), (r"\,", " "),
+    (r"\cdot ", "."), (r"\bigl", ""), (r"\left", ""), (r"\right", ""), (r"\operatorname", ""), (r"\mathrm", ""),
+    (r"\mathit", ""), (r"\bigr", ""), (r"\partial", "d"), (r"\ell", "l"), ("{}", ""),
+    (r"\quad", " "), (r"\frac{\eta^2}{B}", "eta^2/B"), (r"\frac{\eta^2}{2B}", "eta^2/(2B)"), (r"\varphi", " phi"),
+    (r"\mathcal{N}", "N"), (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
+)  # fmt: skip
+"""LaTeX of formulas and what stands for it in text."""
+
+
+def plain(formula: str) -> str:
+    r"""A formula of a page as text.
+
+    >>> plain(r"\sum_{i} a_{i} (w_{i}\cdot x)")
+    'sum_i a_i (w_i.x)'
+    """
+    for sign, written in PLAIN:
+        formula = formula.replace(sign, written)
+    formula = re.sub(r"\\text\{([^{}]*)\}", r"\1", formula)
+    formula = re.sub(r"\{([^{}]*)\}", r"\1", formula)
+    formula = re.sub(r"\{([^{}]*)\}", r"\1", formula)
+    formula = re.sub(r" {2,}", " ", formula.replace("\\", ""))
+    return re.sub(r"(?<=[(\[]) | (?=[)\],])", "", formula).strip()
+
+
+def escaped(text: str) -> str:
+    r"""A user's text as LaTeX sets it literally.
+
+    >>> escaped("a_i^2 & 5 %")
+    'a\\_i\\^{}2 \\& 5 \\%'
+    """
+    signs = {
+        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&", "%": r"\%",
+        "#": r"\#", "$": r"\$", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    }  # fmt: skip
+    return "".join(signs.get(c, c if c.isprintable() and ord(c) < 0x250 else "?") for c in text)
+
+
+def name(word: str) -> str:
+    r"""A user's name in a formula.
+
+    >>> name("beta"), name("w"), name("shift_2")
+    ('\\beta', 'w', '\\mathit{shift\\_2}')
+    """
+    if word in (*GREEK, "pi"):
+        return rf"\{word}"
+    return word if len(word) == 1 else rf"\mathit{{{escaped(word)}}}"
+
+
+def expression(tree: Tree, binding: int = 0) -> str:
+    r"""An expression in LaTeX; slots stand for the values of their projections.
+
+    >>> from derivations.declare.grammar import read
+    >>> expression(read("logistic(beta*v)*He(3, w)"))
+    '\\operatorname{logistic}(\\beta v)\\,\\mathrm{He}_{3}(w)'
+    >>> expression(read("erf(w/sqrt(2)) - (w + 1)^2"))
+    '\\operatorname{erf}\\left(w/\\sqrt{2}\\right) - (w + 1)^{2}'
+    """
+    if tree.kind == "number":
+        return f"{tree.value:g}"
+    if tree.kind == "name":
+        return name(tree.word)
+    if tree.kind == "call":
+        return _call(tree)
+    mine = BINDING[tree.kind]
+    one, two = tree.parts
+    if tree.kind == "^":
+        base = expression(one, 4)
+        return rf"{base}^{{{expression(two)}}}"
+    if tree.kind == "-" and one.kind == "number" and one.value == 0:
+        written = f"-{expression(two, 2)}"
+    elif tree.kind == "*":
+        left, right = expression(one, mine), expression(two, mine)
+        sign = r" \cdot " if right[:1].isdigit() else r"\," if "(" in left + right else " "
+        written = left + sign + right
+    elif tree.kind == "/":
+        written = f"{expression(one, mine)}/{expression(two, 3)}"
+    else:
+        written = f"{expression(one, mine)} {tree.kind} {expression(two, mine + (tree.kind == '-'))}"
+    return f"({written})" if mine < binding or (tree.kind == "/" and binding == 3) else written
+
+
+def _call(tree: Tree) -> str:
+    if tree.word in ("He", "wick"):
+        degree, inner = int(tree.parts[0].value), expression(tree.parts[1])
+        if tree.word == "He":
+            return rf"\mathrm{{He}}_{{{degree}}}({inner})"
+        return rf"|{inner}|^{{{degree}}}\mathrm{{He}}_{{{degree}}}({inner}/|{inner}|)"
+    inner = expression(tree.parts[0])
+    if tree.word == "sqrt":
+        return rf"\sqrt{{{inner}}}"
+    if tree.word == "abs":
+        return rf"\lvert {inner} \rvert"
+    left, right = (r"\left(", r"\right)") if "\\sqrt" in inner or "^" in inner else ("(", ")")
+    return f"{UPRIGHT.get(tree.word, rf'{chr(92)}operatorname{{{tree.word}}}')}{left}{inner}{right}"
+
+
+def readout(group: Group, student: bool) -> str:
+    """What the readouts of a group are, in a formula."""
+    letter = "a_i" if student else "b_j"
+    if group.output == "own":
+        assert group.readout is not None
+        return f"{letter} = {expression(group.readout)}" + (r"\text{ with }j = i" if student else "")
+    said = {"sum": " = 1", "mean": " = 1/K", "root": r" = 1/\sqrt{K}", "trained": r"\text{ trained}"}
+    return letter + said[group.output]

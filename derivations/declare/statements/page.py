@@ -1,0 +1,221 @@
+"""What is on the page of a declared model, and the page as text."""
+
+import dataclasses
+import re
+import textwrap
+from typing import Any
+
+from derivations.contract import Page
+from derivations.declare import grammar
+from derivations.declare.declaration import Declaration
+from derivations.declare.remembered import kernels
+from derivations.declare.rows import Rows
+from derivations.declare.statements import closed, notation
+from derivations.declare.statements.explained import explained
+from derivations.declare.statements.motion import Writer
+from derivations.declare.summary import conventions, gradient_note
+from derivations.declare.system import clock, numbers, rows
+from derivations.declare.tiers import settled
+
+WIDTH = 110
+LONGEST = 400
+"""A closed form of more operations is in the Python page alone."""
+BRIEF = 60
+"""Of slopes that have more operations than this, only the rule by which they follow is shown."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A closed form: its name as (letter, slots above, indices), its SymPy expression."""
+
+    letter: str
+    above: str
+    indices: str
+    value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """All that a page says; formulas are those of `Writer`, closed forms in the symbols of `names`."""
+
+    parameters: Any
+    tier: str
+    why: tuple[str, ...]
+    names: closed.Names
+    shown: tuple[Shown, ...]
+    remarks: tuple[str, ...]
+    further: tuple[str, ...] = ()
+    tilted: bool = False
+
+    @property
+    def declared(self) -> Declaration:
+        """What is declared."""
+        return self.parameters.declaration
+
+    @property
+    def rows(self) -> Rows:
+        """Where everything stands."""
+        return self.names.rows
+
+
+def statement(parameters: Any, tier: str) -> Page:
+    """The page of a tier.  Raises `UsageError` for a tier that does not exist."""
+    from derivations.declare.statements import document, script
+    from derivations.declare.tiers import equations
+
+    tier = settled(parameters) if tier == "auto" else tier
+    equations(parameters, tier)
+    found = kernels(parameters.declaration, numbers(parameters))
+    names = closed.Names(rows(parameters))
+    shown, remarks = ((), ()) if tier in ("leading", "sampled") else _shown(parameters, found, names)
+    why = explained(parameters, tier, found)
+    tilted = tier == "exact" and any(name == "erf_units" for name, _ in found.texts)
+    content = Content(parameters, tier, tuple(why), names, shown, remarks, _leading(parameters, tier), tilted)
+    python = script.python(parameters, found) if tier == "exact" else ""
+    return Page(text(content), document.latex(content), python, why="\n".join(why) + "\n")
+
+
+def _leading(parameters: Any, tier: str) -> tuple[str, ...]:
+    """The formulas of tier leading."""
+    if tier != "leading":
+        return ()
+    from derivations.declare import leading
+
+    k, gain = leading.growth(parameters)
+    power = rf"\,M_{{im}}^{{{k - 1}}}" if k > 2 else r"\,M_{im}" if k == 2 else ""
+    return (
+        rf"\frac{{\mathrm{{d}}}}{{\mathrm{{d}}t}} M_{{ij}} = a_i \sum_m b_m\,g{power}\,P_{{mj}},\quad "
+        rf"g = {gain:.12g}",
+        *leading.formulas(k),
+    )
+
+
+def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
+    """The closed forms that a page holds, and remarks on those left out."""
+    declared: Declaration = parameters.declaration
+    shown: list[Shown] = []
+    seen: dict[Any, str] = {}
+    remarks: list[str] = []
+    for form in closed.forms(declared, found, names):
+        kinds = (declared.groups[form.first].text, declared.groups[form.second].text)
+        several = len(declared.students) > 1 or len(declared.teachers) > 1
+        groups = [declared.groups[n].name for n in (form.first, form.second)] if several else []
+        mark = ",".join(group for group in groups if group)
+        size = form.mean.count_ops()
+        if size > BRIEF and kinds in seen:
+            remarks.append(f"K_{form.indices} is the same function as {seen[kinds]}, of the overlaps of its own pair")
+        elif size > LONGEST:
+            remarks.append(f"K_{form.indices} has {size} operations: it is in the Python page")
+        else:
+            seen[kinds] = f"K_{form.indices}"
+            shown.append(Shown("K", mark, form.indices, form.mean))
+        single = len({slot for _, slot in names.rows.starts}) == 1
+        for letter, parts in (("V", form.slopes), ("W", form.bends)):
+            for slots, value in parts.items():
+                along = letter == "W" and slots[0] == slots[1]  # what a projection removes
+                if value.count_ops() <= BRIEF and not (along and declared.weights != "free"):
+                    above = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
+                    shown.append(Shown(letter, above, form.indices, value))
+    return tuple(shown), tuple(remarks)
+
+
+def closures(content: Content) -> list[str]:
+    """What the symbols S_ab of series gates are, as formulas."""
+    gates = list(dict.fromkeys((value[0], value[1]) for value in content.names.series.values()))
+    lines = []
+    for number, (one, two) in enumerate(gates):
+        entry = next(value[2] for value in content.names.series.values() if value[:2] == (one, two))
+        prime, slots = "'" * number, next(v[3] for v in content.names.series.values() if v[:2] == (one, two))
+        c = "c" if one == two else "d"
+        lines.append(
+            rf"S{prime}_{{ab}}(\rho) = \mathrm{{E}}[F^{{(a)}}(z_1)\,G^{{(b)}}(z_2)] = \sum_q c_{{q+a}} {c}_{{q+b}}"
+            r"\,\rho^q/q!,\quad \partial S_{ab}/\partial\rho = S_{a+1,b+1}"
+        )
+        lines.append(
+            rf"c_q = \mathrm{{E}}[F^{{(q)}}(z)],\quad F(z) = {_gate(entry[0], entry[1])}"
+            + rf",\quad z_1 = {slots[0]}_i\cdot x,\quad z_2 = {slots[1]}_k\cdot x"
+            + (
+                ""
+                if one == two
+                else rf",\quad d_q = \mathrm{{E}}[G^{{(q)}}(z)],\quad G(z) = {_gate(entry[3], entry[4])}"
+            )
+        )
+    return lines
+
+
+def _gate(kind: str, slope: str) -> str:
+    """A series gate of its slope, as a formula."""
+    inner = "z" if slope == "1" else f"{notation.expression(grammar.read(slope), 2)}\\,z"
+    return rf"\operatorname{{{kind}}}({inner})"
+
+
+def text(content: Content) -> str:
+    """The page as text."""
+    declared, writer = content.declared, Writer(content.rows, tex=False, decay=content.parameters.decay > 0)
+    lines = [declared.title, *([f"  {declared.source}"] if declared.source else []), f"tier {content.tier}"]
+    lines += _section("Model", [*units(declared), *map(notation.plain, writer.model())])
+    lines += _section("Conventions", stated(content))
+    lines += _section("Order parameters", parameters_of(content.rows))
+    lines += _section("Why it closes", content.why)
+    if content.further:
+        lines += _section("Equations of motion", map(notation.plain, content.further))
+        return "\n".join(lines) + "\n"
+    if content.tier == "sampled":
+        lines += _section("Equations of motion", map(notation.plain, [*writer.sampled(), *writer.motion()]))
+        lines += _section("Second-order term", map(notation.plain, writer.second())) if writer.online else []
+        return "\n".join(lines) + "\n"
+    lines += _section("Loss, over students i, k and teachers j, l", map(notation.plain, writer.loss()))
+    lines += _section("Kernels", map(notation.plain, [*writer.kernels(), *closures(content)]))
+    lines += [f"  {line}" for shown in content.shown for line in _closed(shown)]
+    lines += [f"  {remark}" for remark in content.remarks]
+    lines += _section("Equations of motion", map(notation.plain, [*writer.drift(), *writer.motion()]))
+    if writer.online:
+        lines += _section("Second-order term", map(notation.plain, writer.second()))
+    return "\n".join(lines) + "\n"
+
+
+def _closed(shown: Shown) -> list[str]:
+    above = f"^{shown.above}" if shown.above else ""
+    value = re.sub(r"S('*)_(\d+),(\d+)", r"S\1_\2_\3", str(shown.value))
+    found = f"{shown.letter}{above}_{shown.indices} = {value}"
+    return textwrap.wrap(found, WIDTH, subsequent_indent="    ", break_long_words=False)
+
+
+def _section(title: str, lines: Any) -> list[str]:
+    found = [
+        part for line in lines
+        for part in textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False)
+    ]  # fmt: skip
+    return ["", title, *found]
+
+
+def units(declared: Declaration) -> list[str]:
+    """The units as they were typed."""
+    found = []
+    for number, group in enumerate(declared.groups):
+        who = "student" if number < len(declared.students) else "teacher"
+        found.append(f"{who}{f' {group.name}' if group.name else ''}: {group.text}, output {group.output}")
+    return found
+
+
+def stated(content: Content) -> list[str]:
+    """The conventions on which such codes differ, and what time is."""
+    declared = content.declared
+    lines = [f"{key}: {value}" for key, value in conventions(declared).items()]
+    lines.append(f"time: {clock(declared)}")
+    if gradient_note(declared):
+        lines.append(f"gradient: {gradient_note(declared)}")
+    if declared.weights == "normalised":
+        lines.append("the network divides by the norms: vectors in K, V, W and D are the unit ones")
+    return lines
+
+
+def parameters_of(at: Rows) -> list[str]:
+    """The order parameters, readouts and scalars, in words."""
+    lines = [f"{b.name} ({', '.join(b.dims)}): {b.meaning}" for b in at.blocks]
+    for group, word, _ in at.scalars:
+        owner = at.declaration.students[group]
+        said = "readout a_i" if word == "a" else f"number {word} of unit i"
+        moves = "trained" if at.declaration.moves(owner, word) else "fixed"
+        lines.append(f"{owner.named(word)} ({at.dimension(group)}): {said}, {moves}")
+    return lines

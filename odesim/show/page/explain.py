@@ -1,0 +1,76 @@
+"""Why the equations of a tier close, as text: methods and errors of a declared model, or what a paper's tier states."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+from derivations.contract import Map, Page, Stage, System, UsageError, load
+from derivations.statement import Mean, Statement, sp
+
+WIDTH = 110
+
+
+def page(system: System, stage: Stage, parameters: Any, tier: str, stated: Statement | Page) -> str:
+    """The explanation of a tier, then the other tiers of its stage with what they neglect, or why they do not exist."""
+    if isinstance(stated, Page):
+        head, lines = f"{system.name}: {system.title}", stated.why.splitlines()
+    else:
+        head, lines = f"{stated.name}: {stated.title}", _of_statement(stated)
+    found = [head, "", "Why it closes", *_wrapped(lines)]
+    others = [] if isinstance(stage, Map) else _others(stage, parameters, tier)
+    more = ["", "Other tiers", *_wrapped(others)] if others else []
+    return "\n".join([*found, *more]).replace("`", "") + "\n"
+
+
+def _of_statement(stated: Statement) -> list[str]:
+    """Where a stated tier holds, what it neglects, and the mean behind every kernel with the form that closes it."""
+    lines = [f"valid: {stated.validity}", f"neglects: {stated.neglects}"]
+    for kernel in stated.kernels:
+        what = "an expectation" if kernel.means else "a function"
+        note = f" ({kernel.note})" if kernel.note else ""
+        methods = " and ".join(dict.fromkeys(_method(value) for value in kernel.values.values()))
+        lines.append(f"{', '.join(kernel.values)}: {what}, by {methods}{note}")
+    lines += [
+        f"{', '.join(dict.fromkeys(str(getattr(t, 'base', t)) for t in d.targets))}: {d.meaning}, by the rule "
+        f"{d.rule.name}"
+        for d in stated.arrays if d.rule is not None
+    ]  # fmt: skip
+    cut = [f"{name} is cut at {count} terms" for name, count in stated.terms.items()]
+    means = [
+        f"the mean over {name} is taken at {nodes} Gauss-Legendre nodes" for name, (_, _, nodes) in stated.laws.items()
+    ]
+    return [*lines, *cut, *means, *stated.rules]
+
+
+def _method(value: Any) -> str:
+    """How a kernel's form is evaluated."""
+    e = sp.sympify(value)
+    if e.has(sp.Integral):
+        return "a one-dimensional integral"
+    if any(limit[-1] == sp.oo for s in e.atoms(sp.Sum) for limit in s.limits):
+        return "a series, cut as stated"
+    return "a mean at Gauss-Legendre nodes" if e.has(Mean) else "a closed form"
+
+
+def _others(stage: Any, parameters: Any, tier: str) -> list[str]:
+    """A line for every other tier of a stage."""
+    lines = []
+    for name in stage.tiers:
+        if name in (tier, stage.tier(parameters) if tier == "auto" else tier):
+            continue
+        try:
+            equations = load(stage.equations)(parameters, name)
+        except UsageError as reason:
+            lines.append(f"{name}: none here: {str(reason).removeprefix(f'tier {name}: ')}")
+            continue
+        lines.append(f"{name}: {equations.validity}; neglects {equations.neglects or 'nothing'}")
+    return lines
+
+
+def _wrapped(lines: Iterable[str]) -> list[str]:
+    return [
+        part for line in lines
+        for part in textwrap.wrap(
+            line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+        )
+    ]  # fmt: skip
