@@ -8,6 +8,8 @@ import numpy as np
 
 from derivations.contract import load
 from odesim.request.trajectory import Trajectory
+from odesim.show import beside
+from odesim.show.title import title
 from odesim.store.files import TRAJECTORY
 
 STYLE: Any = {
@@ -35,19 +37,32 @@ def draw(run: Any, folder: str | Path) -> list[Path]:
 
 
 def figures(run: Any) -> Mapping[str, Any]:
-    """The figures of a run by name: those its system draws, otherwise every component against time."""
+    """The figures of a run by name: those its system draws, otherwise every component against time.
+
+    Every figure has the title of its run, and the theory that its system declares.
+    """
     from odesim.request.case import find_system
 
     dataset = run.dataset() if isinstance(run, Trajectory) else run
-    if dataset.attrs["method"] == "compare":
-        from odesim.study import comparison
-
-        with _style():
-            return {"comparison": comparison.draw(dataset)}
     system = find_system(dataset.attrs["system"])
-    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
     with _style():
-        return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
+        made = _drawn(dataset, system)
+        first = _replica(dataset, 0) if "seed" in dataset.dims and dataset.attrs["method"] != "compare" else dataset
+        beside.add(made, load(system.references)(first) if system.references else [])
+        for figure in made.values():
+            if not figure.get_suptitle():
+                figure.suptitle(title(dataset, system), fontsize=9)
+    return made
+
+
+def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
+    """The figures without title and theory."""
+    if dataset.attrs["method"] == "compare":
+        from odesim.show import compared
+
+        return {"comparison": compared.draw(dataset)}
+    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
+    return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
 
 REPLICAS = 8

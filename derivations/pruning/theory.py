@@ -1,0 +1,32 @@
+"""What theory says of a run of `pruning`, beside it in its pictures: 1.5 log l, and t* of an important expert."""
+
+import math
+from typing import Any
+
+from derivations.drawing import BLACK, Reference, parameters
+from derivations.pruning.parameters import Parameters
+
+
+def references(run: Any) -> list[Reference]:
+    """The growth 1.5 log l that tells important experts from others (Lemma 4.1), and when a gap of log l is there.
+
+    t* = sqrt(2 pi) (l - 1)^(3/2) l^(-1/2)/sqrt(eta_r eta_e m_+ (1 + 1/N)), for the largest number m_+ of neurons of an
+    expert of each sign that are active on their own task pattern: the limit of large l, from equal logits.
+    """
+    given = parameters(run)
+    if not given or "Delta" not in run or run.sizes.get("time", 0) < 2:
+        return []
+    p = Parameters(**given)
+    level = 1.5 * math.log(p.l)
+    found = [Reference(f"Delta{sign:+d}", r"$1.5\,\log l$", level=level) for sign in (1, -1) if p.l > 1]
+    rates = p.router_rate * p.eta_e * (1 + 1 / p.N) if p.N else 0.0
+    if run.attrs.get("stage") != "tune" or rates <= 0 or "u_start" not in run or p.l < 2:
+        return found
+    active = (run["u_start"].values[..., :2] >= 0).sum(axis=1)
+    for sign, own in ((1, 0), (-1, 1)):
+        most = active[run["a"].values * sign > 0, own].max(initial=0)
+        if most:
+            star = math.sqrt(2 * math.pi) * (p.l - 1) ** 1.5 / math.sqrt(p.l * rates * most)
+            for panel in ("Delta", "x"):
+                found.append(Reference(f"{panel}{sign:+d}", r"$t^*$: gap $\log l$", at=star, colour=BLACK))
+    return found
