@@ -9,6 +9,8 @@ import numpy as np
 from derivations.contract import load
 from odesim.request.trajectory import Trajectory
 from odesim.show import beside
+from odesim.show.alt import describe
+from odesim.show.axes import plain_logs
 from odesim.show.title import title
 from odesim.store.files import TRAJECTORY
 
@@ -31,7 +33,7 @@ def draw(run: Any, folder: str | Path) -> list[Path]:
     for name, figure in figures(run).items():
         path = Path(folder) / f"{name}.png"
         with _style():
-            figure.savefig(path)
+            figure.savefig(path, metadata={"Description": describe(figure)})
         paths.append(path)
     return paths
 
@@ -52,6 +54,7 @@ def figures(run: Any) -> Mapping[str, Any]:
         for figure in made.values():
             if not figure.get_suptitle():
                 figure.suptitle(title(dataset, system), fontsize=9)
+            plain_logs(figure)
     return made
 
 
