@@ -23,12 +23,14 @@ NAMED = ("preset", "initial", "parameters", "config")
 def bare(system: "str | System | None", parameters: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """What a system takes where a run names neither parameters nor anything that stands for them; else nothing.
 
-    What is given stays: of the system's own options those that are not.
+    What is given stays: of the system's own options those that are not.  A run that names its solver, or its step,
+    names its accuracy too.
     """
     if system is None or parameters or any(options.get(name) is not None for name in NAMED):
         return {}
     chosen = find_system(system) if isinstance(system, str) else system
-    return {name: value for name, value in chosen.bare.items() if options.get(name) is None}
+    solved = ("rtol", "atol") if options.get("solver") is not None or options.get("step") is not None else ()
+    return {n: value for n, value in chosen.bare.items() if options.get(n) is None and n not in solved}
 
 
 def request(

@@ -24,8 +24,8 @@ class Progress:
         self.delay = delay
         self.quiet = quiet
         self.fraction: float | None = None
-        self._seen: list[tuple[float, float]] = []
         self._started = time.monotonic()
+        self._seen = [(self._started, 0.0)]
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -36,8 +36,8 @@ class Progress:
             self._note(time.monotonic(), self.fraction)
 
     def _note(self, now: float, fraction: float) -> None:
-        """Keep what is needed to know the pace of late: one point a second, and the first."""
-        if not self._seen or now - self._seen[-1][0] >= 1.0:
+        """Keep what is needed to know the pace of late: a point a second, of some seconds."""
+        if now - self._seen[-1][0] >= 1.0:
             self._seen = [*self._seen[-KEPT:], (now, fraction)]
 
     def __enter__(self) -> "Progress":
@@ -80,14 +80,14 @@ class Progress:
         return f"{100 * self.fraction:.0f} %, {seconds:.0f} s{rest}"
 
     def left(self) -> float | None:
-        """Seconds left at the pace of late; `None` before there is one.
+        """Seconds left at the pace of late; `None` while nothing moves.
 
         The pace of the whole run is that of its easy beginning, compilation included, and says too little or too much.
         """
-        if self.fraction is None or len(self._seen) < 2:
-            return None
         (first, low), now = self._seen[0], time.monotonic()
-        return (1 - self.fraction) * (now - first) / (self.fraction - low) if self.fraction > low else None
+        if self.fraction is None or self.fraction <= low:
+            return None
+        return (1 - self.fraction) * (now - first) / (self.fraction - low)
 
     def _bar(self) -> None:
         """A bar with the time left, which disappears at the end."""
