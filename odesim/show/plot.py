@@ -27,15 +27,27 @@ STYLE: Any = {
 }
 
 
-def draw(run: Any, folder: str | Path) -> list[Path]:
-    """Draw a `Trajectory` or its data set into PNG files in `folder`; returns their paths."""
+def draw(run: Any, folder: str | Path, svg: bool = False) -> list[Path]:
+    """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG beside them; returns their paths.
+
+    Every file says in words what is to be seen in it.
+    """
     paths = []
     for name, figure in figures(run).items():
-        path = Path(folder) / f"{name}.png"
-        with _style():
-            figure.savefig(path, metadata={"Description": describe(figure)})
-        paths.append(path)
+        noted = {"Description": describe(figure)}
+        for ending in ("png", "svg") if svg else ("png",):
+            path = Path(folder) / f"{name}.{ending}"
+            with _style(), mpl_salt(name):
+                figure.savefig(path, metadata={**noted, **({"Date": None} if ending == "svg" else {})})
+            paths.append(path)
     return paths
+
+
+def mpl_salt(name: str) -> Any:
+    """The same names inside an SVG every time: by default they are drawn by chance."""
+    import matplotlib as mpl
+
+    return mpl.rc_context({"svg.hashsalt": name})
 
 
 def figures(run: Any) -> Mapping[str, Any]:

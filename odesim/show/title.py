@@ -25,7 +25,7 @@ def title(run: Any, system: Any = None) -> str:
 
 def _origin(run: Any, system: Any) -> list[str]:
     """System, stage, and how it was followed."""
-    name = str(run.attrs.get("system", "")).rsplit("/", 1)[-1].removesuffix(".toml").removesuffix(".py:SYSTEM")
+    name = system.name if system is not None else str(run.attrs.get("system", ""))
     stage, tier, method = (str(run.attrs.get(key, "")) for key in ("stage", "tier", "method"))
     once = system is not None and any(known.name == stage and known.kind == "map" for known in system.stages)
     how = {

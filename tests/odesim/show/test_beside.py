@@ -92,3 +92,24 @@ def test_eight_have_eight_colours_and_more_are_told_apart_by_marks():
     assert len({(colour(k), mark(k)) for k in range(56)}) == 56 and len(MARKS) == 7
     starts = {marked(k, 80, 3)["markevery"][0] for k in range(3)}
     assert len(starts) == 3
+
+
+def test_a_curve_of_theory_is_drawn_and_a_moment_before_a_logarithmic_axis_begins_moves_its_beginning():
+    from matplotlib.figure import Figure
+
+    from odesim.show import beside
+
+    figure = Figure()
+    axis = figure.subplots()
+    axis.set_label("a")
+    axis.plot([10, 100], [0, 1], label="run")
+    axis.set_xscale("log")
+    axis.set_xlim(10, 100)
+    wanted = [
+        Reference("a", "law", x=[10, 100], y=[0, 2]),
+        Reference("a", "early", at=3.0),
+        Reference("a", "late", at=1e3),
+    ]
+    beside.add({"f": figure}, [*wanted, Reference("b", "elsewhere", level=1.0)])
+    assert axis.get_xlim()[0] == pytest.approx(2.0) and axis.get_xlim()[1] == pytest.approx(100)
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["run", "law", "early"]
