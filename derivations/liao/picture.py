@@ -16,7 +16,7 @@ def draw(run: Any) -> dict[str, Any]:
     `trajectories` where time goes on, `alignment` where a run has all pairs, `pruning` where experts were removed.
     """
     figures = {"trajectories": trajectories(run)} if run.sizes["time"] > 1 else {}
-    if run["gamma2"].dims == ("time", "expert", "teacher") and run.sizes["expert"]:
+    if run["gamma2"].dims == ("time", "expert", "teacher") and run["gamma2"].size:
         figures["alignment"] = alignment(run)
     if "pruning_loss" in run and run.attrs.get("stage") == "prune":
         figures["pruning"] = pruning(run)
@@ -75,7 +75,8 @@ def _scalar(axis: Any, run: Any, name: str) -> None:
     if name == "min_I2":
         axis.set_ylim(-1.05, 0.05)
     else:
-        axis.set_ylim(0, max(1.08 * float(np.nanmax(run[name].values, initial=0.0)), 1e-12))
+        least = 1.0 if name == "anti_aligned" else 1e-12
+        axis.set_ylim(0, max(1.08 * float(np.nanmax(run[name].values, initial=0.0)), least))
     if name == "anti_aligned":
         axis.yaxis.get_major_locator().set_params(integer=True)
 

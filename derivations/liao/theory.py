@@ -9,6 +9,8 @@ from derivations.liao.race import race
 
 FOUND = 0.9
 """An alignment of this size counts as found (Definition of the hitting times `T_gamma`)."""
+TIERS = ("exact", "riccati", "riccati_paper")
+"""The tiers in which experts are found from small overlaps, and pairs annihilate."""
 SMALL = 0.5
 """The race is the leading order in small overlaps: from larger ones it predicts nothing."""
 
@@ -28,7 +30,12 @@ def _race(run: Any) -> list[Reference]:
     """The predicted captures, and the first anti-alignment that sqrt(d)/(9 max |z-|) predicts."""
     given = parameters(run)
     begins = run.attrs.get("stage") == "train" and float(run["time"][0]) == 0.0 and "I2" in run
-    if not begins or given.get("degree") != 3 or run["gamma2"].dims != ("time", "expert", "teacher"):
+    if (
+        not begins
+        or given.get("tier") not in TIERS
+        or given.get("degree") != 3
+        or run["gamma2"].dims != ("time", "expert", "teacher")
+    ):
         return []
     u, z = run["gamma2"].values[0], run["I2"].values[0].copy()
     np.fill_diagonal(z, 0.0)

@@ -20,7 +20,7 @@ def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run: `trajectories`."""
     from matplotlib.figure import Figure
 
-    names = [name for name in ("response", "route") if name in run]
+    names = [name for name in ("response", "route") if name in run and "time" in run[name].dims]
     scalars = "loss" in run or "error" in run
     columns = min(MOST, run.sizes["expert"]) if names else 1
     rows = len(names) + scalars
@@ -54,7 +54,7 @@ def _of(run: Any, columns: int, s: int) -> str:
 
 def several(run: Any) -> bool:
     """Whether there is an output per class."""
-    return "class" in run.sizes or "pair" in run.sizes
+    return ("response" in run and "class" in run["response"].dims) or "pair" in run.sizes or "finds" in run
 
 
 def _label(run: Any, name: str) -> str:

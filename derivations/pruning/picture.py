@@ -26,23 +26,25 @@ def draw(run: Any) -> dict[str, Any]:
 def trajectories(run: Any) -> Any:
     """Growth of router norms (or gaps), own proficiency and error against log time, one line per expert.
 
-    Lines that coincide are drawn once, and the legend says of how many experts: a column for each head sign.
+    There is a column for each head sign where a run has signs; lines that coincide share a colour and a word of
+    the legend.
     """
     from matplotlib.figure import Figure
 
     names = [name for name in ("Delta", "x", "p1") if name in run]
     rows = len(names) + ("f_error" in run)
+    signs = (1, -1) if "a" in run else (0,)
     figure = Figure(figsize=(8.2, 1.1 + 1.7 * rows), layout="constrained")
-    grid = figure.add_gridspec(rows, 2, height_ratios=[1.0] * len(names) + [0.5] * (rows - len(names)))
+    grid = figure.add_gridspec(rows, len(signs), height_ratios=[1.0] * len(names) + [0.5] * (rows - len(names)))
     first: Any = None
     for row, name in enumerate(names):
         left: Any = None
-        for column, sign in enumerate((1, -1)):
+        for column, sign in enumerate(signs):
             left = axis = figure.add_subplot(grid[row, column], sharex=first, sharey=left)
             first = first or axis
-            axis.set_label(f"{name}{sign:+d}")
+            axis.set_label(f"{name}{sign:+d}" if sign else name)
             _experts(axis, run, name, sign)
-            axis.set_title(f"$a = {sign:+d}$" if row == 0 else "", color=COLOURS[column])
+            axis.set_title(f"$a = {sign:+d}$" if row == 0 and sign else "", color=COLOURS[column])
             axis.set_ylabel(LABELS[name] if column == 0 else "")
     if "f_error" in run:
         axis = figure.add_subplot(grid[len(names), :], sharex=first)
@@ -51,7 +53,7 @@ def trajectories(run: Any) -> Any:
         axis.set_ylabel("test error")
         first = first or axis
     _clock(first, run)
-    for axis in figure.axes[-(3 if names and "f_error" in run else 2) :]:
+    for axis in figure.axes[-(len(signs) + ("f_error" in run) if names else 1) :]:
         axis.set_xlabel("SGD steps")
     return figure
 
@@ -67,8 +69,8 @@ def _clock(axis: Any, run: Any) -> None:
 
 def _experts(axis: Any, run: Any, name: str, sign: int) -> None:
     """The lines of the experts of one head sign; equal ones once, as thick as they are many."""
-    values = run[name].values if name != "p1" else run["p1" if sign > 0 else "p2"].values
-    chosen = np.flatnonzero(run["a"].values * sign > 0)
+    values = run[name].values if name != "p1" else run["p1" if sign >= 0 else "p2"].values
+    chosen = np.flatnonzero(run["a"].values * sign > 0) if sign else np.arange(values.shape[1])
     size = np.abs(values).max(initial=0.0)
     groups: dict[bytes, list[int]] = {}
     for s in chosen:

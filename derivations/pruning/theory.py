@@ -14,9 +14,11 @@ def references(run: Any) -> list[Reference]:
     expert of each sign that are active on their own task pattern: the limit of large l, from equal logits.
     """
     given = parameters(run)
-    if not given or "Delta" not in run or run.sizes.get("time", 0) < 2:
+    if not given or not {"Delta", "x"} & set(run) or run.sizes.get("time", 0) < 2:
         return []
     p = Parameters(**given)
+    if "x" in run:
+        return _gaps(run, p)
     level = 1.5 * math.log(p.l)
     found = [Reference(f"Delta{sign:+d}", r"$1.5\,\log l$", level=level) for sign in (1, -1) if p.l > 1]
     rates = p.router_rate * p.eta_e * (1 + 1 / p.N) if p.N else 0.0
@@ -26,7 +28,23 @@ def references(run: Any) -> list[Reference]:
     for sign, own in ((1, 0), (-1, 1)):
         most = active[run["a"].values * sign > 0, own].max(initial=0)
         if most:
-            star = math.sqrt(2 * math.pi) * (p.l - 1) ** 1.5 / math.sqrt(p.l * rates * most)
-            for panel in ("Delta", "x"):
-                found.append(Reference(f"{panel}{sign:+d}", r"$t^*$: gap $\log l$", at=star, colour=BLACK))
+            star = reached(p, rates, float(most))
+            found.append(Reference(f"Delta{sign:+d}", r"$t^*$: gap $\log l$", at=star, colour=BLACK))
+    return found
+
+
+def reached(p: Parameters, rates: float, active: float) -> float:
+    """t*: when a gap of log l is there, for rates = eta_r eta_e (1 + 1/N) and so many active neurons."""
+    return math.sqrt(2 * math.pi) * (p.l - 1) ** 1.5 / math.sqrt(p.l * rates * active)
+
+
+def _gaps(run: Any, p: Parameters) -> list[Reference]:
+    """The same of the homogeneous tier, whose state is the gap: the level log l, and t* of the most active expert."""
+    rates = p.router_rate * p.eta_e * (1 + 1 / p.N) if p.N else 0.0
+    if p.l < 2:
+        return []
+    found = [Reference("x", r"$\log l$", level=math.log(p.l))]
+    most = float(run["m_eff"].values.max(initial=0.0)) if "m_eff" in run else 0.0
+    if rates > 0 and most > 0:
+        found.append(Reference("x", r"$t^*$: gap $\log l$", at=reached(p, rates, most), colour=BLACK))
     return found

@@ -117,6 +117,7 @@ def _thinly(axis: Any, other: Any) -> None:
         if np.size(line.get_xdata()) > 2:
             axis.plot(
                 line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(),
+                drawstyle=line.get_drawstyle(),
                 linewidth=0.4, alpha=0.5, zorder=0,
             )  # fmt: skip
 
