@@ -133,7 +133,11 @@ class System:
     variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
     the paper's numbered statements to the reason why one has no claim (empty where one has).  `figures` is the name of
     a package of figures (`odesim.show.figures`) where a system brings its own.  `digest` stands for what the
-    system says where its name does not: a declared model may be edited.
+    system says where its name does not: a declared model may be edited.  `sizes` gives the parameters that the title of
+    every picture names, with their symbols there; `references` names references(dataset) -> what theory says of a run
+    (a list of `derivations.drawing.Reference`), which is drawn into its pictures.  `bare` are the options of a run that
+    names neither parameters nor anything that stands for them, where the defaults show little or take long: of what a
+    user asks for, never of a claim.
     """
 
     name: str
@@ -152,6 +156,9 @@ class System:
     numbered: str = ""
     figures: str = ""
     digest: str = ""
+    sizes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    references: str = ""
+    bare: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""The Okabe-Ito colours, one for a teacher."""
+from derivations.drawing import BLACK, PALETTE, colour
+
 MOST = 8
 """Panels; more are left out, the overlaps with the teachers first kept."""
 
@@ -33,13 +33,13 @@ def order_parameters(run: Any) -> Any:
     figure = Figure(figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.5), layout="constrained")
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True)).ravel()
     for axis, name in zip(axes, panels, strict=False):
+        axis.set_label(name)
         _error(axis, run) if name == "error" else _entries(axis, run, name)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     for axis in axes[max(0, len(panels) - columns) : len(panels)]:
         axis.set_xlabel("time")
         axis.xaxis.set_tick_params(labelbottom=True)
-    figure.suptitle(_title(run), fontsize=10)
     return figure
 
 
@@ -48,13 +48,6 @@ def _has_norms(run: Any, name: str) -> bool:
     words, dims = name.split("_"), run[name].dims
     own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_"
     return own and words[-2:-1] == ["Q"] and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
-
-
-def _title(run: Any) -> str:
-    method = run.attrs.get("method", "flow")
-    words = {"flow": f"tier {run.attrs.get('tier', '')}", "observed": "observed weights"}
-    name = str(run.attrs.get("system", "")).rsplit("/", 1)[-1].removesuffix(".toml")
-    return f"{name}: {words.get(method, method)}"
 
 
 def _entries(axis: Any, run: Any, name: str) -> None:
@@ -67,15 +60,18 @@ def _entries(axis: Any, run: Any, name: str) -> None:
         for j in range(teachers):
             for i in range(units):
                 width, alpha = (1.2, 1.0) if i == best[j] else (0.5, 0.45)
-                line = axis.plot(run["time"], values[:, i, j], color=COLOURS[j % 7], linewidth=width, alpha=alpha)
-                if i == best[j] and teachers <= 6:
+                line = axis.plot(run["time"], values[:, i, j], color=colour(j), linewidth=width, alpha=alpha)
+                if i == best[j] and teachers <= 8:
                     line[0].set_label(f"teacher {j + 1}")
-        if 1 < teachers <= 6:
+        if 1 < teachers <= 8:
             axis.legend(fontsize=7, frameon=False)
     else:
         lines = np.diagonal(values, axis1=-2, axis2=-1) if letter == "Q" else values
         for i in range(lines.shape[-1]):
-            axis.plot(run["time"], lines[..., i], color=COLOURS[i % 7], linewidth=1.2, alpha=0.8)
+            said = f"unit {i + 1}" if 1 < lines.shape[-1] <= 8 else None
+            axis.plot(run["time"], lines[..., i], color=colour(i), linewidth=1.2, alpha=0.8, label=said)
+        if 1 < lines.shape[-1] <= 8:
+            axis.legend(fontsize=7, frameon=False)
     letters = name.split("_")[-1]
     group = "".join(f"{part} " for part in name.split("_")[:-2])
     labels = {"M": rf"{group}${letters[0]}_i\cdot {letters[-1]}^*_j$", "Q": rf"{group}$|{letters[0]}_i|^2$"}
@@ -85,13 +81,13 @@ def _entries(axis: Any, run: Any, name: str) -> None:
 
 def _error(axis: Any, run: Any) -> None:
     """Loss, and the mean squared error where it is another number, on a logarithmic axis while they are positive."""
-    for name, colour in (("loss", "#000000"), ("error", "#0072B2")):
+    for name, shade in (("loss", BLACK), ("error", PALETTE[0])):
         if name not in run:
             continue
         values = run[name].values
         shown = np.where(values > 1e-12, values, np.nan) if values[0] > 0 else values
-        axis.plot(run["time"], shown, color=colour, linewidth=1.0)
-        axis.plot([], [], color=colour, label={"loss": "loss", "error": r"$E(f-f^*)^2$"}[name])
+        axis.plot(run["time"], shown, color=shade, linewidth=1.0)
+        axis.plot([], [], color=shade, label={"loss": "loss", "error": r"$E(f-f^*)^2$"}[name])
     if all(run[name].values[0] > 0 for name in ("loss", "error") if name in run):
         axis.set_yscale("log")
     axis.legend(fontsize=7, frameon=False)

@@ -60,8 +60,16 @@ def system(declared: Declaration) -> System:
         read_initial=f"{HERE}.initial:read",
         plot=f"{HERE}.picture:draw",
         claims=f"{HERE}.claims:claims",
+        sizes=sizes_of(declared),
         digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
     )
+
+
+def sizes_of(declared: Declaration) -> dict[str, str]:
+    """The numbers that a title names: dimension, units of every group, and the step."""
+    names = ["d", *(group.named("units") for group in declared.students)]
+    names += [*(group.named("teachers") for group in declared.teachers), "step"]
+    return {name: name for name in names}
 
 
 def clock(declared: Declaration) -> str:

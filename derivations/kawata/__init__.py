@@ -43,6 +43,15 @@ SYSTEM = System(
             "bias": (-1.5, 1.5),
         },
         "vanilla": {"C": 2, "M": 1, "J": 1, "d": 10**6, "k_star": 4, "bias": (-0.5,), "neurons": 1000},
+        "phases": {
+            "M": 8,
+            "J": 8,
+            "width3": 60,
+            "d": 10**6,
+            "rho": 8.0,
+            "bias": (-0.5,),
+            "ridge_bias": (-4.0, 4.0),
+        },
         "hidden": {
             "C": 2,
             "d": 10**6,
@@ -96,6 +105,9 @@ SYSTEM = System(
     check=check,
     read_initial="derivations.kawata.initial:read",
     plot="derivations.kawata.picture:draw",
+    references="derivations.kawata.theory:references",
+    sizes={"d": "d", "C": "C", "M": "M", "J": "J", "k_star": "k*", "rho": "rho"},
     claims="derivations.kawata.claims:CLAIMS",
     numbered="derivations.kawata.numbered:STATEMENTS",
+    bare={"preset": "phases"},
 )

@@ -66,6 +66,8 @@ SYSTEM = System(
     check=check,
     read_initial="derivations.liao.initial:read",
     plot="derivations.liao.picture:draw",
+    references="derivations.liao.theory:references",
+    sizes={"d": "d", "m": "m", "m_star": "m*"},
     claims="derivations.liao.claims:CLAIMS",
     numbered="derivations.liao.numbered:STATEMENTS",
 )

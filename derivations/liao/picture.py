@@ -1,18 +1,25 @@
-"""The pictures of a liao run: alignment, loss and anti-alignment against time, and the final heat maps."""
+"""The pictures of a liao run: alignment, loss and anti-alignment against time, the final heat maps, and pruning."""
 
 from typing import Any
 
 import numpy as np
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""The Okabe-Ito colours, which readers with any colour vision can tell apart; teachers beyond seven repeat them."""
+from derivations.drawing import BLACK, PALETTE, colour, marked, parameters
+
+MANY = 8
+"""Teachers beyond this number have colours of others, and are told apart by marks."""
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """Figures by name for an `xarray.Dataset` of a run: `trajectories`, and `alignment` where it has all pairs."""
+    """Figures by name for an `xarray.Dataset` of a run.
+
+    `trajectories` where time goes on, `alignment` where a run has all pairs, `pruning` where experts were removed.
+    """
     figures = {"trajectories": trajectories(run)} if run.sizes["time"] > 1 else {}
-    if run["gamma2"].dims == ("time", "expert", "teacher") and run.sizes["expert"]:
+    if run["gamma2"].dims == ("time", "expert", "teacher") and run["gamma2"].size:
         figures["alignment"] = alignment(run)
+    if "pruning_loss" in run and run.attrs.get("stage") == "prune":
+        figures["pruning"] = pruning(run)
     return figures
 
 
@@ -23,56 +30,55 @@ def matched_pairs(run: Any) -> list[tuple[int, int]]:
 
 
 def trajectories(run: Any) -> Any:
-    """Matched alignments (experts dashed, routers solid), the loss, and student-student anti-alignment over time."""
+    """Matched alignments (experts dashed, routers solid), the loss, and student-student anti-alignment over time.
+
+    Above them the time in units of sqrt(d), in which recovery and anti-alignment do not know the dimension.
+    """
     from matplotlib.figure import Figure
 
-    panels = 1 + ("loss" in run) + ("min_I2" in run)
-    ratios = [2.2] + [1.0] * (panels - 1)
-    figure = Figure(figsize=(6.4, 1.5 + 1.55 * sum(ratios) / 1.4), layout="constrained")
-    axes = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-    _alignments(axes[0], run)
-    rest = iter(axes[1:])
-    if "loss" in run:
-        axis = next(rest)
-        axis.plot(run["time"], run["loss"], color=COLOURS[6])
-        axis.set_ylabel("loss $L$")
-        axis.set_ylim(bottom=0)
-    if "min_I2" in run:
-        _anti_alignment(next(rest), run)
+    names = ["alignment", *(name for name in ("loss", "min_I2", "anti_aligned") if name in run)]
+    ratios = [2.4 if name == "alignment" else 1.0 for name in names]
+    figure = Figure(figsize=(7.2, 1.7 + 1.15 * sum(ratios)), layout="constrained")
+    axes = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    for axis, name in zip(axes, names, strict=True):
+        axis.set_label(name)
+        _alignments(axis, run) if name == "alignment" else _scalar(axis, run, name)
     axes[-1].set_xlabel("time $t$")
     axes[-1].set_xlim(float(run["time"][0]), float(run["time"][-1]))
+    root = parameters(run).get("d", 0) ** 0.5
+    if root:
+        above = axes[0].secondary_xaxis("top", functions=(lambda t: t / root, lambda s: s * root))
+        above.set_xlabel(r"$t/\sqrt{d}$")
     return figure
 
 
 def _alignments(axis: Any, run: Any) -> None:
     pairs = matched_pairs(run) if run["gamma2"].ndim == 3 else [(j, j) for j in range(run["gamma2"].shape[1])]
-    for k, (i, j) in enumerate(pairs):
-        colour = COLOURS[k % 6]
+    time = run["time"].values
+    for i, j in pairs:
+        style = marked(j, len(time), len(pairs)) if len(pairs) > MANY else {"color": colour(j)}
         at = (slice(None), i, j) if run["gamma2"].ndim == 3 else (slice(None), j)
-        axis.plot(run["time"], run["gamma1"].values[at], "-", color=colour, label=f"teacher {j + 1}")
-        axis.plot(run["time"], run["gamma2"].values[at], "--", color=colour)
-    axis.axhline(0.9, color="0.6", linewidth=0.8, linestyle=":")
-    axis.set_ylabel("alignment of the matched pair")
+        axis.plot(time, run["gamma1"].values[at], "-", **style, label=f"teacher {j + 1}")
+        axis.plot(time, run["gamma2"].values[at], "--", color=colour(j))
+    axis.set_ylabel("alignment of the\nmatched pair")
     axis.plot([], [], "-", color="0.3", label=r"router $\gamma^{(1)}$")
     axis.plot([], [], "--", color="0.3", label=r"expert $\gamma^{(2)}$")
-    axis.legend(ncols=2, loc="center left", bbox_to_anchor=(1.0, 0.5)) if len(pairs) > 8 else axis.legend(
-        loc="center left", bbox_to_anchor=(1.01, 0.5)
-    )
-    axis.set_title(title(run))
+    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=2 if len(pairs) > MANY else 1)
 
 
-def _anti_alignment(axis: Any, run: Any) -> None:
-    axis.plot(run["time"], run["min_I2"], color=COLOURS[1])
-    axis.set_ylabel(r"min $I^{(2)}_{ij}$")
-    axis.set_ylim(-1.05, 0.05)
-    if "anti_aligned" in run:
-        count = axis.twinx()
-        count.plot(run["time"], run["anti_aligned"], color=COLOURS[0], linestyle="-.")
-        count.set_ylabel("anti-aligned pairs", color=COLOURS[0])
-        count.set_ylim(bottom=0)
-        count.tick_params(axis="y", colors=COLOURS[0])
-        axis.yaxis.label.set_color(COLOURS[1])
-        axis.tick_params(axis="y", colors=COLOURS[1])
+def _scalar(axis: Any, run: Any, name: str) -> None:
+    """The loss, the smallest overlap of two students, or the number of anti-aligned pairs, which goes by steps."""
+    steps = {"drawstyle": "steps-post"} if name == "anti_aligned" else {}
+    axis.plot(run["time"], run[name], color={"loss": BLACK, "min_I2": PALETTE[1]}.get(name, PALETTE[0]), **steps)
+    label = {"loss": "loss $L$", "min_I2": r"$\min\,I^{(2)}_{ij}$", "anti_aligned": "pairs\nanti-aligned"}[name]
+    axis.set_ylabel(label)
+    if name == "min_I2":
+        axis.set_ylim(-1.05, 0.05)
+    else:
+        least = 1.0 if name == "anti_aligned" else 1e-12
+        axis.set_ylim(0, max(1.08 * float(np.nanmax(run[name].values, initial=0.0)), least))
+    if name == "anti_aligned":
+        axis.yaxis.get_major_locator().set_params(integer=True)
 
 
 def alignment(run: Any) -> Any:
@@ -81,7 +87,7 @@ def alignment(run: Any) -> Any:
 
     gamma1, gamma2 = run["gamma1"].values[-1], run["gamma2"].values[-1]
     order = sort_experts(gamma2)
-    figure = Figure(figsize=(5.4, 1.6 + 0.16 * len(order)), layout="constrained")
+    figure = Figure(figsize=(5.8, 1.9 + 0.16 * len(order)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     names = (r"routers $\bar v_i\cdot\bar v^*_j$", r"experts $\bar w_i\cdot\bar w^*_j$")
     image: Any = None
@@ -92,8 +98,38 @@ def alignment(run: Any) -> Any:
         axis.set_xticks(range(values.shape[1]), [str(j + 1) for j in range(values.shape[1])])
     axes[0].set_ylabel("student $i$ (sorted by match)")
     step = max(1, len(order) // 25)
-    axes[0].set_yticks(range(0, len(order), step), [str(order[k] + 1) for k in range(0, len(order), step)], fontsize=6)
+    numbers = numbers_before(run)
+    axes[0].set_yticks(range(0, len(order), step), [str(numbers[k]) for k in order[::step]], fontsize=6)
     figure.colorbar(image, ax=axes, label=f"alignment at $t$ = {float(run['time'][-1]):g}", shrink=0.8)
+    return figure
+
+
+def numbers_before(run: Any) -> list[int]:
+    """The number of every expert from 1, as it was before pruning."""
+    kept = run["kept"].values if "kept" in run and run.sizes["kept_expert"] == run.sizes["expert"] else None
+    return [int(k) + 1 for k in (kept if kept is not None else range(run.sizes["expert"]))]
+
+
+def pruning(run: Any) -> Any:
+    """The loss along greedy pruning, each removed expert named; below it who was removed and who is kept."""
+    from matplotlib.figure import Figure
+
+    losses, removed, kept = run["pruning_loss"].values, run["removed"].values, run["kept"].values
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    top, below = figure.subplots(2, 1, height_ratios=(3, 1))
+    top.set_label("pruning")
+    top.plot(range(len(losses)), losses, "o-", color=BLACK, markersize=3.5)
+    if (losses > 0).all() and losses.max() > 20 * losses.min():
+        top.set_yscale("log")
+    top.set_ylabel("squared error\n$E(f_S-f^*)^2$")
+    top.set_xlabel("expert removed, in order" if len(removed) else "no removal makes the loss smaller: all are kept")
+    top.set_xticks(range(len(losses)), ["none", *(str(int(r) + 1) for r in removed)], fontsize=7)
+    for numbers, mark, word, shade in ((kept, "s", "kept", PALETTE[0]), (removed, "x", "removed", PALETTE[1])):
+        below.plot(numbers + 1, np.full(len(numbers), word == "kept", float), mark, color=shade, markersize=5)
+    below.set_yticks([1.0, 0.0], [f"{len(kept)} kept", f"{len(removed)} removed"])
+    below.set_ylim(-0.6, 1.6)
+    below.set_xlabel("expert")
+    below.xaxis.get_major_locator().set_params(integer=True)
     return figure
 
 
@@ -102,14 +138,3 @@ def sort_experts(gamma2: np.ndarray) -> list[int]:
     best = [int(i) for i in np.abs(gamma2).argmax(axis=0)]
     used = list(dict.fromkeys(best))
     return used + [i for i in range(gamma2.shape[0]) if i not in used]
-
-
-def title(run: Any) -> str:
-    """One line that says which run this is."""
-    attributes = run.attrs
-    name = f"liao, tier {attributes.get('tier', 'exact')}"
-    if "expert" in run.sizes:
-        name += f", m = {run.sizes['expert']}"
-    if "teacher" in run.sizes:
-        name += f", m* = {run.sizes['teacher']}"
-    return name

@@ -1,103 +1,103 @@
-"""The pictures of a pmoe run: responses to o1 and o2, route values, and loss, error and v against time.
+"""The pictures of a pmoe run: responses and route values, expert by expert, and loss, error and v against time.
 
-With an output per class a colour is a class: its pattern in every expert, the irrelevant patterns grey.
+A colour is a class: o_i, and v of that class.  Irrelevant patterns are grey.
 """
 
 from typing import Any
 
 import numpy as np
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""The Okabe-Ito colours: one for each expert."""
+from derivations.drawing import BLACK, PALETTE, colour, marked
+
 GREY = "0.75"
 SMALL = 0.05
 """Below this a linear axis shows nothing of what is left."""
+MOST = 4
+"""Experts with a column of their own."""
 
 
 def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run: `trajectories`."""
     from matplotlib.figure import Figure
 
-    panels = [name for name in ("response", "route") if name in run]
-    panels += ["scalars"] if "loss" in run or "error" in run else []
-    figure = Figure(figsize=(6.8, 1.0 + 1.9 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axis, name in zip(axes, panels, strict=True):
-        if name == "scalars":
-            _scalars(axis, run)
-        elif several(run):
-            _classes(axis, run, name)
-        else:
-            _patterns(axis, run, name)
-    axes[0].set_title(title(run))
-    axes[-1].set_xlabel(r"flow $\eta m t$" if run.attrs.get("stage") != "router" else r"$\eta_r t$")
+    names = [name for name in ("response", "route") if name in run and "time" in run[name].dims]
+    scalars = "loss" in run or "error" in run
+    columns = min(MOST, run.sizes["expert"]) if names else 1
+    rows = len(names) + scalars
+    figure = Figure(figsize=(max(7.2, 2.3 * columns + 1.6), 1.1 + 2.0 * rows), layout="constrained")
+    grid = figure.add_gridspec(rows, columns)
+    first: Any = None
+    for row, name in enumerate(names):
+        left: Any = None
+        for s in range(columns):
+            left = axis = figure.add_subplot(grid[row, s], sharex=first, sharey=left)
+            first = first or axis
+            axis.set_label(name)
+            _expert(axis, run, name, s)
+            axis.set_title(f"expert {s + 1}" + _of(run, columns, s) if row == 0 else "", fontsize=8)
+            axis.set_ylabel(_label(run, name) if s == 0 else "")
+            axis.tick_params(labelleft=s == 0)
+        left.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    if scalars:
+        axis = figure.add_subplot(grid[len(names), :], sharex=first)
+        axis.set_label("population")
+        _scalars(axis, run)
+    for axis in figure.axes[-1:] if scalars else figure.axes[-columns:]:
+        axis.set_xlabel(r"flow $\eta m t$" if run.attrs.get("stage") != "router" else r"$\eta_r t$")
     return {"trajectories": figure}
 
 
-def _patterns(axis: Any, run: Any, name: str) -> None:
-    """o1 (solid) and o2 (dashed) in the colour of the expert, irrelevant patterns in grey."""
-    values = run[name].values
-    shown = min(values.shape[1], 6)
-    for s in range(shown):
-        if values.shape[2] > 2:
-            axis.plot(run["time"], values[:, s, 2:], color=GREY, linewidth=0.5)
-    for s in range(shown):
-        axis.plot(run["time"], values[:, s, 0], "-", color=COLOURS[s], label=f"expert {s + 1}")
-        axis.plot(run["time"], values[:, s, 1], "--", color=COLOURS[s])
-    axis.plot([], [], "-", color="0.3", label=r"$o_1$")
-    axis.plot([], [], "--", color="0.3", label=r"$o_2$")
-    if values.shape[2] > 2:
-        axis.plot([], [], "-", color=GREY, label="irrelevant")
-    axis.set_ylabel({"response": r"response $\phi_s(z)$", "route": r"route value $\langle w_s, z\rangle$"}[name])
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+def _of(run: Any, columns: int, s: int) -> str:
+    """How many experts there are, where not all are shown."""
+    return f" (of {run.sizes['expert']})" if columns < run.sizes["expert"] and s == columns - 1 else ""
 
 
 def several(run: Any) -> bool:
     """Whether there is an output per class."""
-    return "class" in run.sizes or "pair" in run.sizes
+    return ("response" in run and "class" in run["response"].dims) or "pair" in run.sizes or "finds" in run
 
 
-def _classes(axis: Any, run: Any, name: str) -> None:
-    """The patterns of the first classes in the colour of the class, one line per expert; other outputs dashed."""
-    values = run[name].values
-    count = run.sizes["class"] if "class" in run.sizes else 2 * run.sizes["pair"]
-    shown, experts = min(count, len(COLOURS) - 1), range(min(values.shape[1], 6))
-    for s in experts:
-        rest = values[:, s, count:] if name == "route" else values[:, s, :shown, count:].reshape(len(values), -1)
-        if rest.shape[1]:
-            axis.plot(run["time"], rest, color=GREY, linewidth=0.5)
+def _label(run: Any, name: str) -> str:
+    if name == "route":
+        return r"route value" "\n" r"$\langle w_s, z\rangle$"
+    return r"response $\phi_{s,i}(o_i)$" if several(run) else r"response $\phi_s(z)$"
+
+
+def _expert(axis: Any, run: Any, name: str, s: int) -> None:
+    """One expert on the patterns of the first eight classes, with marks, and on the irrelevant ones."""
+    values, time = run[name].values[:, s], run["time"].values
+    count = 2
+    if several(run):
+        count = run.sizes["class"] if "class" in run.sizes else 2 * run.sizes["pair"]
+    shown = min(count, 8)
+    outputs = name == "response" and several(run)
+    rest = (values[:, :shown, count:] if outputs else values[:, count:]).reshape(len(values), -1)
+    if rest.shape[1]:
+        axis.plot(time, rest, color=GREY, linewidth=0.5, zorder=1)
     for i in range(shown):
-        for s in experts:
-            label = f"$o_{{{i + 1}}}$" if s == 0 else None
-            line = values[:, s, i] if name == "route" else values[:, s, i, i]
-            axis.plot(run["time"], line, "-", color=COLOURS[i], label=label)
-            if name == "response":
-                others = np.delete(values[:, s, :, i], i, axis=1).mean(axis=1)
-                axis.plot(run["time"], others, "--", color=COLOURS[i], linewidth=0.8)
-    if name == "response":
-        axis.plot([], [], "--", color="0.3", label="mean of the other outputs")
-    if values.shape[-1] > count:
+        line = values[:, i, i] if outputs else values[:, i]
+        axis.plot(time, line, label=f"$o_{{{i + 1}}}$", **marked(i, len(time), shown))
+        if outputs:
+            axis.plot(time, np.delete(values[:, :, i], i, axis=1).mean(axis=1), "--", color=colour(i), linewidth=0.8)
+    if outputs:
+        axis.plot([], [], "--", color="0.3", label="mean of the\nother outputs")
+    if rest.shape[1]:
         axis.plot([], [], "-", color=GREY, label="irrelevant")
-    axis.set_ylabel({"response": r"response $\phi_{s,i}(o_i)$", "route": r"route value $\langle w_s, z\rangle$"}[name])
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _scalars(axis: Any, run: Any) -> None:
-    for name, colour in (("loss", 6), ("error", 1), ("v1", 0), ("v2", 2)):
+    """Loss, error and v = 1 - (probability of the label), by class."""
+    time = run["time"].values
+    for name, shade in (("loss", BLACK), ("error", PALETTE[6])):
         if name in run:
-            axis.plot(run["time"], run[name], color=COLOURS[colour], label=name)
+            axis.plot(time, run[name], color=shade, label=name)
+    for i, name in enumerate(("v1", "v2")):
+        if name in run:
+            axis.plot(time, run[name], label=f"$v$ of class {'+1' if i == 0 else '-1'}", **marked(i, len(time), 2))
     if "v" in run:
-        axis.plot(run["time"], run["v"].mean("class"), color=COLOURS[0], label="v, mean over classes")
+        axis.plot(time, run["v"].mean("class"), color=colour(0), label="v, mean over classes")
     if any(float(run[name][-1]) < SMALL for name in ("loss", "v1", "v2") if name in run):
         axis.set_yscale("symlog", linthresh=1e-3)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("population")
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def title(run: Any) -> str:
-    """One line that says which run this is."""
-    sizes = ", ".join(
-        f"{k} = {run.sizes[d]}" for k, d in (("k", "expert"), ("c", "class"), ("P", "pattern")) if d in run.sizes
-    )
-    return f"pmoe, {run.attrs.get('method', '')} {run.attrs.get('tier', '')}, {sizes}"
+    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from figures.chen._shared import COLOURS, STEP, released
+from derivations.drawing import colour
+from figures.chen._shared import STEP, released
 from odesim.show.figures import Table
 
 CAPTION = (
@@ -44,13 +45,13 @@ def draw(stored: Sequence[Any]) -> Any:
             for name, line in zip(names, ("-", "--"), strict=True):
                 values = np.asarray(table[name][column])
                 for m in range(values.shape[1]):
-                    axes[row, column].plot(
-                        table["epoch"][column], values[:, m], line, color=COLOURS[m % 7], linewidth=0.9
-                    )
+                    axes[row, column].plot(table["epoch"][column], values[:, m], line, color=colour(m), linewidth=0.9)
         axes[0, column].set_title(f"{kind} experts")
         axes[1, column].set_xlabel("epoch")
     axes[0, 0].set_ylabel(r"$\max_{j,k}|\langle w_{mj}, \cdot\rangle|$")
     axes[1, 0].set_ylabel(r"$\max_k|\langle\theta_m, \cdot\rangle|$")
+    for m in range(np.asarray(table["feat"][0]).shape[1]):
+        axes[0, 1].plot([], [], color=colour(m), label=f"expert {m + 1}")
     axes[0, 1].plot([], [], "-", color="0.3", label="features")
     axes[0, 1].plot([], [], "--", color="0.3", label="centres")
     axes[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from figures.chen._shared import CEILINGS, COLOURS, columns, label_bars, released, spread
+from figures.chen._shared import CEILINGS, COLOURS, columns, label_bars, pair, released, spread
 from odesim.show.figures import Table
 
 CAPTION = (
@@ -100,9 +100,7 @@ def draw(stored: Sequence[Any]) -> Any:
         top, bottom = panels[0][column], panels[1][column]
         mine = [row for row in table if row["setting"] == setting]
         for i, row in enumerate(mine):
-            top.bar(i - 0.2, row["accuracy"], 0.4, yerr=row["deviation"], color=COLOURS[0], label="" if i else "ours")
-            error = row["paper"][1] or None
-            top.bar(i + 0.2, row["paper"][0], 0.4, yerr=error, color=COLOURS[5], label="" if i else "paper")
+            pair(top, i, (row["accuracy"], row["deviation"]), row["paper"][:2], named=i == 0)
         singles = [i for i, row in enumerate(mine) if row["kind"] == "single"]
         edges = [min(singles) - 0.45, max(singles) + 0.45]
         top.plot(edges, [CEILINGS[setting]] * 2, color=COLOURS[6], label="ceiling of singles")
@@ -112,12 +110,14 @@ def draw(stored: Sequence[Any]) -> Any:
         top.set_xticks(range(len(mine)), names, rotation=90, fontsize=7)
         mixed = [row for row in mine if row["kind"] == "mixture"]
         for at, row in enumerate(mixed):
-            bottom.bar(at - 0.2, row["entropy"], 0.4, yerr=row["wide"], color=COLOURS[0])
-            bottom.bar(at + 0.2, row["paper"][2], 0.4, yerr=row["paper"][3], color=COLOURS[5])
-        bottom.axhline(1.386, color="0.6", linestyle=":", linewidth=0.8)
+            pair(bottom, at, (row["entropy"], row["wide"]), row["paper"][2:])
+        bottom.axhline(1.386, color="0.6", linestyle=":", linewidth=0.8, label="log 4: every expert\nsees all clusters")
+        bottom.set_xlim(-0.6, len(mixed) - 0.4)
+        bottom.set_ylim(bottom=0)
         label_bars(bottom, [row["activation"] for row in mixed])
     panels[0][0].set_ylim(45, 103)
     panels[0][0].set_ylabel("test accuracy (%)")
     panels[1][0].set_ylabel("dispatch entropy")
-    panels[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7)
+    for row in panels:
+        row[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7)
     return figure

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from figures.chen._shared import COLOURS, columns, label_bars, released, spread
+from figures.chen._shared import columns, label_bars, pair, released, spread
 from odesim.show.figures import Table
 
-CAPTION = "Test accuracy of linear mixtures with load balancing (coefficient 1e-4) and of cubic ones without it."
+CAPTION = (
+    "Test accuracy of linear mixtures with load balancing (coefficient 1e-4) and of cubic ones without it: "
+    "means and standard deviations over seeds, ours and the paper's."
+)
 CLAIMS = ("lb-not-key",)
 PAPER = {"linear": ((93.81, 1.02), (89.20, 2.20), (95.12, 0.58), (92.50, 1.55)),
          "cubic": ((99.46, 0.55), (98.09, 1.27), (99.99, 0.02), (98.92, 1.18))}  # fmt: skip
@@ -32,7 +35,7 @@ def needs(quick: bool = False) -> list[Table]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """Grouped bars."""
+    """Dots with their deviation over seeds, ours and the paper's side by side."""
     from matplotlib.figure import Figure
 
     table = stored[0]
@@ -40,11 +43,8 @@ def draw(stored: Sequence[Any]) -> Any:
     axis = figure.subplots()
     names = [f"S{s} {a}" for s, a in zip(table["setting"], table["activation"], strict=True)]
     for i in range(len(names)):
-        for shift, name, colour in ((-0.2, "", COLOURS[0]), (0.2, "paper", COLOURS[5])):
-            value = table[name or "accuracy"][i]
-            error = table["paper_deviation" if name else "deviation"][i]
-            axis.bar(i + shift, value, 0.4, yerr=error, color=colour, label="" if i else name or "ours")
-    axis.set_ylim(80, 101)
+        ours, paper = ((table[a][i], table[b][i]) for a, b in (("accuracy", "deviation"), ("paper", "paper_deviation")))
+        pair(axis, i, ours, paper, named=i == 0)
     axis.set_ylabel("test accuracy (%)")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     label_bars(axis, names)

@@ -8,10 +8,15 @@ import numpy as np
 from figures.kawata._shared import PUBLISHED, experiment, heat
 
 CAPTION = (
-    "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and P(active) by cluster."
+    "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and P(active) by "
+    "cluster. Dots: the mean that the gate of an expert points to, where it is active on some cluster in half of the "
+    "samples at least."
 )
 __all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-4.10", "lem-C.15", "lem-C.14")
+
+ACTIVE = 0.5
+"""An expert that is active less often than this on every cluster is not one that a cluster has found."""
 
 
 def needs(quick: bool = False) -> list[Any]:
@@ -31,6 +36,8 @@ def draw(stored: Sequence[Any]) -> Any:
     names = [r"$w_1^*$", r"$w_2^*$", r"$w_g^*$", "$v_1$", "$v_2$"]
     image = heat(top, cosines, names, "RdBu_r", 1.0, -1.0)
     for m in range(cosines.shape[1]):
+        if routing[:, m].max() < ACTIVE:
+            continue  # an expert that sees no cluster points away from all of them, and nowhere in particular
         best = 3 + int(np.argmax(cosines[3:, m]))
         top.text(m, best, r"$\bullet$", ha="center", va="center", fontsize=9)
     figure.colorbar(image, ax=top, label="cosine with the gate")

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from derivations import intervals
 from figures.kawata._shared import COLOURS
 from odesim.show.figures import Request
 
 CAPTION = (
     "The share of neurons whose overlap with a task has reached 0.5 by time t, k* = 4, s = (1, -1), beta = (1, 1): "
-    "behind a (perfect) gate the global task takes as long as a local one, without it far longer."
+    "behind a (perfect) gate the global task takes as long as a local one, without it far longer. Bands: 95 %"
+    " intervals."
 )
 CLAIMS = ("sep", "lem-C.21", "thm-4.3")
 
@@ -38,6 +40,8 @@ def draw(stored: Sequence[Any]) -> Any:
         for hits, task, style in ((run["T_kappa"].min(axis=1), "local", "-"), (run["T_xi"], "global", "--")):
             finite = np.sort(hits[np.isfinite(hits)]) / d
             label = f"{name}, {task} ({finite.size} of {hits.size})"
+            ends = np.array([intervals.share(found, hits.size) for found in range(1, finite.size + 1)]).reshape(-1, 2)
+            axis.fill_between(finite, *ends.T, step="post", color=COLOURS[k], alpha=0.12, linewidth=0)
             axis.step(
                 finite, np.arange(1, finite.size + 1) / hits.size, style, color=COLOURS[k], where="post", label=label
             )

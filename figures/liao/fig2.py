@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from derivations.drawing import colour as colour_of
 from derivations.liao.picture import matched_pairs
 from figures.liao._shared import COLOURS, experiment, label, sizes
 from odesim.show.figures import Request
@@ -47,11 +48,11 @@ def draw(stored: Sequence[Any]) -> Any:
 
 
 def _alignments(axis: Any, run: Any) -> None:
-    for k, (i, j) in enumerate(matched_pairs(run.dataset())):
-        colour = COLOURS[k % 6]
+    for i, j in matched_pairs(run.dataset()):
+        colour = colour_of(j)
         axis.plot(run.trajectory.time, run["gamma1"][:, i, j], "-", color=colour, label=f"teacher {j + 1}")
         axis.plot(run.trajectory.time, run["gamma2"][:, i, j], "--", color=colour)
-    axis.axhline(0.9, color="0.6", linewidth=0.8, linestyle=":")
+    axis.axhline(0.9, color="0.6", linewidth=0.8, linestyle=":", label="0.9: found")
     axis.plot([], [], "-", color="0.3", label=r"router $\gamma^{(1)}$")
     axis.plot([], [], "--", color="0.3", label=r"expert $\gamma^{(2)}$")
     axis.set_title(label(run))
@@ -60,7 +61,8 @@ def _alignments(axis: Any, run: Any) -> None:
 def _anti_alignment(axis: Any, run: Any, last: bool) -> Any:
     axis.plot(run.trajectory.time, run["min_I2"], color=COLOURS[1])
     count = axis.twinx()
-    count.plot(run.trajectory.time, run["anti_aligned"], color=COLOURS[0], linestyle="-.")
+    count.plot(run.trajectory.time, run["anti_aligned"], color=COLOURS[0], linestyle="-.", drawstyle="steps-post")
+    count.yaxis.get_major_locator().set_params(integer=True)
     count.set_ylim(0, max(1.0, 1.1 * float(run["anti_aligned"].max())))
     count.tick_params(axis="y", colors=COLOURS[0], right=last, labelright=last)
     count.spines["right"].set_visible(last)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations.drawing import colour
 from derivations.liao.race import Event, race
 from figures.liao._shared import COLOURS, INITS, label, parameters, sizes
 from odesim.show.figures import Request
@@ -34,13 +35,13 @@ def draw(stored: Sequence[Any]) -> Any:
         top, bottom = axes[:, column]
         time = run.trajectory.time / root
         for j in range(run["gamma2"].shape[2]):
-            top.plot(time, run["gamma2"][:, :, j].max(axis=1), color=COLOURS[j % 6], label=f"teacher {j + 1}")
+            top.plot(time, run["gamma2"][:, :, j].max(axis=1), color=colour(j), label=f"teacher {j + 1}")
         bottom.plot(time, run["min_I2"], color=COLOURS[6])
         for event in predicted(run, root):
             if event.time > time[-1]:
                 continue
             if event.kind == "capture":
-                top.axvline(event.time, color=COLOURS[event.second % 6], linewidth=0.9, alpha=0.7)
+                top.axvline(event.time, color=colour(event.second), linewidth=0.9, alpha=0.7)
             else:
                 bottom.axvline(event.time, color=COLOURS[1], linewidth=0.9, linestyle=":")
         top.set_title(label(run))

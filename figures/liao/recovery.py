@@ -47,9 +47,13 @@ def draw(stored: Sequence[Any]) -> Any:
     top, strip = figure.subplots(2, 1, sharex=True, height_ratios=(2.6, 1.0))
     line = np.geomspace(d.min(), d.max(), 200)
     law = _curve(d[good], times[good], LAW)
-    top.loglog(d[good], times[good], "o", ms=4, color=COLOURS[0], label="exact flow, one point per seed")
+    seeds = np.array([int(run.manifest["seed"]) for run in stored])
+    for k, seed in enumerate(np.unique(seeds)):  # an open mark for each seed: two that coincide are both seen
+        own = good & (seeds == seed)
+        style = {"marker": "os^D"[k % 4], "ms": 5, "mfc": "none", "ls": "none", "color": COLOURS[0]}
+        top.loglog(d[own], times[own], label=f"exact flow, seed {seed}", **style)
+        strip.semilogx(d[own], times[own] / _curve(d[good], times[good], LAW)(d[own]), **style)
     top.loglog(line, law(line), color="black", label=f"law: {law(1.0):.3g} $\\sqrt{{d}}$")
-    strip.semilogx(d[good], times[good] / law(d[good]), "o", ms=4, color=COLOURS[0])
     strip.axhline(1.0, color="black")
     for rival, colour, style in zip(LOGARITHMS, (COLOURS[1], COLOURS[2], COLOURS[3]), STYLES, strict=True):
         curve = _curve(d[good], times[good], rival)

@@ -8,7 +8,8 @@ from typing import Any
 from odesim.show.figures import Request, Stored, Table
 
 CAPTION = (
-    "Left: frequency of Assumption 4.4 at flow 600 against the routers' displacement over their initial size sigma_r "
+    "Left: frequency of Assumption 4.4 at flow 600, with 95 % intervals, "
+    "against the routers' displacement over their initial size sigma_r "
     "(router "
     "speed from 1e-5 to 1 times the paper's 1/m); the dotted line is its probability at the start. Right: route "
     "values of "
@@ -53,6 +54,7 @@ def draw(stored: Sequence[Any]) -> Any:
     import numpy as np
     from matplotlib.figure import Figure
 
+    from derivations import intervals
     from derivations.pmoe.claims.gating import at_start
 
     table: Stored = stored[0]
@@ -62,9 +64,13 @@ def draw(stored: Sequence[Any]) -> Any:
     left, right = figure.subplots(1, 2)
     speeds = np.unique(table["speed"])
     x = [np.median(table["displacement"][table["speed"] == s].astype(float)) for s in speeds]
-    y = [table["holds"][table["speed"] == s].astype(float).mean() for s in speeds]
-    left.semilogx(x, y, "o-", color="#0072B2")
-    left.axhline(at_start(6, 4), color="0.5", linestyle=":")
+    held = [table["holds"][table["speed"] == s].astype(float) for s in speeds]
+    y = np.array([own.mean() for own in held])
+    bounds = np.array([intervals.share(int(own.sum()), own.size) for own in held])
+    left.errorbar(x, y, np.abs(bounds.T - y), fmt="o-", color="#0072B2", capsize=2, label="frequency, 95 % interval")
+    left.set_xscale("log")
+    left.axhline(at_start(6, 4), color="0.5", linestyle=":", label="probability at the start")
+    left.legend(loc="lower right", bbox_to_anchor=(1.0, 0.28), fontsize=7)
     left.set_xlabel(r"displacement / $\sigma_r$")
     left.set_ylabel("frequency of Assumption 4.4")
     left.set_ylim(-0.03, 1.03)

@@ -73,7 +73,9 @@ def draw(stored: Sequence[Stored]) -> Any:
     left.set_ylabel("test accuracy")
     left.legend()
     for name, colour, text in (("o1", "#0072B2", "digit 1"), ("o2", "#D55E00", "digit 0")):
-        right.plot(sizes, [v.mean() for v in of("joint", name)], "o-", color=colour, label=text)
+        values = of("joint", name)
+        mean, spread = [v.mean() for v in values], [v.std() for v in values]
+        right.errorbar(sizes, mean, spread, fmt="o-", color=colour, capsize=2, label=text)
     right.set_xlabel("training samples N")
     right.set_ylabel("share with the largest gate")
     right.set_ylim(0, 1.02)

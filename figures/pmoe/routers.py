@@ -79,7 +79,7 @@ def draw(stored: Sequence[Stored]) -> Any:
         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9], axis=1)
         left.plot(taken, middle, "o-", color=colour, label=f"$N_r$ = {samples}")
         left.fill_between(taken, low, high, color=colour, alpha=0.2, linewidth=0)
-    left.axhline(0.95, color="0.5", linewidth=0.8, linestyle=":")
+    left.axhline(0.95, color="0.5", linewidth=0.8, linestyle=":", label="paper: 95 %")
     left.set_xlabel("l")
     left.set_ylabel("share with o1 routed")
     left.legend()

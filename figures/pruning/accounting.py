@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from figures.pruning._shared import COLOURS
 from odesim.show.figures import Table
 
 CAPTION = (
@@ -39,20 +38,23 @@ def needs(quick: bool = False) -> list[Table]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """Ours beside the paper's, one pair of bars per quantity."""
+    """A table, ours beside the paper's: millions and shares have no axis in common."""
     from matplotlib.figure import Figure
 
     table = stored[0]
-    figure = Figure(figsize=(6.8, 3.4), layout="constrained")
+    figure = Figure(figsize=(5.6, 2.1), layout="constrained")
     axis = figure.subplots()
-    for k, name in enumerate(("ours", "paper")):
-        values = [float(v) for v in table[name]]
-        places = [i + 0.38 * (k - 0.5) for i in range(len(values))]
-        bars = axis.barh(places, values, height=0.36, color=COLOURS[k], label=name)
-        axis.bar_label(bars, fmt="%.1f", padding=2, fontsize=7)
-    axis.set_yticks(range(len(table["quantity"])), [str(v) for v in table["quantity"]], fontsize=8)
-    axis.invert_yaxis()
-    axis.set_xscale("log")
-    axis.set_xlim(5, 3000)
-    axis.legend(loc="lower right")
+    axis.axis("off")
+    rows = [
+        [str(name), f"{float(ours):.1f}", f"{float(paper):.0f}", f"{float(ours) / float(paper):.2f}"]
+        for name, ours, paper in zip(table["quantity"], table["ours"], table["paper"], strict=True)
+    ]
+    made = axis.table(rows, colLabels=["", "ours", "paper", "ratio"], colWidths=[0.55, 0.15, 0.15, 0.15], loc="center")
+    made.auto_set_font_size(False)
+    made.set_fontsize(9)
+    made.scale(1, 1.35)
+    for (row, column), cell in made.get_celld().items():
+        cell.visible_edges = "B"
+        cell.set_edgecolor("0.4" if row == 0 else "0.85")
+        cell.get_text().set_ha("left" if column == 0 else "right")
     return figure

@@ -10,8 +10,8 @@ from odesim.show.figures import Request
 
 CAPTION = (
     "Synthetic experiment (tiny random weights; rates of our own, the exact recursion). Left: router norms, head sign "
-    "+1 in blue and -1 in orange. Right: the router of the largest norm and that of the smallest, projected on all "
-    "patterns."
+    "+1 in blue and -1 in orange. Right: the router of the largest norm and that of the smallest as images, a cell "
+    "for the projection on every pattern, the two task patterns first."
 )
 PUBLISHED = (
     "The paper's sizes: d = 200, n = 100, k = 20, l = 5, 300 steps. Few routers grow, along the task pattern of their "
@@ -27,24 +27,33 @@ def needs(quick: bool = False) -> list[Request]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """Bars of the norms, and two routers as stems."""
+    """Norms by expert, and two routers as images of their projections on all patterns (the paper's Figure 3b, 3c)."""
     from matplotlib.figure import Figure
 
     run = stored[0]
     h, sign = run["h"][-1], run["a"]
     norms = np.linalg.norm(h, axis=1)
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.bar(np.arange(1, norms.size + 1), norms, color=[COLOURS[int(s < 0)] for s in sign])
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
+    left.vlines(np.arange(1, norms.size + 1), 0, norms, color=[COLOURS[int(s < 0)] for s in sign], linewidth=1.0)
+    for value, name, mark in ((1, "$a = +1$", "o"), (-1, "$a = -1$", "s")):
+        own = np.flatnonzero(sign == value)
+        left.plot(own + 1, norms[own], mark, color=COLOURS[int(value < 0)], markersize=4.5, label=name)
     left.set_xticks(np.arange(1, norms.size + 1, max(1, norms.size // 10)))
+    left.set_ylim(0, 1.25 * norms.max())
     left.set_xlabel("expert")
     left.set_ylabel(r"$\|w_s\|$")
-    for s, colour in ((int(norms.argmax()), COLOURS[2]), (int(norms.argmin()), COLOURS[7])):
-        right.plot(np.arange(1, h.shape[1] + 1), h[s], color=colour, linewidth=0.9, label=f"router {s + 1}")
-    right.axvline(1, color="0.8", linewidth=0.8, zorder=0)
-    right.axvline(2, color="0.8", linewidth=0.8, zorder=0)
-    right.set_xlabel("pattern (1: $o_1$, 2: $o_2$)")
-    right.set_ylabel("projection")
-    right.set_xlim(-3, h.shape[1] + 3)
-    right.legend(loc="upper right")
+    left.legend(loc="upper center", ncols=2)
+    chosen = [int(norms.argmax()), int(norms.argmin())]
+    size = float(np.abs(h).max())
+    columns = 20 if h.shape[1] > 60 else 10
+    rows = -(-h.shape[1] // columns)
+    gap = np.full((1, columns), np.nan)
+    images = [np.append(h[s], np.full(rows * columns - h.shape[1], np.nan)).reshape(rows, columns) for s in chosen]
+    shown = np.concatenate([images[0], gap, images[1]])
+    image = right.imshow(shown, cmap="RdBu_r", vmin=-size, vmax=size, interpolation="nearest")
+    right.set_yticks([(rows - 1) / 2, rows + 1 + (rows - 1) / 2], [f"router {s + 1}" for s in chosen])
+    right.set_xticks([0, 1], ["$o_1$", "$o_2$"])
+    right.set_xlabel("patterns, row by row from $o_1$, $o_2$")
+    figure.colorbar(image, ax=right, label="projection", shrink=0.7)
     return figure

@@ -8,12 +8,29 @@ from odesim.errors import UsageError
 from odesim.flow import pipeline, solve
 from odesim.flow.driver import Progress
 from odesim.flow.pipeline import Pipeline
-from odesim.request.case import Case
+from odesim.request.case import Case, find_system
 
 if TYPE_CHECKING:
     from derivations.contract import System
     from odesim.request.trajectory import Trajectory
     from odesim.store import Checkpoint, Run
+
+
+NAMED = ("preset", "initial", "parameters", "config")
+"""Options that stand for parameters."""
+
+
+def bare(system: "str | System | None", parameters: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a system takes where a run names neither parameters nor anything that stands for them; else nothing.
+
+    What is given stays: of the system's own options those that are not.  A run that names its solver, or its step,
+    names its accuracy too.
+    """
+    if system is None or parameters or any(options.get(name) is not None for name in NAMED):
+        return {}
+    chosen = find_system(system) if isinstance(system, str) else system
+    solved = ("rtol", "atol") if options.get("solver") is not None or options.get("step") is not None else ()
+    return {n: value for n, value in chosen.bare.items() if options.get(n) is None and n not in solved}
 
 
 def request(
@@ -26,8 +43,11 @@ def request(
 ) -> Case | Pipeline:
     """One flow, or several stages: "NAME,NAME", "all", or what continues the stored run `start`.
 
-    `options` are those of `Case.build`; `None` means not given.  Raises `UsageError` for a request that cannot be met.
+    `options` are those of `Case.build`; `None` means not given, and a run that names no parameters takes what its
+    system has for one (`bare`).  Raises `UsageError` for a request that cannot be met.
     """
+    if start is None:
+        options |= bare(system, parameters, options)
     if start is None and (stage is None or ("," not in stage and stage != "all")):
         if system is None:
             raise UsageError(

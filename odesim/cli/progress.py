@@ -8,6 +8,8 @@ from typing import Any
 
 DELAY = 2.0
 LINE_EVERY = 10.0
+KEPT = 10
+"""Seconds whose pace tells how much is left."""
 
 
 class Progress:
@@ -23,12 +25,20 @@ class Progress:
         self.quiet = quiet
         self.fraction: float | None = None
         self._started = time.monotonic()
+        self._seen = [(self._started, 0.0)]
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __call__(self, reached: float, end: float) -> None:
         """Note that the run has reached the time `reached` of `end`."""
         self.fraction = min(max(reached / end, 0.0), 1.0) if end > 0 else None
+        if self.fraction is not None:
+            self._note(time.monotonic(), self.fraction)
+
+    def _note(self, now: float, fraction: float) -> None:
+        """Keep what is needed to know the pace of late: a point a second, of some seconds."""
+        if now - self._seen[-1][0] >= 1.0:
+            self._seen = [*self._seen[-KEPT:], (now, fraction)]
 
     def __enter__(self) -> "Progress":
         if not self.quiet:
@@ -63,9 +73,21 @@ class Progress:
         seconds = time.monotonic() - self._started
         if self.fraction is None:
             return f"preparing (deriving and compiling, the first time), {seconds:.0f} s"
-        left = seconds * (1 / self.fraction - 1) if self.fraction > 0 else None
+        if self.fraction >= 1.0:
+            return f"100 %, {seconds:.0f} s, now what is read off the run"
+        left = self.left()
         rest = f", about {left:.0f} s left" if left is not None else ""
         return f"{100 * self.fraction:.0f} %, {seconds:.0f} s{rest}"
+
+    def left(self) -> float | None:
+        """Seconds left at the pace of late; `None` while nothing moves.
+
+        The pace of the whole run is that of its easy beginning, compilation included, and says too little or too much.
+        """
+        (first, low), now = self._seen[0], time.monotonic()
+        if self.fraction is None or self.fraction <= low:
+            return None
+        return (1 - self.fraction) * (now - first) / (self.fraction - low)
 
     def _bar(self) -> None:
         """A bar with the time left, which disappears at the end."""
@@ -79,4 +101,5 @@ class Progress:
             task = bar.add_task(f"{self.what} (preparing)", total=None)
             while not self._done.wait(0.2):
                 if self.fraction is not None:
-                    bar.update(task, description=self.what, total=1.0, completed=self.fraction)
+                    finishing = " (now what is read off the run)" if self.fraction >= 1.0 else ""
+                    bar.update(task, description=self.what + finishing, total=1.0, completed=self.fraction)

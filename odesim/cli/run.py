@@ -1,6 +1,7 @@
 """The command `odesim integrate`, and what every command that computes shares."""
 
 import dataclasses
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,12 +40,21 @@ def integrate(system: SystemOrFrom = None, parameter: Parameters = None, start: 
 
     assignments = parse_assignments(parameter or [])
     request = ask.request(system, assignments, start=start, **of(given, REQUEST, EULER))
+    if start is None and not given["quiet"] and not given["json"]:
+        say_bare(ask.bare(system, assignments, of(given, REQUEST, EULER)))
     if given["dry_run"]:
         return show_request(request, given)
     return execute(
         request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
         f"integrating {request.system.name}", started, given,
     )  # fmt: skip
+
+
+def say_bare(taken: "Mapping[str, Any]") -> None:
+    """Say on stderr what a run takes that names no parameters."""
+    if taken:
+        words = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in taken.items())
+        print(f"odesim: no parameters are named, so this is {words}; any -p leaves that out.", file=sys.stderr)
 
 
 def execute(

@@ -1,9 +1,13 @@
 """The commands that look at what is stored: `odesim show` and `odesim plot`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunFolder
+
+AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG files.")]
 
 
 def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
@@ -88,13 +92,17 @@ def _figures(folder: str, json: bool, quiet: bool) -> int:
     return 0
 
 
-def plot(folder: RunFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
+def plot(
+    folder: RunFolder, svg: AsSvg = False, json: AsJson = False, quiet: Quiet = False, debug: Debug = False
+) -> int:
     """Draw the pictures of a stored run again, without running it."""
+    import functools
+
     from odesim import store
     from odesim.cli.output import print_json
     from odesim.show.plot import draw
 
-    pictures: list[Any] = store.redraw(store.load(folder), draw)
+    pictures: list[Any] = store.redraw(store.load(folder), functools.partial(draw, svg=svg))
     if json:
         print_json({"folder": folder, "pictures": [str(path) for path in pictures]})
     elif not quiet:

@@ -1,6 +1,7 @@
 """One type for what a flow or a simulation leaves behind, and its form as a labelled data set."""
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -115,9 +116,12 @@ class Trajectory:
             "tier": self.origin.tier,
             "method": self.origin.method,
             **{name: str(self.origin.options[name]) for name in ("first", "second") if name in self.origin.options},
+            "parameters": json.dumps(dict(self.origin.parameters), default=_plain),
+            "options": json.dumps(dict(self.origin.options), default=_plain),
             "outcome": self.outcome.kind,
             "outcome_time": self.outcome.time,
             "outcome_reason": self.outcome.reason,
+            **({} if self.origin.seed is None else {"seed": self.origin.seed}),
         }
         return {**self.state, **self.extras}, coordinates, attributes
 
@@ -143,3 +147,8 @@ class Trajectory:
             f"Trajectory({self.origin.system} {self.origin.stage}/{self.origin.tier} by {self.origin.method}: "
             f"{self.outcome.kind} at time {self.outcome.time:.6g}, {self.time.size} saved; {shapes})"
         )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: numbers and arrays of NumPy as plain ones, everything else as text."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)

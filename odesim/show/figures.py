@@ -30,6 +30,8 @@ from odesim.errors import MissingError, NumericalError, StorageError, UsageError
 from odesim.flow import solve
 from odesim.request.case import Case, digest_of, find_system, short_name
 from odesim.request.parse import nearest
+from odesim.show.alt import describe
+from odesim.show.axes import plain_logs
 from odesim.store import Checkpoint, Run, load, prepare, save
 from odesim.store.files import FIGURES, read_json, sha256, write_json
 
@@ -188,10 +190,19 @@ def make(
             continue
         stored = [obtain(need, root, say) for need in module.needs(quick=quick)]
         path = folder / f"{name}{'-quick' if quick else ''}.png"
-        _save(module, stored, path, quick)
-        _record(folder, system, path, module, stored, quick)
+        alt = _save(module, stored, path, quick)
+        _record(folder, system, path, {"caption": caption_of(module, quick), "alt": alt}, module, stored)
         paths.append(path)
     return paths
+
+
+def captions(paths: Sequence[Path]) -> dict[str, str]:
+    """The caption of every figure that was made, by its path, as its folder's list has it."""
+    found = {}
+    for path in paths:
+        entries = {entry["file"]: entry["caption"] for entry in read_json(path.parent / LIST)["figures"]}
+        found[str(path)] = entries[path.name]
+    return found
 
 
 def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False) -> Any:
@@ -202,6 +213,7 @@ def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False
 
     with mpl.rc_context(rc=STYLE):
         figure = module.draw(stored)
+        plain_logs(figure)
         if quick:
             figure.supxlabel(
                 "smaller request (--quick), not the published size", fontsize=7, color="0.35", x=0.99, ha="right"
@@ -209,39 +221,79 @@ def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False
     return figure
 
 
-def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick: bool) -> None:
+def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick: bool) -> str:
+    """Write a figure as PNG and SVG, each with what is to be seen in words, which is returned."""
     import matplotlib as mpl
 
     from odesim.show.plot import STYLE
 
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with mpl.rc_context(rc=STYLE):
-            draw(module, stored, quick).savefig(temporary, format="png", metadata={"Software": "odesim"})
-        temporary.replace(path)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written ({error.strerror}); choose another --out") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    figure = draw(module, stored, quick)
+    alt = describe(figure)
+    for target in (path, path.with_suffix(".svg")):
+        temporary = target.with_name(f".{target.name}.partial")
+        kind = target.suffix[1:]
+        noted = {"png": {"Software": "odesim", "Description": alt}, "svg": {"Date": None, "Description": alt}}[kind]
+        try:
+            # Names in an SVG are drawn by chance unless salted, and the same picture twice would differ.
+            with mpl.rc_context(rc={**STYLE, "svg.hashsalt": path.stem}):
+                figure.savefig(temporary, format=kind, metadata=noted)
+            temporary.replace(target)
+        except OSError as error:
+            raise StorageError(f"{target} could not be written ({error.strerror}); choose another --out") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+    return alt
 
 
 def caption_of(module: ModuleType, quick: bool) -> str:
     """The caption of a figure: what it shows, then what is true of its size: the published one, or what was asked."""
+    needed = module.needs(quick=quick)
     if not quick:
-        return " ".join(filter(None, (module.CAPTION, getattr(module, "PUBLISHED", ""))))
-    asked = "; ".join(dict.fromkeys(_words(need) for need in module.needs(quick=True)[:3]))
-    return f"{module.CAPTION} Smaller request (--quick): {asked}."
+        return " ".join(filter(None, (module.CAPTION, getattr(module, "PUBLISHED", ""), seeds_of(needed))))
+    asked = "; ".join(dict.fromkeys(_words(need) for need in needed[:3]))
+    return " ".join(filter(None, (module.CAPTION, f"Smaller request (--quick): {asked}.", seeds_of(needed))))
 
 
-def _record(folder: Path, system: str, path: Path, module: ModuleType, stored: Sequence[Any], quick: bool) -> None:
-    """Note a figure in the list of its folder, from which `odesim report` takes caption, claims and digest."""
+COUNTS = {"seeds": "seed", "replicas": "replica", "draws": "draw"}
+"""Arguments of a table that say how often something random was repeated, and the word for one."""
+
+
+def seeds_of(needed: Sequence[Request | Table]) -> str:
+    """How many seeds, replicas or draws stand behind a figure, in a sentence; nothing where nothing is random.
+
+    >>> seeds_of([Request("liao", {}, {"seed": 0}), Request("liao", {"m": 3}, {"seed": 0})])
+    'One seed.'
+    """
+    words = []
+    for name, word in COUNTS.items():
+        found = {int(n.arguments[name]) for n in needed if isinstance(n, Table) and name in n.arguments}
+        if found:
+            counts = " or ".join(map(str, sorted(found)))
+            words.append(f"{counts} {word}{'' if found == {1} else 's'}")
+    runs = {need.options.get("seed", 0) for need in needed if isinstance(need, Request)}
+    runs |= {n.arguments["seed"] for n in needed if isinstance(n, Table) and "seed" in n.arguments and not words}
+    if runs:
+        words.append("one seed" if len(runs) == 1 else f"{len(runs)} seeds")
+    sentence = ", ".join(words)
+    return f"{sentence[0].upper()}{sentence[1:]}." if words else ""
+
+
+def _record(
+    folder: Path, system: str, path: Path, words: Mapping[str, str], module: ModuleType, stored: Sequence[Any]
+) -> None:
+    """Note a figure in the list of its folder, from which `odesim report` takes caption, claims and digest.
+
+    `words` are its caption and, for whom the picture is not to be seen, what is in it.
+    """
     try:
         known = read_json(folder / LIST)["figures"]
     except (OSError, ValueError, KeyError, TypeError):
         known = []
-    caption = caption_of(module, quick)
     runs = [run.digest for run in stored if isinstance(run, Run)]
-    entry = {"file": path.name, "caption": caption, "claims": list(module.CLAIMS), "runs": runs, "sha256": sha256(path)}
+    entry = {
+        "file": path.name, "svg": path.with_suffix(".svg").name, **words, "claims": list(module.CLAIMS), "runs": runs,
+        "sha256": sha256(path),
+    }  # fmt: skip
     rest = [other for other in known if other["file"] != path.name and (folder / other["file"]).is_file()]
     content = sorted([*rest, entry], key=lambda item: item["file"])
     write_json(folder / LIST, {"system": system, "figures": content})

@@ -8,6 +8,10 @@ import numpy as np
 
 from derivations.contract import load
 from odesim.request.trajectory import Trajectory
+from odesim.show import beside
+from odesim.show.alt import describe
+from odesim.show.axes import plain_logs
+from odesim.show.title import title
 from odesim.store.files import TRAJECTORY
 
 STYLE: Any = {
@@ -23,31 +27,57 @@ STYLE: Any = {
 }
 
 
-def draw(run: Any, folder: str | Path) -> list[Path]:
-    """Draw a `Trajectory` or its data set into PNG files in `folder`; returns their paths."""
+def draw(run: Any, folder: str | Path, svg: bool = False) -> list[Path]:
+    """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG beside them; returns their paths.
+
+    Every file says in words what is to be seen in it.
+    """
     paths = []
     for name, figure in figures(run).items():
-        path = Path(folder) / f"{name}.png"
-        with _style():
-            figure.savefig(path)
-        paths.append(path)
+        noted = {"Description": describe(figure)}
+        for ending in ("png", "svg") if svg else ("png",):
+            path = Path(folder) / f"{name}.{ending}"
+            with _style(), mpl_salt(name):
+                figure.savefig(path, metadata={**noted, **({"Date": None} if ending == "svg" else {})})
+            paths.append(path)
     return paths
 
 
+def mpl_salt(name: str) -> Any:
+    """The same names inside an SVG every time: by default they are drawn by chance."""
+    import matplotlib as mpl
+
+    return mpl.rc_context({"svg.hashsalt": name})
+
+
 def figures(run: Any) -> Mapping[str, Any]:
-    """The figures of a run by name: those its system draws, otherwise every component against time."""
+    """The figures of a run by name: those its system draws, otherwise every component against time.
+
+    Every figure has the title of its run, and the theory that its system declares.
+    """
     from odesim.request.case import find_system
 
     dataset = run.dataset() if isinstance(run, Trajectory) else run
-    if dataset.attrs["method"] == "compare":
-        from odesim.study import comparison
-
-        with _style():
-            return {"comparison": comparison.draw(dataset)}
     system = find_system(dataset.attrs["system"])
-    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
     with _style():
-        return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
+        made = _drawn(dataset, system)
+        first = _replica(dataset, 0) if "seed" in dataset.dims and dataset.attrs["method"] != "compare" else dataset
+        beside.add(made, load(system.references)(first) if system.references else [])
+        for figure in made.values():
+            if not figure.get_suptitle():
+                figure.suptitle(title(dataset, system), fontsize=9)
+            plain_logs(figure)
+    return made
+
+
+def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
+    """The figures without title and theory."""
+    if dataset.attrs["method"] == "compare":
+        from odesim.show import compared
+
+        return {"comparison": compared.draw(dataset)}
+    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
+    return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
 
 REPLICAS = 8
@@ -87,6 +117,7 @@ def _thinly(axis: Any, other: Any) -> None:
         if np.size(line.get_xdata()) > 2:
             axis.plot(
                 line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(),
+                drawstyle=line.get_drawstyle(),
                 linewidth=0.4, alpha=0.5, zorder=0,
             )  # fmt: skip
 

@@ -238,7 +238,9 @@ def read_run(folder: str) -> RunSection:
     try:
         origin, outcome = manifest["origin"], manifest["outcome"]
         ended = f"{outcome['kind']} at time {outcome['time']:.6g}"
-        pictures = tuple(_picture(path, name, entry) for name, entry in manifest["files"].items() if _drawn(name))
+        pictures = tuple(
+            _picture(path, name, entry) for name, entry in manifest["files"].items() if _shown(name, manifest["files"])
+        )
         return RunSection(
             folder=folder,
             title=f"{origin['system']}, stage {origin['stage']}, tier {origin['tier']}, {origin['method']}",
@@ -355,6 +357,11 @@ def _rows(content: Mapping[str, Any], prefix: str = "") -> tuple[tuple[str, str]
 
 def _drawn(name: str) -> bool:
     return Path(name).suffix.lower() in PICTURES
+
+
+def _shown(name: str, files: Mapping[str, Any]) -> bool:
+    """Whether a picture of a run is shown: the SVG of those that are there in both forms."""
+    return _drawn(name) and not (name.endswith(".png") and f"{name.removesuffix('.png')}.svg" in files)
 
 
 def _picture(folder: Path, name: str, entry: Mapping[str, Any], caption: str = "") -> Picture:

@@ -78,7 +78,8 @@ def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any])
         dataset = stored.load()
     variables = {
         str(name): Variable(tuple(map(str, array.dims)), array.values, array.attrs.get("meaning", ""))
-        for name, array in dataset.data_vars.items()
+        for name, array in dataset.variables.items()
+        if name not in ("time", "step")  # a name per place of a dimension (`criterion`) is a variable like others
     }
     origin = manifest["origin"]
     return Trajectory(

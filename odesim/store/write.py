@@ -88,7 +88,7 @@ def redraw(run: Run, draw: Callable[[Trajectory, Path], Sequence[Path]]) -> list
         tempfile.TemporaryDirectory(dir=run.folder.parent, prefix=".redraw-") as temporary,
     ):
         names = [Path(path).name for path in draw(run.trajectory, Path(temporary))]
-        pictures = [name for name in run.manifest["files"] if name.endswith(".png") and "/" not in name]
+        pictures = [name for name in run.manifest["files"] if name.endswith((".png", ".svg")) and "/" not in name]
         for name in names:
             os.replace(Path(temporary) / name, run.folder / name)
         for name in set(pictures) - set(names):

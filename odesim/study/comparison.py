@@ -46,7 +46,33 @@ class Comparison:
             "interpolation_error": self.interpolation,
         }
         result["components"] = {n: float(np.median(v.max(axis=1))) for n, v in self.distance.items()}
+        # Overlaps and what grows without bound are not told apart by one number: each in units of its own range.
+        ranges = {name: float(np.ptp(values)) for name, values in self.reference.items()}
+        result["components_over_range"] = {
+            name: found / ranges[name] if ranges[name] > 0 else None for name, found in result["components"].items()
+        }
+        result["standard_errors"] = {n: ratio(*both) for n, both in self.agreement().items()}
         return result
+
+    def agreement(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """By component, how far the mean of the replicas is from the first run, and how far chance puts it (time,).
+
+        Both are root mean squares over the entries: of mean - first, and of the standard error of the difference.
+        Empty for fewer than two replicas.
+        """
+        found = {}
+        for name, first in self.reference.items():
+            second = with_replicas(self.second.state[name])
+            replicas = [len(second), *([len(first)] if len(first) > 1 else [])]
+            if len(second) < 2:
+                continue
+            spread = second.var(axis=0, ddof=1) / replicas[0]
+            if len(first) > 1:
+                spread = spread + first.var(axis=0, ddof=1) / replicas[1]
+            off = (second.mean(axis=0) - first.mean(axis=0)).reshape(len(self.times), -1)
+            sizes = spread.reshape(len(self.times), -1)
+            found[name] = np.sqrt((off**2).mean(axis=1)), np.sqrt(sizes.mean(axis=1))
+        return found
 
     def trajectory(self) -> Trajectory:
         """The comparison as a run that can be stored and drawn again: distances, and the curves of the figure."""
@@ -59,11 +85,18 @@ class Comparison:
             f"distance_{name}": Variable(("seed", "time"), values, f"max |difference| of {name}")
             for name, values in self.distance.items()
         }
+        state |= self._panels()
+        for name, (off, expected) in self.agreement().items():
+            state[f"off_{name}"] = Variable(("time",), off, f"rms over entries of mean of replicas - first run, {name}")
+            state[f"chance_{name}"] = Variable(("time",), expected, f"rms standard error of that difference, {name}")
         state["first"] = Variable(("curve", "time"), np.median(first, axis=1), "entries that move most, first run")
         for k, name in enumerate(("low", "median", "high")):
             state[f"second_{name}"] = Variable(("curve", "time"), bands[:, k], f"{BAND[k]:.0%} quantile, second run")
         names = {"curve_names": Variable(("curve",), labels, "which entries the curves are")}
         options = {"first": self.first.origin.method, "second": self.second.origin.method}
+        options |= {
+            key: self.second.origin.options[key] for key in ("step_size", "batch") if key in self.second.origin.options
+        }
         return dataclasses.replace(
             self.second,
             time=self.times,
@@ -74,6 +107,28 @@ class Comparison:
             statistics={},
             invariants={},
         )
+
+    def _panels(self) -> dict[str, Variable]:
+        """The entry of every component that moves most: median of the first run, and every replica of the second."""
+        found = {}
+        for name, values in self.reference.items():
+            _, index = most_moving({name: values}, 1)[0]
+            at = (slice(None), slice(None), *index)
+            label = f"[{', '.join(str(k + 1) for k in index)}]"
+            said = f"{self.first.state[name].meaning or self.second.state[name].meaning or name}, entry {label}"
+            found[f"panel_first_{name}"] = Variable(("time",), np.median(values[at], axis=0), said)
+            second = with_replicas(self.second.state[name])[at]
+            found[f"panel_second_{name}"] = Variable(("seed", "time"), second, said)
+        return found
+
+
+def ratio(off: np.ndarray, expected: np.ndarray) -> float | None:
+    """How many standard errors the mean of the replicas is off, root mean square over entries and times.
+
+    About 1 where the two agree; `None` where chance moves nothing.
+    """
+    moved = expected > 1e-12 * max(float(expected.max(initial=0.0)), 1e-300)
+    return float(np.sqrt(np.mean((off[moved] / expected[moved]) ** 2))) if moved.any() else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,40 +229,3 @@ def most_moving(reference: Mapping[str, np.ndarray], count: int = 6) -> list[tup
             moves.append((float(span[index]), name, index))
     moves.sort(key=lambda move: -move[0])
     return [(name, index) for _, name, index in moves[:count]]
-
-
-def draw(run: Any) -> Any:
-    """The entries that move most, first run as lines and second as bands, above the distances over time.
-
-    `run` is the data set of `Comparison.trajectory()`.
-    """
-    from matplotlib.figure import Figure
-
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-    figure = Figure(figsize=(7.2, 5.4), layout="constrained")
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    time = run["time"].values
-    for k, name in enumerate(run["curve_names"].values):
-        top.fill_between(time, run["second_low"][k], run["second_high"][k], color=colours[k], alpha=0.25, linewidth=0)
-        top.plot(time, run["second_median"][k], ":", color=colours[k], linewidth=1.8)
-        top.plot(time, run["first"][k], "-", color=colours[k], label=str(name))
-    replicas = run.sizes["seed"]
-    top.plot([], [], "-", color="0.3", label="first: " + run.attrs.get("first", "run"))
-    label = f"second: {run.attrs.get('second', 'run')}" + (f",\nmedian of {replicas}, 10-90 %" if replicas > 1 else "")
-    top.plot([], [], ":", color="0.3", linewidth=1.8, label=label)
-    top.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    top.set_ylabel("overlap")
-    names = [name for name in run if str(name).startswith("distance_")]
-    for name, marker in zip(names, "osv^<>D*PX", strict=False):
-        low, middle, high = np.quantile(run[name].values, BAND, axis=0)
-        every = max(1, time.size // 12)
-        bottom.plot(
-            time, middle, marker=marker, markevery=every, markersize=3, label=str(name).removeprefix("distance_")
-        )
-        bottom.fill_between(time, low, high, alpha=0.15, linewidth=0)
-    if any((run[name].values > 0).any() for name in names):
-        bottom.set_yscale("log")
-    bottom.set_ylabel("max |difference|")
-    bottom.set_xlabel("time")
-    bottom.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations import drawing
 from derivations.contract import (
     Component,
     Crossing,
@@ -187,8 +188,17 @@ def picture(dataset: Any) -> dict[str, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4, 3), layout="constrained")
-    figure.subplots().plot(dataset["time"], dataset["rho"])
+    axis = figure.subplots()
+    axis.set_label("rho")
+    axis.plot(dataset["time"], dataset["rho"])
     return {"overlap": figure}
+
+
+def theory(dataset: Any) -> list[drawing.Reference]:
+    """The level that counts as learned, and the exact solution from rho = 0."""
+    times = np.linspace(0, float(dataset["time"][-1]), 50)
+    level = drawing.Reference("rho", "learned", level=drawing.parameters(dataset)["level"])
+    return [level, drawing.Reference("rho", "from nothing", x=times.tolist(), y=(1 - np.exp(-times)).tolist())]
 
 
 def predict(
@@ -225,4 +235,6 @@ SYSTEM = System(
     claims=f"{__name__}.claims:CLAIMS",
     numbered=f"{__name__}.claims:STATEMENTS",
     figures=f"{__name__}.figures",
+    references=f"{__name__}:theory",
+    sizes={"d": "d", "m": "m"},
 )

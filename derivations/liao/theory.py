@@ -1,0 +1,58 @@
+"""What theory says of a run of `liao`, beside it in its pictures: the race of captures and annihilations, and 0.9."""
+
+from typing import Any
+
+import numpy as np
+
+from derivations.drawing import BLACK, Reference, colour, parameters
+from derivations.liao.race import race
+
+FOUND = 0.9
+"""An alignment of this size counts as found (Definition of the hitting times `T_gamma`)."""
+TIERS = ("exact", "riccati", "riccati_paper")
+"""The tiers in which experts are found from small overlaps, and pairs annihilate."""
+SMALL = 0.5
+"""The race is the leading order in small overlaps: from larger ones it predicts nothing."""
+
+
+def references(run: Any) -> list[Reference]:
+    """The level 0.9, and for cubic experts the race that the overlaps at the start decide.
+
+    Expert i would find teacher j at 1/(4.5 gamma2_ij), the student pair (i, r) annihilates at 1/(9 |I2_ir|) where I2 is
+    negative, norms included: sqrt(d)/(4.5 u) and sqrt(d)/(9 |z|) for gamma2 = u/sqrt(d), I2 = z/sqrt(d).
+    """
+    if "gamma2" not in run or run.sizes.get("time", 0) < 2:
+        return []
+    return [Reference("alignment", "0.9: found", level=FOUND), *_race(run)]
+
+
+def _race(run: Any) -> list[Reference]:
+    """The predicted captures, and the first anti-alignment that sqrt(d)/(9 max |z-|) predicts."""
+    given = parameters(run)
+    begins = run.attrs.get("stage") == "train" and float(run["time"][0]) == 0.0 and "I2" in run
+    if (
+        not begins
+        or given.get("tier") not in TIERS
+        or given.get("degree") != 3
+        or run["gamma2"].dims != ("time", "expert", "teacher")
+    ):
+        return []
+    u, z = run["gamma2"].values[0], run["I2"].values[0].copy()
+    np.fill_diagonal(z, 0.0)
+    if max(np.abs(u).max(initial=0.0), np.abs(z).max(initial=0.0)) > SMALL:
+        return []
+    norm = run["norm_w"].values if "norm_w" in run else np.ones(len(u))
+    rate = (norm[0] if norm.ndim == 2 else norm) ** -2.0  # a simulation measures the norms along the run
+    u, z = u * rate[:, None], z * (rate[:, None] + rate) / 2
+    if given.get("tier") == "riccati_paper":
+        z = np.zeros_like(z)  # the proof of Lemma 7 has no annihilation
+    found = []
+    for event in race(u, z):
+        if event.kind == "capture":
+            label = r"predicted: $\sqrt{d}/(4.5\,u)$"
+            found.append(Reference("alignment", label, at=event.time, colour=colour(event.second)))
+    if z.min(initial=0.0) < 0:
+        label = r"predicted:" "\n" r"$\sqrt{d}/(9\,\max|z_-|)$"
+        for panel in ("min_I2", "anti_aligned"):
+            found.append(Reference(panel, label, at=float(-1 / (9 * z.min())), colour=BLACK))
+    return found

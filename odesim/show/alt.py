@@ -1,0 +1,67 @@
+"""What is to be seen in a picture, in words, for whom it is not: read off the drawn figure, so that they are true."""
+
+import re
+from typing import Any
+
+MOST = 8
+"""Names of lines that are read out; of more, their number."""
+
+
+def describe(figure: Any) -> str:
+    """Title, panels with their axes and ranges, and the names of what is drawn in them; panels that repeat once."""
+    panels: dict[str, int] = {}
+    for axis in figure.axes:
+        if axis.get_visible() and axis.get_label() != "<colorbar>":
+            words = _panel(axis)
+            panels[words] = panels.get(words, 0) + 1
+    said = [f"{words} ({count} panels)" if count > 1 else words for words, count in panels.items() if words]
+    title = plain(figure.get_suptitle()).replace("\n", ", ")
+    return ". ".join([*([title] if title else []), *said]) + "."
+
+
+def _panel(axis: Any) -> str:
+    """One panel in words."""
+    if axis.tables:
+        return f"table: {'; '.join(_rows(axis.tables[0]))}"
+    title, across, up = plain(axis.get_title() or axis.get_title(loc="left")), _scale(axis, "x"), _scale(axis, "y")
+    kind = "heat map" if axis.images else "plot"
+    lines = f"{up or 'values'} against {across}" if across else up
+    words = ", ".join(part for part in (title, f"{kind} of {lines}" if lines else kind) if part)
+    _, labels = axis.get_legend_handles_labels()
+    names = [plain(label) for label in labels]
+    if names:
+        words += f": {', '.join(names)}" if len(names) <= MOST else f": {len(names)} lines"
+    return words
+
+
+def _rows(table: Any) -> list[str]:
+    """The rows of a table, each with its cells."""
+    cells = table.get_celld()
+    rows = sorted({row for row, _ in cells})
+    return [
+        ", ".join(plain(cells[row, column].get_text().get_text()) for r, column in sorted(cells) if r == row)
+        for row in rows
+    ]
+
+
+def _scale(axis: Any, which: str) -> str:
+    """What an axis measures, and from where to where."""
+    own = axis.xaxis if which == "x" else axis.yaxis
+    label = plain(own.get_label().get_text())
+    if not label:
+        return ""
+    low, high = sorted(own.get_view_interval())
+    return f"{label} ({low:.3g} to {high:.3g}{', logarithmic' if own.get_scale() == 'log' else ''})"
+
+
+def plain(text: str) -> str:
+    r"""Text without the marks of mathematics.
+
+    >>> plain(r"time $t/\sqrt{d}$"), plain(r"$\gamma^{(2)}_{ij}$")
+    ('time t/sqrt(d)', 'gamma^(2)_ij')
+    """
+    text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
+    text = re.sub(r"\\(?:bar|mathrm|mathcal)\s*", "", text)
+    text = re.sub(r"\\[,;! ]", " ", text).replace(r"\langle", "<").replace(r"\rangle", ">").replace(r"\|", "|")
+    text = re.sub(r"[_^]\{([^{}]*)\}", lambda found: found.group(0)[0] + found.group(1), text)
+    return re.sub(r"\s+", " ", re.sub(r"[${}\\]", "", text)).strip()
