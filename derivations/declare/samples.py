@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from derivations.declare.declaration import Declaration, Group
 
+BLOCK = 2048
+"""Points at a time: ten fields of them are 160 kB."""
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -35,10 +37,27 @@ class Sampler:
     def means(
         self, G: Any, w: Any, bias: Any, numbers: Any, noise: Any, points: Any, weights: Any, sizes: Any
     ) -> Means:
-        """All means at one Gram matrix; `w` are the readouts, teachers' negative; points (n + 1, N), weights (N,)."""
+        """All means at one Gram matrix; `w` are the readouts, teachers' negative; points (n + 1, N), weights (N,).
+
+        NumPy takes the points in blocks that stay in the processor's cache.
+        """
+        U = frame(self.xp, G, sum(s * len(g.slots) for s, g in zip(sizes, self.declared.students, strict=False)))
+        step = BLOCK if self.xp.__name__ == "numpy" else points.shape[1]
+        parts = [
+            self._means(U, G, w, bias, numbers, noise, points[:, k : k + step], weights[k : k + step], sizes)
+            for k in range(0, points.shape[1], step)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        drift, second, scalars, loss, error = zip(*parts, strict=True)
+        return Means(sum(drift), sum(second), [sum(each) for each in zip(*scalars, strict=True)], sum(loss), sum(error))
+
+    def _means(
+        self, U: Any, G: Any, w: Any, bias: Any, numbers: Any, noise: Any, points: Any, weights: Any, sizes: Any
+    ) -> Means:
+        """The sums over some of the points."""
         xp = self.xp
         n = G.shape[0]
-        U = frame(xp, G, sum(s * len(g.slots) for s, g in zip(sizes, self.declared.students, strict=False)))
         z = U @ points[:n]
         q = xp.diagonal(G)
         shared = [numbers[k] for k in range(len(self.declared.names))]
@@ -63,9 +82,10 @@ class Sampler:
         value, slope = self.functions["loss"](f, y + noise * points[n], *shared)
         value, slope = value + 0.0 * y, slope + 0.0 * y
         c, e, scalars = self._gradients(kept, slope, weights, z, q)
-        A = (c * weights) @ points[:n].T
-        drift = A @ U.T + e[:, None] * G[: c.shape[0]]
-        return Means(drift, (c * weights) @ c.T, scalars, value @ weights, ((f - y) ** 2) @ weights)
+        weighted, S = c * weights, c.shape[0]
+        drift = weighted @ points[:n].T @ U.T + e[:, None] * G[:S]
+        second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
+        return Means(drift, second, scalars, value @ weights, ((f - y) ** 2) @ weights)
 
     @property
     def _normalised(self) -> bool:
