@@ -8,6 +8,8 @@ from derivations.drawing import BLACK, PALETTE
 
 FEW = 10
 """Below so many replicas the band is that from the least to the largest, from there on that from 10 to 90 %."""
+ROUNDING = 1e-12
+"""Differences below this share of the values are rounding."""
 DECADES = 4
 """A logarithmic axis of differences shows at most so many."""
 
@@ -30,6 +32,7 @@ def draw(run: Any) -> Any:
         _differences(row[-1], run, name)
     for axis in grid[-1]:
         axis.set_xlabel("time")
+        axis.xaxis.get_major_locator().set_params(nbins=5)
     shown = f"{run.sizes['seed']} replicas" if run.sizes["seed"] > 1 else "one run"
     handles, labels = [], []
     for axis in (grid[0][0], grid[0][-1]) if curves else (grid[0][-1],):
@@ -51,7 +54,8 @@ def _curves(axis: Any, run: Any, name: str) -> None:
     """The entry that moves most: the first run as a line, the second as a band around its median."""
     time, second = run["time"].values, run[f"panel_second_{name}"].values
     low, high, words = band(second)
-    axis.fill_between(time, low, high, color=PALETTE[0], alpha=0.25, linewidth=0, label=words)
+    if len(second) > 1:
+        axis.fill_between(time, low, high, color=PALETTE[0], alpha=0.25, linewidth=0, label=words)
     axis.plot(time, np.median(second, axis=0), "--", color=PALETTE[0],
               label=f"second: {run.attrs.get('second', 'run')}" + (", median" if len(second) > 1 else ""))  # fmt: skip
     axis.plot(time, run[f"panel_first_{name}"], "-", color=BLACK, label=f"first: {run.attrs.get('first', 'run')}")
@@ -62,27 +66,30 @@ def _curves(axis: Any, run: Any, name: str) -> None:
 def _differences(axis: Any, run: Any, name: str) -> None:
     """The largest difference of any entry by replica, and the mean's distance beside what chance makes of it."""
     time, values = run["time"].values, run[f"distance_{name}"].values
+    size = float(np.abs(run[f"panel_first_{name}"].values).max(initial=0.0)) if f"panel_first_{name}" in run else 1.0
     low, high, words = band(values)
     axis.fill_between(time, _shown(low), _shown(high), color=PALETTE[1], alpha=0.25, linewidth=0)
-    axis.plot(time, _shown(np.median(values, axis=0)), color=PALETTE[1], label=f"max |difference|, median and {words}")
+    axis.plot(time, _shown(np.median(values, axis=0)), color=PALETTE[1],
+              label="max |difference|" + (f", median and {words}" if len(values) > 1 else ""))  # fmt: skip
     title = ""
     if f"off_{name}" in run:
         off, chance = run[f"off_{name}"].values, run[f"chance_{name}"].values
         axis.plot(time, _shown(off), "-", color=BLACK, linewidth=0.9, label="mean of replicas - first, rms")
         axis.plot(time, _shown(chance), ":", color=BLACK, label="expected by chance (standard error)")
-        title = _agreement(off, chance)
+        title = _agreement(off, chance, size)
     top = float(values.max(initial=0.0))
-    if top > 0:
+    if top > ROUNDING * size:
         axis.set_yscale("log")
         axis.set_ylim(max(_begins(values), top / 10**DECADES) / 1.5, top * 2)
     else:
-        axis.text(0.5, 0.5, "no difference", transform=axis.transAxes, ha="center", color="0.4", fontsize=8)
+        axis.text(0.5, 0.5, "equal up to rounding", transform=axis.transAxes, ha="center", color="0.4", fontsize=8)
     axis.set_title(title, fontsize=7, loc="left")
 
 
 def _shown(values: np.ndarray) -> np.ndarray:
-    """Differences without those that rounding makes, before there is one."""
-    return np.where(values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300), values, np.nan)
+    """Differences, those that rounding makes far below the axis: a line comes up from there, also for a single time."""
+    top = max(float(values.max(initial=0.0)), 1e-300)
+    return np.maximum(values, 1e-14 * top)
 
 
 def _begins(values: np.ndarray) -> float:
@@ -91,9 +98,14 @@ def _begins(values: np.ndarray) -> float:
     return float(there.min())
 
 
-def _agreement(off: np.ndarray, chance: np.ndarray) -> str:
-    """In words, how far the mean of the replicas is off at the end, against what chance would make of it."""
-    if chance[-1] <= 0:
+def _agreement(off: np.ndarray, chance: np.ndarray, size: float) -> str:
+    """In words, how far the mean of the replicas is off at the end, against what chance would make of it.
+
+    `size` is that of the values: below its rounding nothing differs.
+    """
+    if max(off[-1], chance[-1]) <= ROUNDING * size:
+        return "they agree at the end up to rounding"
+    if chance[-1] <= ROUNDING * size:
         return f"at the end the mean is off by {off[-1]:.2g}, and the replicas do not differ"
     ratio = off[-1] / chance[-1]
     verdict = "agree" if ratio < 2 else "differ"

@@ -51,7 +51,9 @@ class Comparison:
         result["components_over_range"] = {
             name: found / ranges[name] if ranges[name] > 0 else None for name, found in result["components"].items()
         }
-        result["standard_errors"] = {n: ratio(*both) for n, both in self.agreement().items()}
+        result["standard_errors"] = {
+            name: ratio(*both, float(np.abs(self.reference[name]).max())) for name, both in self.agreement().items()
+        }
         return result
 
     def agreement(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -122,12 +124,12 @@ class Comparison:
         return found
 
 
-def ratio(off: np.ndarray, expected: np.ndarray) -> float | None:
+def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:
     """How many standard errors the mean of the replicas is off, root mean square over entries and times.
 
-    About 1 where the two agree; `None` where chance moves nothing.
+    About 1 where the two agree; `None` where chance moves nothing beyond the rounding of values of that `size`.
     """
-    moved = expected > 1e-12 * max(float(expected.max(initial=0.0)), 1e-300)
+    moved = expected > 1e-12 * size
     return float(np.sqrt(np.mean((off[moved] / expected[moved]) ** 2))) if moved.any() else None
 
 

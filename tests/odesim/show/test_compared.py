@@ -31,8 +31,14 @@ def test_the_summary_has_distances_over_ranges_and_standard_errors(comparison):
     summary = comparison.summary()
     assert set(summary["standard_errors"]) == set(summary["components"]) == set(summary["components_over_range"])
     assert all(0.2 < value < 5 for value in summary["standard_errors"].values())
-    assert ratio(np.array([0.0, 2.0]), np.array([0.0, 1.0])) == 2.0
-    assert ratio(np.zeros(2), np.zeros(2)) is None
+    assert ratio(np.array([0.0, 2.0]), np.array([0.0, 1.0]), 1.0) == 2.0
+    assert ratio(np.zeros(2), np.zeros(2), 1.0) is ratio(np.ones(2), np.full(2, 1e-16), 1.0) is None
+
+
+def test_what_is_equal_up_to_rounding_is_said_to_be():
+    assert compared._agreement(np.array([1e-18]), np.array([2e-18]), 1.0) == "they agree at the end up to rounding"
+    assert "do not differ" in compared._agreement(np.array([0.01]), np.array([1e-17]), 1.0)
+    assert compared._agreement(np.array([0.3]), np.array([0.1]), 1.0).startswith("they differ at the end")
 
 
 def test_few_replicas_have_a_band_from_the_least_to_the_largest():
