@@ -16,6 +16,7 @@ from benchmarks import measure, peers
 TOPICS = {
     "lemma": True,
     "right_hand_side": True,
+    "declared": True,
     "compile_time": False,
     "command_line": False,
     "hitting_time": True,

@@ -13,20 +13,6 @@ def _generated(*arguments):
 pairs = second = _generated
 
 
-def opened(y, constants, place, outs, biases, moves, rates):
-    """A flat state as (G, weights in f - f*, units' own numbers, norms), and [G, own numbers] as one vector."""
-    G, w, bias, norms = seen(y, constants, place, outs, biases, moves, rates)
-    n, most = place.shape[0], biases.shape[1]
-    flat = np.empty(n * n + bias.size)
-    for i in range(n):
-        for j in range(n):
-            flat[i * n + j] = G[i, j]
-    for i in range(bias.shape[0]):
-        for j in range(most):
-            flat[n * n + i * most + j] = bias[i, j]
-    return G, w, bias, norms, flat
-
-
 def added(Y, w, into, first, last, target):
     """target[row, column] = sum of Y[mean, pair] w_u w_v over the columns (row, column, mean, pair, u, v) of `into`.
 
@@ -61,7 +47,7 @@ def flow(
 
     Interpreted: compiled as a whole it would take microseconds less to run and seconds more to compile, for each model.
     """
-    G, w, bias, norms, flat = opened(y, constants, place, outs, biases, moves, rates)
+    G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
     Y, E = np.empty((parts[1], cells.shape[1])), np.zeros((moves.size, moves.size))
     pairs(flat, numbers, means, cells, spans, looks, reach, Y)
     if rates[2] > 0.0:

@@ -69,7 +69,7 @@ def _rows(at: Rows, g: int, i: np.ndarray) -> list[np.ndarray]:
 
 
 def _cells(at: Rows, one: Served, g: int, h: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Where a function's arguments stand in `flattened`: (cells, pairs)."""
+    """Where a function's arguments stand in `flat` of `loops.seen`: (cells, pairs)."""
     fields = [*_rows(at, g, i), *_rows(at, h, j)]
     n, most = at.total, max(at.sizes)
     found = [fields[a] * n + fields[b] for a in range(len(fields)) for b in range(a, len(fields))]

@@ -139,7 +139,7 @@ def _stored(results: Sequence[str]) -> list[str]:
 
 
 def _pairs_text(served: Sequence[Served]) -> str:
-    """`pairs`: the means Y (mean, pair) of all pairs, function by function, from the vector of `opened`."""
+    """`pairs`: the means Y (mean, pair) of all pairs, function by function, from `flat` of `loops.seen`."""
     lines = [
         "def pairs(flat, numbers, means, cells, spans, looks, reach, Y):",
         f"    X = np.empty((cells.shape[0], {LANES}))",

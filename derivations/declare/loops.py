@@ -29,12 +29,14 @@ def look_up(table, rho, out):
 
 
 def seen(y, constants, place, outs, biases, moves, rates):
-    """A flat state as Gram matrix, weights of all units in f - f*, their own numbers, and norms.
+    """A flat state as Gram matrix, weights of all units in f - f*, their own numbers, norms, and `flat`.
 
-    Of normalised weights (kind 2) the Gram matrix is that of the unit vectors; norms are 1 otherwise.
+    Of normalised weights (kind 2) the Gram matrix is that of the unit vectors; norms are 1 otherwise.  `flat` holds the
+    Gram matrix, then the units' own numbers: the two are views of it.
     """
-    n, m = place.shape[0], y.size
-    G, w, bias, norms = np.empty((n, n)), np.empty(outs.size), np.empty(biases.shape), np.empty(n)
+    n, m, S = place.shape[0], y.size, moves.size
+    flat, w, norms = np.empty(n * n + biases.size), np.empty(outs.size), np.empty(n)
+    G, bias = flat[: n * n].reshape((n, n)), flat[n * n :].reshape(biases.shape)
     for a in range(n):
         for b in range(n):
             k = place[a, b]
@@ -45,12 +47,12 @@ def seen(y, constants, place, outs, biases, moves, rates):
         for u in range(biases.shape[1]):
             bias[r, u] = y[biases[r, u]] if biases[r, u] < m else constants[biases[r, u] - m]
     for a in range(n):
-        norms[a] = math.sqrt(G[a, a]) if rates[3] == 2.0 and a < moves.size else 1.0
+        norms[a] = math.sqrt(G[a, a]) if rates[3] == 2.0 and a < S else 1.0
     if rates[3] == 2.0:
         for a in range(n):
             for b in range(n):
                 G[a, b] /= norms[a] * norms[b]
-    return G, w, bias, norms
+    return G, w, bias, norms, flat
 
 
 def motion(G, C, E, norms, moves, rates):
@@ -102,9 +104,9 @@ def flow(
     means, *sizes,
 ):  # fmt: skip
     """dy/dt of the flat state."""
-    G, w, bias, norms = seen(y, constants, place, outs, biases, moves, rates)
+    G, w, bias, norms, _ = seen(y, constants, place, outs, biases, moves, rates)
     S = moves.size
-    C, R, E = np.empty((S, G.shape[0])), np.empty(scalars.shape), np.zeros((S, S))
+    C, R, E = np.empty((S, place.shape[0])), np.empty(scalars.shape), np.zeros((S, S))
     drift(G, w, bias, starts, counts, numbers, series, means, rates[5], C, R)
     if rates[2] > 0.0:
         second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
@@ -132,7 +134,7 @@ def parts(
     means, *sizes,
 ):  # fmt: skip
     """E[f^2], -E[f f*], E[f*^2] of the flat state."""
-    G, w, bias, _ = seen(y, constants, place, outs, biases, moves, rates)
+    G, w, bias, _, _ = seen(y, constants, place, outs, biases, moves, rates)
     out = np.zeros(3)
     loss_parts(G, w, bias, starts, counts, numbers, series, means, out)
     return out

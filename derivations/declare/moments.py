@@ -29,7 +29,10 @@ class Tables:
     means: list[tuple[Gate, int]] = dataclasses.field(default_factory=list)
 
     def pair(self, entry: tuple[Gate, int, Gate, int]) -> int:
-        """The column of S_ab."""
+        """The column of S_ab, which is S_ba where the two gates are one."""
+        one, a, two, b = entry
+        if one == two and a > b:
+            entry = (one, b, two, a)
         if entry not in self.pairs:
             self.pairs.append(entry)
         return self.pairs.index(entry)

@@ -5,9 +5,12 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from derivations import cache
+from derivations.declare import responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, derive
 from derivations.declare.lanes import Served
@@ -19,25 +22,36 @@ def kernels(declared: Declaration, numbers: tuple[float, ...]) -> Kernels:
 
     The texts depend on the user's numbers by the signs of slopes alone; they are kept by those of the numbers.
     """
-    path = cache.folder() / f"derivation_{_digest(declared, numbers)}.json"
+    signs = [(value > 0) - (value < 0) for value in numbers]
+    name = f"derivation_{_digest(declared, signs)}.json"
+    return _tuples(_remembered(name, lambda: dataclasses.asdict(derive(declared, numbers))))
+
+
+@functools.lru_cache(maxsize=64)
+def per_sample(declared: Declaration) -> str:
+    """The text of the functions of every sample (`responses.module`), from the cache likewise."""
+    return _remembered(f"responses_{_digest(declared, declared.own_loss)}.json", lambda: responses.module(declared))
+
+
+def _remembered(name: str, make: Callable[[], Any]) -> Any:
+    """Plain data from a file of the cache, or made and kept there: one that is missing or damaged is written anew."""
+    path = cache.folder() / name
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        body = json.dumps(kept["kernels"], sort_keys=True)
-        if hashlib.sha256(body.encode()).hexdigest() == kept["sha256"]:
-            return _tuples(kept["kernels"])
+        if hashlib.sha256(json.dumps(kept["made"], sort_keys=True).encode()).hexdigest() == kept["sha256"]:
+            return kept["made"]
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # none there, or a damaged one, which is written anew
-    found = derive(declared, numbers)
-    cache.offer(path, _kept(found))
-    return _tuples(dataclasses.asdict(found))
+        pass
+    made = json.loads(json.dumps(make()))
+    digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+    cache.offer(path, json.dumps({"made": made, "sha256": digest}).encode())
+    return made
 
 
-def _digest(declared: Declaration, numbers: tuple[float, ...]) -> str:
-    """Of the declaration, the signs of its numbers, the files that derive, and SymPy's version."""
-    signs = [(value > 0) - (value < 0) for value in numbers]
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    texts = [file.read_bytes() for file in files]
-    said = repr((_parts(declared), signs, importlib.metadata.version("sympy")))
+def _digest(declared: Declaration, beside: object) -> str:
+    """Of the declaration and what is given beside it, the files that derive, and SymPy's version."""
+    texts = [file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))]
+    said = repr((_parts(declared), beside, importlib.metadata.version("sympy")))
     return hashlib.sha256(b"\0".join([said.encode(), *texts])).hexdigest()[:20]
 
 
@@ -51,13 +65,6 @@ def identity(declared: Declaration, found: Kernels) -> str:
     """Of all that compiled and traced functions are made of: the texts, and what is asked of the declaration beside."""
     said = (_parts(declared), declared.own_loss, found.texts)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
-
-
-def _kept(found: Kernels) -> bytes:
-    """What is written of the kernels: plain data with its digest."""
-    plain = dataclasses.asdict(found)
-    body = json.dumps(plain, sort_keys=True)
-    return json.dumps({"kernels": plain, "sha256": hashlib.sha256(body.encode()).hexdigest()}).encode()
 
 
 def _tuples(plain: dict) -> Kernels:

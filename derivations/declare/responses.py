@@ -60,10 +60,22 @@ def loss(declaration: Declaration) -> str:
     return symbols.function("loss", [f, y, *numbers], [given, sympy.diff(given, f)])
 
 
+def value(declaration: Declaration, number: int) -> str:
+    """`value_k`, of the arguments of `unit_k`: phi alone."""
+    import sympy
+
+    group = declaration.groups[number]
+    z, q = [symbols.slot(s) for s in group.slots], [symbols.square(s) for s in group.slots]
+    own = [sympy.Symbol(name, real=True) for name in (*group.scalars, *declaration.names)]
+    phi = symbols.build(group.unit, group.slots)
+    return symbols.function(f"value_{number}", [*z, *q, symbols.share(), *own], [phi])
+
+
 def module(declaration: Declaration) -> str:
     """All of them as one text, the functions that they call first."""
     groups: list[Group] = list(declaration.groups)
     texts = [text for number in range(len(groups)) for text in unit(declaration, number)]
+    texts += [value(declaration, number) for number in range(len(groups))]
     texts.append(loss(declaration))
     body = "\n\n".join(texts)
     return "\n\n".join([*symbols.helpers(body), body])

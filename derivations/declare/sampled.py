@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Smooth, UsageError, Written
-from derivations.declare import arrays, population, responses
+from derivations.declare import arrays, population, remembered
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels
 from derivations.declare.points import points
 from derivations.declare.remembered import identity, kernels
-from derivations.declare.samples import Means, Sampler
+from derivations.declare.samples import Place, Sampler
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
 
@@ -62,7 +62,7 @@ def equations(parameters: Any, tier: str) -> Equations:
 
 def texts(declared: Declaration, found: Kernels) -> dict[str, Written]:
     """The per-sample functions, and those of the exact drift where tiers are mixed."""
-    whole = {"samples": Written(responses.module(declared), "arrays")}
+    whole = {"samples": Written(remembered.per_sample(declared), "arrays")}
     return {**(population.written(found) if found.texts else {}), **whole}
 
 
@@ -72,13 +72,14 @@ def build(
     """`flow`, `loss` and `watch` of (y, .., points, weights): the arguments of the exact flow, and the points."""
     form, sampler = arrays.Form(declared, found, xp, functions), Sampler(declared, xp, functions)
 
-    def means(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Means]:
-        a, (x, weights) = split(given)
+    def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Place, tuple[Any, Any]]:
+        a, sample = split(given)
         view = arrays.raw(xp, y, a)
-        return a, view, sampler.means(view.G, view.w, view.bias, a.numbers, a.rates[4], x, weights, a.sizes)
+        return a, view, Place(view.G, view.w, view.bias, a.numbers, a.rates[4], a.sizes), sample
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
-        a, view, m = means(y, given)
+        a, view, at, sample = seen(y, given)
+        m = sampler.means(at, *sample)
         D, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
         scalars = dict(enumerate(m.scalars))
         if found.texts:  # the drift has closed forms, and E[c c] alone is sampled
@@ -88,10 +89,12 @@ def build(
         return form.packed(arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
 
     def loss(y: Any, *given: Any) -> Any:
-        return means(y, given)[2].loss
+        _, _, at, sample = seen(y, given)
+        return sampler.losses(at, *sample)[0]
 
     def watch(y: Any, *given: Any) -> Any:
-        return xp.stack([means(y, given)[2].error])
+        _, _, at, sample = seen(y, given)
+        return xp.stack([sampler.losses(at, *sample)[1]])
 
     return {"flow": flow, "watch": watch, "loss": loss}
 

@@ -10,7 +10,7 @@ over the points xi, c = dl/dz by the functions of `responses`.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from derivations.declare.declaration import Declaration, Group
+from derivations.declare.declaration import Declaration
 
 BLOCK = 2048
 """Points at a time: ten fields of them are 160 kB."""
@@ -27,6 +27,29 @@ class Means(NamedTuple):
     error: Any
 
 
+class Place(NamedTuple):
+    """Where means are asked for: Gram matrix, weights of all units in f - f*, their own numbers, and the user's.
+
+    `noise` is that of the labels, `sizes` are those of the groups.
+    """
+
+    G: Any
+    w: Any
+    bias: Any
+    numbers: Any
+    noise: Any
+    sizes: Any
+
+
+class Seen(NamedTuple):
+    """Student f, teacher y and fields z at some points, and what every group of students gave."""
+
+    f: Any
+    y: Any
+    z: Any
+    kept: list[Any]
+
+
 class Sampler:
     """The per-sample functions of a declaration on all points at once."""
 
@@ -34,75 +57,93 @@ class Sampler:
         self.declared, self.xp, self.functions = declared, xp, functions
         self.students = len(declared.students)
 
-    def means(
-        self, G: Any, w: Any, bias: Any, numbers: Any, noise: Any, points: Any, weights: Any, sizes: Any
-    ) -> Means:
-        """All means at one Gram matrix; `w` are the readouts, teachers' negative; points (n + 1, N), weights (N,).
+    def means(self, at: Place, points: Any, weights: Any) -> Means:
+        """All means over points (n + 1, N) with weights (N,)."""
+        U = self._frame(at)
 
-        NumPy takes the points in blocks that stay in the processor's cache.
-        """
-        U = frame(self.xp, G, sum(s * len(g.slots) for s, g in zip(sizes, self.declared.students, strict=False)))
-        step = BLOCK if self.xp.__name__ == "numpy" else points.shape[1]
-        parts = [
-            self._means(U, G, w, bias, numbers, noise, points[:, k : k + step], weights[k : k + step], sizes)
-            for k in range(0, points.shape[1], step)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        drift, second, scalars, loss, error = zip(*parts, strict=True)
+        def part(x: Any, w: Any) -> Means:
+            seen = self._seen(at, U @ x[:-1], "unit")
+            value, slope = self._loss(at, seen, x[-1])
+            c, e, scalars = self._gradients(seen, slope, w, xp.diagonal(at.G))
+            weighted, S = c * w, c.shape[0]
+            drift = weighted @ x[:-1].T @ U.T + e[:, None] * at.G[:S]
+            second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
+            return Means(drift, second, scalars, value @ w, (seen.f - seen.y) ** 2 @ w)
+
+        xp = self.xp
+        drift, second, scalars, loss, error = zip(*self._blocks(part, points, weights), strict=True)
         return Means(sum(drift), sum(second), [sum(each) for each in zip(*scalars, strict=True)], sum(loss), sum(error))
 
-    def _means(
-        self, U: Any, G: Any, w: Any, bias: Any, numbers: Any, noise: Any, points: Any, weights: Any, sizes: Any
-    ) -> Means:
-        """The sums over some of the points."""
-        xp = self.xp
-        n = G.shape[0]
-        z = U @ points[:n]
-        q = xp.diagonal(G)
-        shared = [numbers[k] for k in range(len(self.declared.names))]
+    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any]:
+        """(loss, E[(f - f*)^2]) alone, which need no derivatives."""
+        U = self._frame(at)
+
+        def part(x: Any, w: Any) -> tuple[Any, Any]:
+            seen = self._seen(at, U @ x[:-1], "value")
+            return self._loss(at, seen, x[-1])[0] @ w, (seen.f - seen.y) ** 2 @ w
+
+        loss, error = zip(*self._blocks(part, points, weights), strict=True)
+        return sum(loss), sum(error)
+
+    def _blocks(self, part: Callable[[Any, Any], Any], points: Any, weights: Any) -> list[Any]:
+        """`part` of the points; NumPy takes them in blocks that stay in the processor's cache."""
+        step = BLOCK if self.xp.__name__ == "numpy" else points.shape[1]
+        return [part(points[:, k : k + step], weights[k : k + step]) for k in range(0, points.shape[1], step)]
+
+    def _frame(self, at: Place) -> Any:
+        return frame(
+            self.xp, at.G, sum(s * len(g.slots) for s, g in zip(at.sizes, self.declared.students, strict=False))
+        )
+
+    def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, Any]:
+        """The loss of every point and its derivative in f."""
+        found = self.functions["loss"](seen.f, seen.y + at.noise * noise, *self._shared(at))
+        value, slope = (part + 0.0 * seen.y for part in found)
+        return value, slope
+
+    def _shared(self, at: Place) -> list[Any]:
+        return [at.numbers[k] for k in range(len(self.declared.names))]
+
+    def _seen(self, at: Place, z: Any, kind: str) -> Seen:
+        """Student, teacher and the outputs of all units by `unit_k`, or by `value_k` without derivatives."""
+        xp, q = self.xp, self.xp.diagonal(at.G)
         f, y, row, unit = 0.0, 0.0, 0, 0
         kept = []
         for number, group in enumerate(self.declared.groups):
-            size, slots = sizes[number], len(group.slots)
+            size, slots = at.sizes[number], len(group.slots)
             rows = [slice(row + s * size, row + (s + 1) * size) for s in range(slots)]
             student = number < self.students
             scale = [1 / xp.sqrt(q[r]) if student and self._normalised else xp.ones(size) for r in rows]
             fields = [z[r] * k[:, None] for r, k in zip(rows, scale, strict=True)]
             norms = [xp.ones((size, 1)) if student and self._normalised else q[r][:, None] for r in rows]
             before = sum(len(g.scalars) for g in self.declared.groups[:number])
-            own = [bias[before + b, :size][:, None] for b in range(len(group.scalars))]
-            a = w[unit : unit + size][:, None]
-            out, routed = self._unit(number, group, fields, norms, own, shared)
+            own = [at.bias[before + b, :size][:, None] for b in range(len(group.scalars))]
+            a = at.w[unit : unit + size][:, None]
+            out, routed = self._unit(f"{kind}_{number}", number, [*fields, *norms], [*own, *self._shared(at)])
             total = (a * out[0]).sum(0)
             f, y = (f + total, y) if student else (f, y - total)
             if student:
-                kept.append((number, group, rows, scale, a, out, routed))
+                kept.append((group, rows, scale, a, out, routed))
             row, unit = row + slots * size, unit + size
-        value, slope = self.functions["loss"](f, y + noise * points[n], *shared)
-        value, slope = value + 0.0 * y, slope + 0.0 * y
-        c, e, scalars = self._gradients(kept, slope, weights, z, q)
-        weighted, S = c * weights, c.shape[0]
-        drift = weighted @ points[:n].T @ U.T + e[:, None] * G[:S]
-        second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
-        return Means(drift, second, scalars, value @ weights, ((f - y) ** 2) @ weights)
+        return Seen(f, y, z, kept)
 
     @property
     def _normalised(self) -> bool:
         return self.declared.weights == "normalised"
 
-    def _unit(self, number: int, group: Group, fields: Any, norms: Any, own: Any, shared: Any) -> tuple[Any, Any]:
+    def _unit(self, name: str, number: int, fields: list[Any], own: list[Any]) -> tuple[Any, Any]:
         """The outputs of a group's unit at its share, and (share, outputs of the logit) where it has one."""
-        if group.share is None:
-            return self.functions[f"unit_{number}"](*fields, *norms, 1.0, *own, *shared), None
-        logits = self.functions[f"logit_{number}"](*fields, *norms, *own, *shared)
-        share = shares(self.xp, group.share.word, logits[0] + 0.0 * fields[0])
-        return self.functions[f"unit_{number}"](*fields, *norms, share, *own, *shared), (share, logits)
+        share = self.declared.groups[number].share
+        if share is None:
+            return self.functions[name](*fields, 1.0, *own), None
+        logits = self.functions[f"logit_{number}"](*fields, *own)
+        taken = shares(self.xp, share.word, logits[0] + 0.0 * fields[0])
+        return self.functions[name](*fields, taken, *own), (taken, logits)
 
-    def _gradients(self, kept: Any, slope: Any, weights: Any, z: Any, q: Any) -> tuple[Any, Any, list[Any]]:
+    def _gradients(self, seen: Seen, slope: Any, weights: Any, q: Any) -> tuple[Any, Any, list[Any]]:
         """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows."""
-        xp, cs, es, scalars = self.xp, [], [], []
-        for _, group, rows, scale, a, out, routed in kept:
+        xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
+        for group, rows, scale, a, out, routed in seen.kept:
             slots = len(group.slots)
             base = a * slope
             parts = [base * out[1 + k] for k in range(2 * slots)]

@@ -19,7 +19,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels
 from derivations.declare.rows import Rows
-from derivations.declare.samples import Means, Sampler
+from derivations.declare.samples import Means, Place, Sampler
 from derivations.declare.system import numbers, rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, Power, Vanishes
@@ -131,12 +131,12 @@ def blocks(kind: type, seed: int) -> list[Means]:
     declared, at = p.declaration, rows(p)
     sampler = Sampler(declared, np, sampled.per_sample(declared))
     arguments = sampled.arguments(Kernels(), initial, 0)
-    view = sampled.seen(initial, arguments)
+    place = Place(*sampled.seen(initial, arguments), np.array(numbers(p)), p.noise, at.sizes)
     rng, size = np.random.default_rng([seed, 5]), SAMPLES // BLOCKS
     weights, made = np.full(size, 1.0 / size), []
     for _ in range(BLOCKS):
         points = rng.standard_normal((at.total + 1, size))
-        made.append(sampler.means(*view, np.array(numbers(p)), p.noise, points, weights, at.sizes))
+        made.append(sampler.means(place, points, weights))
     return made
 
 
