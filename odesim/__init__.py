@@ -41,6 +41,7 @@ __all__ = [
     "integrate",
     "linearise",
     "load",
+    "observe",
     "predict",
     "report",
     "simulate",
@@ -264,6 +265,31 @@ def compare(
     options, parameters = _split(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
     made: Any = {"step_size": None, "batch": None, **options}
     return sgd.pair(first, parameters, method=method, **made).run()  # type: ignore[arg-type]
+
+
+def observe(
+    system: "str | System",
+    weights: "str | os.PathLike[str] | Mapping[str, Any]",
+    *,
+    stage: str | None = None,
+    **parameters: Any,
+) -> "Trajectory":
+    """Weights that were trained elsewhere (PyTorch, or anything) as a trajectory of order parameters.
+
+    `weights` (arrays, or an .npz file) holds snapshots of every slot with the time in front, `w` (time, unit, d), the
+    teacher `w_star` (teacher, d), readouts `a` (time, unit) where they move, and `time` on the clock of the system.
+    The result goes to `compare` beside flow and simulation; `odesim observe` writes it as a run folder.  Raises
+    `UsageError` for arrays that are missing, of shapes that disagree or not finite, and for times that do not increase.
+
+    >>> import numpy as np, odesim
+    >>> system = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
+    >>> made = {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1], "time": [0.0, 1.0, 2.0]}
+    >>> odesim.observe(system, made)["M_ww"].shape
+    (3, 2, 1)
+    """
+    from odesim.study import observation
+
+    return observation.observe(system, weights, parameters, stage=stage)
 
 
 def sweep(
