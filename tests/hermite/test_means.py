@@ -27,7 +27,7 @@ METHODS = {
     "error_functions": {"closed form"},
     "kinks": {"closed form"},
     "plackett": {"plackett", "closed form"},
-    "smooth": {"tensor", "series", "quasi-random", "closed form"},
+    "smooth": {"tensor", "series", "quasi-random", "closed form", "plackett"},
     "rough": {"series", "quasi-random"},
 }
 

@@ -1,8 +1,8 @@
 """Claims on the leading law: how the time to find the teacher grows as the start moves away from it.
 
 At information exponent k the time from an overlap m0 is, to lowest order, a power m0^(2-k) (k > 2), log(1/m0) (k = 2),
-or does not grow (k = 1); m0 = 1/sqrt(d) makes that d^(k/2-1), log d and 1.  A logarithm is claimed by what tells it from
-every power: a start four times farther away costs the same time wherever it is.
+or does not grow (k = 1); m0 = 1/sqrt(d) makes that d^(k/2-1), log d and 1.  A logarithm is claimed by what tells it
+from every power: a start four times farther away costs the same time wherever it is.
 """
 
 import functools
