@@ -194,8 +194,8 @@ def formula(k: int) -> str:
     >>> formula(2)
     't = log(m/m0) / r, r = a b rate'
     """
-    times = {1: "(m - m0) / r", 2: "log(m/m0) / r"}
-    return f"t = {times.get(k, f'(m0^{2 - k} - m^{2 - k}) / ({k - 2} r)')}, r = a b rate"
+    times = {1: "(m - m0) / r", 2: "log(m/m0) / r", 3: "(1/m0 - 1/m) / r"}
+    return f"t = {times.get(k, f'(1/m0^{k - 2} - 1/m^{k - 2}) / ({k - 2} r)')}, r = a b rate"
 
 
 RANDOM = 6.0
@@ -230,7 +230,7 @@ def warning(initial: Initial) -> str:
 
 def formulas(k: int) -> tuple[str, ...]:
     """The time from an overlap m_0 to m at rate r = a b g, and its scaling, in LaTeX."""
-    times = {1: r"(m - m_0)/r", 2: r"\log(m/m_0)/r"}
+    times = {1: r"(m - m_0)/r", 2: r"\log(m/m_0)/r", 3: r"(1/m_0 - 1/m)/r"}
     time = times.get(k, rf"(m_0^{{{2 - k}}} - m^{{{2 - k}}})/({k - 2} r)")
     power = {1: "O(1)", 2: r"O(\log d)"}.get(k, rf"O(d^{{{k / 2 - 1:g}}})")
     return (rf"t(m_0 \to m) = {time},\quad r = a_i b_j g,\quad m_0 = O(d^{{-1/2}}):\quad t = {power}",)
