@@ -63,6 +63,15 @@ def test_a_variable_that_hardly_varies_keeps_its_bound(number):
     assert answer.error <= 1e-10 * abs(truth)  # and stays of use
 
 
+@pytest.mark.parametrize("number", [461, 955])
+def test_a_mean_that_no_point_has_met_keeps_its_bound(number):
+    # Of the order 1e-10 and below: steps and rectifiers that are hardly ever all open.
+    arguments, truth, slack = ROWS["rough"](np.random.default_rng([1, number]))
+    answer = means.mean(*arguments)
+    assert answer.method == "quasi-random" and 0 < truth < 1e-9
+    assert abs(answer.value - truth) <= answer.error + slack
+
+
 MP = {
     "relu": lambda u: max(u, mpmath.mpf(0)),
     "step": lambda u: mpmath.mpf(u > 0),
