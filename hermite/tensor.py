@@ -95,12 +95,29 @@ def evaluate(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> tuple[
         size = max(size, magnitude)
     # eigh moves the covariance by some ulp of its largest entry; sums and arguments are rounded, too
     slack = 256 * EPS * (1 + float(np.abs(covariance).max(initial=0.0)) * _steepness(factors) ** 2)
+    slack += 8 * EPS * _sharpness(factors, slots, mean, covariance)
     return answers[0], abs(answers[0] - answers[1]) + slack * size
 
 
 def _steepness(factors: list[Factor] | tuple[Factor, ...]) -> float:
     """Return the largest scale of a factor."""
     return max((abs(f.scale) for f in factors), default=0.0)
+
+
+def _sharpness(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> float:
+    """Return the largest relative change of a factor when its variable moves by the largest deviation of all.
+
+    Rounding moves every variable by some ulp of the largest deviation: much for a variable that is all but constant
+    where its factor is all but zero (erf at a deviation of 1e-3 beside one of 1).
+    """
+    deviations = np.sqrt(np.diagonal(covariance))
+    largest, found = float(deviations.max(initial=0.0)), 0.0
+    for f, slot in zip(factors, slots, strict=True):
+        if deviations[slot] > 0:
+            ends = np.abs(f(mean[slot] + deviations[slot] * np.array([-1.0, 0.0, 1.0])))
+            slope = abs(float(np.diff(f(mean[slot] + deviations[slot] * np.array([-1.0, 1.0])))[0]))
+            found = max(found, slope * largest / (2 * deviations[slot] * max(float(ends.max()), 1e-300)))
+    return float(found)
 
 
 def _sum(factors, slots, mean: np.ndarray, arms: np.ndarray, rules: list) -> tuple[float, float]:

@@ -41,6 +41,7 @@ __all__ = [
     "integrate",
     "linearise",
     "load",
+    "observe",
     "predict",
     "report",
     "simulate",
@@ -73,13 +74,9 @@ def system(name: str) -> "System":
 
 
 def derive(
-    system: "str | System",
-    format: str = "text",
-    *,
-    preset: str | None = None,
-    stage: str | None = None,
+    system: "str | System", format: str = "text", *, preset: str | None = None, stage: str | None = None,
     **parameters: Any,
-) -> str:
+) -> str:  # fmt: skip
     """The equations of motion of a tier, with every definition that they need, as the program evaluates them.
 
     `format` is "text", "latex" (a document), "python" (a file that runs alone with NumPy and SciPy), "kernels" (the
@@ -203,12 +200,9 @@ def simulate(
 
 
 def linearise(
-    source: "Case | Trajectory | Run",
-    time: float | None = None,
-    *,
-    state: "Mapping[str, Any] | None" = None,
+    source: "Case | Trajectory | Run", time: float | None = None, *, state: "Mapping[str, Any] | None" = None,
     method: Any = None,
-) -> "Linearisation":
+) -> "Linearisation":  # fmt: skip
     """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
 
     At `time` of a run or case, or with components replaced by those of `state`; `odesim.study.linearisation.linearise`
@@ -233,12 +227,9 @@ def predict(
 
 
 def compare(
-    first: "Trajectory | str | System",
-    second: "Trajectory | None" = None,
-    *,
-    method: str = "compressed",
+    first: "Trajectory | str | System", second: "Trajectory | None" = None, *, method: str = "compressed",
     **request: Any,
-) -> "Comparison":
+) -> "Comparison":  # fmt: skip
     """Distances between two runs of one system on the times of the second, per replica, with bands.
 
     Two trajectories are compared as they are.  For a system both are made: SGD as `simulate` makes it, by `request`
@@ -266,15 +257,29 @@ def compare(
     return sgd.pair(first, parameters, method=method, **made).run()  # type: ignore[arg-type]
 
 
+def observe(
+    system: "str | System", weights: "str | os.PathLike[str] | Mapping[str, Any]", *, stage: str | None = None,
+    **parameters: Any,
+) -> "Trajectory":  # fmt: skip
+    """Weights that were trained elsewhere as a trajectory of order parameters, which `compare` takes.
+
+    `weights` (arrays or an .npz file) holds snapshots `w` (time, unit, d) of every slot, `w_star` (teacher, d), `time`.
+    Raises `UsageError` for arrays that are missing, of shapes that disagree or not finite.
+
+    >>> import numpy as np, odesim
+    >>> system = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
+    >>> odesim.observe(system, {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]})["M_ww"].shape
+    (3, 2, 1)
+    """
+    from odesim.study import observation
+
+    return observation.observe(system, weights, parameters, stage=stage)
+
+
 def sweep(
-    system: "str | System",
-    over: "Mapping[str, Sequence[Any]]",
-    *,
-    folder: "str | os.PathLike[str] | None" = None,
-    workers: int = 1,
-    scheduler: str = "local",
-    **request: Any,
-) -> "xarray.Dataset":
+    system: "str | System", over: "Mapping[str, Sequence[Any]]", *, folder: "str | os.PathLike[str] | None" = None,
+    workers: int = 1, scheduler: str = "local", **request: Any,
+) -> "xarray.Dataset":  # fmt: skip
     """Flows, or SGD with `method=`, at every point of a grid, as one data set over the swept names.
 
     `over` maps parameters, "seed", or options of SGD to their values; `request` holds the other parameters and the
@@ -334,12 +339,9 @@ def verify(
 
 
 def figures(
-    system: str | None = None,
-    only: str | None = None,
-    *,
-    folder: "str | os.PathLike[str] | None" = None,
+    system: str | None = None, only: str | None = None, *, folder: "str | os.PathLike[str] | None" = None,
     quick: bool = False,
-) -> "list[Path]":
+) -> "list[Path]":  # fmt: skip
     """Draw the published figures and ours, of one system or of all, and return their files.
 
     Runs that they lack are made first and kept; `quick` makes smaller ones, and the captions say so.  Raises
@@ -384,17 +386,14 @@ def load(folder: "str | os.PathLike[str]") -> Any:
     return store.load(folder)
 
 
+ELSEWHERE = {
+    "Trajectory": "odesim.request.trajectory", "Flow": "odesim.small.hitting", "UsageError": "derivations.contract",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
-    if name == "Trajectory":
-        from odesim.request.trajectory import Trajectory
+    if name not in ELSEWHERE:
+        raise AttributeError(f"module 'odesim' has no attribute {name!r}")
+    import importlib
 
-        return Trajectory
-    if name == "Flow":
-        from odesim.small.hitting import Flow
-
-        return Flow
-    if name == "UsageError":
-        from derivations.contract import UsageError
-
-        return UsageError
-    raise AttributeError(f"module 'odesim' has no attribute {name!r}")
+    return getattr(importlib.import_module(ELSEWHERE[name]), name)

@@ -58,6 +58,18 @@ def test_the_python_of_the_page():
         exec(text, {})
 
 
+@pytest.mark.slow
+def test_the_pytorch_loop_of_the_page():
+    pytest.importorskip("torch", reason="PyTorch takes 0.8 GB and is no part of the tests: `make bench` installs it")
+    (text,) = blocks("py")
+    space = {}
+    exec(text, space)
+    stated = float(re.search(r"The distance is (\d\.\d+)", PAGE)[1])
+    assert space["distance"] == pytest.approx(stated, rel=0.5)
+    assert 0 < space["distance"] < 3 / space["d"] ** 0.5
+    assert space["mine"]["M_ww"].shape == (21, 3, 3)
+
+
 def test_the_claim_of_the_page_is_read(folder):
     import odesim
     from derivations.declare.claims import stated

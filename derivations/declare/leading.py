@@ -10,6 +10,7 @@ log(m/m0)/g or (m0^(2-k) - m^(2-k))/((k - 2) g) for k = 1, 2, > 2, and m0 = O(1/
 O(d^(k/2-1)).  Source: Ben Arous, Gheissari & Jagannath 2021.
 """
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -19,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth, UsageError, Written
-from derivations.declare import population, symbols
+from derivations.declare import population
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.grammar import Tree, number
 from derivations.declare.kernels import values
 from derivations.declare.system import numbers, rows
 
@@ -43,25 +45,27 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
         raise UsageError(
             f"tier leading: {group.text!r} is no function of one field alone; take -p tier=exact or sampled"
         )
-    import sympy
-
-    z = symbols.slot(group.slots[0])
-    expression = symbols.build(group.unit, group.slots, dict(known)).subs(symbols.square(group.slots[0]), 1)
-    space: dict[str, Any] = {"np": np, "erf": np.vectorize(math.erf)}
-    text = symbols.function("unit", [z], [sympy.sympify(expression)])
-    exec("\n\n".join([*symbols.helpers(text), text]), space)
     # Kinks lie at 0, where the two half lines meet; Gauss-Legendre panels take both to round-off.
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edges = np.linspace(0.0, 14.0, 29)
     x = np.concatenate([(a + b) / 2 + (b - a) / 2 * nodes for a, b in itertools.pairwise(edges)])
     w = np.concatenate([(b - a) / 2 * weights for a, b in itertools.pairwise(edges)])
     x, w = np.concatenate([-x[::-1], x]), np.concatenate([w[::-1], w]) * np.exp(-(np.r_[-x[::-1], x] ** 2) / 2)
-    phi = np.broadcast_to(space["unit"](x)[0], x.shape) * w / math.sqrt(2 * math.pi)
+    tree, slot = _at_unit_variance(group.unit), group.slots[0]
+    phi = np.array([number(tree, {**known, slot: float(value)}) for value in x]) * w / math.sqrt(2 * math.pi)
     below, current, found = np.ones_like(x), x, [phi.sum(), (phi * x).sum()]
     for k in range(1, highest):
         below, current = current, x * current - k * below
         found.append((phi * current).sum())
     return np.array(found[: highest + 1])
+
+
+def _at_unit_variance(tree: Tree) -> Tree:
+    """The expression with wick(k, w) as He(k, w), which it is there."""
+    parts = tuple(map(_at_unit_variance, tree.parts))
+    return dataclasses.replace(
+        tree, word="He" if tree.word == "wick" and tree.kind == "call" else tree.word, parts=parts
+    )
 
 
 def growth(parameters: Any) -> tuple[int, float]:
@@ -76,11 +80,25 @@ def growth(parameters: Any) -> tuple[int, float]:
             "'normalised') under the squared or correlation loss; with free norms these move at the same order; take "
             "-p tier=auto"
         )
+    return shared_degree(parameters)
+
+
+def shared_degree(parameters: Any) -> tuple[int, float]:
+    """(information exponent k, g) of units that are functions of one field of unit vectors, in either limit.
+
+    Raises `UsageError` for other units, and where student and teacher share no degree.
+    """
+    declared: Declaration = parameters.declaration
     if len(declared.students) != 1 or len(declared.teachers) != 1:
         raise UsageError("tier leading: several groups of units have several exponents; take -p tier=exact")
     population.require_unit(parameters)
+    return _shared(declared, tuple(numbers(parameters)))
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(declared: Declaration, given: tuple[float, ...]) -> tuple[int, float]:
     (student,), (teacher,) = declared.students, declared.teachers
-    known = values(declared, numbers(parameters))
+    known = values(declared, given)
     product = derivative_means(student, known) * derivative_means(teacher, known)
     scale = max(float(np.abs(product).max()), 1e-300)
     k = next((k for k in range(1, len(product)) if abs(product[k]) > ZERO * scale), 0)
@@ -170,9 +188,49 @@ def law(k: int) -> str:
     return f"information exponent {k}: from a random start the time to escape {grows}"
 
 
+def formula(k: int) -> str:
+    """The time from an overlap m0 to m at the rate r = a b g, as a formula.
+
+    >>> formula(2)
+    't = log(m/m0) / r, r = a b rate'
+    """
+    times = {1: "(m - m0) / r", 2: "log(m/m0) / r", 3: "(1/m0 - 1/m) / r"}
+    return f"t = {times.get(k, f'(1/m0^{k - 2} - 1/m^{k - 2}) / ({k - 2} r)')}, r = a b rate"
+
+
+RANDOM = 6.0
+"""Overlaps of a random start with the teacher are at most about this many 1/sqrt(d)."""
+
+
+def warning(initial: Initial) -> str:
+    """Why SGD need not follow the flow from this start, and what to take; "" where nothing is known against it.
+
+    From a random start at information exponent 3 and more the escape takes longer than the times of order log d up to
+    which the distance of SGD from its flow is controlled.  Source: Ben Arous, Gheissari & Jagannath 2021.
+    """
+    from derivations.declare.summary import cosines
+
+    p = initial.parameters
+    if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation"):
+        return ""
+    nearest = cosines(rows(p), {**initial.constants, **initial.state})
+    if nearest is None or nearest.max(initial=0.0) > RANDOM / math.sqrt(p.d):
+        return ""
+    try:
+        k, _ = shared_degree(p)
+    except UsageError:
+        return ""
+    if k < 3:
+        return ""
+    return (
+        f"information exponent {k} from a random start: SGD is known to follow this dynamics for times of order log d, "
+        f"but the escape takes {scaling(k)}; take compressed SGD for it (odesim simulate --method compressed)"
+    )
+
+
 def formulas(k: int) -> tuple[str, ...]:
     """The time from an overlap m_0 to m at rate r = a b g, and its scaling, in LaTeX."""
-    times = {1: r"(m - m_0)/r", 2: r"\log(m/m_0)/r"}
+    times = {1: r"(m - m_0)/r", 2: r"\log(m/m_0)/r", 3: r"(1/m_0 - 1/m)/r"}
     time = times.get(k, rf"(m_0^{{{2 - k}}} - m^{{{2 - k}}})/({k - 2} r)")
     power = {1: "O(1)", 2: r"O(\log d)"}.get(k, rf"O(d^{{{k / 2 - 1:g}}})")
     return (rf"t(m_0 \to m) = {time},\quad r = a_i b_j g,\quad m_0 = O(d^{{-1/2}}):\quad t = {power}",)
@@ -188,12 +246,15 @@ def told(k: int, gain: float, name: str, initial: Initial, run: Mapping[str, np.
     times = [
         min(time_of(k, a[i] * b[j] * gain, float(m[i, j]), level) for i in range(len(a))) for j in range(len(b))
     ] if alone else []  # fmt: skip
-    sentence = f"dm/dt = {gain:.6g} a b m^{k - 1}: from a random start the time to escape is {scaling(k)}"
+    grows = "" if k == 1 else " m" if k == 2 else f" m^{k - 1}"
+    sentence = f"dm/dt = {gain:.6g} a b{grows}: from a random start the time to escape is {scaling(k)}"
     return {
         "tier": "leading",
         "information_exponent": k,
         "rate": gain,
         "law": sentence,
+        "time": formula(k),
         "predicted_times": [t if math.isfinite(t) else None for t in times],
         "predicted_level": level,
+        **({"sgd": warned} if (warned := warning(initial)) else {}),
     }

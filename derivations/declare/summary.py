@@ -62,11 +62,16 @@ def cosines(found: Rows, components: Mapping[str, np.ndarray]) -> np.ndarray | N
 
 def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Tier, conventions, loss and error at both ends, and the hitting times of the declared events."""
+    from derivations.declare import leading
+
     declared: Declaration = initial.parameters.declaration
     told: dict[str, Any] = {"tier": tier, "conventions": conventions(declared)}
     note = gradient_note(declared)
     if note:
         told["gradient"] = note
+    warned = leading.warning(initial)
+    if warned:
+        told["sgd"] = warned
     for name in ("loss", "error"):
         if name in run:
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}

@@ -124,7 +124,15 @@ def parameters_of(declared: Declaration) -> type:
         "level of description (auto: exact where it exists, else sampled)",
         choices=("auto", *TIERS),
     )
-    add("points", int, 2**14, "tier sampled: random points, a power of two", minimum=2**6, maximum=2**24)
+    add(
+        "points",
+        int,
+        2**14,
+        "tiers sampled and mixed: random points, a power of two; sampling_error in the summary is the relative error "
+        "of the derivative at the start, half-way and at the end",
+        minimum=2**6,
+        maximum=2**24,
+    )
     add("sample_seed", int, 0, "tier sampled: seed of its random points", minimum=0)
     made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace={"declaration": declared})
     made.__module__ = __name__

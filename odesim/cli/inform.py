@@ -48,12 +48,12 @@ def describe(system: "System") -> dict[str, Any]:
     default = system.parameters()
     stages = []
     for stage in system.stages:
-        tiers = []
+        tiers, missing = [], []
         for tier in stage.tiers if stage.equations else ():
             try:
                 equations = load(stage.equations)(default, tier)
-            except UsageError as missing:  # a model without this tier says why
-                tiers.append({"name": tier, "kind": "none", "validity": str(missing), "neglects": "", "state": []})
+            except UsageError as reason:  # a model without this tier says why
+                missing.append({"name": tier, "reason": str(reason).removeprefix(f"tier {tier}: ")})
                 continue
             state = [
                 {"name": c.name, "dims": c.dims, "bounds": c.bounds, "symbol": c.symbol, "meaning": c.meaning}
@@ -69,7 +69,7 @@ def describe(system: "System") -> dict[str, Any]:
                 | {"state": state}
             )
         stages.append({"name": stage.name, "kind": stage.kind, "clock": stage.clock, "meaning": stage.meaning})
-        stages[-1]["tiers"] = tiers
+        stages[-1] |= {"tiers": tiers, "missing": missing}
     return {
         "name": system.name,
         "title": system.title,
@@ -103,6 +103,8 @@ def _print_system(described: dict[str, Any]) -> None:
             print(f"    neglects: {tier['neglects'] or 'nothing'}")
             rows = [[c["name"], ", ".join(c["dims"]), c["symbol"], c["meaning"]] for c in tier["state"]]
             print_table(["state", "dimensions", "symbol", "meaning"], rows, indent="    ")
+        for tier in stage["missing"]:
+            print(f"  no tier {tier['name']}: {tier['reason']}")
 
 
 def _domain(parameter: dict[str, Any]) -> str:

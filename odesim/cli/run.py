@@ -1,6 +1,7 @@
 """The command `odesim integrate`, and what every command that computes shares."""
 
 import dataclasses
+import os
 import sys
 import time
 from pathlib import Path
@@ -157,7 +158,9 @@ def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, qu
     else:
         for trajectory in trajectories:
             origin, end = trajectory.origin, trajectory.outcome
-            print(f"{origin.system} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}")
+            print(
+                f"{os.path.basename(origin.system)} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}"
+            )
             if end.reason and end.kind == "stopped":
                 print(f"  {end.reason}")
             print_pairs(trajectory.summary)

@@ -1,5 +1,7 @@
 """BibTeX of what a run rests on."""
 
+import re
+
 from derivations.contract import Source, System
 from odesim.version import __version__
 
@@ -19,7 +21,15 @@ def bibtex(system: System) -> list[str]:
 
 def _entry(name: str, source: Source) -> str:
     """An entry made of the fields of a source that brings no BibTeX of its own."""
-    return (
-        f"@misc{{{name}{source.year},\n  title  = {{{source.title}}},\n  author = {{{source.authors}}},\n"
-        f"  note   = {{{source.venue}}},\n  year   = {{{source.year}}},\n}}"
-    )
+    authors, year = source.authors, str(source.year or "")
+    said = re.fullmatch(r"(.*?)[\s,(]*\b((?:1[6-9]|20)\d\d)\b[)\s]*", authors)
+    if not year and said:  # of a declared model it is part of what its author wrote
+        authors, year = said.groups()
+    fields = {"title": source.title, "author": authors, "note": source.venue, "year": year}
+    lines = [f"  {key:<6} = {{{_escaped(value)}}},\n" for key, value in fields.items() if value]
+    return f"@misc{{{name}{year},\n{''.join(lines)}}}"
+
+
+def _escaped(text: str) -> str:
+    """Signs that mean something to TeX, set literally."""
+    return re.sub(r"(?<!\\)([&%#_$])", r"\\\1", text)

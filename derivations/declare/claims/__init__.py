@@ -6,6 +6,6 @@ from derivations.contract import System
 
 def claims(system: System) -> tuple[Claim, ...]:
     """All claims of a declared system, the generated ones first."""
-    from derivations.declare.claims import generated, stated
+    from derivations.declare.claims import generated, growing, stated
 
-    return (*generated.claims(system), *stated.claims(system))
+    return (*generated.claims(system), *growing.claims(system), *stated.claims(system))

@@ -27,14 +27,16 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
             f"neglected: {leading.NEGLECTED}; {leading.law(k)}",
         ]
     lines = ["the inputs are Gaussian: every mean depends on the overlaps of the vectors alone"]
-    if declared.loss not in ("squared", "correlation") or found.closed:
+    if found.closed:
         lines.append(f"no closed form: {found.closed}")
+    elif tier == "sampled":
+        lines.append("means of pairs of units have closed forms, which tier sampled does not use")
     else:
         lines += _pairs(parameters, found)
     if tier == "sampled":
         lines.append("all means are taken over randomised quasi-random points (tier sampled)")
         lines.append(_measured(parameters, Kernels()))
-    if declared.limit == "online" and not found.closed:
+    if declared.limit == "online" and not found.closed and tier != "sampled":
         lines += _second(parameters, tier, found)
     return lines
 

@@ -170,6 +170,18 @@ def test_many_indices_are_learned_one_after_the_other():
     assert times * np.arange(1, 5) ** -1.5 == pytest.approx(np.full(4, 98.5393058109807 / 18), rel=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "expected"), [(1000, 0.0168), (10_000, 0.0053), (100_000, 0.00168)])
+def test_compressed_sgd_approaches_the_online_limit(d, expected):
+    # Fluctuations are of order 1/sqrt(d): from .0053 at d = 10^4, seen before, .0168 and .00168 follow.
+    system = odesim.declare(
+        student={"unit": ERF, "units": 3}, teacher={"units": 3}, training={"limit": "online", "step": 0.5},
+        start={"norm": 0.5},
+    )  # fmt: skip
+    found = odesim.compare(system, method="compressed", seeds=4, until=20, d=d, seed=0).summary()
+    assert found["distance_median"] == pytest.approx(expected, rel=0.4)
+
+
 def test_liao_as_a_declaration():
     system = odesim.declare(
         student={"unit": "logistic(beta*v)*He(3, w)", "units": 3}, teacher={"units": 2},

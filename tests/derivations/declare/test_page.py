@@ -123,7 +123,7 @@ class Literal:
         return self.at.components(-eta * (whole + whole.T))
 
 
-QUICK = ("erf", "relu of a polynomial teacher", "liao", "two slots online", "biased polynomial")
+QUICK = ("erf", "relu of a polynomial teacher", "tanh sphere", "two slots online", "biased polynomial")
 
 
 @pytest.mark.parametrize(
