@@ -83,6 +83,7 @@ def test_symbolic_expectation_is_the_sum_over_all_pairings():
 
 
 @pytest.mark.slow  # half a minute in which that library compiles itself; the sums over multigraphs stay
+@pytest.mark.slow  # the library compiles for half a minute
 def test_unit_variance_products_are_hafnians_without_loops():
     walrus = pytest.importorskip("thewalrus")
     for degrees in [(2, 2), (3, 1, 2), (2, 2, 2, 2), (3, 3, 2, 4)]:
@@ -93,6 +94,7 @@ def test_unit_variance_products_are_hafnians_without_loops():
         assert gaussian.expectation(degrees, covariance) == pytest.approx(hafnian, rel=1e-11, abs=1e-11)
 
 
+@pytest.mark.slow  # the library compiles for half a minute
 def test_general_variance_products_are_hafnians_of_the_covariance_less_the_identity():
     walrus = pytest.importorskip("thewalrus")
     for degrees in [(4,), (2, 2), (3, 1, 2), (2, 4, 2, 2)]:

@@ -83,7 +83,7 @@ def z_scores(flow, p, mean, error):
     return (mean - predicted) / error
 
 
-@pytest.mark.parametrize("activation", ["cubic", "tanh"])
+@pytest.mark.parametrize("activation", ["cubic", pytest.param("tanh", marks=pytest.mark.slow)])
 def test_the_flow_is_the_mean_step_of_the_explicit_model(lab, activation):
     start = strong(points=2**15, activation=activation)
     flow = lab.functions(start, "full").flow(start.state)

@@ -20,7 +20,11 @@ def reference():
     }
 
 
-@pytest.mark.parametrize("solver", catalogue())
+# Kvaerno's methods are two of one family, each twenty seconds of tracing.
+@pytest.mark.parametrize(
+    "solver",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "Kvaerno3" else name for name in catalogue()],
+)
 def test_every_solver_that_is_offered_reaches_the_end(solver, reference):
     tier = "riccati" if solver in SLOW else "exact"
     backend = "jax" if catalogue()[solver].traced else "numba"

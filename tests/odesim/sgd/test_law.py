@@ -54,7 +54,7 @@ def test_dropping_the_orthogonal_part_is_noticed(engine):
     assert smallest_p(moving_entries(explicit), moving_entries(wrong))[1] < LEVEL
 
 
-@pytest.mark.parametrize("kind", ["numba", "jax"])
+@pytest.mark.parametrize("kind", ["numba", pytest.param("jax", marks=pytest.mark.slow)])
 def test_degrees_of_freedom_off_by_ten_per_cent_are_noticed(kind):
     # The coefficients of liao are so heavy-tailed that they hide it; those of logistic regression are bounded, and
     # 32 samples at a step of 1 add a squared norm whose relative spread is about sqrt(2/97) = 0.14, at 3000 replicas.

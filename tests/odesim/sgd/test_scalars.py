@@ -76,6 +76,7 @@ def test_one_explicit_and_one_compressed_step_have_one_law(name, batch):
         assert np.abs(found[kind][:, ~moves]).max(initial=0.0) < 1e-12, "what is fixed moved"
 
 
+@pytest.mark.slow
 def test_the_law_of_a_wrong_gradient_is_another(monkeypatch):
     """The control: the same model with a twentieth of its readouts' slopes gone."""
     from odesim.sgd import compressed
