@@ -35,7 +35,10 @@ def _says_system(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """The names of all systems: those of their folders, and what other installed packages register."""
+    """The names of all systems: those of their folders, and what other installed packages register.
+
+    The declarations of the gallery have names too (`outside.gallery`).
+    """
     return sorted({*folders(), *outside.registered()})
 
 
@@ -54,9 +57,9 @@ def system(name: str) -> System:
         return _known(outside.found(name), outside.normal(name))
     if name in _unplaced:
         return _unplaced[name]
-    if name not in outside.registered():
+    if name not in outside.named():
         raise KeyError(name)
-    return _known(outside.found(outside.registered()[name]), name)
+    return _known(outside.found(outside.named()[name]), name)
 
 
 def _known(found: System, asked: str) -> System:
@@ -90,7 +93,7 @@ def _found(system: System) -> str:
     located = outside.located(system)
     if located is not None:
         return located
-    taken = system.name in folders() or system.name in outside.registered()
+    taken = system.name in folders() or system.name in outside.named()
     name = f"{system.name} (made here)" if taken else system.name
     _unplaced[name] = system
     return name

@@ -1,8 +1,9 @@
 """Systems that stand outside this package: in a module, in a file, in another installed package, or in no file at all.
 
 A *reference* is a text by which any process finds a system again: `module:ATTRIBUTE`, `path/to/file.py:ATTRIBUTE` (also
-the folder of a package; without attribute `SYSTEM` is meant), a file that declares a model (`model.toml`), or a name
-that an installed package registers under the entry point group `odesim.systems`.
+the folder of a package; without attribute `SYSTEM` is meant), a file that declares a model (`model.toml`), the name of
+a declaration of the gallery, or a name that an installed package registers under the entry point group
+`odesim.systems`.
 """
 
 import functools
@@ -50,6 +51,22 @@ def is_declaration(reference: str) -> bool:
 def is_reference(name: str) -> bool:
     """Whether a text says where a system stands, as opposed to a plain name."""
     return ":" in name or is_path(name)
+
+
+@functools.cache
+def gallery() -> dict[str, str]:
+    """The declarations that are shipped, known results of the literature: name -> path of the file.
+
+    >>> "saad_solla_1995" in gallery()
+    True
+    """
+    return {path.stem: str(path) for path in sorted(Path(__file__).with_name("gallery").glob("*.toml"))}
+
+
+@functools.cache
+def named() -> dict[str, str]:
+    """Where what a plain name may stand for is found: the gallery's declarations, and what packages register."""
+    return {**registered(), **gallery()}
 
 
 @functools.cache
@@ -195,7 +212,8 @@ def _shared(system: System, module: str) -> int:
 
 def place_of(reference: str) -> Path | str:
     """The file, or the name of the module, that a reference leads to; nothing is imported."""
-    place, _ = split(registered().get(reference, reference))
+    reference = named().get(reference, reference)
+    place, _ = split(reference)
     if not is_path(reference) or is_declaration(reference):
         return Path(reference) if is_declaration(reference) else place
     return Path(place) / "__init__.py" if Path(place).is_dir() else Path(place)

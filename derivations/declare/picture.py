@@ -10,6 +10,10 @@ MOST = 8
 """Panels; more are left out, the overlaps with the teachers first kept."""
 
 
+STILL = 1e-6
+"""Norms that change by less than this part of themselves are those of a sphere, and no panel is given to them."""
+
+
 def draw(run: Any) -> dict[str, Any]:
     """The figure `order_parameters` of an `xarray.Dataset`, where time goes on."""
     return {"order_parameters": order_parameters(run)} if run.sizes.get("time", 0) > 1 else {}
@@ -44,10 +48,13 @@ def order_parameters(run: Any) -> Any:
 
 
 def _has_norms(run: Any, name: str) -> bool:
-    """Whether an array has squared norms on its diagonal: overlaps of one slot of one group with itself."""
+    """Whether an array has squared norms on its diagonal, overlaps of one slot of one group with itself, that move."""
     words, dims = name.split("_"), run[name].dims
-    own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_"
-    return own and words[-2:-1] == ["Q"] and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
+    own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_" and words[-2:-1] == ["Q"]
+    if not own or words[-1][: len(words[-1]) // 2] * 2 != words[-1]:
+        return False
+    norms = np.diagonal(run[name].values, axis1=-2, axis2=-1)
+    return bool(np.ptp(norms, axis=0).max(initial=0.0) > STILL * np.abs(norms).max(initial=0.0))
 
 
 def _entries(axis: Any, run: Any, name: str) -> None:
@@ -64,7 +71,7 @@ def _entries(axis: Any, run: Any, name: str) -> None:
                 if i == best[j] and teachers <= 8:
                     line[0].set_label(f"teacher {j + 1}")
         if 1 < teachers <= 8:
-            axis.legend(fontsize=7, frameon=False)
+            axis.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         lines = np.diagonal(values, axis1=-2, axis2=-1) if letter == "Q" else values
         for i in range(lines.shape[-1]):

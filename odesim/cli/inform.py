@@ -19,6 +19,7 @@ def systems(
 ) -> int:
     """What there is: all systems, or the parameters, presets, stages, tiers and state of one."""
     import derivations
+    from derivations import outside
     from odesim.cli.output import print_json, print_table
     from odesim.request.case import find_system
 
@@ -30,14 +31,23 @@ def systems(
             _print_system(described)
         return 0
     known = {one: find_system(one) for one in derivations.names()}
+    shipped = {one: find_system(one) for one in outside.gallery()}
     if json:
-        rows = [{"name": one, "title": s.title, "source": str(s.source)} for one, s in known.items()]
-        print_json({"systems": rows})
+        found = [
+            [{"name": one, "title": s.title, "source": str(s.source)} for one, s in listed.items()]
+            for listed in (known, shipped)
+        ]
+        print_json({"systems": found[0], "gallery": found[1]})
     elif quiet:
         print("\n".join(known))
     else:
-        rows = [[one, s.title, str(s.source)] for one, s in known.items()]
-        print_table(["name", "title", "source"], rows, indent="")
+        for listed, what in (
+            (known, ""),
+            (shipped, "\nDeclared in a few lines, with the published number as a claim:\n"),
+        ):
+            print(what, end="")
+            rows = [[one, s.title, str(s.source)] for one, s in listed.items()]
+            print_table(["name", "title", "source"], rows, indent="")
     return 0
 
 

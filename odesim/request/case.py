@@ -152,7 +152,9 @@ def find_system(name: str) -> System:
     try:
         return derivations.system(name)
     except KeyError:
-        raise UsageError(f"unknown system {name!r}; {nearest(name, derivations.names())}") from None
+        raise UsageError(
+            f"unknown system {name!r}; {nearest(name, [*derivations.names(), *outside.gallery()])}"
+        ) from None
 
 
 def short_name(reference: str) -> str:
