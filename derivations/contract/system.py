@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from derivations.contract import described
 from derivations.contract.parameter import UsageError
 from derivations.contract.source import Source
 from derivations.contract.state import Initial, Labelled
@@ -159,6 +160,16 @@ class System:
     sizes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     references: str = ""
     bare: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let `help(system)` speak of the system, not of its type."""
+        object.__setattr__(self, "__doc__", described.text(self))
+
+    def __repr__(self) -> str:
+        return described.lines(self)
+
+    def _repr_html_(self) -> str:
+        return described.page(self)
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

@@ -86,12 +86,13 @@ def describe(system: "System") -> dict[str, Any]:
 
 def _print_system(described: dict[str, Any]) -> None:
     """Print one system for a reader."""
+    from derivations.contract.described import domain
     from odesim.cli.output import print_pairs, print_table
 
     print(f"{described['name']}: {described['title']}")
     print(f"  {described['source']}, {described['paper']}")
     print("parameters")
-    rows = [[p["name"], p["default"], _domain(p), p.get("meaning", "")] for p in described["parameters"]]
+    rows = [[p["name"], p["default"], domain(p), p.get("meaning", "")] for p in described["parameters"]]
     print_table(["name", "default", "domain", "meaning"], rows)
     print("presets")
     print_pairs({name: " ".join(f"{k}={v}" for k, v in p.items()) for name, p in described["presets"].items()})
@@ -103,17 +104,6 @@ def _print_system(described: dict[str, Any]) -> None:
             print(f"    neglects: {tier['neglects'] or 'nothing'}")
             rows = [[c["name"], ", ".join(c["dims"]), c["symbol"], c["meaning"]] for c in tier["state"]]
             print_table(["state", "dimensions", "symbol", "meaning"], rows, indent="    ")
-
-
-def _domain(parameter: dict[str, Any]) -> str:
-    """The domain of a parameter in words."""
-    if "choices" in parameter:
-        return " ".join(parameter["choices"])
-    words = [
-        f"{sign} {parameter[key]:g}" for key, sign in (("minimum", ">="), ("above", ">"), ("maximum", "<="))
-        if key in parameter
-    ]  # fmt: skip
-    return ", ".join(words)
 
 
 def derive(

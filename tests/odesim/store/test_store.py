@@ -109,7 +109,7 @@ def test_the_file_holds_what_xarray_would_have_written(case, tiny_run, tmp_path)
     assert {name: v.dtype for name, v in written.variables.items()} == {
         name: v.dtype for name, v in expected.variables.items()
     }
-    assert written["kept"].dtype == bool and set(written.coords) == {"time", "step"}
+    assert written["kept"].dtype == bool and set(written.coords) == {"time", "step", "entry"}
 
 
 def test_a_finished_default_folder_is_replaced(case, tiny_run, tmp_path, monkeypatch):
