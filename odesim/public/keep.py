@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from derivations.contract import System
     from odesim.evidence.verdicts import Verdicts
+    from odesim.evidence.verification import Verdict
 
 
 @speaking
@@ -22,15 +23,15 @@ def verify(
     seed: int = 0,
     backend: str = "numba",
     workers: int = 1,
-) -> "Verdicts":
+) -> "Verdicts[Verdict]":
     """The verdicts on the claims of a system (all of them, or that or those with the given ids); nothing is written.
 
     They are a list, which shows itself as a table and is kept by `.save(folder)`.  With several `workers` as many
     processes judge them, a module of claims at a time.  Raises `UsageError` for a claim that is not there.
 
     >>> import odesim
-    >>> odesim.verify("liao", "eq-5-sol")[0].answer
-    'confirmed'
+    >>> [(verdict.variant, verdict.answer) for verdict in odesim.verify("liao", "eq-5-sol")]
+    [('printed', 'refuted'), ('corrected', 'confirmed')]
     """
     import derivations
     from odesim.evidence import laboratory, verification
