@@ -15,6 +15,7 @@ from odesim.cli.options import (
     RESUMED,
     SAID,
     From,
+    ListSolvers,
     Parameters,
     SystemOrFrom,
     of,
@@ -29,9 +30,17 @@ if TYPE_CHECKING:
 
 
 @takes(REQUEST, EULER, FOLDER, RESUMED, DRAWN, DRY, SAID)
-def integrate(system: SystemOrFrom = None, parameter: Parameters = None, start: From = None, **given: Any) -> int:
+def integrate(
+    system: SystemOrFrom = None,
+    parameter: Parameters = None,
+    start: From = None,
+    list_solvers: ListSolvers = False,
+    **given: Any,
+) -> int:
     """Integrate the population dynamics of a system, and leave a run folder."""
     started = time.perf_counter()
+    if list_solvers:
+        return show_solvers(given)
     from odesim.machine import device
 
     device.set_threads(given["threads"])  # before NumPy is imported, or BLAS does not notice
@@ -48,6 +57,21 @@ def integrate(system: SystemOrFrom = None, parameter: Parameters = None, start: 
         request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
         f"integrating {request.system.name}", started, given,
     )  # fmt: skip
+
+
+def show_solvers(given: "Mapping[str, Any]") -> int:
+    """Print the integrators: their names for `--solver`, the back ends whose equations they take, and the defaults."""
+    from odesim.cli.output import print_json, print_table
+    from odesim.flow.solvers.catalogue import described
+
+    rows = described()
+    if given["json"]:
+        print_json({"solvers": rows})
+    elif given["quiet"]:
+        print("\n".join(row["name"] for row in rows))
+    else:
+        print_table(["solver", "backends", "note"], [[r["name"], r["backends"], r["note"]] for r in rows], indent="")
+    return 0
 
 
 def say_bare(taken: "Mapping[str, Any]") -> None:
