@@ -44,6 +44,7 @@ def systems(
 def describe(system: "System") -> dict[str, Any]:
     """A system as plain data: source, parameters, presets, stages with their tiers and state."""
     from derivations.contract import UsageError, load
+    from derivations.headlines import COMMON
 
     default = system.parameters()
     stages = []
@@ -81,6 +82,7 @@ def describe(system: "System") -> dict[str, Any]:
         ],
         "presets": {name: dict(values) for name, values in system.presets.items()},
         "stages": stages,
+        "summary": {**(load(system.headlines) if system.headlines else {}), **COMMON},
     }
 
 
@@ -104,6 +106,8 @@ def _print_system(described: dict[str, Any]) -> None:
             print(f"    neglects: {tier['neglects'] or 'nothing'}")
             rows = [[c["name"], ", ".join(c["dims"]), c["symbol"], c["meaning"]] for c in tier["state"]]
             print_table(["state", "dimensions", "symbol", "meaning"], rows, indent="    ")
+    print("summary of a run, by key")
+    print_pairs(described["summary"])
 
 
 def derive(

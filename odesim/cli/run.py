@@ -181,7 +181,8 @@ def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, qu
     else:
         for trajectory in trajectories:
             origin, end = trajectory.origin, trajectory.outcome
-            print(f"{origin.system} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}")
+            said = f"{origin.system} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}"
+            print(f"{said} (clock: {trajectory.clock})")
             if end.reason and end.kind == "stopped":
                 print(f"  {end.reason}")
             print_pairs(trajectory.summary)
