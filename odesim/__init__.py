@@ -3,36 +3,41 @@
 Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load when first used.
 
 >>> import odesim
->>> system = odesim.system("liao")
->>> run = odesim.integrate(system, m=5, m_star=2, d=100, until=1.0, seed=0)
+>>> run = odesim.integrate("liao", m=5, m_star=2, d=100, until=1.0, seed=0)
 >>> run.outcome.kind
 'completed'
+
+To look: `systems`, `system`, `derive`, `declare`, `linearise`, `predict`.  To compute: `integrate`, `simulate`,
+`compare`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `save`, `load`.  What they return is a
+`System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one sentence.
 """
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odesim.public.keep import figures, load, report, save, verify
+from odesim.public.look import declare, derive, linearise, predict, system, systems
+from odesim.public.make import compare, integrate, simulate, sweep
 from odesim.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import xarray
-
     from derivations.contract import System, UsageError
-    from odesim.evidence.verification import Verdict
-    from odesim.request.case import Case
-    from odesim.request.trajectory import Trajectory, Variable
+    from odesim.errors import MissingError, NumericalError
+    from odesim.evidence.verdicts import Verdicts
+    from odesim.request.trajectory import Trajectory
     from odesim.small.hitting import Flow
     from odesim.store import Run
     from odesim.study.comparison import Comparison
-    from odesim.study.linearisation import Linearisation
 
 __all__ = [
+    "Comparison",
     "Flow",
+    "MissingError",
+    "NumericalError",
+    "Run",
+    "System",
     "Trajectory",
     "UsageError",
+    "Verdicts",
     "__version__",
     "compare",
     "declare",
@@ -44,6 +49,7 @@ __all__ = [
     "observe",
     "predict",
     "report",
+    "save",
     "simulate",
     "sweep",
     "system",
@@ -51,6 +57,7 @@ __all__ = [
     "verify",
 ]
 
+<<<<<<< HEAD
 
 def systems() -> list[str]:
     """The names of all systems: ours, and those that installed packages register (`odesim.systems` entry points)."""
@@ -384,6 +391,24 @@ def load(folder: "str | os.PathLike[str]") -> Any:
 
         return stored(Path(folder))["verdicts"]
     return store.load(folder)
+=======
+_TYPES = {
+    "Comparison": "odesim.study.comparison",
+    "Flow": "odesim.small.hitting",
+    "MissingError": "odesim.errors",
+    "NumericalError": "odesim.errors",
+    "Run": "odesim.store",
+    "System": "derivations.contract",
+    "Trajectory": "odesim.request.trajectory",
+    "UsageError": "derivations.contract",
+    "Verdicts": "odesim.evidence.verdicts",
+}
+"""Where the types are, which load NumPy and are therefore imported when first used."""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+>>>>>>> work-d
 
 
 ELSEWHERE = {
@@ -392,8 +417,16 @@ ELSEWHERE = {
 
 
 def __getattr__(name: str) -> Any:
+<<<<<<< HEAD
     if name not in ELSEWHERE:
         raise AttributeError(f"module 'odesim' has no attribute {name!r}")
     import importlib
 
     return getattr(importlib.import_module(ELSEWHERE[name]), name)
+=======
+    if name in _TYPES:
+        import importlib
+
+        return getattr(importlib.import_module(_TYPES[name]), name)
+    raise AttributeError(f"module 'odesim' has no attribute {name!r}")
+>>>>>>> work-d

@@ -54,6 +54,7 @@ SYSTEM = System(
     read_initial="derivations.chen.initial:read",
     plot="derivations.chen.picture:draw",
     references="derivations.chen.theory:references",
+    headlines="derivations.chen.headlines:HEADLINES",
     sizes={"d": "d", "K": "K", "M": "M", "J": "J", "P": "P", "rho": "rho"},
     predict="derivations.chen.answers:predict",
     claims="derivations.chen.claims:CLAIMS",

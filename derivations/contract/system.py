@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from derivations.contract import described
 from derivations.contract.parameter import UsageError
 from derivations.contract.source import Source
 from derivations.contract.state import Initial, Labelled
@@ -137,7 +138,7 @@ class System:
     every picture names, with their symbols there; `references` names references(dataset) -> what theory says of a run
     (a list of `derivations.drawing.Reference`), which is drawn into its pictures.  `bare` are the options of a run that
     names neither parameters nor anything that stands for them, where the defaults show little or take long: of what a
-    user asks for, never of a claim.
+    user asks for, never of a claim.  `headlines` names a mapping of the keys of its summaries to what they are.
     """
 
     name: str
@@ -159,6 +160,17 @@ class System:
     sizes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     references: str = ""
     bare: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    headlines: str = ""
+
+    def __post_init__(self) -> None:
+        """Let `help(system)` speak of the system, not of its type."""
+        object.__setattr__(self, "__doc__", described.text(self))
+
+    def __repr__(self) -> str:
+        return described.lines(self)
+
+    def _repr_html_(self) -> str:
+        return described.page(self)
 
     def stage(self, name: str) -> Stage:
         """The stage called `name`; `KeyError` lists those there are."""

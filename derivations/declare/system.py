@@ -39,6 +39,7 @@ def system(declared: Declaration) -> System:
         source=source,
         parameters=kind,
         presets={},
+        headlines="derivations.declare.headlines:HEADLINES",
         stages=(
             Dynamics(
                 name="train",

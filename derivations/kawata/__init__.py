@@ -106,6 +106,7 @@ SYSTEM = System(
     read_initial="derivations.kawata.initial:read",
     plot="derivations.kawata.picture:draw",
     references="derivations.kawata.theory:references",
+    headlines="derivations.kawata.headlines:HEADLINES",
     sizes={"d": "d", "C": "C", "M": "M", "J": "J", "k_star": "k*", "rho": "rho"},
     claims="derivations.kawata.claims:CLAIMS",
     numbered="derivations.kawata.numbered:STATEMENTS",

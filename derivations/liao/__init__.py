@@ -67,6 +67,7 @@ SYSTEM = System(
     read_initial="derivations.liao.initial:read",
     plot="derivations.liao.picture:draw",
     references="derivations.liao.theory:references",
+    headlines="derivations.liao.headlines:HEADLINES",
     sizes={"d": "d", "m": "m", "m_star": "m*"},
     claims="derivations.liao.claims:CLAIMS",
     numbered="derivations.liao.numbered:STATEMENTS",

@@ -80,6 +80,7 @@ SYSTEM = System(
     read_initial="derivations.pmoe.initial:read",
     plot="derivations.pmoe.picture:draw",
     references="derivations.pmoe.theory:references",
+    headlines="derivations.pmoe.headlines:HEADLINES",
     sizes={"d": "d", "k": "k", "l": "l", "m": "m", "n": "n", "p": "p"},
     predict="derivations.pmoe.answers:predict",
     claims="derivations.pmoe.claims:CLAIMS",

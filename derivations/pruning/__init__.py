@@ -87,6 +87,7 @@ SYSTEM = System(
     read_initial="derivations.pruning.initial:read",
     plot="derivations.pruning.picture:draw",
     references="derivations.pruning.theory:references",
+    headlines="derivations.pruning.headlines:HEADLINES",
     sizes={"d": "d", "k": "k", "l": "l", "m": "m", "n": "n"},
     predict="derivations.pruning.answers:predict",
     claims="derivations.pruning.claims:CLAIMS",

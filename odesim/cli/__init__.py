@@ -8,17 +8,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from odesim.cli import figures, inform, observe, report, run, sgd, stored, sweep, verify
+from odesim.cli import examples, figures, inform, observe, report, run, sgd, stored, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
     name="odesim",
     help="Integrate the order-parameter dynamics of mixture-of-experts papers, and store what came out.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 2 usage, 3 numerical or storage failure, 4 missing device or extra, 130 interrupted.",
+    epilog=examples.CODES,
 )
 
 
@@ -56,13 +55,13 @@ for command, name in (
     (inform.doctor, "doctor"),
     (inform.cite, "cite"),
 ):
-    app.command(name)(command)
+    app.command(name, epilog=examples.epilog(name))(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command with `arguments` (those of the process by default) and exit with its code.
 
-    Whatever goes wrong is one sentence on stderr; with `--debug` also the traceback.
+    Whatever goes wrong is one sentence on stderr; with `--debug` the traceback follows it.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or the interpreter goes through every object of a compiler before it ends: 0.3 s
@@ -73,13 +72,33 @@ def _run(words: list[str]) -> int:
     """The exit code of the command, every exception turned into a sentence."""
     try:
         code = app(words, prog_name="odesim", standalone_mode=False) or 0
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _left_alone()
+    except SystemExit as left:  # Typer's own end for a reader that has seen enough
+        if isinstance(left.__context__, BrokenPipeError):
+            return _left_alone()
+        raise
     except (Exception, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             error = error.__cause__  # as `errors.interruptible`, where nothing was to be kept
+        code = complain(error)
         if "--debug" in words:
             import traceback
 
-            traceback.print_exc()
-        return complain(error)
+            traceback.print_exception(error)
+        return code
     # Typer turns Ctrl-C into this code without a word.
     return complain(KeyboardInterrupt()) if code == INTERRUPTED else code
+
+
+def _left_alone() -> int:
+    """The exit code where the reader of a pipe has seen enough (`| head`): nothing went wrong here.
+
+    What is still to be written goes nowhere, or the interpreter would complain while it shuts down.
+    """
+    import os
+
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return 0

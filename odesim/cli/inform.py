@@ -54,6 +54,7 @@ def systems(
 def describe(system: "System") -> dict[str, Any]:
     """A system as plain data: source, parameters, presets, stages with their tiers and state."""
     from derivations.contract import UsageError, load
+    from derivations.headlines import COMMON
 
     default = system.parameters()
     stages = []
@@ -91,17 +92,19 @@ def describe(system: "System") -> dict[str, Any]:
         ],
         "presets": {name: dict(values) for name, values in system.presets.items()},
         "stages": stages,
+        "summary": {**(load(system.headlines) if system.headlines else {}), **COMMON},
     }
 
 
 def _print_system(described: dict[str, Any]) -> None:
     """Print one system for a reader."""
+    from derivations.contract.described import domain
     from odesim.cli.output import print_pairs, print_table
 
     print(f"{described['name']}: {described['title']}")
     print(f"  {described['source']}, {described['paper']}")
     print("parameters")
-    rows = [[p["name"], p["default"], _domain(p), p.get("meaning", "")] for p in described["parameters"]]
+    rows = [[p["name"], p["default"], domain(p), p.get("meaning", "")] for p in described["parameters"]]
     print_table(["name", "default", "domain", "meaning"], rows)
     print("presets")
     print_pairs({name: " ".join(f"{k}={v}" for k, v in p.items()) for name, p in described["presets"].items()})
@@ -113,6 +116,7 @@ def _print_system(described: dict[str, Any]) -> None:
             print(f"    neglects: {tier['neglects'] or 'nothing'}")
             rows = [[c["name"], ", ".join(c["dims"]), c["symbol"], c["meaning"]] for c in tier["state"]]
             print_table(["state", "dimensions", "symbol", "meaning"], rows, indent="    ")
+<<<<<<< HEAD
         for tier in stage["missing"]:
             print(f"  no tier {tier['name']}: {tier['reason']}")
 
@@ -126,6 +130,10 @@ def _domain(parameter: dict[str, Any]) -> str:
         if key in parameter
     ]  # fmt: skip
     return ", ".join(words)
+=======
+    print("summary of a run, by key")
+    print_pairs(described["summary"])
+>>>>>>> work-d
 
 
 def derive(

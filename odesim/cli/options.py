@@ -6,15 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
+
+def named_systems() -> list[str]:
+    """The names of systems, for the completion of the shell."""
+    import derivations
+
+    return derivations.names()
+
+
 SystemName = Annotated[
-    str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`).")
+    str,
+    typer.Option(
+        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`).", autocompletion=named_systems
+    ),
 ]
 SystemOrFrom = Annotated[
     str | None,
     typer.Option(
-        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`) [default: that of --from]."
+        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`) [default: that of --from].",
+        autocompletion=named_systems,
     ),
-]
+]  # fmt: skip
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A parameter, e.g. -p m=25 -p d=1e6; repeatable."),
@@ -35,7 +47,10 @@ StageName = Annotated[
 From = Annotated[str | None, typer.Option("--from", metavar="RUN_DIR", help="Continue from the end of a stored run.")]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="T|STAGE=T,..", help="End time, or one for each stage [default: its horizon]."),
+    typer.Option(
+        metavar="T|STAGE=T,..",
+        help="End time, a number or an expression such as '2*sqrt(d)', or one for each stage [default: its horizon].",
+    ),
 ]
 SavePoints = Annotated[
     str | None,
@@ -50,10 +65,16 @@ Backend = Annotated[
 ]
 Solver = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The integrator, such as NDF, CVODE, DOP853 [default: the best for the case]."),
+    typer.Option(
+        metavar="NAME",
+        help="The integrator (`odesim integrate --list-solvers`) [default: the best for the case].",
+    ),
 ]
 Step = Annotated[str | None, typer.Option(metavar="H", help="The step of --solver euler: gradient descent at step H.")]
-Out = Annotated[str | None, typer.Option(metavar="DIR", help="The run folder [default: runs/<system>-<digest>].")]
+Out = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="The folder, made with those above it [default: runs/<system>-<digest>]."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished run in --out.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same request, or return it if it is finished.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no pictures.")]
@@ -62,6 +83,7 @@ Scheduler = Annotated[
     str, typer.Option("--scheduler", metavar="local|ADDRESS", help="Processes here, or a dask scheduler.")
 ]
 Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at work at once [default: one per core].")]
+ListSolvers = Annotated[bool, typer.Option("--list-solvers", help="List the integrators, and integrate nothing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved request and folder; compute nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and only the essential line.")]

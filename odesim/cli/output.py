@@ -42,14 +42,44 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 def print_pairs(pairs: Mapping[str, Any], indent: str = "  ") -> None:
-    """Print names and values in two columns; a nested mapping becomes an indented block."""
-    width = max((len(name) for name, value in pairs.items() if not isinstance(value, Mapping)), default=0)
+    """Print names and values in two columns; a nested mapping becomes an indented block, several beside each other.
+
+    Mappings and lists of them that hold nothing are left out.
+    """
+    width = max((len(name) for name, value in pairs.items() if not _nested(value)), default=0)
     for name, value in pairs.items():
+        if _nested(value) and not value:
+            continue
         if isinstance(value, Mapping):
             print(f"{indent}{name}")
             print_pairs(value, indent + "  ")
+        elif _nested(value):
+            print(f"{indent}{name}")
+            print_beside(value, indent + "  ")
         else:
             print(f"{indent}{name:<{width}}  {shown(value)}")
+
+
+def _nested(value: Any) -> bool:
+    """Whether a value is a mapping, or a list of mappings."""
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(isinstance(item, Mapping) for item in value)
+    return isinstance(value, Mapping)
+
+
+def print_beside(mappings: Sequence[Mapping[str, Any]], indent: str = "  ") -> None:
+    """Print mappings alike as a table: a row for every key, a column for each; nested keys are joined by points."""
+    flat = [_flattened(mapping) for mapping in mappings]
+    keys = list(dict.fromkeys(key for mapping in flat for key in mapping))
+    print_table(["", *map(str, range(1, len(flat) + 1))], [[key, *(m.get(key) for m in flat)] for key in keys], indent)
+
+
+def _flattened(mapping: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in mapping.items():
+        inner = _flattened(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+        found |= inner
+    return found
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,17 @@ KEPT = 10
 """Seconds whose pace tells how much is left."""
 
 
+def beginning() -> str:
+    """What goes on before the first step: only where something is derived or compiled, it is a preparation.
+
+    The compilers' modules are looked at, not imported: a command that needs none of them has none.
+    """
+    making = getattr(sys.modules.get("odesim.code.compile"), "BUSY", [])
+    if making:
+        return f"preparing ({making[-1]}, the first time)"
+    return "preparing (compiling)" if "jax" in sys.modules else "starting"
+
+
 class Progress:
     """Shows how far a run has come.  Called with (time, end), as often as one likes, it only stores them.
 
@@ -72,7 +83,7 @@ class Progress:
         """How far the run is, in words."""
         seconds = time.monotonic() - self._started
         if self.fraction is None:
-            return f"preparing (deriving and compiling, the first time), {seconds:.0f} s"
+            return f"{beginning()}, {seconds:.0f} s"
         if self.fraction >= 1.0:
             return f"100 %, {seconds:.0f} s, now what is read off the run"
         left = self.left()
@@ -98,8 +109,10 @@ class Progress:
         columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
         console = Console(file=self.stream)
         with Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True) as bar:
-            task = bar.add_task(f"{self.what} (preparing)", total=None)
+            task = bar.add_task(f"{self.what} ({beginning()})", total=None)
             while not self._done.wait(0.2):
-                if self.fraction is not None:
+                if self.fraction is None:
+                    bar.update(task, description=f"{self.what} ({beginning()})")
+                else:
                     finishing = " (now what is read off the run)" if self.fraction >= 1.0 else ""
                     bar.update(task, description=self.what + finishing, total=1.0, completed=self.fraction)

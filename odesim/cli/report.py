@@ -1,5 +1,6 @@
 """The command `odesim report`: verdicts, figures and runs on one page."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +24,8 @@ def report(
     from odesim.cli.output import print_json
     from odesim.show import report as maker
 
+    if not Path(out).exists():
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
     path = maker.write(folders, out, overwrite)
     if json:
         print_json({"page": str(path), "bytes": path.stat().st_size, "folders": folders})

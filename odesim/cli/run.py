@@ -16,6 +16,7 @@ from odesim.cli.options import (
     RESUMED,
     SAID,
     From,
+    ListSolvers,
     Parameters,
     SystemOrFrom,
     of,
@@ -30,9 +31,17 @@ if TYPE_CHECKING:
 
 
 @takes(REQUEST, EULER, FOLDER, RESUMED, DRAWN, DRY, SAID)
-def integrate(system: SystemOrFrom = None, parameter: Parameters = None, start: From = None, **given: Any) -> int:
+def integrate(
+    system: SystemOrFrom = None,
+    parameter: Parameters = None,
+    start: From = None,
+    list_solvers: ListSolvers = False,
+    **given: Any,
+) -> int:
     """Integrate the population dynamics of a system, and leave a run folder."""
     started = time.perf_counter()
+    if list_solvers:
+        return show_solvers(given)
     from odesim.machine import device
 
     device.set_threads(given["threads"])  # before NumPy is imported, or BLAS does not notice
@@ -49,6 +58,21 @@ def integrate(system: SystemOrFrom = None, parameter: Parameters = None, start: 
         request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
         f"integrating {request.system.name}", started, given,
     )  # fmt: skip
+
+
+def show_solvers(given: "Mapping[str, Any]") -> int:
+    """Print the integrators: their names for `--solver`, the back ends whose equations they take, and the defaults."""
+    from odesim.cli.output import print_json, print_table
+    from odesim.flow.solvers.catalogue import described
+
+    rows = described()
+    if given["json"]:
+        print_json({"solvers": rows})
+    elif given["quiet"]:
+        print("\n".join(row["name"] for row in rows))
+    else:
+        print_table(["solver", "backends", "note"], [[r["name"], r["backends"], r["note"]] for r in rows], indent="")
+    return 0
 
 
 def say_bare(taken: "Mapping[str, Any]") -> None:
@@ -158,9 +182,9 @@ def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, qu
     else:
         for trajectory in trajectories:
             origin, end = trajectory.origin, trajectory.outcome
-            print(
-                f"{os.path.basename(origin.system)} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}"
-            )
+            name = os.path.basename(origin.system)
+            said = f"{name} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}"
+            print(f"{said} (clock: {trajectory.clock})")
             if end.reason and end.kind == "stopped":
                 print(f"  {end.reason}")
             print_pairs(trajectory.summary)

@@ -1,5 +1,6 @@
 """The commands that look at what is stored: `odesim show` and `odesim plot`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,10 +30,10 @@ def _run(folder: str, json: bool, quiet: bool) -> int:
     if json:
         print_json({"folder": folder, "outcome": outcome, "summary": summary, "manifest": manifest})
         return 0
-    print(f"{folder}: {outcome['kind']} at time {outcome['time']:.6g}")
+    print(f"{folder}: {outcome['kind']} at time {outcome['time']:.6g} (clock: {manifest['clock']})")
     if outcome["reason"]:
         print(f"  {outcome['reason']}")
-    blocks = {
+    blocks: dict[str, Mapping[str, Any]] = {
         "summary": summary,
         "request": manifest["request"],
         "invariants": manifest["invariants"],
@@ -48,8 +49,9 @@ def _run(folder: str, json: bool, quiet: bool) -> int:
         },
     }
     for title in ["summary"] if quiet else blocks:
-        print(title)
-        print_pairs(blocks[title])
+        if blocks[title]:
+            print(title)
+            print_pairs(blocks[title])
     return 0
 
 
@@ -73,7 +75,7 @@ def _verdicts(folder: str, json: bool, quiet: bool) -> int:
     if json:
         print_json({"folder": folder, **content})
     else:
-        print_verdicts(content["verdicts"], Path(folder))
+        print_verdicts(content["verdicts"], Path(folder), quiet=quiet)
     return 0
 
 

@@ -34,16 +34,11 @@ Over = Annotated[
     typer.Option("--over", metavar="KEY=v1,v2,..", help="Values of a parameter or of the seed (0..9); repeatable."),
 ]
 SweepMethod = Annotated[str, typer.Option("--method", metavar="flow|explicit|compressed", help="What every cell is.")]
-SweepUntil = Annotated[
-    str | None, typer.Option("--until", metavar="T", help="End time, or an expression such as '2*sqrt(d)'.")
-]
 
-
-GRID = {**REQUEST, "until": (SweepUntil, None)}
 CELLS = {**TRAINING, "device": (Device, None), "precision": (Precision, None)}
 
 
-@takes(GRID, EULER, CELLS, FRESH, FOLDER, RESUMED, DRY, SAID)
+@takes(REQUEST, EULER, CELLS, FRESH, FOLDER, RESUMED, DRY, SAID)
 def sweep(
     system: SystemName,
     over: Over,
@@ -74,7 +69,7 @@ def sweep(
 
     wanted = ask.request(
         system, parse_ranges(over, sweeps.list_parameters(system)), parse_assignments(parameter or []), method=method,
-        **of(given, GRID, EULER, CELLS, FRESH),
+        **of(given, REQUEST, EULER, CELLS, FRESH),
     )  # fmt: skip
     processes = crew_size(workers)
     out, resume, said = given["out"], given["resume"], {name: given[name] for name in ("json", "quiet")}

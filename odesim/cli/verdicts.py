@@ -1,6 +1,8 @@
 """Verdicts and claims as people read them: a table, the whole of one verdict, and the list of what can be asked."""
 
 import collections
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,27 +11,53 @@ from derivations.claim import ANSWERS, Claim
 from odesim.evidence.verification import disagrees
 
 COLOURS = {"confirmed": "green", "consistent": "cyan", "refuted": "red", "inconclusive": "yellow"}
-SHORT = 120
+SHORT = 100
 """Characters of a statement in the table; `--explain` prints all of it."""
 
 
-def print_verdicts(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Print verdicts as a table: statement, what decided, what would have been seen, and what was expected."""
+def print_verdicts(verdicts: Sequence[Mapping[str, Any]], folder: Path, *, quiet: bool = False) -> None:
+    """Print verdicts as a table (claim, short statement, answer, whether it was expected, time), or in one line.
+
+    Below it stands what decided those that are not as expected; `--explain ID` says it of any.
+    """
+    told = f"{counted(verdicts)}; verdicts in {folder}"
+    if quiet:
+        print(told)
+        return
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("claim", "answer", "statement, what decided it, and what would have been seen")
+    table = Table("claim", "statement", "answer", "expected", "time")
     for verdict in verdicts:
-        lines = [f"[dim]{escape(shortened(verdict['statement']))}[/]", escape(verdict["reason"])]
-        lines += [f"[dim]{escape(text)}[/]" for text in (seen(verdict),) if text]
         answer = f"[{COLOURS[verdict['answer']]}]{verdict['answer']}[/]"
-        if disagrees(verdict):
-            answer += f"\n[bold]expected:\n{verdict['expected']}[/]"
-        table.add_row(escape(name_of(verdict)), answer, "\n".join(lines))
+        expected = f"[bold]no: {verdict['expected']}[/]" if disagrees(verdict) else "yes"
+        short = f"[dim]{escape(shortened(verdict['statement']))}[/]"
+        table.add_row(escape(name_of(verdict)), short, answer, expected, f"{verdict.get('seconds', 0.0):.1f} s")
     console = Console()
     console.print(table)
-    console.print(f"{counted(verdicts)}; verdicts in {folder}", highlight=False)
+    for verdict in filter(disagrees, verdicts):
+        said = f"{name_of(verdict)}, expected: {verdict['expected']}, decided by: {verdict['reason']}"
+        console.print(said, highlight=False, markup=False)
+    console.print(f"{told}; --explain ID says what decided one", highlight=False, markup=False)
+
+
+class Told:
+    """Says every verdict as it comes, with what is left at the pace so far."""
+
+    def __init__(self) -> None:
+        self.began, self.first = time.monotonic(), 0
+
+    def __call__(self, verdict: Mapping[str, Any], done: int, total: int) -> None:
+        """Print the verdict number `done` of `total`."""
+        self.first = self.first or done  # those before it were finished by an earlier command
+        print(f"[{done}/{total}] {self.line(verdict, done, total)}", file=sys.stderr, flush=True)
+
+    def line(self, verdict: Mapping[str, Any], done: int, total: int) -> str:
+        """Claim, answer, seconds, and what is left."""
+        said = f"{name_of(verdict)}: {verdict['answer']}, {verdict['seconds']:.1f} s"
+        pace = (time.monotonic() - self.began) / (done - self.first + 1)
+        return f"{said}; {total - done} left, about {pace * (total - done):.0f} s" if done < total else said
 
 
 def counted(verdicts: Sequence[Mapping[str, Any]]) -> str:
@@ -80,12 +108,6 @@ def print_claims(claims: Sequence[Claim], *, json: bool) -> None:
 def name_of(verdict: Mapping[str, Any]) -> str:
     """The claim with its form, where it has several."""
     return str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
-
-
-def seen(verdict: Mapping[str, Any]) -> str:
-    """The sensitivities in one line, those of the deciding part first."""
-    ordered = sorted(verdict["sensitivity"], key=lambda found: found["part"] != verdict["deciding"])
-    return "; ".join(found["sentence"] for found in ordered)
 
 
 def shortened(text: str) -> str:

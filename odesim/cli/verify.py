@@ -1,7 +1,6 @@
 """The command `odesim verify`: claims in, verdicts out."""
 
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +18,6 @@ from odesim.cli.options import (
     Threads,
     Workers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Claims = Annotated[list[str] | None, typer.Option("--claim", metavar="ID", help="Only this claim; repeatable.")]
 EffortName = Annotated[str, typer.Option("--effort", metavar="quick|full|gpu", help="How hard to try.")]
@@ -56,7 +52,7 @@ def verify(
 
     set_threads(threads)
     import derivations
-    from odesim.cli.verdicts import print_claims, print_verdicts, print_whole
+    from odesim.cli.verdicts import Told, print_claims, print_verdicts, print_whole
     from odesim.evidence import verification
     from odesim.evidence.laboratory import Laboratory
     from odesim.evidence.workers import verify_all
@@ -87,7 +83,7 @@ def verify(
     folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
     ledger = records.Ledger(folder / LEDGER, request.key)
     try:
-        verdicts = verify_all(lab, claims, ledger, None if quiet else _say, processes, scheduler)
+        verdicts = verify_all(lab, claims, ledger, None if quiet else Told(), processes, scheduler)
     except KeyboardInterrupt:
         from odesim.errors import Interrupted
 
@@ -101,10 +97,5 @@ def verify(
     elif explain:
         print_whole([verdict for verdict in verdicts if verdict["claim"] == explain], folder)
     else:
-        print_verdicts(answers, folder)
+        print_verdicts(answers, folder, quiet=quiet)
     return 1 if strict and any(verification.disagrees(verdict) for verdict in answers) else 0
-
-
-def _say(verdict: "Mapping[str, Any]", done: int, total: int) -> None:
-    name = verdict["claim"] + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
-    print(f"[{done}/{total}] {name}: {verdict['answer']}, {verdict['seconds']:.1f} s", file=sys.stderr, flush=True)

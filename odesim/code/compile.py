@@ -7,6 +7,7 @@ SymPy.
 Parameters are run-time arguments throughout.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import textwrap
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     note = folder / f"{stem}_{source_digest(stem, (*modules, write.__module__))}.made"
     path = _noted(note, stem)
     if path is None or not _sound(path):
-        text = write()
+        with busy("deriving"):
+            text = write()
         path = folder / f"{stem}_{text_digest(text)}.py"
         if not _sound(path):
             cache.write(path, sealed(text).encode())
@@ -127,6 +129,20 @@ def _sound(path: Path) -> bool:
     return seal.strip() == hashlib.sha256(text.encode()).hexdigest()
 
 
+BUSY: list[str] = []
+"""What is being derived or compiled at this moment: progress says so, and says nothing of it while this is empty."""
+
+
+@contextlib.contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Say that something is being made which the next run finds in the cache."""
+    BUSY.append(what)
+    try:
+        yield
+    finally:
+        BUSY.pop()
+
+
 def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
     """A numba dispatcher's `compile` at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
 
@@ -139,7 +155,8 @@ def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
         if "NUMBA_OPT" not in os.environ:
             config.OPT = type(before)(LLVM_LEVEL)
         try:
-            return compile_signature(signature)
+            with busy("compiling"):
+                return compile_signature(signature)
         finally:
             config.OPT = before
 

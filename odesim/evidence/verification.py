@@ -47,6 +47,11 @@ class Verdict:
     samples: Samples = ()
     runs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        name = self.claim if self.variant == "main" else f"{self.claim} ({self.variant})"
+        expected = "as expected" if self.answer == self.expected else f"expected {self.expected}"
+        return f"Verdict on {name}: {self.answer} ({expected})\n  {self.statement}\n  {self.reason}"
+
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON knows it; what is not finite among the samples is written as "inf" or "nan"."""
         samples = [[point, seed, _told(value)] for point, seed, value in self.samples]

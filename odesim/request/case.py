@@ -16,7 +16,18 @@ import numpy as np
 import derivations
 from derivations import outside
 from derivations.contract import Dynamics, Map, Stage, System, UsageError, load
-from odesim.request.parse import check_domain, choice, nearest, parse_parameters, real_number, seed_number, whole_number
+from odesim.request.parse import (
+    LONGEST,
+    check_domain,
+    choice,
+    expression,
+    nearest,
+    parse_parameters,
+    real_number,
+    seed_number,
+    shortened,
+    whole_number,
+)
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
@@ -79,6 +90,9 @@ class Case:
         options = {**written, **{name: value for name, value in options.items() if value is not None}}
         _check_names(options, (*OPTIONS, "step", "preset", "initial", "parameters"), "option")
         preset = preset or options.pop("preset", None)
+        for name in ("stage", "solver"):
+            if not isinstance(options.get(name), str | None):
+                raise UsageError(f"--{name} must be a name, but {shortened(options[name])} was given.")
         initial = initial if initial is not None else options.pop("initial", None)
         step = step if step is not None else options.pop("step", None)
         given = {**options.pop("parameters", {}), **(parameters or {})}
@@ -99,7 +113,7 @@ class Case:
             options=frozenset(options),
             initial=arrays,
             initial_digest=digest,
-            **_numbers(options, stage.horizon(values) if isinstance(stage, Dynamics) else NO_CLOCK),
+            **_numbers(options, stage.horizon(values) if isinstance(stage, Dynamics) else NO_CLOCK, values),
             step=_step(step, options.get("solver")),
         )
 
@@ -180,6 +194,8 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
 
     Keys are the options, with `-` or `_`; a relative `initial` is relative to the file.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"--config must be the path of a TOML file, but {shortened(path)} was given.")
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -257,7 +273,7 @@ def _resolve(system: System, preset: Any, given: Mapping[str, Any]) -> Any:
     """The parameters of a run: the defaults, then those of the preset, then the given ones."""
     chosen: Mapping[str, Any] = {}
     if preset is not None:
-        if preset not in system.presets:
+        if not isinstance(preset, str) or preset not in system.presets:
             raise UsageError(f"{system.name} has no preset {preset!r}; {nearest(str(preset), system.presets)}")
         chosen = system.presets[preset]
     values = parse_parameters(system.parameters, {**chosen, **given})
@@ -285,10 +301,27 @@ def _tier(stage: Stage, parameters: Any) -> str:
     return choice(tier or stage.tiers[0], stage.tiers, f"the tier of stage {stage.name}")
 
 
-def _numbers(options: Mapping[str, Any], horizon: float) -> dict[str, Any]:
+def end_time(until: Any, parameters: Any) -> float:
+    """An end time: a number, or an expression in the parameters such as "2*sqrt(d)".  Raises `UsageError`."""
+    if not isinstance(until, str) or len(until) > LONGEST or not any(letter.isalpha() for letter in until):
+        return real_number(until, "--until")
+    try:
+        return real_number(until, "--until")
+    except UsageError:
+        pass
+    named = {f.name: getattr(parameters, f.name) for f in dataclasses.fields(parameters)}
+    try:
+        return expression(until, named, "--until")
+    except UsageError as error:
+        why = str(error).partition(": ")[2]
+        form = "a finite number such as 0.5, or an expression such as '2*sqrt(d)'"
+        raise UsageError(f"--until must be {form}, but {shortened(until)} was given: {why}") from None
+
+
+def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dict[str, Any]:
     """The numerical options of a run, defaults filled in and checked."""
     seed = seed_number(options.get("seed", 0))
-    until = real_number(options.get("until", horizon), "--until")
+    until = end_time(options.get("until", horizon), parameters)
     save_points = whole_number(options.get("save_points", 201), "--save-points")
     rtol = real_number(options.get("rtol", 1e-8), "--rtol")
     atol = real_number(options["atol"], "--atol") if "atol" in options else None

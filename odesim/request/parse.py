@@ -27,14 +27,31 @@ def shortened(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
+NEAR = 0.6
+"""How alike two words must be, of 1, for one to be what was meant by the other."""
+SHOWN = 16
+"""Names that a sentence lists; of more it says how many."""
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The known name that is meant by an unknown `word`, or "" where none is like it.
+
+    >>> near("untill", ["seed", "until"]), near("lemma-1", ["thm-2"])
+    ('until', '')
+    """
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), list(names), n=1, cutoff=NEAR)
+    return names[close[0]] if close else ""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What to try instead of an unknown `word`: the nearest known one, or all of them."""
+    """What to try instead of an unknown `word`: the known one that is near, or all of them."""
     known = list(known)
-    close = difflib.get_close_matches(word.lower(), [k.lower() for k in known], n=1, cutoff=0.5)
-    for name in known:
-        if close and name.lower() == close[0]:
-            return f"did you mean {name!r}?"
-    return f"known: {', '.join(known)}." if known else "there is none."
+    close = near(word, known)
+    if close:
+        return f"did you mean {close!r}?"
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    return f"known: {', '.join(known[:SHOWN])}{more}." if known else "there is none."
 
 
 def whole_number(value: Any, name: str) -> int:
@@ -164,9 +181,9 @@ def _alternative(value: Any, kinds: Sequence[Any], name: str) -> Any:
 def _word(word: str, choices: Sequence[str], name: str) -> str:
     """`word` if it is one of `choices`."""
     if word not in choices:
-        raise UsageError(
-            f"{name} must be one of {', '.join(choices)}, but {word!r} was given; {nearest(word, choices)}"
-        )
+        meant = near(word, choices) if isinstance(word, str) else ""
+        tried = f"; did you mean {meant!r}?" if meant else "."
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, but {shortened(word)} was given{tried}")
     return word
 
 

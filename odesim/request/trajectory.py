@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from odesim.request.shown import Result, load_view
+
 if TYPE_CHECKING:
     import xarray
 
+COUNTED = "place, counted from 1"
+"""The meaning of a coordinate that only numbers the places of a dimension, and so belongs to no variable."""
+UNNUMBERED = ("time", "seed")
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
 
@@ -82,12 +87,13 @@ class Variable(np.ndarray):
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Result):
     """A run: `state[name]` has dims ("time", ...) for a flow and ("seed", "time", ...) for a simulation.
 
     `state` holds the components of the tier's state and the observables saved with them; `extras` what has no
     time axis (hitting times, conserved norms, the greedy matching); `final` the last good flat state with its
-    constants, from which a later stage starts; `statistics` what the integrator or simulator counted.
+    constants, from which a later stage starts; `statistics` what the integrator or simulator counted; `asked` the
+    request, where the run was made in this session.
     """
 
     time: np.ndarray
@@ -100,14 +106,18 @@ class Trajectory:
     summary: Mapping[str, Any]
     invariants: Mapping[str, float]
     step: np.ndarray | None = None
+    asked: Any = dataclasses.field(default=None, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The values of a component, an observable or an extra by name."""
-        return (self.state[name] if name in self.state else self.extras[name]).values
+        """The values of a component, an observable or an extra by name; `KeyError` names those there are."""
+        found = self.state.get(name, self.extras.get(name))
+        if found is None:
+            raise KeyError(f"this run has no variable {name!r}; it has {', '.join([*self.state, *self.extras])}")
+        return found.values
 
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
-        """Variables, coordinates `time` (and `step` for a simulation) and attributes of the labelled data set."""
-        coordinates = {"time": Variable(("time",), self.time, self.clock)}
+        """Variables, coordinates (`time`, `step` of a simulation, counted places) and attributes of the data set."""
+        coordinates = {"time": Variable(("time",), self.time, self.clock), **self.places()}
         if self.step is not None:
             coordinates["step"] = Variable(("time",), self.step, "number of SGD steps taken")
         attributes = {
@@ -131,7 +141,11 @@ class Trajectory:
         return arrays | {name: v.values for name, v in self.extras.items()}
 
     def dataset(self) -> "xarray.Dataset":
-        """The trajectory as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`."""
+        """The trajectory as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
+
+        Teachers, experts and every other dimension without names of its own are counted from 1, so that
+        `.sel(teacher=1)` is the first; in arrays and `.isel` the first is 0, as everywhere in Python.
+        """
         import xarray
 
         variables, coordinates, attributes = self.labelled()
@@ -141,12 +155,38 @@ class Trajectory:
 
         return xarray.Dataset(described(variables), described(coordinates), attributes)
 
+    def places(self) -> dict[str, Variable]:
+        """The places of every dimension but time and seed that has no names of its own, counted from 1."""
+        variables = {**self.state, **self.extras}
+        sizes = {d: n for v in variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
+        return {
+            dim: Variable((dim,), np.arange(1, size + 1), COUNTED)
+            for dim, size in sizes.items()
+            if dim not in UNNUMBERED and dim not in variables
+        }
+
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{n}{v.values.shape}" for n, v in self.state.items())
-        return (
-            f"Trajectory({self.origin.system} {self.origin.stage}/{self.origin.tier} by {self.origin.method}: "
-            f"{self.outcome.kind} at time {self.outcome.time:.6g}, {self.time.size} saved; {shapes})"
-        )
+        origin, end = self.origin, self.outcome
+        sizes = {d: n for v in self.state.values() for d, n in zip(v.dims, v.shape, strict=True)}
+        lines = [
+            f"Trajectory: {origin.system}, stage {origin.stage}, {origin.tier} by {origin.method}, seed {origin.seed}",
+            f"  {end.kind} at time {end.time:.6g}" + (f" ({end.reason})" if end.reason else ""),
+            "  " + ", ".join(f"{size} {dim}" for dim, size in sizes.items()),
+            f"  state: {', '.join(self.state)}",
+            f"  extras: {', '.join(self.extras)}",
+        ]
+        return "\n".join(lines if self.extras else lines[:-1])
+
+
+class Stages(list[Trajectory]):
+    """The runs of several stages, in order."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{k}. {run!r}" for k, run in enumerate(self, 1))
+
+    def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
+        """Store the stages in a folder that `load` and every command take; returns the folder (`odesim.save`)."""
+        return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
 
 def _plain(value: Any) -> Any:

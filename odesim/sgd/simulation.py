@@ -18,6 +18,7 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families
+from odesim.sgd.descent import Descent
 from odesim.sgd.observed import events, flow_of, hitting_times, population_losses
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ METHODS = ("explicit", "compressed")
 DEVICES = ("auto", "cpu", "gpu")
 PRECISIONS = ("float64", "float32")
 FLOW_ONLY = ("rtol", "atol", "solver")
-PIECE_SECONDS = 1.0
-"""Steps are taken in pieces of about this long, so that progress moves and Ctrl-C is heard."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -202,7 +201,7 @@ def simulate(
     else:
         engine, device = make_engine(simulation, model, initials, threads)
     ready = time.perf_counter()
-    course = _Descent(simulation, engine)
+    course = Descent(simulation, engine)
     outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
     schedule = course.schedule[: len(course.saved)]
     taken = int(schedule[-1])
@@ -210,7 +209,7 @@ def simulate(
         "steps": taken,
         "seconds": seconds,
         "preparation_seconds": ready - began,
-        "steps_per_second": taken * simulation.replicas / seconds if seconds > 0 else None,
+        "steps_per_second": course.pace(simulation.replicas),
         **families.remarks(engine),
     }
     grams = np.swapaxes(np.array(course.saved), 0, 1)
@@ -294,52 +293,6 @@ def require_memory(simulation: Simulation, n: int, d: int) -> None:
             f"{needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: "
             "lower --seeds or d, or use --method compressed"
         )
-
-
-class _Descent:
-    """The steps of SGD as a course: one piece is about `PIECE_SECONDS` of them, and ends at the next save."""
-
-    def __init__(self, simulation: Simulation, engine: "Engine") -> None:
-        self.simulation, self.engine, self.schedule = simulation, engine, simulation.schedule
-        self.saved, self.at, self.piece = [engine.grams()], 0, 1
-
-    @property
-    def reached(self) -> float:
-        return self.at * self.simulation.tick
-
-    def advance(self) -> Outcome | None:
-        schedule, tick = self.schedule, self.simulation.tick
-        if self.at == schedule[-1]:
-            return Outcome("completed", float(schedule[-1]) * tick, f"took {schedule[-1]} steps")
-        target = int(schedule[len(self.saved)])
-        count = min(self.piece, target - self.at)
-        began = time.monotonic()
-        good = self.engine.advance(count)
-        grams = self.engine.grams() if good and self.at + count == target else None
-        self.at += count
-        self.piece = _next_piece(self.piece, count, time.monotonic() - began)
-        if not good or (grams is not None and not np.isfinite(grams).all()):
-            last = float(schedule[len(self.saved) - 1]) * tick
-            return Outcome(
-                "failed", last, f"the weights are no longer finite by step {self.at}: try a smaller step size"
-            )
-        if grams is not None:
-            self.saved.append(grams)
-        return None
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {**self.engine.state(), "saved": np.array(self.saved)}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.saved, self.at = list(arrays.pop("saved")), int(arrays["steps"])
-        self.engine.restore(arrays)
-
-
-def _next_piece(piece: int, count: int, seconds: float) -> int:
-    """Aim at pieces of `PIECE_SECONDS`, growing at most fourfold at a time (the first piece includes compilation)."""
-    if seconds <= 0 or count < piece:
-        return piece
-    return max(1, min(4 * piece, int(count * PIECE_SECONDS / seconds) or 1))
 
 
 def _assemble(

@@ -18,7 +18,7 @@ def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
     import h5py
 
     variables, coordinates, attributes = trajectory.labelled()
-    further = " ".join(name for name in coordinates if name != "time")
+    further = " ".join(name for name, values in coordinates.items() if values.dims != (name,))
     memory = io.BytesIO()
     with h5netcdf.File(memory, "w") as file:
         for name, variable in {**variables, **coordinates}.items():

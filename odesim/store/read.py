@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
-from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
+from odesim.request.shown import Result
+from odesim.request.trajectory import COUNTED, Origin, Outcome, Trajectory, Variable
 from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
 from odesim.store.folder import manifest_of, require
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class Run(Result):
     """A stored run: its folder, manifest, summary and trajectory; of several stages, those, and the last trajectory."""
 
     folder: Path
@@ -41,6 +42,10 @@ class Run:
     def dataset(self) -> "xarray.Dataset":
         """The trajectory as a labelled data set."""
         return self.trajectory.dataset()
+
+    def __repr__(self) -> str:
+        every = self.stages or (self,)
+        return "\n".join([f"Run in {self.folder}", *(repr(run.trajectory) for run in every)])
 
 
 def load(folder: str | os.PathLike[str]) -> Run:
@@ -80,6 +85,7 @@ def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any])
         str(name): Variable(tuple(map(str, array.dims)), array.values, array.attrs.get("meaning", ""))
         for name, array in dataset.variables.items()
         if name not in ("time", "step")  # a name per place of a dimension (`criterion`) is a variable like others
+        and array.attrs.get("meaning") != COUNTED
     }
     origin = manifest["origin"]
     return Trajectory(

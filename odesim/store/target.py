@@ -44,7 +44,7 @@ def prepare(
             return Target(folder, stored)
     elif folder.is_dir():
         _refuse_foreign(folder)
-    _require_writable(folder, explicit=out is not None)
+    _require_writable(folder)
     if not resume:
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return Target(folder)
@@ -79,12 +79,10 @@ def _refuse_foreign(folder: Path) -> None:
         raise UsageError(f"{folder} is not a run folder: it holds {shown}; choose an empty or a new folder as --out.")
 
 
-def _require_writable(folder: Path, *, explicit: bool) -> None:
-    """Raise `UsageError` unless files can be made where the run will be written."""
+def _require_writable(folder: Path) -> None:
+    """Make the folders above, and raise `UsageError` unless files can be made where the run will be written."""
     where = folder if folder.is_dir() else folder.parent
     try:
-        if explicit and not where.is_dir():
-            raise UsageError(f"{where} is no existing folder, so {folder} cannot be made in it; create it first.")
         where.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=where) as probe:
             probe.write(b"odesim")

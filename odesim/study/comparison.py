@@ -2,21 +2,25 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import derivations
 from odesim.errors import UsageError
 from odesim.request.case import digest_of
+from odesim.request.shown import Result
 from odesim.request.trajectory import Trajectory, Variable
+
+if TYPE_CHECKING:
+    import xarray
 
 BAND = (0.1, 0.5, 0.9)
 RESAMPLES = 2000
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """Two runs on the times of the second.
 
     `distance[name]` (replica, time) is max over entries |second - first| of a component, `overall` (replica,) its
@@ -29,6 +33,22 @@ class Comparison:
     reference: Mapping[str, np.ndarray]
     distance: Mapping[str, np.ndarray]
     interpolation: float
+    asked: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        first, second = (f"{run.origin.method} ({run.origin.tier})" for run in (self.first, self.second))
+        found = self.summary()
+        return "\n".join(
+            [
+                f"Comparison of {self.second.origin.system}: {first} against {second}, until {self.times[-1]:.6g}",
+                f"  {found['replicas']} replicas, median distance {found['distance_median']:.4g}",
+                *(
+                    f"  {name}: {value:.4g}" + ("" if errors is None else f", {errors:.3g} standard errors")
+                    for name, value in found["components"].items()
+                    for errors in [found["standard_errors"].get(name)]
+                ),
+            ]
+        )
 
     @property
     def overall(self) -> np.ndarray:
@@ -55,6 +75,10 @@ class Comparison:
             name: ratio(*both, float(np.abs(self.reference[name]).max())) for name, both in self.agreement().items()
         }
         return result
+
+    def dataset(self) -> "xarray.Dataset":
+        """Distances, standard errors and the curves of the figure as a labelled data set."""
+        return self.trajectory().dataset()
 
     def agreement(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """By component, how far the mean of the replicas is from the first run, and how far chance puts it (time,).
@@ -108,6 +132,7 @@ class Comparison:
             summary=self.summary(),
             statistics={},
             invariants={},
+            asked=self.asked,
         )
 
     def _panels(self) -> dict[str, Variable]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import derivations
+from odesim.request.trajectory import COUNTED
 from odesim.store.files import CELLS, MANIFEST, SUMMARY, replacing, storing, write_json
 from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
@@ -38,9 +39,13 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
             continue
         values = np.stack([cell[name] for cell in cells]).reshape(shape + first.shape)
         variables[name] = ((*names, *dims), values, {"meaning": meaning})
-    coordinates = {
+    coordinates: dict[str, Any] = {
         name: np.array([_of_cell(sweep, name, k) for k in _first_cells(shape, i)]) for i, name in enumerate(names)
     }
+    for dims, values, _ in variables.values():
+        for dim, size in zip(dims, values.shape, strict=True):
+            if dim not in coordinates and dim not in variables and dim != "replica":
+                coordinates[dim] = (dim, np.arange(1, size + 1), {"meaning": COUNTED})
     return xarray.Dataset(
         variables, coordinates, {"system": derivations.reference(sweep.system), "digest": sweep.digest}
     )
@@ -58,8 +63,8 @@ def _of_cell(sweep: "Sweep", name: str, k: int) -> Any:
     return value if isinstance(value, int | float | str) else json.dumps(value)
 
 
-def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path) -> None:
-    """Write dataset, summary and, last, the manifest of a finished sweep; the files of its cells go."""
+def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = False) -> None:
+    """Write dataset, summary and, last, the manifest of a finished sweep; the files of its cells go unless `keep`."""
     from odesim.store.manifest import file_hashes, versions
 
     with storing(folder):
@@ -78,7 +83,8 @@ def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path) -> None:
         cases = [cell.request.request() for cell in sweep.cells[:1]]
         files = {name: entry for name, entry in file_hashes(folder).items() if name in (DATA, SUMMARY)}
         write_manifest(folder / MANIFEST, {**told, "first_cell": cases[0], "versions": versions(), "files": files})
-        clear(folder)
+        if not keep:
+            clear(folder)
 
 
 def clear(folder: Path) -> None:

@@ -35,3 +35,20 @@ def choose(backend: str, name: str | None) -> Solver:
     if name not in known:
         raise UsageError(f"backend {backend} has no solver {name!r}; {nearest(name, (*known, EULER))}")
     return known[name]
+
+
+def described() -> list[dict[str, str]]:
+    """Every integrator as plain data: its name, the back ends whose equations it takes, and what is to be known of it.
+
+    >>> [row["backends"] for row in described() if row["name"] in ("CVODE", "Dopri8")]
+    ['numba, jax', 'jax']
+    """
+    rows = [
+        {
+            "name": solver.name,
+            "backends": "jax" if solver.traced else "numba, jax",
+            "note": f"the default of {'jax' if solver.traced else 'numba'}" if solver.default else "",
+        }
+        for solver in sorted(catalogue().values(), key=lambda solver: (solver.traced, not solver.default, solver.name))
+    ]
+    return [*rows, {"name": EULER, "backends": "numba, jax", "note": "gradient descent at a step of its own (--step)"}]

@@ -48,7 +48,7 @@ def test_two_runs_are_compared_as_they_are():
     for wrong in ((runs[0],), ("liao", runs[0])):
         with pytest.raises(UsageError, match="two runs, or a system"):
             odesim.compare(*wrong)
-    with pytest.raises(UsageError, match="--step-size is missing"):
+    with pytest.raises(UsageError, match="step_size= is missing"):
         odesim.compare("liao", **LIAO, batch=4)
 
 
@@ -65,7 +65,7 @@ def test_cells_of_a_sweep_are_single_runs_and_a_folder_keeps_them(tmp_path):
 
 
 def test_a_sweep_of_sgd_needs_its_options():
-    with pytest.raises(UsageError, match="--batch is missing"):
+    with pytest.raises(UsageError, match="batch= is missing"):
         odesim.sweep("liao", {"d": [50, 60]}, method="compressed", step_size=0.1, until=0.2, m=2, m_star=1)
     with pytest.raises(UsageError, match="no meaning for the flow"):
         odesim.sweep("liao", {"d": [50, 60]}, batch=3, m=2, m_star=1)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import time
 
 import pytest
@@ -120,11 +121,18 @@ def test_progress_writes_a_plain_line_where_there_is_no_terminal():
     assert stream.getvalue().count("\n") == 1
 
 
-def test_progress_says_so_while_nothing_has_begun():
-    stream = io.StringIO()
-    with Progress("running", stream=stream, delay=0.01):
-        wait_for(stream)
-    assert "preparing" in stream.getvalue()
+def test_progress_speaks_of_preparing_only_where_something_is_compiled(monkeypatch):
+    from odesim.code import compile
+
+    monkeypatch.setattr(compile, "BUSY", [])
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    said = {}
+    for what, making in (("starting", []), ("preparing (compiling, the first time)", ["compiling"])):
+        compile.BUSY[:] = making
+        said[what] = stream = io.StringIO()
+        with Progress("running", stream=stream, delay=0.01):
+            wait_for(stream)
+    assert all(what in stream.getvalue() for what, stream in said.items())
 
 
 def test_progress_is_a_bar_on_a_terminal():

@@ -87,7 +87,6 @@ USAGE = [
     ((*TINY, "--threads", "0"), "the number of threads must be at least 1"),
     ((*TINY, "--config", "none.toml"), "cannot read the file none.toml of --config"),
     ((*TINY, "--initial", "none.npz"), "cannot read the file none.npz of --initial"),
-    ((*TINY, "--out", "no/where"), "is no existing folder"),
     ((*TINY, "--overwrite", "--resume"), "exclude each other"),
     ((*TINY, "--nonsense"), "No such option: --nonsense"),
     (("integrate",), "Missing option '--system'"),

@@ -167,7 +167,7 @@ def test_the_evidence_of_every_verdict_is_kept(verify, tmp_path):
 
 
 def test_the_table_says_what_was_expected_where_the_answer_differs(capsys, tmp_path):
-    from odesim.cli.verdicts import counted, print_verdicts
+    from odesim.cli.verdicts import Told, counted, print_verdicts
 
     verdict = {
         "claim": "lem-1", "variant": "main", "answer": "refuted", "expected": "confirmed", "statement": "It holds.",
@@ -175,4 +175,7 @@ def test_the_table_says_what_was_expected_where_the_answer_differs(capsys, tmp_p
     }  # fmt: skip
     print_verdicts([verdict], tmp_path)
     assert "expected:" in capsys.readouterr().out
+    print_verdicts([verdict], tmp_path, quiet=True)
+    assert capsys.readouterr().out.count("\n") == 1
+    assert Told().line({**verdict, "seconds": 1.0}, 1, 3).startswith("lem-1: refuted, 1.0 s; 2 left, about 0 s")
     assert counted([verdict]).startswith("0 confirmed, 0 consistent, 1 refuted, 0 inconclusive; 1 not as expected")

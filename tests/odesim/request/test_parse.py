@@ -128,7 +128,7 @@ WHOLE = "must be a whole number such as 25 or 1e6"
         (int | Literal["all"], WHOLE, "it can also be all"),
         (Literal["all"] | int, WHOLE, "it can also be all"),
         (int | None, WHOLE, "it can also be none"),
-        (Literal["all", "few"] | None, "must be one of all, few", "known: all, few; it can also be none"),
+        (Literal["all", "few"] | None, "must be one of all, few", "it can also be none"),
     ],
 )
 def test_a_refusal_names_the_words_that_are_taken_beside_numbers(kind, expected, beside):

@@ -138,6 +138,6 @@ def test_hitting_times_are_the_first_saved_time_past_the_threshold():
     [(1, 1, 5.0, 1), (8, 8, 0.01, 32), (100, 100, 4.0, 25), (100, 40, 0.1, 100), (8, 8, 0.0, 8)],
 )
 def test_pieces_of_steps_aim_at_a_second(piece, count, seconds, expected):
-    from odesim.sgd.simulation import _next_piece
+    from odesim.sgd.descent import next_piece
 
-    assert _next_piece(piece, count, seconds) == expected
+    assert next_piece(piece, count, seconds) == expected

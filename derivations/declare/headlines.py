@@ -1,0 +1,19 @@
+"""What the headline numbers of a run of a declared model are; every declared event has one more."""
+
+from collections.abc import Mapping
+
+HEADLINES: Mapping[str, str] = {
+    "tier": "level of description",
+    "conventions": "how the declaration is read where it leaves a choice",
+    "gradient": "what the gradient of an activation that has none everywhere is taken to be",
+    "error_initial": "error at the start",
+    "error_final": "error at the end",
+    "best_cosines": "best cosine of a student with each teacher at the end",
+    "points": "tier sampled: points of every mean",
+    "sampling_error": "tier sampled: relative error of the derivative at the start, half-way and at the end",
+    "information_exponent": "tier leading: the information exponent",
+    "rate": "tier leading: the constant of the growth law",
+    "law": "tier leading: the growth law in words",
+    "predicted_times": "tier leading: predicted time of every teacher",
+    "predicted_level": "tier leading: the overlap at which a teacher counts as found",
+}

@@ -1,0 +1,21 @@
+"""What the headline numbers are that runs of every system have in their summaries."""
+
+from collections.abc import Mapping
+
+COMMON: Mapping[str, str] = {
+    "loss_initial": "population loss at the start",
+    "loss_final": "population loss at the end",
+    "horizon": "end time of the run, beyond which nothing is seen",
+    "replicas": "SGD: number of replicas",
+    "steps": "SGD: steps taken",
+    "steps_per_second": "SGD: steps of all replicas a second, compilation left out",
+    "batches": "SGD: whether batches were counted by the values that samples take, or drawn, and why",
+    "snapshots": "observed weights: number of snapshots",
+    "distance_median": "comparison: median over replicas of the largest distance of any component at any time",
+    "distance_band_10_90": "comparison: the 10 % and 90 % quantiles over replicas of that distance",
+    "distance_median_interval_95": "comparison: bootstrap interval of the median at 95 %, from three replicas on",
+    "interpolation_error": "comparison: what reading the first run between its saved times may cost",
+    "components": "comparison: the median distance of every component",
+    "components_over_range": "comparison: the same in units of the range of each component",
+    "standard_errors": "comparison: how many standard errors the mean of the replicas is off, about 1 where both agree",
+}

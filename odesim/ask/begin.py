@@ -1,0 +1,86 @@
+"""Runs as beginnings: what a later run takes over from an earlier one, which need not be stored."""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import load
+from odesim.errors import UsageError
+from odesim.flow.pipeline import ending
+from odesim.machine import streams
+from odesim.request.case import Case, digest_of, find_system
+from odesim.request.trajectory import Trajectory
+from odesim.store import Run
+from odesim.study.comparison import Request
+
+
+@dataclasses.dataclass(frozen=True)
+class Started:
+    """A run of this session as what a later stage continues: `digest` names it, as that of a folder names a run."""
+
+    trajectory: Trajectory
+    digest: str
+
+
+def digest_of_run(run: Any) -> str:
+    """The digest of the request of a run, stored or not; of its last state where nothing says how it was asked for."""
+    if isinstance(run, Run):
+        return run.digest
+    if run.asked is not None:
+        return run.asked.digest
+    content = hashlib.sha256()
+    for name in sorted(run.state):
+        content.update(name.encode() + np.ascontiguousarray(run.state[name].values).tobytes())
+    origin = run.origin
+    told = {"system": origin.system, "stage": origin.stage, "parameters": dict(origin.parameters), "seed": origin.seed}
+    return digest_of({**told, "state": content.hexdigest()})
+
+
+def started(after: Any) -> Any:
+    """What a later stage continues: a folder, a stored run, or one of this session.  Raises `UsageError` otherwise."""
+    if after is None or isinstance(after, str | Path | Run):
+        return after
+    if isinstance(after, Trajectory):
+        return Started(after, digest_of_run(after))
+    raise UsageError(f"--from RUN_DIR needs a run or the folder of one, but got {type(after).__name__}")
+
+
+def from_run(system: Any, initial: Any, parameters: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """System, arrays and parameters of a run that starts where another ended; as they are where `initial` is no run.
+
+    Parameters that are not given are those of the earlier run, but for its tier.  Raises `UsageError` for what is
+    neither a file nor arrays nor a run, and for a run of another system.
+    """
+    if not isinstance(initial, Run | Trajectory):
+        if initial is not None and not isinstance(initial, str | Path | Mapping):
+            raise UsageError(
+                f"--initial is a run, an .npz file, or a mapping of arrays such as {{'V': V, 'W': W}}, but "
+                f"{type(initial).__name__} was given"
+            )
+        return system, initial, dict(parameters)
+    run = initial.trajectory if isinstance(initial, Run) else initial
+    own = find_system(run.origin.system)
+    if system is not None and (find_system(system) if isinstance(system, str) else system) is not own:
+        raise UsageError(f"--initial is a run of {own.name}, which is not the system that was asked for")
+    taken = {name: value for name, value in run.origin.parameters.items() if name != "tier"}
+    return own, _start(run), {**taken, **parameters}
+
+
+def _start(run: Trajectory) -> dict[str, np.ndarray]:
+    """The components at the end of a run and its constants, as a file of initial arrays has them."""
+    end, origin = ending(run), run.origin
+    case = Case.build(origin.system, origin.parameters, stage=origin.stage, seed=origin.seed, continued=True)
+    enter = load(case.system.stage(case.stage).enter)
+    initial = enter(case.parameters, end, streams.generator(case.seed, "initial"))
+    names = [*initial.state, *initial.constants]
+    return {name: end[name] for name in names if name in end and end[name].dtype.kind in "biuf"}
+
+
+def compared(second: Trajectory, digests: Sequence[str]) -> Request:
+    """What names the comparison of two runs."""
+    parts = {"first": digests[0], "second": digests[1]}
+    return Request(find_system(second.origin.system), second.origin.seed, parts)

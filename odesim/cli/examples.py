@@ -1,0 +1,57 @@
+"""The examples at the end of every `--help`; a test reads each of them as the command would."""
+
+from collections.abc import Mapping, Sequence
+
+CODES = (
+    "Exit codes: 0 done; 1 with --strict: an answer differs from the expected one; 2 usage; 3 numerical or storage "
+    "failure; 4 missing device or extra; 70 a mistake of ours; 130 interrupted."
+)
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "systems": ("odesim systems", "odesim systems liao"),
+    "derive": (
+        "odesim derive --system liao -p tier=riccati",
+        "odesim derive --system kawata --format latex > kawata.tex",
+        "odesim derive --system chen --explain",
+    ),
+    "integrate": (
+        "odesim integrate --system liao -p m=25 -p d=1e6 --until '2*sqrt(d)'",
+        "odesim integrate --system liao --stage all --until train=60,tune=90",
+        "odesim integrate --from runs/liao-0123456789ab --stage prune",
+        "odesim integrate --system liao --config mine.toml --out runs/mine",
+        "odesim integrate --list-solvers",
+    ),
+    "simulate": (
+        "odesim simulate --system liao --method compressed --step-size 1e-3 --batch 256 --seeds 8",
+        "odesim simulate --system pmoe --method explicit --step-size 0.1 --batch 32 --until 2000",
+    ),
+    "compare": (
+        "odesim compare --system liao -p d=1e3 --step-size 1e-3 --batch 256 --seeds 8 --until '0.5*sqrt(d)'",
+        "odesim compare runs/first runs/second",
+    ),
+    "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
+    "verify": (
+        "odesim verify --system liao --list",
+        "odesim verify --system liao --claim lem-1 --workers 2",
+        "odesim verify --system liao --explain lem-1",
+        "odesim verify --system liao --effort full --strict --quiet",
+    ),
+    "sweep": (
+        "odesim sweep --system liao --over d=1e3,1e4 --over seed=0..9 --until '2*sqrt(d)'",
+        "odesim sweep --system liao --method compressed --over step_size=1e-3,1e-2 --batch 64 --seeds 4",
+    ),
+    "figures": ("odesim figures --list", "odesim figures --system liao --only fig2 --quick"),
+    "report": ("odesim report runs/verify-liao runs/mine --out reports/liao.html",),
+    "show": ("odesim show runs/liao-0123456789ab", "odesim show runs/mine --json"),
+    "plot": ("odesim plot runs/liao-0123456789ab --svg",),
+    "doctor": ("odesim doctor", "odesim doctor --json"),
+    "cite": ("odesim cite --system liao >> references.bib",),
+}  # fmt: skip
+
+
+def epilog(command: str) -> str:
+    r"""What stands below the options of a command: its examples, line by line, and the exit codes.
+
+    >>> epilog("cite").splitlines()[:2]
+    ['\x08', 'Examples:']
+    """
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command]), "", CODES])

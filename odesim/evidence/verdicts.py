@@ -1,0 +1,78 @@
+"""Verdicts together: a list that shows itself as a table."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from derivations.claim import ANSWERS
+from odesim.request.shown import load_view, table_html
+
+V = TypeVar("V")
+SHORT = 90
+"""Characters of a statement in the table."""
+HEADER = ("claim", "statement", "answer", "expected", "time")
+
+
+class Verdicts(list[V]):
+    """The verdicts of `odesim.verify`, or (as dictionaries) of a stored folder; `asked` is the request, where known.
+
+    >>> Verdicts([{"claim": "lem-1", "variant": "main", "answer": "confirmed", "expected": "confirmed",
+    ...            "statement": "x", "seconds": 0.5}])
+    1 verdict: 1 confirmed, 0 consistent, 0 refuted, 0 inconclusive; 0 not as expected
+    claim  statement  answer     expected  time
+    lem-1  x          confirmed  yes       0.5 s
+    """
+
+    def __init__(self, verdicts: Iterable[V] = (), asked: Any = None) -> None:
+        super().__init__(verdicts)
+        self.asked = asked
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Claim, short statement, answer, what was expected, and seconds, of every verdict."""
+        return [row(told(verdict)) for verdict in self]
+
+    def __repr__(self) -> str:
+        lines = [HEADER, *self.rows()]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
+        shown = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join([counted(self), *shown])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{counted(self)}</p>" + table_html(HEADER, self.rows())
+
+    def to_pandas(self) -> Any:
+        """The verdicts as a `pandas.DataFrame`, a row each.  Raises `MissingError` where pandas is not installed."""
+        return load_view("frame")([told(verdict) for verdict in self])
+
+    def save(self, folder: Any, *, overwrite: bool = False) -> Any:
+        """Store the verdicts with their evidence, as `odesim verify` does; returns the folder."""
+        return load_view("save")(self, folder, overwrite=overwrite)
+
+
+def told(verdict: Any) -> Mapping[str, Any]:
+    """A verdict as a mapping, whichever it is."""
+    if isinstance(verdict, Mapping):
+        return verdict
+    return {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
+
+
+def row(verdict: Mapping[str, Any]) -> tuple[str, ...]:
+    """A verdict as a line of a table, and whether the answer is the expected one."""
+    name = str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
+    expected = "yes" if verdict["answer"] == verdict["expected"] else f"no: {verdict['expected']}"
+    return name, shortened(str(verdict["statement"])), str(verdict["answer"]), expected, f"{verdict['seconds']:.1f} s"
+
+
+def shortened(text: str, most: int = SHORT) -> str:
+    """A text cut at a word."""
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " ..."
+
+
+def counted(verdicts: Iterable[Any]) -> str:
+    """How many verdicts of each answer there are, and how many are not as expected."""
+    every = [told(verdict) for verdict in verdicts]
+    counts = collections.Counter(verdict["answer"] for verdict in every)
+    off = sum(verdict["answer"] != verdict["expected"] for verdict in every)
+    answers = ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS)
+    return f"{len(every)} verdict{'s' * (len(every) != 1)}: {answers}; {off} not as expected"

@@ -1,0 +1,81 @@
+"""What is kept in folders: reading every kind of them, and writing the results of a session as a command does."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from odesim import store
+from odesim.errors import UsageError
+from odesim.evidence.verdicts import Verdicts
+from odesim.request.trajectory import Trajectory
+from odesim.store import verdicts as records
+from odesim.store.folder import manifest_of, require
+from odesim.study.comparison import Comparison
+from odesim.sweeps import swept
+
+
+def load(folder: str | os.PathLike[str]) -> Any:
+    """What a folder of any kind holds.  Raises `UsageError` where there is none, or none that is whole."""
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"load needs the path of a folder, but got {type(folder).__name__}")
+    kind = require(folder, "run", "sweep", "verdicts", "figures")
+    if kind == "sweep":
+        return swept.load(Path(folder))
+    if kind == "verdicts":
+        return Verdicts(records.stored(Path(folder))["verdicts"])
+    if kind == "figures":
+        from odesim.show.report import read_figures
+
+        return [Path(folder) / picture.name for picture in read_figures(os.fspath(folder)).every]
+    return store.load(folder)
+
+
+def save(result: Any, folder: str | os.PathLike[str], *, overwrite: bool, pictures: bool) -> Path:
+    """Write a result of this session into a folder.  Raises `UsageError` for what cannot be stored."""
+    if isinstance(result, store.Run):
+        return _copied(result, Path(folder), overwrite)
+    if isinstance(result, Verdicts):
+        return _verdicts(result, folder, overwrite)
+    if isinstance(result, Comparison):
+        return _run([result.trajectory()], folder, overwrite, pictures)
+    if isinstance(result, Trajectory):
+        return _run([result], folder, overwrite, pictures)
+    if isinstance(result, Sequence) and result and all(isinstance(run, Trajectory) for run in result):
+        return _run(result, folder, overwrite, pictures)
+    raise UsageError(
+        f"save takes a run, a list of stages, a comparison or verdicts, but got {type(result).__name__}; "
+        "odesim.sweep(.., folder=..) keeps a sweep"
+    )
+
+
+def _run(runs: Sequence[Trajectory], folder: str | os.PathLike[str], overwrite: bool, pictures: bool) -> Path:
+    asked = runs[-1].asked
+    if asked is None:
+        raise UsageError("this run does not say how it was asked for: save what odesim.integrate or simulate returned")
+    from odesim.show import plot
+
+    draw = plot.draw_stored if pictures else None
+    target = store.prepare(asked, folder, overwrite=overwrite)
+    if len(runs) > 1:
+        return store.save_stages(runs, asked, target.folder, {}, draw)
+    return store.save(runs[0], asked, target.folder, {}, draw)
+
+
+def _verdicts(verdicts: Verdicts[Any], folder: str | os.PathLike[str], overwrite: bool) -> Path:
+    if verdicts.asked is None:
+        raise UsageError("these verdicts were read from a folder: copy that, with their evidence")
+    place = records.prepare(verdicts.asked, folder, overwrite=overwrite, resume=False)
+    records.finish(verdicts.asked, place, [verdict.as_dict() for verdict in verdicts])
+    return place
+
+
+def _copied(run: store.Run, folder: Path, overwrite: bool) -> Path:
+    """A stored run under another name, checked first."""
+    manifest_of(run.folder)
+    if folder.exists() and (not overwrite or require(folder, "run") != "run"):
+        raise UsageError(f"{folder} is there already; --overwrite replaces it, or choose another --out")
+    if folder.exists():
+        shutil.rmtree(folder)
+    return Path(shutil.copytree(run.folder, folder))

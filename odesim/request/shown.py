@@ -1,0 +1,99 @@
+"""How results show themselves in a notebook: tables here, and by name what rooms above draw, store and continue.
+
+A result has methods that need what is built on results (pictures, folders, later stages); those are imported when one
+of them is called, so that a result itself needs nothing but arrays.
+"""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from derivations.contract import load
+
+VIEWS = {
+    "picture": "odesim.show.notebook:picture",
+    "plot": "odesim.show.notebook:plot",
+    "pictures": "odesim.show.notebook:pictures",
+    "frame": "odesim.show.notebook:frame",
+    "table": "odesim.show.notebook:table",
+    "save": "odesim.public.keep:save",
+    "integrate": "odesim.public.make:integrate",
+}
+"""What results are shown, kept and continued by."""
+
+
+def load_view(name: str) -> Any:
+    """What shows, keeps or continues a result."""
+    return load(VIEWS[name])
+
+
+def table_html(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table as HTML, everything in it escaped.
+
+    >>> table_html(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+
+    def line(cells: Sequence[Any], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(said(cell))}</{kind}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def said(value: Any, most: int = 120) -> str:
+    """A value in a few characters: six digits, long lists and texts cut."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return said(", ".join(f"{name}: {said(item)}" for name, item in value.items()), most)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(said, value[:4])) + (", ..]" if len(value) > 4 else "]")
+    text = "-" if value is None else str(value)
+    return text if len(text) <= most else f"{text[: most - 2]}.."
+
+
+class Result:
+    """What a run of this session and a stored one share: how they are shown, kept and gone on from."""
+
+    def plot(self, name: str | None = None, *, ax: Any = None) -> Any:
+        """Draw a variable against time into `ax` (a figure of its own without one), and return the axes.
+
+        Without a name it is the component that moves most.  A simulation's replicas are lines alike.  Raises
+        `UsageError` for a name that is none of the run's.
+        """
+        return load_view("plot")(self, name, ax)
+
+    def pictures(self) -> Mapping[str, Any]:
+        """The figures of the run by name, as its folder holds them: matplotlib figures with title and theory."""
+        return load_view("pictures")(self)
+
+    def to_pandas(self) -> Any:
+        """The run as a `pandas.DataFrame`: a row for every time (and seed), a column such as "gamma2[1,2]" per entry.
+
+        Raises `MissingError` where pandas is not installed.
+        """
+        return load_view("table")(self)
+
+    def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
+        """Store the run in a folder that `load` and every command take; returns the folder (`odesim.save`)."""
+        return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
+
+    def continue_(self, until: Any = None, *, stage: str | None = None, **request: Any) -> Any:
+        """The run that goes on where this one ended, until a later time on its clock: in its stage, or in another.
+
+        `request` are options and parameters of `odesim.integrate`.  Raises `UsageError` for a time that has passed, and
+        for several replicas of SGD.
+
+        >>> import odesim
+        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, seed=0)
+        >>> later = run.continue_(until=2.0)
+        >>> [float(t) for t in later.time[[0, -1]]]
+        [1.0, 2.0]
+        """
+        own: Any = getattr(self, "trajectory", self)
+        return load_view("integrate")(after=self, stage=stage or own.origin.stage, until=until, **request)[0]
+
+    def _repr_html_(self) -> str:
+        """A few lines, the variables, the summary and a picture."""
+        return load_view("picture")(self)

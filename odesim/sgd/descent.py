@@ -1,0 +1,73 @@
+"""The steps of SGD as a course that can be driven: in pieces, with the states saved on the way, and their pace."""
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odesim.request.trajectory import Outcome
+
+if TYPE_CHECKING:
+    from odesim.sgd.engines import Engine
+    from odesim.sgd.simulation import Simulation
+
+PIECE_SECONDS = 1.0
+"""Steps are taken in pieces of about this long, so that progress moves and Ctrl-C is heard."""
+
+
+class Descent:
+    """The steps of SGD as a course: one piece is about `PIECE_SECONDS` of them, and ends at the next save."""
+
+    def __init__(self, simulation: "Simulation", engine: "Engine") -> None:
+        self.simulation, self.engine, self.schedule = simulation, engine, simulation.schedule
+        self.saved, self.at, self.piece = [engine.grams()], 0, 1
+        self.timed = [0, 0.0]
+        """Steps after the first piece, which compiles, and the seconds they took."""
+        self.compiled = False
+
+    @property
+    def reached(self) -> float:
+        return self.at * self.simulation.tick
+
+    def advance(self) -> Outcome | None:
+        schedule, tick = self.schedule, self.simulation.tick
+        if self.at == schedule[-1]:
+            return Outcome("completed", float(schedule[-1]) * tick, f"took {schedule[-1]} steps")
+        target = int(schedule[len(self.saved)])
+        count = min(self.piece, target - self.at)
+        began = time.monotonic()
+        good = self.engine.advance(count)
+        grams = self.engine.grams() if good and self.at + count == target else None
+        self.at += count
+        seconds = time.monotonic() - began
+        if self.compiled:
+            self.timed = [self.timed[0] + count, self.timed[1] + seconds]
+        self.compiled = True
+        self.piece = next_piece(self.piece, count, seconds)
+        if not good or (grams is not None and not np.isfinite(grams).all()):
+            last = float(schedule[len(self.saved) - 1]) * tick
+            return Outcome(
+                "failed", last, f"the weights are no longer finite by step {self.at}: try a smaller step size"
+            )
+        if grams is not None:
+            self.saved.append(grams)
+        return None
+
+    def pace(self, replicas: int) -> float | None:
+        """Steps of all replicas a second, compilation left out; `None` for a run of a single piece."""
+        steps, seconds = self.timed
+        return steps * replicas / seconds if seconds > 0 else None
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {**self.engine.state(), "saved": np.array(self.saved)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.saved, self.at = list(arrays.pop("saved")), int(arrays["steps"])
+        self.engine.restore(arrays)
+
+
+def next_piece(piece: int, count: int, seconds: float) -> int:
+    """Aim at pieces of `PIECE_SECONDS`, growing at most fourfold at a time (the first piece includes compilation)."""
+    if seconds <= 0 or count < piece:
+        return piece
+    return max(1, min(4 * piece, int(count * PIECE_SECONDS / seconds) or 1))
