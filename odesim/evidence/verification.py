@@ -22,6 +22,7 @@ class Verdict:
     """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests.
 
     `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
+    `statement` is that of the form, `claim_statement` that of the claim whose form it is.
     """
 
     claim: str
@@ -46,6 +47,7 @@ class Verdict:
     law: str = ""
     samples: Samples = ()
     runs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    claim_statement: str = ""
 
     def __repr__(self) -> str:
         name = self.claim if self.variant == "main" else f"{self.claim} ({self.variant})"
@@ -147,6 +149,7 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
         evidence=(),
         seconds=0.0,
         statement=variant.statement or claim.statement,
+        claim_statement=claim.statement,
         source=str(claim.source),
         rejected=judgement.rejected,
         expected=variant.expected,

@@ -2,13 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from odesim.show.title import number
 from odesim.store.files import storing
 
 FOLDER = "evidence"
+FOUND = "#0072b2"
+"""The colour of what was measured; the claim is black."""
 PANELS = 6
 """More parts than this are not drawn side by side; the deciding one comes first."""
 RANGE, LABELLED = 4, 6
@@ -29,6 +33,21 @@ def file_name(verdict: Mapping[str, Any]) -> str:
     """The name of the picture of a verdict, without its ending."""
     name = str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f".{verdict['variant']}")
     return "".join(letter if letter.isalnum() or letter in ".-_" else "_" for letter in name)
+
+
+def caption(verdict: Mapping[str, Any]) -> str:
+    """What the picture of a verdict shows, in a sentence: its marks, and how they were decided."""
+    count = len(verdict["samples"])
+    said = [f"{count} measurement{'s' if count > 1 else ''}"]
+    if verdict["law"] == "Power" and verdict["estimate"] is not None:
+        said.append(f"blue the fitted exponent {verdict['estimate']:.4g} with its interval")
+        drawable = [name for name in verdict.get("rejected") or [] if rival(name) is not None]
+        said += [f"dotted what was rejected ({', '.join(drawable)})"] if drawable else []
+    elif verdict["interval"] and verdict["law"] == "Equals":
+        said.append("blue the estimate with its interval")
+    if verdict["predicted"] is not None:
+        said.append("black the claim" + (" with its margin" if verdict["margin"] else ""))
+    return "; ".join(said) + "."
 
 
 def draw(verdict: Mapping[str, Any]) -> Any:
@@ -72,25 +91,26 @@ def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]]) -
     finite = [(p, y) for p, _, y in samples if math.isfinite(y)]
     x = [float(p[swept]) if swept else float(k) for k, (p, _) in enumerate(finite)]
     y = [value for _, value in finite]
-    axis.plot(x, y, "o", ms=4, alpha=0.7, mec="none", color="#0072b2")
+    axis.plot(x, y, "o", ms=4, alpha=0.7, mec="none", color=FOUND)
     axis.set_xlabel(swept or "case", fontsize=8)
     axis.tick_params(labelsize=7)
     if swept and min(x, default=0) > 0 and max(x) / min(x) >= RANGE:
         axis.set_xscale("log")
     if swept and len(set(x)) <= LABELLED:
-        axis.set_xticks(sorted(set(x)), [f"{value:g}" for value in sorted(set(x))])
+        axis.set_xticks(sorted(set(x)), [number(value) for value in sorted(set(x))])
         axis.minorticks_off()
     if y and min(y) > 0 and max(y) / min(y) >= RANGE:
         axis.set_yscale("log")
     if len(finite) < len(samples):
-        axis.text(0.02, 0.02, f"{len(samples) - len(finite)} never reached", transform=axis.transAxes, fontsize=7)
+        words = f"{len(samples) - len(finite)} never reached"
+        axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=7, ha="right")  # off the data
 
 
 def _share(axis: Any, verdict: Mapping[str, Any]) -> None:
     """The share of a yes-or-no measurement with its interval."""
     low, high = verdict["interval"]
     share = verdict["estimate"]
-    axis.errorbar([0], [share], yerr=[[share - low], [high - share]], fmt="o", ms=4, capsize=4, color="#0072b2")
+    axis.errorbar([0], [share], yerr=[[share - low], [high - share]], fmt="o", ms=4, capsize=4, color=FOUND)
     axis.set(xlim=(-1, 1), xticks=[], ylim=(-0.05, 1.05))
     axis.tick_params(labelsize=7)
     axis.set_ylabel("share of runs", fontsize=8)
@@ -108,19 +128,64 @@ def _swept(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _claimed(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
-    """The claimed value or bound with its margin, or the claimed power through the middle of the points."""
+    """The claimed value or bound with its margin and what was found; for a power, the lines through the points."""
     predicted, margin = verdict["predicted"], verdict["margin"]
     if verdict["law"] == "Power":
-        swept = _swept([point for point, _, _ in samples])
-        good = [(float(p[swept]), y) for p, _, y in samples if swept and math.isfinite(y) and y > 0]
-        if good and predicted is not None and axis.get_xscale() == "log":
-            x = [u for u, _ in good]
-            level = sum(math.log(v) - predicted * math.log(u) for u, v in good) / len(good)
-            ends = (min(x), max(x))
-            axis.plot(ends, [math.exp(level) * end**predicted for end in ends], color="black", lw=0.8)
+        _power(axis, verdict, samples)
         return
     for end in predicted if isinstance(predicted, list) else [predicted]:
         if end is not None and math.isfinite(end) and not (end <= 0 and axis.get_yscale() == "log"):
             axis.axhline(end, color="black", lw=0.8)
             if margin:
                 axis.axhspan(end - margin, end + margin, color="black", alpha=0.08, lw=0)
+    if verdict["law"] == "Equals" and verdict["interval"] and None not in verdict["interval"]:
+        axis.axhline(verdict["estimate"], color=FOUND, lw=0.8)
+        axis.axhspan(*verdict["interval"], color=FOUND, alpha=0.2, lw=0)
+
+
+def _power(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
+    """Through the middle of the points: the claimed power, the found one with its interval, and rejected rivals."""
+    import numpy as np
+
+    swept = _swept([point for point, _, _ in samples])
+    good = [(float(p[swept]), y) for p, _, y in samples if swept and math.isfinite(y) and y > 0]
+    if not good or axis.get_xscale() != "log":
+        return
+    u = np.log([x for x, _ in good])
+    v = np.log([y for _, y in good])
+    ends = np.linspace(u.min(), u.max(), 33)
+
+    def through(shape: Callable[[Any], Any]) -> Any:
+        """A law without its factor, lifted to the middle of the points."""
+        return np.exp(shape(ends) + float((v - shape(u)).mean()))
+
+    for form in (rival(name) for name in verdict.get("rejected") or []):
+        if form is not None and (not form.logarithm or u.min() > 0):
+            logarithm = form.logarithm
+
+            def shape(w: Any, exponent: float = form.exponent or 0.0, power: float = logarithm) -> Any:
+                return exponent * w + (power * np.log(w) if power else 0.0)
+
+            axis.plot(np.exp(ends), through(shape), ":", color="0.5", lw=0.9, scaley=False)
+    if verdict["predicted"] is not None:
+        axis.plot(np.exp(ends), through(lambda w: verdict["predicted"] * w), color="black", lw=0.8)
+    if verdict["estimate"] is not None:
+        axis.plot(np.exp(ends), through(lambda w: verdict["estimate"] * w), "--", color=FOUND, lw=0.9)
+    if verdict["interval"] and None not in verdict["interval"]:
+        low, high = (through(lambda w, e=end: e * w) for end in verdict["interval"])
+        axis.fill_between(np.exp(ends), low, high, color=FOUND, alpha=0.2, lw=0)
+
+
+def rival(name: str) -> Any:
+    """The law of a rival by its name, or `None` for one whose name says no exponent.
+
+    Example:
+        >>> rival("d^0.5").exponent, rival("sqrt(d) log d").logarithm, rival("d^{k/2}")
+        (0.5, 1.0, None)
+    """
+    from derivations.laws.power import LOGARITHMS
+    from derivations.scaling import Form
+
+    known = {form.name: form for form in (*LOGARITHMS, Form("sqrt(d)", exponent=0.5), Form("no fall", exponent=0.0))}
+    power = re.fullmatch(r"[A-Za-z]\w*(?:\^(-?\d+(?:\.\d+)?))?", name)
+    return known.get(name) or (Form(name, exponent=float(power[1] or 1)) if power else None)

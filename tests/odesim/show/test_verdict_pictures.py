@@ -20,7 +20,8 @@ def test_a_power_is_drawn_through_the_points_on_logarithmic_axes():
     points = [[{"d": 10**k}, seed, 3.0 * 10 ** (k / 2)] for k in (4, 6, 8) for seed in (0, 1)]
     (axis,) = draw(verdict(points, "Power", predicted=0.5)).axes
     assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
-    dots, line = axis.lines
+    dots, line, found = axis.lines
+    assert found.get_ydata()[-1] / found.get_ydata()[0] == pytest.approx(1e4)  # the estimate, an exponent of 1
     assert len(dots.get_xdata()) == 6
     assert line.get_ydata()[0] == pytest.approx(300)  # the law goes through exact data
     assert line.get_ydata()[-1] == pytest.approx(30000)

@@ -1,0 +1,101 @@
+"""One self-contained HTML page of verdicts, figures and runs: no network, no other file, readable without script."""
+
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from derivations.claim import ANSWERS
+from odesim.errors import StorageError, UsageError
+from odesim.show.report import glossary
+from odesim.show.report.errata import errata, rendered
+from odesim.show.report.figures import place_figures, read_figures
+from odesim.show.report.plain import typeset
+from odesim.show.report.runs import by_stage, read_run, read_sweep
+from odesim.show.report.sections import FigureSection, RunSection, Section, VerdictSection
+from odesim.show.report.verdicts import read_verdicts
+from odesim.show.report.words import instant, shown
+from odesim.store.files import replacing
+from odesim.store.folder import kind_of
+
+__all__ = ["errata", "page", "read", "read_figures", "read_run", "read_sweep", "read_verdicts", "write"]
+
+
+def write(folders: Sequence[str], out: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write the report of verify, figure and run folders to the file `out`, at once or not at all; returns its path.
+
+    Raises `UsageError` for a folder that is none of these, and for an `out` that exists without `overwrite`.
+    """
+    target = Path(out)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder, but the report is one file; choose another --out")
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target} exists; --overwrite replaces it, or choose another --out")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target.parent} is no existing folder, so {target} cannot be written; create it first")
+    return _replace(target, page(folders))
+
+
+def page(folders: Sequence[str], when: str | None = None) -> str:
+    """The report as HTML; `when` is the time in its header, by default now."""
+    from odesim.version import __version__
+
+    if not folders:
+        raise UsageError("a report needs at least one folder: those that `odesim verify` and `integrate` print")
+    sections = place_figures([read(folder, k) for k, folder in enumerate(dict.fromkeys(folders))])
+    verdicts = [section for section in sections if isinstance(section, VerdictSection)]
+    runs = [section for section in sections if isinstance(section, RunSection)]
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            when=when or instant(datetime.datetime.now(datetime.UTC).timestamp()),
+            version=__version__,
+            answers=ANSWERS,
+            glossary=glossary,
+            counts={answer: sum(section.counts[answer] for section in verdicts) for answer in ANSWERS},
+            unexpected=sum(section.unexpected for section in verdicts),
+            verdicts=verdicts,
+            figures=[section for section in sections if isinstance(section, FigureSection) and section.pictures],
+            stages=by_stage(runs),
+            run_count=len(runs),
+            places={run.digest: run.anchor for run in runs if run.digest},
+        )
+    )
+
+
+def _environment() -> Any:
+    """Jinja with everything escaped but what the filters made safe themselves."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("odesim.show", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"shown": shown, "typeset": typeset, "rendered": rendered}
+    return environment
+
+
+def read(folder: str, number: int = 0) -> Section:
+    """What a folder holds.  Raises `UsageError` for one without finished verdicts, figures or a finished run."""
+    path = Path(folder)
+    if not path.is_dir():
+        raise UsageError(f"there is no folder {folder}; give folders of `odesim verify`, `figures` or `integrate`")
+    kind = kind_of(path)
+    if kind == "figures":
+        return read_figures(folder)
+    return {"verdicts": read_verdicts, "sweep": read_sweep}.get(kind, read_run)(folder, number)
+
+
+def _replace(target: Path, text: str) -> Path:
+    """Write a file at once or not at all."""
+    try:
+        with replacing(target) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise StorageError(f"{target} could not be written ({error.strerror}); choose another --out") from error
+    return target

@@ -1,0 +1,89 @@
+"""The formulas in a sentence of a claim as MathML: `m^2`, `delta_P`, `E[He_{k_i}(x)]`; the sentence stays text."""
+
+import html
+import re
+from typing import Any
+
+from odesim.show.report.tex import GREEK, identifier, letter
+
+GREEKS = frozenset(GREEK) | {"eps"}
+CURLY = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+ROUND = r"\((?:[^()]|\([^()]*\))*\)"
+UNDER = rf"_(?:{CURLY}|\w+|[-+](?!\w))"
+OVER = rf"\^(?:{CURLY}|{ROUND}|\*|[-+]?(?:\d+(?:\.\d+)?(?:/\d+)?|[A-Za-z]\w*))"
+BASE = r"(?<!\w)[A-Za-z][A-Za-z]*\d*\*?|(?<![\w.])\d+(?:\.\d+)?|[\])|](?=\^)"
+FORMULA = re.compile(rf"(?P<base>{BASE})(?P<under>{UNDER})?(?P<prime>'+)?(?P<over>{OVER})?")
+"""A name, number or closing bracket, with what stands below and above it."""
+WORD = re.compile(rf"\b({'|'.join(sorted(GREEKS - {'-'}, key=len, reverse=True))})(\d?)\b")
+SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "->": "→", "sqrt(": "√(", "sqrt ": "√"}
+BIG = {"sum": "∑", "prod": "∏"}
+
+
+def typeset(text: str) -> Any:
+    """A sentence as safe HTML with its scripts, Greek letters and signs set as mathematics.
+
+    Example:
+        >>> print(typeset("c_k^2 <= B for <b>"))
+        <math><msubsup><mi>c</mi><mi>k</mi><mn>2</mn></msubsup></math> ≤ B for &lt;b&gt;
+        >>> print(typeset("O(sqrt d) of delta_P"))
+        O(√d) of <math><msub><mi>δ</mi><mi>P</mi></msub></math>
+    """
+    from markupsafe import Markup
+
+    found, at = [], 0
+    for match in FORMULA.finditer(text):
+        if not (match["under"] or match["over"]):
+            continue
+        found += [_words(text[at : match.start()]), _formula(match)]
+        at = match.end()
+    return Markup("".join([*found, _words(text[at:])]))
+
+
+def _words(text: str) -> str:
+    """Text between formulas: signs and Greek letters as the characters they stand for."""
+    for written, sign in SIGNS.items():
+        text = text.replace(written, sign)
+    return html.escape(WORD.sub(lambda found: letter(found[0]), text), quote=False)
+
+
+def _formula(match: re.Match[str]) -> str:
+    base, star = match["base"].removesuffix("*"), match["base"].endswith("*")
+    if base in "])|":
+        return f"<math><msup><mo>{base}</mo>{_row(match['over'][1:])}</msup></math>"
+    above = ["<mo>∗</mo>"] if star else []
+    above += [f"<mo>{'′' * len(match['prime'])}</mo>"] if match["prime"] else []
+    above += [_row(match["over"][1:])] if match["over"] else []
+    parts = [_atom(base)]
+    parts += [_row(match["under"][1:])] if match["under"] else []
+    parts += [above[0] if len(above) == 1 else f"<mrow>{''.join(above)}</mrow>"] if above else []
+    tag = "msubsup" if match["under"] and above else "msub" if match["under"] else "msup"
+    return f"<math><{tag}>{''.join(parts)}</{tag}></math>"
+
+
+def _atom(text: str) -> str:
+    """A name or a number."""
+    if text in BIG:
+        return f"<mo>{BIG[text]}</mo>"
+    return f"<mn>{text}</mn>" if text[0].isdigit() else identifier(letter(text))
+
+
+def _row(text: str) -> str:
+    """A script as one element; its own scripts are read too."""
+    if text[0] == "{" or (text[0] == "(" and not re.fullmatch(r"\(\w+\)", text)):  # f^(l) is a derivative
+        text = text[1:-1]
+    parts, at = [], 0
+    for match in FORMULA.finditer(text):
+        parts += [_sign(sign) for sign in text[at : match.start()] if sign != " "]
+        scripted = match["under"] or match["over"]
+        parts.append(_formula(match).removeprefix("<math>").removesuffix("</math>") if scripted else _plain(match[0]))
+        at = match.end()
+    parts += [_sign(sign) for sign in text[at:] if sign != " "]
+    return parts[0] if len(parts) == 1 else f"<mrow>{''.join(parts)}</mrow>"
+
+
+def _plain(text: str) -> str:
+    return _sign(text) if text in "])|" else _atom(text.rstrip("*")) + "<mo>∗</mo>" * text.endswith("*")
+
+
+def _sign(sign: str) -> str:
+    return f"<mo>{html.escape({'-': '−', '*': '∗'}.get(sign, sign))}</mo>"

@@ -1,0 +1,96 @@
+"""Runs and sweeps of a page: what the runs of a stage share once, and what differs side by side."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from odesim.errors import UsageError
+from odesim.show.report.evidence import flat, parted
+from odesim.show.report.pictures import is_shown, picture_of
+from odesim.show.report.sections import RunSection, StageSection
+from odesim.show.report.words import Rows, instant, rows_of, shown
+from odesim.store.files import MANIFEST
+from odesim.store.read import read_headline
+
+
+def read_run(folder: str, number: int = 0) -> RunSection:
+    """A finished run: its headline and pictures, whose hashes are those of the manifest."""
+    path = Path(folder)
+    manifest, summary = read_headline(path)
+    try:
+        origin, outcome = manifest["origin"], manifest["outcome"]
+        ended = f"{outcome['kind']} at time {outcome['time']:.6g}"
+        pictures = tuple(
+            picture_of(path, name, entry)
+            for name, entry in manifest["files"].items()
+            if is_shown(name, manifest["files"])
+        )
+        return RunSection(
+            folder=folder,
+            title=f"{origin['system']}, stage {origin['stage']}, tier {origin['tier']}, {origin['method']}",
+            made=str(manifest["created"]),
+            outcome=ended + (f": {outcome['reason']}" if outcome["reason"] else ""),
+            blocks=(("Summary", rows_of(summary)), ("Request", tuple(flat(manifest["request"]).items()))),
+            versions=manifest["versions"],
+            pictures=pictures,
+            digest=str(manifest.get("digest") or ""),
+            anchor=f"run-{number}",
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{folder} is damaged: its {MANIFEST} is not that of a run") from None
+
+
+def read_sweep(folder: str, number: int = 0) -> RunSection:
+    """A finished sweep: how its cells ended, and its headline numbers."""
+    from odesim.sweeps import swept
+
+    manifest, data = swept.read(Path(folder))
+    header, rows, statistic = swept.table(data)
+    over = manifest["request"]["over"]
+    free = len([name for name in over if name != "seed"])
+    blocks = [("Swept", rows_of(over)), ("Outcomes", rows_of(swept.counts(data)))]
+    for row in rows:
+        place = ", ".join(f"{name} = {shown(value)}" for name, value in zip(header[:free], row[:free], strict=True))
+        numbers = dict(zip(header[free:], row[free:], strict=True))
+        blocks.append((f"{place or 'All cells'}{f': {statistic}' if statistic else ''}", rows_of(numbers)))
+    return RunSection(
+        folder=folder,
+        title=f"{data.attrs['system']}, sweep over {', '.join(over)}",
+        made=instant((Path(folder) / MANIFEST).stat().st_mtime),
+        outcome=f"{data['outcome'].size} cells",
+        blocks=tuple(blocks),
+        versions=manifest["versions"],
+        pictures=(),
+        digest=str(manifest.get("digest") or ""),
+        anchor=f"run-{number}",
+    )
+
+
+def by_stage(runs: Sequence[RunSection]) -> list[StageSection]:
+    """The runs with those of one title together, in the order in which the titles occur."""
+    grouped: dict[str, list[RunSection]] = {}
+    for run in runs:
+        grouped.setdefault(run.title, []).append(run)
+    return [_stage(title, f"stage-{number}", group) for number, (title, group) in enumerate(grouped.items())]
+
+
+def _stage(title: str, anchor: str, runs: Sequence[RunSection]) -> StageSection:
+    common: list[tuple[str, Rows]] = []
+    differing = []
+    for block in dict.fromkeys(name for run in runs for name, _ in run.blocks):
+        each = [dict(next((rows for name, rows in run.blocks if name == block), ())) for run in runs]
+        shared, names = parted(each)
+        if shared:
+            common.append((block, tuple(shared.items())))
+        if names:
+            rows = tuple((name, tuple(run.get(name, "–") for run in each)) for name in names)
+            differing.append((block, rows))
+    return StageSection(
+        title=title,
+        anchor=anchor,
+        runs=tuple(runs),
+        common=tuple(common),
+        differing=tuple(differing),
+        versions=runs[0].versions if all(run.versions == runs[0].versions for run in runs) else {},
+    )

@@ -1,0 +1,154 @@
+"""What a page is made of: verdicts claim by claim, runs stage by stage, and figures."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.claim import ANSWERS
+from odesim.show.report.words import Rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A picture inside the page: its name and caption, the whole file as a data address, and what is seen in it.
+
+    One that is `broad` has many panels and needs the whole width.
+    """
+
+    name: str
+    caption: str
+    address: str
+    alt: str = ""
+    broad: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run behind a verdict: its digest, and the place in the page that says what was asked of it, if one does."""
+
+    digest: str
+    anchor: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FormSection:
+    """A verdict on one form of a claim: what decided it as pairs, the parts of the reason, its runs and its picture."""
+
+    verdict: Mapping[str, Any]
+    expected: bool
+    reasons: tuple[str, ...]
+    facts: Rows
+    runs: tuple[Run, ...]
+    picture: Picture | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimSection:
+    """A claim with its verdicts, one for each form, and everything a reader needs to judge and repeat them."""
+
+    id: str
+    anchor: str
+    weight: str
+    statements: tuple[tuple[str, str], ...]
+    source: str
+    rungs: tuple[str, ...]
+    erratum: str
+    command: str
+    forms: tuple[FormSection, ...]
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def answers(self) -> list[str]:
+        """The answers that occur, for the filter."""
+        return sorted({form.verdict["answer"] for form in self.forms})
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Requests or runs side by side: what they share once, and a row of what differs for each, with its digest.
+
+    The row of a digest is found at `place`-DIGEST.
+    """
+
+    title: str
+    anchor: str
+    place: str
+    common: Rows
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class VerdictSection:
+    """The verdicts of one folder, their claims in groups: the refuted ones first, then by weight."""
+
+    folder: str
+    system: str
+    effort: str
+    made: str
+    versions: Mapping[str, Any]
+    anchor: str
+    groups: tuple[tuple[str, str, tuple[ClaimSection, ...]], ...]
+    errata: tuple[tuple[str, str, str, str], ...]
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def claims(self) -> tuple[ClaimSection, ...]:
+        """All claims, in the order of the page."""
+        return tuple(claim for _, _, group in self.groups for claim in group)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many verdicts came out as which answer."""
+        found = [form.verdict["answer"] for claim in self.claims for form in claim.forms]
+        return {answer: found.count(answer) for answer in ANSWERS}
+
+    @property
+    def unexpected(self) -> int:
+        """How many verdicts came out otherwise than the claim expects."""
+        return sum(not form.expected for claim in self.claims for form in claim.forms)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSection:
+    """A stored run or sweep: where it is, how it ended, what was asked and found, and its pictures."""
+
+    folder: str
+    title: str
+    made: str
+    outcome: str
+    blocks: tuple[tuple[str, Rows], ...]
+    versions: Mapping[str, Any]
+    pictures: tuple[Picture, ...]
+    digest: str = ""
+    anchor: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class StageSection:
+    """The runs of one stage: what they have in common once, what differs as a table with a column for each run."""
+
+    title: str
+    anchor: str
+    runs: tuple[RunSection, ...]
+    common: tuple[tuple[str, Rows], ...]
+    differing: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]
+    versions: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureSection:
+    """A folder of figures: those that belong to no claim of the page; `by_claim` holds the others too."""
+
+    folder: str
+    system: str
+    pictures: tuple[Picture, ...]
+    by_claim: Mapping[str, tuple[Picture, ...]]
+
+    @property
+    def every(self) -> tuple[Picture, ...]:
+        """All figures of the folder, whether or not a claim has them."""
+        return tuple(dict.fromkeys([*self.pictures, *(p for group in self.by_claim.values() for p in group)]))
+
+
+Section = VerdictSection | RunSection | FigureSection

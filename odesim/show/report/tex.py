@@ -1,0 +1,189 @@
+"""The LaTeX of formulas in running text as MathML: scripts, fractions, accents, Greek, and the usual signs."""
+
+import html
+import re
+
+GREEK = {
+    name: chr(code) for name, code in (
+        *((n, 0x3B1 + k) for k, n in enumerate(
+            "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma "
+            "tau upsilon varphi chi psi omega".split())),
+        ("epsilon", 0x3F5), ("phi", 0x3D5), ("vartheta", 0x3D1), ("ell", 0x2113),
+        *((n, 0x391 + k) for k, n in enumerate(
+            "Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda Mu Nu Xi Omicron Pi Rho - Sigma Tau "
+            "Upsilon Phi Chi Psi Omega".split())),
+    )
+}  # fmt: skip
+SIGNS = {
+    "cdot": "⋅", "times": "×", "pm": "±", "mp": "∓", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠",
+    "neq": "≠", "sim": "∼", "approx": "≈", "propto": "∝", "ll": "≪", "gg": "≫", "lesssim": "≲", "gtrsim": "≳",
+    "equiv": "≡", "in": "∈", "notin": "∉", "subset": "⊂", "cap": "∩", "cup": "∪", "to": "→", "rightarrow": "→",
+    "mapsto": "↦", "langle": "⟨", "rangle": "⟩", "lVert": "‖", "rVert": "‖", "Vert": "‖", "lvert": "|", "rvert": "|",
+    "mid": "∣", "sum": "∑", "prod": "∏", "int": "∫", "ldots": "…", "dots": "…", "cdots": "⋯", "circ": "∘",
+    "perp": "⊥", "forall": "∀", "exists": "∃", "{": "{", "}": "}", "|": "‖", "%": "%", "&": "&", "_": "_", "$": "$",
+}  # fmt: skip
+NAMES = {"infty": "∞", "nabla": "∇", "partial": "∂", "top": "⊤", "emptyset": "∅"}
+WORDS = ("log", "ln", "exp", "max", "min", "sup", "inf", "tanh", "cosh", "sinh", "sin", "cos", "arcsin", "lim", "det")
+ACCENTS = {"bar": "¯", "hat": "^", "tilde": "~", "dot": "˙", "ddot": "¨", "overline": "¯", "vec": "→"}
+SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.3, "quad": 1, "qquad": 2, "!": 0}
+LIMITS = ("∑", "∏")
+SCRIPT = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "L": "ℒ", "M": "ℳ", "R": "ℛ"}
+"""The script capitals that Unicode had before the others got a block of their own."""
+BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|'+|\S", re.DOTALL)
+
+
+def mathml(source: str, *, display: bool = False) -> str:
+    """A formula as MathML; a command that is not known here is shown as it is written.
+
+    Example:
+        >>> mathml(r"\\frac{a_1}{2} \\le \\bar v")
+        '<math><mfrac><msub><mi>a</mi><mn>1</mn></msub><mn>2</mn></mfrac><mo>≤</mo><mover accent="true"><mi>v</mi><mo>¯</mo></mover></math>'
+    """  # noqa: E501
+    body = _Reader(source).row()
+    return f'<math display="block">{body}</math>' if display else f"<math>{body}</math>"
+
+
+def letter(name: str) -> str:
+    """The Greek letter of a name, digits after a letter as its index; any other name as it is."""
+    word = name.rstrip("0123456789")
+    greek = GREEK.get({"eps": "varepsilon", "epsilon": "varepsilon"}.get(word, word), word)
+    return greek + name[len(word) :].translate(BELOW) if len(greek) == 1 else name
+
+
+def identifier(text: str) -> str:
+    """A name as MathML: a single letter leans, a word stands upright."""
+    return f"<mi>{html.escape(text)}</mi>"
+
+
+class _Reader:
+    """Reads the tokens of a formula from left to right; every method returns the MathML of what it has read."""
+
+    def __init__(self, source: str) -> None:
+        self.tokens: list[str] = TOKEN.findall(source)
+        self.at = 0
+
+    def row(self, closing: str = "") -> str:
+        """Everything up to the closing token, which is taken too, or to the end."""
+        parts: list[str] = []
+        while self.at < len(self.tokens):
+            if self.tokens[self.at] == closing:
+                self.at += 1
+                break
+            parts.append(self.scripted())
+        return "".join(parts)
+
+    def scripted(self) -> str:
+        """An atom with what is below and above it."""
+        base = self.atom()
+        under = over = ""
+        while self.at < len(self.tokens) and (self.tokens[self.at] in "_^" or self.tokens[self.at][0] == "'"):
+            token = self.tokens[self.at]
+            self.at += 1
+            if token == "_":
+                under = self.argument()
+            elif token == "^":
+                over += self.argument()
+            else:
+                over = f"<mo>{'′' * len(token)}</mo>"
+        over = _one(over) if over else ""
+        below = any(f">{sign}<" in base for sign in LIMITS)
+        kind = {(1, 1): "munderover" if below else "msubsup", (1, 0): "munder" if below else "msub", (0, 1): "msup"}
+        if not under and not over:
+            return base
+        if below and not under:
+            return f"<mover>{base}{over}</mover>"
+        tag = kind[bool(under), bool(over)]
+        return f"<{tag}>{base}{under}{over}</{tag}>"
+
+    def argument(self) -> str:
+        r"""What a command or script applies to: a single digit of a number, as in \frac12."""
+        token = self.peek()
+        if token[:1].isdigit() and len(token) > 1:
+            self.tokens[self.at : self.at + 1] = [token[0], token[1:]]
+        return self.atom()
+
+    def atom(self) -> str:
+        """One letter, number, sign, group or command, as one element."""
+        if self.at >= len(self.tokens):
+            return "<mrow></mrow>"
+        token = self.tokens[self.at]
+        self.at += 1
+        if token == "{":
+            return _one(self.row("}"))
+        if token.startswith("\\"):
+            return self.command(token[1:])
+        if token[0].isdigit() or (token[0] == "." and len(token) > 1):
+            return f"<mn>{token}</mn>"
+        if token.isalpha():
+            return identifier(token)
+        return f"<mo>{html.escape({'-': '−', '*': '∗'}.get(token, token))}</mo>"
+
+    def command(self, name: str) -> str:
+        """What a command stands for, with its arguments."""
+        if name in ("frac", "tfrac", "dfrac"):
+            return f"<mfrac>{self.argument()}{self.argument()}</mfrac>"
+        if name == "sqrt":
+            return f"<msqrt>{self.argument()}</msqrt>"
+        if name in ACCENTS:
+            return f'<mover accent="true">{self.argument()}<mo>{ACCENTS[name]}</mo></mover>'
+        if name in ("mathrm", "text", "operatorname", "mathbf", "mathcal"):
+            return self.letters(name)
+        if name == "rm":
+            return identifier(self.upright())
+        if name in ("left", "right", "big", "Big", "bigl", "bigr"):
+            return "<mrow></mrow>" if self.peek() == "." and self.take() else self.atom()
+        return _named(name)
+
+    def peek(self) -> str:
+        """The next token, or nothing."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        """The next token, which is passed."""
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def upright(self) -> str:
+        r"""The letters up to the end of the group, after \rm; the closing brace stays."""
+        found = ""
+        while self.at < len(self.tokens) and self.tokens[self.at] != "}":
+            found += self.take()
+        return found
+
+    def letters(self, name: str) -> str:
+        """A group of letters that is one word."""
+        if self.peek() == "{":
+            self.take()
+            word = self.upright()
+            self.at += 1
+        else:
+            word = self.take() if self.peek() else ""
+        if name == "mathcal":
+            return identifier("".join(SCRIPT.get(c, chr(0x1D49C + ord(c) - 65) if c.isupper() else c) for c in word))
+        return (
+            f'<mi mathvariant="normal">{html.escape(word)}</mi>'
+            if name != "text"
+            else f"<mtext>{html.escape(word)}</mtext>"
+        )
+
+
+def _named(name: str) -> str:
+    """A command without arguments."""
+    if name in GREEK:
+        return identifier(GREEK[name])
+    if name in NAMES:
+        return f"<mi>{NAMES[name]}</mi>"
+    if name in WORDS:
+        return f'<mo rspace="0.17em">{name}</mo>'
+    if name in SPACES:
+        return f'<mspace width="{SPACES[name]}em"/>'
+    if name in SIGNS:
+        return f"<mo>{html.escape(SIGNS[name])}</mo>"
+    return f"<mtext>\\{html.escape(name)}</mtext>"
+
+
+def _one(body: str) -> str:
+    """Some elements as one: a script or an argument is a single element in MathML."""
+    single = re.fullmatch(r"<(m(?:[ion]|sub|sup|subsup|frac))\b(?:(?!</?\1\b).)*</\1>", body)
+    return body if single else f"<mrow>{body}</mrow>"
