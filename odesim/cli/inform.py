@@ -116,24 +116,10 @@ def _print_system(described: dict[str, Any]) -> None:
             print(f"    neglects: {tier['neglects'] or 'nothing'}")
             rows = [[c["name"], ", ".join(c["dims"]), c["symbol"], c["meaning"]] for c in tier["state"]]
             print_table(["state", "dimensions", "symbol", "meaning"], rows, indent="    ")
-<<<<<<< HEAD
         for tier in stage["missing"]:
             print(f"  no tier {tier['name']}: {tier['reason']}")
-
-
-def _domain(parameter: dict[str, Any]) -> str:
-    """The domain of a parameter in words."""
-    if "choices" in parameter:
-        return " ".join(parameter["choices"])
-    words = [
-        f"{sign} {parameter[key]:g}" for key, sign in (("minimum", ">="), ("above", ">"), ("maximum", "<="))
-        if key in parameter
-    ]  # fmt: skip
-    return ", ".join(words)
-=======
     print("summary of a run, by key")
     print_pairs(described["summary"])
->>>>>>> work-d
 
 
 def derive(

@@ -167,6 +167,31 @@ def compare(
 
 
 @speaking
+def observe(
+    system: "str | System",
+    weights: "str | os.PathLike[str] | Mapping[str, Any]",
+    *,
+    stage: str | None = None,
+    **parameters: Any,
+) -> "Trajectory":
+    """Weights that were trained elsewhere as a trajectory of order parameters, which `compare` takes.
+
+    `weights` (arrays or an .npz file) holds snapshots `w` (time, unit, d) of every slot, `w_star` (teacher, d), `time`.
+    Raises `UsageError` for arrays that are missing, of shapes that disagree or not finite.
+
+    >>> import numpy as np, odesim
+    >>> system = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
+    >>> odesim.observe(system, {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]})["M_ww"].shape
+    (3, 2, 1)
+    """
+    from odesim.study import observation
+
+    system = chosen(system)
+    known(system, parameters, ("stage",), "observe")
+    return observation.observe(system, weights, parameters, stage=stage)
+
+
+@speaking
 def sweep(
     system: "str | System",
     over: "Mapping[str, Sequence[Any]]",
