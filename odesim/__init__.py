@@ -8,8 +8,9 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 'completed'
 
 To look: `systems`, `system`, `derive`, `declare`, `linearise`, `predict`.  To compute: `integrate`, `simulate`,
-`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `save`, `load`.  What they return is a
-`System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one sentence.
+`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `save`, `load`.  What they
+return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
+sentence.
 """
 
 from typing import TYPE_CHECKING, Any
