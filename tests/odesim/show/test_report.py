@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import derivations
 from odesim.cli import main
 from odesim.errors import UsageError
 from odesim.show import report
@@ -188,7 +189,7 @@ def test_digests_lead_to_what_was_asked_and_the_evidence_is_drawn(verified):
     assert "0.5 ± 0.02" in read.text and "8 runs" in read.text
 
 
-@pytest.mark.parametrize("system", ["chen", "kawata", "liao", "pmoe", "pruning"])
+@pytest.mark.parametrize("system", derivations.folders())
 def test_every_erratum_is_rendered_without_a_rest_of_its_mark_up(system):
     from odesim.show.report.errata import rendered
 
