@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from odesim.store.files import storing
 FOLDER = "evidence"
 FOUND = "#0072b2"
 """The colour of what was measured; the claim is black."""
-PANELS = 6
-"""More parts than this are not drawn side by side; the deciding one comes first."""
-RANGE, LABELLED = 4, 6
-"""Axes are logarithmic from this ratio on, and up to so many sizes are written at the axis."""
+PANELS, ACROSS = 6, 3
+"""At most so many parts are drawn, so many side by side; the deciding one comes first."""
+RANGE, DECADE, LABELLED = 4, 10, 6
+"""Sizes are on a logarithmic axis from this ratio on, measurements from a decade; so many sizes are written at it."""
 
 
 def draw_all(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
@@ -39,39 +39,52 @@ def caption(verdict: Mapping[str, Any]) -> str:
     """What the picture of a verdict shows, in a sentence: its marks, and how they were decided."""
     count = len(verdict["samples"])
     said = [f"{count} measurement{'s' if count > 1 else ''}"]
+    said += ["solid the claim" + (", grey its margin" if verdict["margin"] else "")] if _has_claim(verdict) else []
     if verdict["law"] == "Power" and verdict["estimate"] is not None:
-        said.append(f"blue the fitted exponent {verdict['estimate']:.4g} with its interval")
+        said.append(f"dashed the fitted exponent {verdict['estimate']:.4g}, shaded its interval")
         drawable = [name for name in verdict.get("rejected") or [] if rival(name) is not None]
-        said += [f"dotted what was rejected ({', '.join(drawable)})"] if drawable else []
-    elif verdict["interval"] and verdict["law"] == "Equals":
-        said.append("blue the estimate with its interval")
-    if verdict["predicted"] is not None:
-        said.append("black the claim" + (" with its margin" if verdict["margin"] else ""))
+        said += [f"dotted what was rejected: {', '.join(drawable)}"] if drawable else []
+    elif verdict["law"] == "Equals" and verdict["interval"]:
+        said.append("dashed the estimate, shaded its interval")
     return "; ".join(said) + "."
 
 
-def draw(verdict: Mapping[str, Any]) -> Any:
+def _has_claim(verdict: Mapping[str, Any]) -> bool:
+    """Whether the claim is a number, or a bound on one side at least."""
+    predicted = verdict["predicted"]
+    return any(end is not None for end in (predicted if isinstance(predicted, list) else [predicted]))
+
+
+def draw(verdict: Mapping[str, Any], *, titled: bool = True) -> Any:
     """A `matplotlib.figure.Figure`: a panel for every part, the deciding one first.
 
-    Against the coordinate of the sweep where one is swept over numbers, logarithmically from a decade on; otherwise
-    case by case.  The claimed value and its margin are drawn where the verdict holds one number.
+    Against the coordinate of the sweep where one is swept over numbers, logarithmically from a ratio of four on;
+    otherwise case by case.  The claimed value and its margin are drawn where the verdict holds one number; what is
+    claimed to grow like a power is divided by it.  `titled` names claim and answer above.
     """
     from matplotlib.figure import Figure
 
     parts = list(itertools.islice(_parts(verdict), PANELS))
-    figure = Figure(figsize=(3.1 * len(parts) + 0.4, 2.9))
-    figure.subplots_adjust(left=0.75 / figure.get_figwidth(), right=0.98, bottom=0.19, top=0.8, wspace=0.32)
-    for axis, (name, samples) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+    across = min(len(parts), ACROSS)
+    down = -(-len(parts) // across)
+    figure = Figure(figsize=(3.1 * across + 0.5, 2.4 * down + (0.3 if titled else 0)), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).flat
+    for (name, samples), axis in zip(parts, axes, strict=False):
         decides = len(parts) == 1 or name == verdict["deciding"]
         if decides and verdict["law"] == "Probability" and verdict["interval"]:
             _share(axis, verdict)
         else:
-            _panel(axis, samples)
-        axis.set_title(name, fontsize=8)
+            _panel(axis, samples, verdict["predicted"] if decides and verdict["law"] == "Power" else None)
+        axis.set_title(name, fontsize=8, loc="left")
         if decides:
             _claimed(axis, verdict, samples)
-    title = f"{verdict['claim']} ({verdict['variant']}): {verdict['answer']}, {len(verdict['samples'])} measurements"
-    figure.suptitle(title, fontsize=9)
+    for axis in list(axes):  # what the panels leave of the last row
+        axis.set_visible(False)
+    if titled:
+        title = (
+            f"{verdict['claim']} ({verdict['variant']}): {verdict['answer']}, {len(verdict['samples'])} measurements"
+        )
+        figure.suptitle(title, fontsize=9)
     return figure
 
 
@@ -85,25 +98,45 @@ def _parts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[Any, in
         yield name, [(point, seed, float(value[name])) for point, seed, value in samples]
 
 
-def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]]) -> None:
-    """The measurements as points, against the swept coordinate or case by case."""
+def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], power: float | None = None) -> None:
+    """The measurements as points, against the swept coordinate or case by case, less a power of it where one is given.
+
+    A law over many decades shows its deviations only when what it claims is taken out.
+    """
     swept = _swept([point for point, _, _ in samples])
     finite = [(p, y) for p, _, y in samples if math.isfinite(y)]
-    x = [float(p[swept]) if swept else float(k) for k, (p, _) in enumerate(finite)]
+    x = [float(p[swept]) if swept else float(k) for k, (p, _) in enumerate(finite, start=1)]
     y = [value for _, value in finite]
+    if power is not None and swept and min(x, default=0) > 0:
+        y = [value * u**-power for u, value in zip(x, y, strict=True)]
+        axis.set_ylabel(f"measured / {swept}$^{{{power:g}}}$" if power else "measured", fontsize=8)
+    if not swept:
+        axis.xaxis.get_major_locator().set_params(integer=True)
     axis.plot(x, y, "o", ms=4, alpha=0.7, mec="none", color=FOUND)
     axis.set_xlabel(swept or "case", fontsize=8)
-    axis.tick_params(labelsize=7)
+    axis.tick_params(which="both", labelsize=7)
     if swept and min(x, default=0) > 0 and max(x) / min(x) >= RANGE:
         axis.set_xscale("log")
     if swept and len(set(x)) <= LABELLED:
         axis.set_xticks(sorted(set(x)), [number(value) for value in sorted(set(x))])
         axis.minorticks_off()
-    if y and min(y) > 0 and max(y) / min(y) >= RANGE:
+    axis.yaxis.get_offset_text().set_fontsize(7)
+    if y and min(y) > 0 and max(y) / min(y) >= DECADE:
         axis.set_yscale("log")
+    if swept:
+        _joined(axis, [seed for p, seed, y in samples if math.isfinite(y)], x, y)
     if len(finite) < len(samples):
         words = f"{len(samples) - len(finite)} never reached"
         axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=7, ha="right")  # off the data
+
+
+def _joined(axis: Any, seeds: Sequence[int], x: Sequence[float], y: Sequence[float]) -> None:
+    """The measurements of a seed joined by a thin line, where it has one at every size."""
+    from matplotlib.collections import LineCollection
+
+    runs = [sorted((u, v) for s, u, v in zip(seeds, x, y, strict=True) if s == seed) for seed in dict.fromkeys(seeds)]
+    if all(len({u for u, _ in run}) == len(run) for run in runs):  # several cases of a seed at one size are no curve
+        axis.add_collection(LineCollection(runs, colors=FOUND, linewidths=0.5, alpha=0.4), autolim=False)
 
 
 def _share(axis: Any, verdict: Mapping[str, Any]) -> None:
@@ -139,41 +172,40 @@ def _claimed(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any,
             if margin:
                 axis.axhspan(end - margin, end + margin, color="black", alpha=0.08, lw=0)
     if verdict["law"] == "Equals" and verdict["interval"] and None not in verdict["interval"]:
-        axis.axhline(verdict["estimate"], color=FOUND, lw=0.8)
+        axis.axhline(verdict["estimate"], ls="--", color=FOUND, lw=0.8)
         axis.axhspan(*verdict["interval"], color=FOUND, alpha=0.2, lw=0)
 
 
 def _power(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
-    """Through the middle of the points: the claimed power, the found one with its interval, and rejected rivals."""
+    """Through the middle of the points, which are less the claimed power: the claim, the fit, and rejected rivals."""
     import numpy as np
 
-    swept = _swept([point for point, _, _ in samples])
-    good = [(float(p[swept]), y) for p, _, y in samples if swept and math.isfinite(y) and y > 0]
-    if not good or axis.get_xscale() != "log":
+    swept, claim = _swept([point for point, _, _ in samples]), verdict["predicted"]
+    good = [(float(p[swept]), y) for p, _, y in samples if swept and math.isfinite(y) and y > 0 and p[swept] > 0]
+    if not good or claim is None:
         return
     u = np.log([x for x, _ in good])
-    v = np.log([y for _, y in good])
+    v = np.log([y for _, y in good]) - claim * u
     ends = np.linspace(u.min(), u.max(), 33)
 
-    def through(shape: Callable[[Any], Any]) -> Any:
-        """A law without its factor, lifted to the middle of the points."""
-        return np.exp(shape(ends) + float((v - shape(u)).mean()))
+    def through(exponent: float, logarithm: float = 0.0) -> Any:
+        """A law without its factor and the claimed power, lifted to the middle of the points."""
+        own, there = ((exponent - claim) * w + (logarithm * np.log(w) if logarithm else 0.0) for w in (u, ends))
+        return np.exp(there + float((v - own).mean()))
 
-    for form in (rival(name) for name in verdict.get("rejected") or []):
-        if form is not None and (not form.logarithm or u.min() > 0):
-            logarithm = form.logarithm
-
-            def shape(w: Any, exponent: float = form.exponent or 0.0, power: float = logarithm) -> Any:
-                return exponent * w + (power * np.log(w) if power else 0.0)
-
-            axis.plot(np.exp(ends), through(shape), ":", color="0.5", lw=0.9, scaley=False)
-    if verdict["predicted"] is not None:
-        axis.plot(np.exp(ends), through(lambda w: verdict["predicted"] * w), color="black", lw=0.8)
+    x = np.exp(ends)
+    axis.plot(x, through(claim), color="black", lw=0.8)
+    if verdict["margin"]:
+        axis.fill_between(
+            x, through(claim - verdict["margin"]), through(claim + verdict["margin"]), color="black", alpha=0.08, lw=0
+        )
     if verdict["estimate"] is not None:
-        axis.plot(np.exp(ends), through(lambda w: verdict["estimate"] * w), "--", color=FOUND, lw=0.9)
+        axis.plot(x, through(verdict["estimate"]), "--", color=FOUND, lw=0.9)
     if verdict["interval"] and None not in verdict["interval"]:
-        low, high = (through(lambda w, e=end: e * w) for end in verdict["interval"])
-        axis.fill_between(np.exp(ends), low, high, color=FOUND, alpha=0.2, lw=0)
+        axis.fill_between(x, *map(through, verdict["interval"]), color=FOUND, alpha=0.2, lw=0)
+    for form in map(rival, verdict.get("rejected") or []):
+        if form is not None and (not form.logarithm or u.min() > 0):
+            axis.plot(x, through(form.exponent, form.logarithm), ":", color="0.5", lw=0.9)
 
 
 def rival(name: str) -> Any:

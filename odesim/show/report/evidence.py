@@ -43,7 +43,7 @@ def drawn(verdict: Mapping[str, Any]) -> Picture:
 
     from odesim.show import alt, verdict_pictures
 
-    figure, caption = verdict_pictures.draw(verdict), verdict_pictures.caption(verdict)
+    figure, caption = verdict_pictures.draw(verdict, titled=False), verdict_pictures.caption(verdict)
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "odesim"}):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})

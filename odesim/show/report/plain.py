@@ -4,7 +4,7 @@ import html
 import re
 from typing import Any
 
-from odesim.show.report.tex import GREEK, identifier, letter
+from odesim.show.report.tex import GREEK, identifier, letter, sign
 
 GREEKS = frozenset(GREEK) | {"eps"}
 CURLY = r"\{(?:[^{}]|\{[^{}]*\})*\}"
@@ -15,6 +15,7 @@ BASE = r"(?<!\w)[A-Za-z][A-Za-z]*\d*\*?|(?<![\w.])\d+(?:\.\d+)?|[\])|](?=\^)"
 FORMULA = re.compile(rf"(?P<base>{BASE})(?P<under>{UNDER})?(?P<prime>'+)?(?P<over>{OVER})?")
 """A name, number or closing bracket, with what stands below and above it."""
 WORD = re.compile(rf"\b({'|'.join(sorted(GREEKS - {'-'}, key=len, reverse=True))})(\d?)\b")
+PRODUCT = re.compile(r"\bprod\b")
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "->": "→", "sqrt(": "√(", "sqrt ": "√"}
 BIG = {"sum": "∑", "prod": "∏"}
 
@@ -41,15 +42,15 @@ def typeset(text: str) -> Any:
 
 def _words(text: str) -> str:
     """Text between formulas: signs and Greek letters as the characters they stand for."""
-    for written, sign in SIGNS.items():
-        text = text.replace(written, sign)
-    return html.escape(WORD.sub(lambda found: letter(found[0]), text), quote=False)
+    for written, shown in SIGNS.items():
+        text = text.replace(written, shown)
+    return html.escape(WORD.sub(lambda found: letter(found[0]), PRODUCT.sub("∏", text)), quote=False)
 
 
 def _formula(match: re.Match[str]) -> str:
     base, star = match["base"].removesuffix("*"), match["base"].endswith("*")
     if base in "])|":
-        return f"<math><msup><mo>{base}</mo>{_row(match['over'][1:])}</msup></math>"
+        return f"<math><msup>{sign(base)}{_row(match['over'][1:])}</msup></math>"
     above = ["<mo>∗</mo>"] if star else []
     above += [f"<mo>{'′' * len(match['prime'])}</mo>"] if match["prime"] else []
     above += [_row(match["over"][1:])] if match["over"] else []
@@ -67,23 +68,26 @@ def _atom(text: str) -> str:
     return f"<mn>{text}</mn>" if text[0].isdigit() else identifier(letter(text))
 
 
+def _indices(text: str) -> str:
+    """The atom of a script: two small letters that are no name are two indices."""
+    if len(text) == 2 and text.isalpha() and text.islower() and letter(text) == text:
+        return f"<mrow>{identifier(text[0])}{identifier(text[1])}</mrow>"
+    return _atom(text)
+
+
 def _row(text: str) -> str:
     """A script as one element; its own scripts are read too."""
     if text[0] == "{" or (text[0] == "(" and not re.fullmatch(r"\(\w+\)", text)):  # f^(l) is a derivative
         text = text[1:-1]
     parts, at = [], 0
     for match in FORMULA.finditer(text):
-        parts += [_sign(sign) for sign in text[at : match.start()] if sign != " "]
+        parts += [sign(mark) for mark in text[at : match.start()] if mark != " "]
         scripted = match["under"] or match["over"]
         parts.append(_formula(match).removeprefix("<math>").removesuffix("</math>") if scripted else _plain(match[0]))
         at = match.end()
-    parts += [_sign(sign) for sign in text[at:] if sign != " "]
+    parts += [sign(mark) for mark in text[at:] if mark != " "]
     return parts[0] if len(parts) == 1 else f"<mrow>{''.join(parts)}</mrow>"
 
 
 def _plain(text: str) -> str:
-    return _sign(text) if text in "])|" else _atom(text.rstrip("*")) + "<mo>∗</mo>" * text.endswith("*")
-
-
-def _sign(sign: str) -> str:
-    return f"<mo>{html.escape({'-': '−', '*': '∗'}.get(sign, sign))}</mo>"
+    return sign(text) if text in "])|" else _indices(text.rstrip("*")) + "<mo>∗</mo>" * text.endswith("*")

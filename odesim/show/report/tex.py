@@ -20,7 +20,8 @@ SIGNS = {
     "equiv": "≡", "in": "∈", "notin": "∉", "subset": "⊂", "cap": "∩", "cup": "∪", "to": "→", "rightarrow": "→",
     "mapsto": "↦", "langle": "⟨", "rangle": "⟩", "lVert": "‖", "rVert": "‖", "Vert": "‖", "lvert": "|", "rvert": "|",
     "mid": "∣", "sum": "∑", "prod": "∏", "int": "∫", "ldots": "…", "dots": "…", "cdots": "⋯", "circ": "∘",
-    "perp": "⊥", "forall": "∀", "exists": "∃", "{": "{", "}": "}", "|": "‖", "%": "%", "&": "&", "_": "_", "$": "$",
+    "perp": "⊥", "forall": "∀", "exists": "∃", "{": "{", "}": "}", "|": "‖", "%": "%", "&": "&", "_": "_",
+    "$": "$", "#": "#",
 }  # fmt: skip
 NAMES = {"infty": "∞", "nabla": "∇", "partial": "∂", "top": "⊤", "emptyset": "∅"}
 WORDS = ("log", "ln", "exp", "max", "min", "sup", "inf", "tanh", "cosh", "sinh", "sin", "cos", "arcsin", "lim", "det")
@@ -29,6 +30,8 @@ SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.3, "quad": 1, "qquad": 2, "!":
 LIMITS = ("∑", "∏")
 SCRIPT = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "L": "ℒ", "M": "ℳ", "R": "ℛ"}
 """The script capitals that Unicode had before the others got a block of their own."""
+BEFORE_A_SIGN = re.compile(r"[=<>≤≥≠∼≈≲≳→∈,(\[{⋅×]</mo>$")
+"""What a minus comes after that is the sign of a number, not a difference."""
 BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|'+|\S", re.DOTALL)
 
@@ -56,6 +59,12 @@ def identifier(text: str) -> str:
     return f"<mi>{html.escape(text)}</mi>"
 
 
+def sign(text: str) -> str:
+    """An operator; brackets and bars keep the size of their line, and stand close whatever is beside them."""
+    attributes = ' stretchy="false" lspace="0" rspace="0"' if text in "()[]{}⟨⟩|‖∣/!" else ""
+    return f"<mo{attributes}>{html.escape({'-': '−', '*': '∗'}.get(text, text))}</mo>"
+
+
 class _Reader:
     """Reads the tokens of a formula from left to right; every method returns the MathML of what it has read."""
 
@@ -70,6 +79,10 @@ class _Reader:
             if self.tokens[self.at] == closing:
                 self.at += 1
                 break
+            if self.tokens[self.at] == "-" and (not parts or BEFORE_A_SIGN.search(parts[-1])):
+                self.at += 1
+                parts.append('<mo form="prefix">−</mo>')
+                continue
             parts.append(self.scripted())
         return "".join(parts)
 
@@ -117,7 +130,7 @@ class _Reader:
             return f"<mn>{token}</mn>"
         if token.isalpha():
             return identifier(token)
-        return f"<mo>{html.escape({'-': '−', '*': '∗'}.get(token, token))}</mo>"
+        return sign(token)
 
     def command(self, name: str) -> str:
         """What a command stands for, with its arguments."""
@@ -179,7 +192,7 @@ def _named(name: str) -> str:
     if name in SPACES:
         return f'<mspace width="{SPACES[name]}em"/>'
     if name in SIGNS:
-        return f"<mo>{html.escape(SIGNS[name])}</mo>"
+        return sign(SIGNS[name])
     return f"<mtext>\\{html.escape(name)}</mtext>"
 
 

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import derivations
 from odesim.cli import main
 from odesim.errors import UsageError
 from odesim.show import report
@@ -143,6 +144,69 @@ def test_what_comes_from_files_is_escaped(verified, ran):
     assert "run<1>" not in page and "run&lt;1&gt;" in page
 
 
+def test_titles_statements_and_errata_with_html_in_them_stay_text(verified, ran, monkeypatch):
+    from odesim.show.report import verdicts
+
+    evil = "<img src=x onerror=alert(1)>"
+    content = json.loads((verified / "verdicts.json").read_text())
+    for one in content["verdicts"]:
+        one |= {"statement": f"{evil} $m^2$", "variant": evil, "law": evil, "source": evil, "expected": evil}
+        one |= {"rejected": [evil], "sensitivity": [{"kind": evil, "size": 1.0, "sentence": evil, "part": evil}]}
+    (verified / "verdicts.json").write_text(json.dumps(content | {"effort": evil}))
+    monkeypatch.setattr(
+        verdicts, "errata", lambda system: {"errata-1": (evil, f"{evil}\n\n$\\text{{{evil}}}$ [x](http://y)")}
+    )
+    page = report.page([str(verified), str(ran)])
+    assert "<img src=x" not in page and page.count("&lt;img src=x") > 10
+    assert not [value for _, name, value in Reader(page).attributes if name.startswith("on") or "http" in (value or "")]
+
+
+def test_what_is_refuted_comes_first_then_what_weighs_more(tmp_path):
+    names = {"eq-1": "equation (1)", "own-1": "Lemma 2, corrected", "lem-1": "Lemma 1", "thm-1": "Theorem 1"}
+    found = [verdict(name, "confirmed", source=place) for name, place in names.items()]
+    found += [verdict("lem-9", "refuted", "printed", source="Lemma 9"), verdict("lem-9", "confirmed", "corrected")]
+    (tmp_path / "verdicts.json").write_text(json.dumps({"system": "liao", "effort": "quick", "verdicts": found}))
+    section = report.read_verdicts(str(tmp_path))
+    assert [claim.id for claim in section.claims] == ["lem-9", "thm-1", "lem-1", "own-1", "eq-1"]
+    assert [title for title, _, _ in section.groups][:2] == ["Refuted", "Theorems, propositions, corollaries"]
+    assert "not as expected" in report.page([str(tmp_path)])
+
+
+def test_digests_lead_to_what_was_asked_and_the_evidence_is_drawn(verified):
+    runs = {f"{k:012x}": {"stage": "train", "method": "flow", "parameters": {"d": 10, "m": k}} for k in range(8)}
+    samples = [[{"d": 10**k}, 0, 10.0 ** (k / 2)] for k in (2, 4, 6)]
+    content = json.loads((verified / "verdicts.json").read_text())
+    content["verdicts"][0] |= {"evidence": list(runs), "law": "Power", "margin": 0.02, "predicted": 0.5, "deciding": ""}
+    (verified / "verdicts.json").write_text(json.dumps(content))
+    of_claim = {"claim": "thm-1f", "variant": "random", "samples": samples}
+    (verified / "evidence.json").write_text(json.dumps({"samples": [of_claim], "runs": runs}))
+    page = report.page([str(verified)])
+    read = Reader(page)
+    assert {value for _, name, value in read.attributes if name == "href"} >= {f"#liao-0-run-{name}" for name in runs}
+    assert {value.removeprefix("#") for _, name, value in read.attributes if name == "href"} <= read.ids
+    assert "Common to all: stage train, method flow, parameters.d 10." in read.text
+    assert page.count("data:image/svg+xml") == 1 and "3 measurements" in read.text
+    assert "0.5 ± 0.02" in read.text and "8 runs" in read.text
+
+
+@pytest.mark.parametrize("system", derivations.folders())
+def test_every_erratum_is_rendered_without_a_rest_of_its_mark_up(system):
+    from odesim.show.report.errata import rendered
+
+    for name, (title, text) in report.errata(system).items():
+        shown = re.sub(r"<code>.*?</code>", "", f"{rendered(title, inline=True)}{rendered(text)}")
+        assert not re.search(r"[\\$`\ue000]|\w_\{", shown), name
+
+
+def test_runs_of_a_stage_share_a_table_in_which_common_values_stand_once(ran, tmp_path):
+    other = shutil.copytree(ran, tmp_path / "second")
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["request"]["seed"] = 8
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    text = re.sub(r"\s+", " ", Reader(report.page([str(ran), str(other)])).text)
+    assert text.count("parameters.m") == 1 and "seed78" in text and "Request, common to all" in text
+
+
 def test_a_run_shows_its_picture_and_its_headline_numbers(ran):
     page = Reader(report.page([str(ran)]))
     assert "completed at time 2" in page.text and "0.123457" in page.text and "parameters.m" in page.text
@@ -244,10 +308,13 @@ def test_in_a_real_browser_nothing_overflows_and_the_filter_filters(width, verif
     dom = browse(tmp_path, (tmp_path / "frame.html").as_uri(), max(width, 1400), "--dump-dom")
     found = re.search(r'data-found="([^"]*)"', dom)
     assert found, dom
-    inner, scroll, rows, sections, after = map(int, found[1].split())
+    *numbers, top = found[1].split()
+    inner, scroll, rows, sections, after, searched = map(int, numbers)
     assert inner == width and scroll <= inner
     assert (rows, sections) == (1, 1), "one refuted verdict, in one claim"
     assert after == 4, "the button `all` shows every row again"
+    assert searched == 1, "one row holds the words that are searched"
+    assert top == "lem-2", "a click on a heading sorts"
 
 
 PROBE = """<script>
@@ -258,7 +325,15 @@ addEventListener("load", function () {
   var root = document.documentElement, rows = seen(".verdicts tbody tr"), claims = seen(".claim[data-answers]");
   document.querySelector('[data-show=""]').click();
   var all = seen(".verdicts tbody tr");
+  var search = document.querySelector(".filter input");
+  search.value = "another STATEMENT";
+  search.dispatchEvent(new Event("input"));
+  var searched = seen(".verdicts tbody tr");
+  search.value = "";
+  search.dispatchEvent(new Event("input"));
+  document.querySelector(".verdicts th button").click();
+  var top = document.querySelector(".verdicts tbody tr a").textContent;
   var widest = Math.max(root.scrollWidth, document.body.scrollWidth);
-  parent.postMessage([innerWidth, widest, rows, claims, all].join(" "), "*");
+  parent.postMessage([innerWidth, widest, rows, claims, all, searched, top].join(" "), "*");
 });
 </script>"""

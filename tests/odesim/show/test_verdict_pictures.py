@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from odesim.show.verdict_pictures import draw, draw_all
+from odesim.show.verdict_pictures import caption, draw, draw_all
 
 
 def verdict(samples, law="Equals", **more):
@@ -16,15 +16,16 @@ def verdict(samples, law="Equals", **more):
     return content | more
 
 
-def test_a_power_is_drawn_through_the_points_on_logarithmic_axes():
+def test_a_power_is_taken_out_so_that_its_deviations_show():
     points = [[{"d": 10**k}, seed, 3.0 * 10 ** (k / 2)] for k in (4, 6, 8) for seed in (0, 1)]
-    (axis,) = draw(verdict(points, "Power", predicted=0.5)).axes
-    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
-    dots, line, found = axis.lines
-    assert found.get_ydata()[-1] / found.get_ydata()[0] == pytest.approx(1e4)  # the estimate, an exponent of 1
-    assert len(dots.get_xdata()) == 6
-    assert line.get_ydata()[0] == pytest.approx(300)  # the law goes through exact data
-    assert line.get_ydata()[-1] == pytest.approx(30000)
+    found = verdict(points, "Power", predicted=0.5, estimate=0.5, interval=[0.4, 0.6], rejected=["d", "d^{k/2}"])
+    (axis,) = draw(found).axes
+    dots, claim, fit, rejected = axis.lines
+    assert axis.get_xscale() == "log" and len(dots.get_xdata()) == 6
+    for line in (dots, claim, fit):  # the law goes through exact data
+        assert line.get_ydata() == pytest.approx(3.0)
+    assert rejected.get_ydata()[-1] / rejected.get_ydata()[0] == pytest.approx(100)  # d over sqrt(d), four decades
+    assert "rejected: d;" in caption(found).replace(".", ";")
 
 
 def test_a_share_is_drawn_with_its_interval_and_a_value_with_its_margin():
@@ -46,9 +47,16 @@ def test_coordinates_that_are_no_numbers_are_not_swept():
 def test_parts_have_panels_and_what_was_never_reached_is_said():
     samples = [[{}, k, {"a": "inf" if k else 1.0, "b": 2.0}] for k in range(3)]
     axes = draw(verdict(samples, deciding="b")).axes
-    assert [axis.get_title() for axis in axes] == ["b", "a"]  # the deciding part first
+    assert [axis.get_title(loc="left") for axis in axes] == ["b", "a"]  # the deciding part first
     assert [text.get_text() for text in axes[1].texts] == ["2 never reached"]
     assert math.isfinite(axes[0].get_ylim()[1])
+
+
+def test_many_parts_stand_in_rows_and_leave_no_empty_panel():
+    parts = {name: 1.0 for name in "abcde"}
+    figure = draw(verdict([[{}, k, parts] for k in range(2)], deciding="a"), titled=False)
+    assert [axis.get_visible() for axis in figure.axes] == [True] * 5 + [False]
+    assert not figure.get_suptitle()
 
 
 def test_every_form_has_a_file_of_its_own(tmp_path):
