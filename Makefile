@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 WORKERS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help install demo test mutants slow check format bench clean
+.PHONY: help install demo test mutants slow check format bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,10 @@ format: install  ## put the source into the house format
 bench: install  ## speed and memory against public peers (adds the peers itself)
 	$(BIN)/python -m benchmarks
 
+docs: install  ## the site, in docs/_build (adds what builds it), warnings are errors
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+
 clean:  ## remove the environment and every cache, keep the runs
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf .venv build dist docs/_build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
