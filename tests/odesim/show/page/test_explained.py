@@ -61,5 +61,5 @@ def test_an_explanation_is_text(capsys):
     assert "--explain is told as text" in capsys.readouterr().err
     assert answer("derive", "--system", "liao", "--explain", "--json") == 0
     assert '"explanation"' in capsys.readouterr().out
-    with pytest.raises(UsageError, match="--format must be one of"):
+    with pytest.raises(UsageError, match="format= must be one of"):
         odesim.derive("liao", "because")
