@@ -81,8 +81,9 @@ def _start(run: Trajectory) -> dict[str, np.ndarray]:
     try:
         load(case.system.read_initial)(arrays, case.parameters, frozenset())
     except UsageError as error:  # leaving out what its reader refuses would begin with another state
+        why = str(error).rstrip(".")
         raise UsageError(
-            f"--initial cannot be a run of {case.system.name}, whose starts are other arrays ({str(error).rstrip('.')}); "
+            f"--initial cannot be a run of {case.system.name}, whose starts are other arrays ({why}); "
             "--from RUN_DIR goes on from it"
         ) from None
     return arrays
