@@ -77,7 +77,16 @@ def _start(run: Trajectory) -> dict[str, np.ndarray]:
     enter = load(case.system.stage(case.stage).enter)
     initial = enter(case.parameters, end, streams.generator(case.seed, "initial"))
     names = [*initial.state, *initial.constants]
-    return {name: end[name] for name in names if name in end and end[name].dtype.kind in "biuf"}
+    arrays = {name: end[name] for name in names if name in end and end[name].dtype.kind in "biuf"}
+    try:
+        load(case.system.read_initial)(arrays, case.parameters, frozenset())
+    except UsageError as error:  # leaving out what its reader refuses would begin with another state
+        why = str(error).rstrip(".")
+        raise UsageError(
+            f"--initial cannot be a run of {case.system.name}, whose starts are other arrays ({why}); "
+            "--from RUN_DIR goes on from it"
+        ) from None
+    return arrays
 
 
 def compared(second: Trajectory, digests: Sequence[str]) -> Request:

@@ -41,11 +41,11 @@ def integrate(
     """Integrate the population dynamics of a system and return the trajectory; nothing is written.
 
     `parameters` are those of the system (`odesim.system(name)` lists them), the others the options of the
-    command; `initial` is an .npz file, a mapping of arrays, or a run, at whose last state this one starts, with its
-    parameters unless they are given.  `until` may be an expression in the parameters ("2*sqrt(d)").  With
-    `solver="euler"`, `step` is the step of gradient descent on the order parameters (`odesim.flow.recursion.euler`),
-    and otherwise a parameter of the system.  Raises `UsageError` for a request that cannot be met; a numerical failure
-    is the trajectory's `outcome`.
+    command; `initial` is an .npz file, a mapping of arrays, or a run (of liao, or of a declared model), at whose last
+    state this one starts, with its parameters unless they are given.  `until` may be an expression in the parameters
+    ("2*sqrt(d)").  With `solver="euler"`, `step` is the step of gradient descent on the order parameters
+    (`odesim.flow.recursion.euler`), and otherwise a parameter of the system.  Raises `UsageError` for a request that
+    cannot be met; a numerical failure is the trajectory's `outcome`.
 
     Several stages (`stage="train,prune"`, or "all"), and stages that continue a run (`after`, one of this session or
     stored), return a list with a trajectory for each; `until` may then map stages to end times on their clock.

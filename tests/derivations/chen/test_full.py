@@ -324,7 +324,7 @@ def test_an_expert_that_nobody_is_sent_to_rests(lab):
     ("parameters", "words"),
     [
         ({"points": 1000}, "power of two"),
-        ({"points": 16}, "give -p points=32 or more"),
+        ({"points": 16}, "give points=32 or more"),
         ({"M": 512, "J": 4, "K": 64, "d": 500}, "for one right-hand side"),
     ],
 )

@@ -142,7 +142,7 @@ def test_own_biases_are_the_start_of_the_released_protocol():
         for factor in (0.0, 1.0)
     ]  # fmt: skip
     assert np.abs(runs[0]["train_loss"][:, 0] - runs[1]["train_loss"][:, 0]).max() > 1e-3
-    with pytest.raises(UsageError, match="give -p variant=released"):
+    with pytest.raises(UsageError, match="give variant=released"):
         odesim.simulate("chen", method="explicit", step_size=0.01, batch=20, until=0.01, initial=start)
     with pytest.raises(UsageError, match=r"bias must have shape \(M, J\)"):
         odesim.simulate("chen", method="explicit", step_size=0.01, batch=20, until=0.01,
@@ -206,7 +206,7 @@ def test_rates_are_norms_of_tensors():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"normaliser": "tensor"}, "give -p variant=released"),
+        ({"normaliser": "tensor"}, "give variant=released"),
         ({"normaliser": "tensor", "variant": "released", "normalise": False}, "leave one out"),
         ({"sets": "own", "data": "online"}, "data=online has none"),
     ],

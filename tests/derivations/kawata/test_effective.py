@@ -130,5 +130,5 @@ def test_the_mean_of_sgd_follows_it_where_the_flow_is_far_off():
 
 
 def test_the_step_must_be_given():
-    with pytest.raises(UsageError, match="give it with -p eta="):
+    with pytest.raises(UsageError, match="give it with eta="):
         odesim.integrate("kawata", tier="effective", neurons=1, until=0.1)

@@ -99,5 +99,5 @@ def test_what_no_vectors_have_is_refused_in_one_sentence(start, sentence):
 def test_vectors_must_fit_into_the_dimension():
     with pytest.raises(UsageError, match="span 6 dimensions, but d = 5"):
         odesim.integrate("liao", initial=unrelated(2, 1), d=5, until=0.1)
-    with pytest.raises(UsageError, match="-p m=3 disagrees"):
+    with pytest.raises(UsageError, match="m=3 disagrees"):
         odesim.integrate("liao", initial=unrelated(2, 1), m=3, until=0.1)

@@ -32,7 +32,7 @@ def trained(tmp_path_factory):
 @pytest.mark.parametrize(("system", "stage"), MAPS)
 def test_a_stage_without_a_clock_is_never_integrated(system, stage, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="give --from RUN_DIR"):
+    with pytest.raises(UsageError, match="give after=run"):
         odesim.integrate(system, stage=stage)
     assert command(["integrate", "--system", system, "--stage", stage]) == 2
     assert "--from RUN_DIR" in capsys.readouterr().err
