@@ -1,4 +1,4 @@
-"""Sphinx configuration: MyST pages and docstrings, built by `make docs` without a warning and read without a network."""
+"""Sphinx configuration: MyST pages and docstrings, built by `make docs`, read without a network."""
 
 project = "odesim"
 author = "the odesim authors"
