@@ -55,6 +55,7 @@ class Judgement:
     """What a law says of the samples: the answer, the estimate with its interval, and one quotable reason.
 
     `margin` is the deviation from the prediction that still confirms; `slack` how far a bound is from being touched.
+    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate.
     """
 
     answer: Answer
@@ -67,6 +68,7 @@ class Judgement:
     slack: float | None = None
     deciding: str = ""
     sensitivity: tuple[Sensitivity, ...] = ()
+    bound: str = ""
 
 
 @runtime_checkable

@@ -76,7 +76,8 @@ class Power:
         count = int(np.isfinite(values(samples)).sum())
         unreached = f"{self.meaning} is not reached in {len(samples) - count} of {len(samples)} runs"
         if count < len(samples) and intervals.share(count, len(samples), 1 - ALARM)[1] < self.reached:
-            return Judgement("refuted", self.exponent, None, None, f"{unreached}, claimed for {self.reached:.0%}")
+            reason = f"{unreached}, claimed for {self.reached:.0%}"
+            return Judgement("refuted", self.exponent, None, None, reason, bound=self.bound)
         if count < len(samples) and intervals.share(count, len(samples))[0] < self.reached:
             return open_because(f"{unreached}, claimed for {self.reached:.0%}", self.exponent)
         x, runs, y = scaling.table(samples, self.over)
@@ -158,9 +159,8 @@ class Power:
         reason += f"; {found.doubt}" if found.doubt else ""
         reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if self.rivals else ""
         reason += f"; not rejected: {', '.join(standing)}" if standing else ""
-        return Judgement(
-            answer, self.exponent, found.value, found.interval, reason, rejected, margin=self.margin, slack=slack
-        )
+        limits = {"margin": self.margin, "slack": slack, "bound": self.bound}
+        return Judgement(answer, self.exponent, found.value, found.interval, reason, rejected, **limits)
 
     def _rejected(self, x: np.ndarray, log_y: np.ndarray) -> tuple[str, ...]:
         """The rivals whose own exponent the data exclude once their logarithm is taken out."""

@@ -22,7 +22,8 @@ class Verdict:
     """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests.
 
     `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
-    `statement` is that of the form, `claim_statement` that of the claim whose form it is.
+    `statement` is that of the form, `claim_statement` that of the claim whose form it is;
+    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate.
     """
 
     claim: str
@@ -48,6 +49,7 @@ class Verdict:
     samples: Samples = ()
     runs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     claim_statement: str = ""
+    bound: str = ""
 
     def __repr__(self) -> str:
         name = self.claim if self.variant == "main" else f"{self.claim} ({self.variant})"
@@ -155,6 +157,7 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
         expected=variant.expected,
         erratum=claim.erratum,
         margin=judgement.margin,
+        bound=judgement.bound,
         slack=judgement.slack,
         deciding=judgement.deciding,
         sensitivity=judgement.sensitivity,

@@ -118,7 +118,7 @@ def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], p
     if swept and min(x, default=0) > 0 and max(x) / min(x) >= RANGE:
         axis.set_xscale("log")
     if swept and len(set(x)) <= LABELLED:
-        axis.set_xticks(sorted(set(x)), [number(value) for value in sorted(set(x))])
+        axis.set_xticks(sorted(set(x)), [_size(value) for value in sorted(set(x))])
         axis.minorticks_off()
     axis.yaxis.get_offset_text().set_fontsize(7)
     if y and min(y) > 0 and max(y) / min(y) >= DECADE:
@@ -128,6 +128,17 @@ def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], p
     if len(finite) < len(samples):
         words = f"{len(samples) - len(finite)} never reached"
         axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=7, ha="right")  # off the data
+
+
+def _size(value: float) -> str:
+    """A size at an axis: powers of ten as such, other numbers in full while they are short.
+
+    Example:
+        >>> _size(1e6), _size(65536), _size(0.5)
+        ('$10^6$', '65536', '0.5')
+    """
+    written = number(value)
+    return f"{value:.6g}" if "times" in written else written
 
 
 def _joined(axis: Any, seeds: Sequence[int], x: Sequence[float], y: Sequence[float]) -> None:

@@ -12,14 +12,14 @@ PLACE = "\ue000{}\ue001"
 
 
 def errata(system: str) -> dict[str, tuple[str, str]]:
-    """(title, text) of every erratum in the README of a system, by its name; the text keeps its mark-up."""
+    """(title, text) of every `### NAME: TITLE` in the README of a system, by its name; the text keeps its mark-up."""
     from odesim.code.sources import home
 
     place = home(system)
     path = place / "README.md" if place is not None else None
     if path is None or not path.is_file():
         return {}
-    pattern = re.compile(r"^### (errata-[\w-]+): *(.*?)\n(.*?)(?=^#{1,3} |\Z)", re.MULTILINE | re.DOTALL)
+    pattern = re.compile(r"^### ([^:\n]+): *(.*?)\n(.*?)(?=^#{1,3} |\Z)", re.MULTILINE | re.DOTALL)
     return {name: (title, text.strip()) for name, title, text in pattern.findall(path.read_text(encoding="utf-8"))}
 
 

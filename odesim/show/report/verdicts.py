@@ -146,8 +146,8 @@ def claimed(verdict: Mapping[str, Any]) -> str:
     Example:
         >>> claimed({"predicted": [None, 1.0], "margin": 0.0}), claimed({"predicted": 0.5, "margin": 0.02})
         ('at most 1', '0.5 ± 0.02')
-        >>> claimed({"predicted": [1.0, 2.0]})
-        'from 1 to 2'
+        >>> claimed({"predicted": [1.0, 2.0]}), claimed({"predicted": 0.5, "margin": 0.02, "bound": "at most"})
+        ('from 1 to 2', 'at most 0.5 ± 0.02')
     """
     predicted, margin = verdict["predicted"], verdict.get("margin")
     if verdict.get("law") == "Proven":
@@ -159,7 +159,9 @@ def claimed(verdict: Mapping[str, Any]) -> str:
             return ""
         one = f"at most {shown(high)}" if low is None else f"at least {shown(low)}"
         return (one if low is None or high is None else f"from {shown(low)} to {shown(high)}") + around
-    return shown(predicted) + around if predicted is not None else ""
+    if predicted is None:
+        return ""
+    return " ".join(filter(None, (str(verdict.get("bound") or ""), shown(predicted) + around)))
 
 
 def found(verdict: Mapping[str, Any]) -> str:

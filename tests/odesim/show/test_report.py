@@ -190,10 +190,14 @@ def test_digests_lead_to_what_was_asked_and_the_evidence_is_drawn(verified):
 
 
 @pytest.mark.parametrize("system", derivations.folders())
-def test_every_erratum_is_rendered_without_a_rest_of_its_mark_up(system):
+def test_every_erratum_of_a_claim_is_told_and_rendered_without_a_rest_of_its_mark_up(system):
+    from odesim.evidence.verification import claims_of
+    from odesim.request.case import find_system
     from odesim.show.report.errata import rendered
 
-    for name, (title, text) in report.errata(system).items():
+    told = report.errata(system)
+    assert {claim.erratum for claim in claims_of(find_system(system))} - {""} <= set(told)
+    for name, (title, text) in told.items():
         shown = re.sub(r"<code>.*?</code>", "", f"{rendered(title, inline=True)}{rendered(text)}")
         assert not re.search(r"[\\$`\ue000]|\w_\{", shown), name
 
