@@ -155,7 +155,7 @@ class Equations:
     The code: `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything
     they depend on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that
     numba compiles around the kernels, in order of use; `around` lists functions that call these and stay interpreted,
-    and `common` those that they call and that know no kernel: all equations with the same share their machine code.
+    and `common` groups of those that they call and that know no kernel: all equations share a group's machine code.
     `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds
     functions by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays
     (integers are sizes).
@@ -189,7 +189,7 @@ class Equations:
     validity: str
     neglects: str
     around: tuple[str, ...] = ()
-    common: tuple[str, ...] = ()
+    common: tuple[tuple[str, ...], ...] = ()
     watched: tuple[Component, ...] = ()
     begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
     admits: Callable[[Initial], None] = lambda initial: None

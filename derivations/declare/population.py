@@ -54,7 +54,7 @@ def exact(parameters: Any) -> Equations:
         kernels=functools.partial(written, found),
         loops=LOOPS,
         around=AROUND,
-        common=(*COMMON, *(tilt.LOOPS if "erf_units" in dict(found.texts) else ())),
+        common=(COMMON, *((tilt.LOOPS,) if "erf_units" in dict(found.texts) else ())),
         roles={"flow": "flow", "loss": "loss", "watch": "watch"},
         arrays=functools.partial(arrays.build, declared, found),
         arguments=functools.partial(arguments, found),

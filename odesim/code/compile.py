@@ -47,7 +47,8 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
     A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
     """
     module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
-    vars(module).update(_common(equations.common))
+    for group in equations.common:
+        vars(module).update(_common(group))
     names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
     found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
     for role, name in equations.roles.items():
@@ -60,8 +61,6 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
 
 def _common(references: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
     """Functions that many equations share, compiled in a module of their own."""
-    if not references:
-        return {}
     modules = sorted({reference.partition(":")[0] for reference in references})
     stem = "common_" + "_".join(name.rpartition(".")[2] for name in modules)
     module = generated(stem, modules, lambda: generate_module(stem, {}, references))

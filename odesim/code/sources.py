@@ -35,7 +35,7 @@ def roots(equations: Equations) -> tuple[str, ...]:
     >>> roots(prepare(Case.build("pruning", {"tier": "homogeneous"})).equations)
     ('derivations.pruning.homogeneous', 'derivations.pruning.homogeneous_loops')
     """
-    references = [*equations.loops, *equations.around, *equations.common]
+    references = [*equations.loops, *equations.around, *(one for group in equations.common for one in group)]
     match equations.advance:
         case Smooth(coupled=Coupled(flow=flow)):
             references.append(flow)
