@@ -14,20 +14,20 @@ pairs = second = _generated
 
 
 def added(Y, w, into, first, last, target):
-    """target[row, column] = sum of Y[mean, pair] w_u w_v over the columns (row, column, mean, pair, u, v) of `into`.
+    """target = sum of Y w_u w_v over the columns (place in target, place in Y, u, v) of `into`, matrices taken as flat.
 
     A unit's number one past the last stands for 1.
     """
-    units = w.size
-    target[:] = 0.0
+    units, flat, means = w.size, target.reshape(-1), Y.reshape(-1)
+    flat[:] = 0.0
     for k in range(first, last):
-        u, v = into[4, k], into[5, k]
-        value = Y[into[2, k], into[3, k]]
+        u, v = into[2, k], into[3, k]
+        value = means[into[1, k]]
         if u < units:
             value *= w[u]
         if v < units:
             value *= w[v]
-        target[into[0, k], into[1, k]] += value
+        flat[into[0, k]] += value
 
 
 def closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates):

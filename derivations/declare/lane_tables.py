@@ -9,12 +9,15 @@ from derivations.declare.lanes import Entry, Served, entries, words
 from derivations.declare.rows import Rows
 from derivations.lanes import LANES
 
+INDEX = np.uint32
+"""Unsigned, which spares numba a test for negative indices, and short, so that tables stay in the cache."""
+
 if TYPE_CHECKING:
     from derivations.declare.kernels import Kernels
 
 
 def tables(found: "Kernels", at: Rows) -> tuple[np.ndarray, ...]:
-    """`cells` (cells, pairs), `spans` (blocks before every function), `into` (6, terms), `parts` (terms of C, means).
+    """`cells` (cells, pairs), `spans` (blocks before every function), `into` (4, terms), `parts` (terms of C, means).
 
     Of two students a function gives the means of both sides; a teacher that shares it does not move, so that those of
     its side are left where they are.  Lanes that stand by repeat the last pair.
@@ -41,14 +44,25 @@ def tables(found: "Kernels", at: Rows) -> tuple[np.ndarray, ...]:
         width += table.shape[1]
         spans.append(width // LANES)
     means = max([len(list(entries(declared, *one.kinds[0]))) for one in found.lanes], default=0)
-    into = [[term for matrix, term in terms if matrix == wanted] for wanted in ("C", "R")]
-    columns = [np.concatenate([np.zeros((6, 0), np.int64), *part], axis=1) for part in into]
+    wide = {"C": at.total, "R": max(at.sizes)}
+    into = [
+        np.concatenate(
+            [np.zeros((4, 0), np.int64), *(_flat(term, wide[matrix], width) for one, term in terms if one == matrix)], 1
+        )
+        for matrix in wide
+    ]
     return (
-        np.ascontiguousarray(np.concatenate([np.zeros((most, 0)), *blocks], axis=1), np.uint64),
+        np.ascontiguousarray(np.concatenate([np.zeros((most, 0)), *blocks], axis=1), INDEX),
         np.array(spans, np.int64),
-        np.ascontiguousarray(np.concatenate(columns, axis=1), np.uint64),
-        np.array([columns[0].shape[1], means], np.int64),
+        np.ascontiguousarray(np.concatenate(into, axis=1), INDEX),
+        np.array([into[0].shape[1], means], np.int64),
     )
+
+
+def _flat(term: np.ndarray, columns: int, width: int) -> np.ndarray:
+    """(place in the target, place in Y, u, v) of (row, column, mean, pair, u, v)."""
+    row, column, mean, pair, u, v = term
+    return np.array([row * columns + column, mean * width + pair, u, v])
 
 
 def _pairs(at: Rows, g: int, h: int, same: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +97,7 @@ def _terms(
     at: Rows, entry: Entry, kinds: tuple[int, int], same: bool, units: tuple[np.ndarray, np.ndarray], mean: int,
     pair: np.ndarray,
 ) -> Iterator[tuple[str, np.ndarray]]:  # fmt: skip
-    """The columns of `into` of one mean of all pairs: C is symmetric on the students."""
+    """(row, column, mean, pair, u, v) of one mean of all pairs: C is symmetric on the students."""
     first = [sum(at.sizes[:g]) for g in kinds]
     u, v = (start + k for start, k in zip(first, units, strict=True))
     side, k = entry.row
