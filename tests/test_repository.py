@@ -71,11 +71,21 @@ def test_no_test_lists_the_systems_by_hand(path):
     assert len(known) > 1 and not any(known <= found for found in words)
 
 
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
+    pages = [path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")]
+    listed = [page for page in pages if page.parts[0] not in ("decisions", "_build") and page.name != "index"]
+    assert len(listed) > 20
+    assert [str(page) for page in listed if str(page) not in index] == []
+
+
 def test_every_decision_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    index = (ROOT / "docs" / "decisions" / "index.md").read_text(encoding="utf-8")
+    (pattern,) = re.findall(r"(?m)^(\d\*)$", index)
+    decisions = {path.name for path in (ROOT / "docs" / "decisions").glob("*.md")} - {"index.md"}
     assert len(decisions) > 10
-    assert [path.stem for path in decisions if f"decisions/{path.stem}\n" not in index] == []
+    assert {path.name for path in (ROOT / "docs" / "decisions").glob(f"{pattern}.md")} == decisions
+    assert "decisions/index" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.skipif(bool(os.environ.get("ODESIM_UNCHECKED")), reason="ODESIM_UNCHECKED asks for tests without checks")
