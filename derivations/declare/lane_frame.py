@@ -1,16 +1,13 @@
 """What numba runs before and after the pairs of a declared model in lanes: the same machine code for all of them."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from derivations.declare.loops import motion, packed, seen
 
-
-def _generated(*arguments):
-    """What is generated for every declaration, under the names below."""
-    raise NotImplementedError("the flow of a declaration runs around its generated functions")
-
-
-pairs = second = _generated
+pairs: Callable[..., None]
+second: Callable[..., None]
 
 
 def added(Y, w, into, first, last, target):

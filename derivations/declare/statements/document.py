@@ -7,15 +7,8 @@ from derivations.declare.statements import notation
 from derivations.declare.statements.closed import arcsine
 from derivations.declare.statements.motion import Writer
 from derivations.declare.statements.page import Content, Shown, closures, parameters_of, stated
+from derivations.latex import HEAD
 
-HEAD = r"""\documentclass[10pt,a4paper]{article}
-\usepackage{amsmath,amssymb}
-\usepackage[margin=2.2cm]{geometry}
-\setlength{\parindent}{0pt}\setlength{\parskip}{3pt}
-\emergencystretch=2em
-\allowdisplaybreaks
-\begin{document}
-"""
 WIDE = 78
 """Characters of a line of a formula, as `width` counts them."""
 

@@ -3,18 +3,11 @@
 import re
 from typing import Any, ClassVar
 
+from derivations.latex import HEAD
 from derivations.statement import Statement, sp
 from odesim.show.page.style import INNER, MARK, WEAK, unmarked
 from odesim.show.page.text import Row, Text
 
-HEAD = r"""\documentclass[10pt,a4paper]{article}
-\usepackage{amsmath,amssymb}
-\usepackage[margin=2.2cm]{geometry}
-\setlength{\parindent}{0pt}\setlength{\parskip}{3pt}
-\emergencystretch=2em
-\allowdisplaybreaks
-\begin{document}
-"""
 SIGNS = {
     "≥": r"\ge",
     ">": ">",

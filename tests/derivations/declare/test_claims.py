@@ -8,21 +8,10 @@ import pytest
 import odesim
 from derivations.declare import population
 from derivations.declare.claims import claims, stated
-from odesim.evidence.laboratory import Laboratory
-from odesim.evidence.verification import verify
+from tests.derivations.declare.judged import answer, control
 
 ERF = {"student": {"unit": "erf(w/sqrt(2))", "units": 2}, "teacher": {"units": 2, "noise": 0.1}}
 ONLINE = {**ERF, "training": {"limit": "online", "step": 0.5}}
-
-
-def answer(system, name, change=lambda claim: claim):
-    (claim,) = (one for one in claims(system) if one.id == name)
-    (variant,) = claim.variants
-    return verify(Laboratory(system), change(claim), variant).answer
-
-
-def control(claim):
-    return claim.control(claim)
 
 
 @pytest.mark.parametrize("name", ["gradient", "drift"])

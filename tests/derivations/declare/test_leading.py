@@ -11,22 +11,13 @@ from derivations.declare import initial, leading
 from derivations.declare.claims import claims
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.verification import verify
+from tests.derivations.declare.judged import answer, control
 
 INDEX = {"loss": "correlation", "weights": "sphere"}
 
 
 def index(k, **more):
     return odesim.declare(student={"unit": f"He({k}, w)"}, teacher={}, training=INDEX, **more)
-
-
-def answer(system, name, change=lambda claim: claim):
-    (claim,) = (one for one in claims(system) if one.id == name)
-    (variant,) = claim.variants
-    return verify(Laboratory(system), change(claim), variant).answer
-
-
-def control(claim):
-    return claim.control(claim)
 
 
 @pytest.mark.parametrize(("k", "name"), [
