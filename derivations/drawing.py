@@ -66,6 +66,15 @@ def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
     return {"color": colour(k), "marker": mark(k), "markevery": (start, every), "markersize": 3.5}
 
 
+def row_of_panels(figure: Any, grid: Any, row: int, columns: int) -> list[Any]:
+    """The panels of one row of a grid: all of a figure share time, those of a row their values."""
+    panels: list[Any] = []
+    for k in range(columns):
+        time = figure.axes[0] if figure.axes else None
+        panels.append(figure.add_subplot(grid[row, k], sharex=time, sharey=panels[0] if panels else None))
+    return panels
+
+
 def parameters(run: Any) -> dict[str, Any]:
     """The parameters of a data set of a run; empty where it does not say (a data set that was put together)."""
     found = json.loads(run.attrs.get("parameters", "{}"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, marked
+from derivations.drawing import BLACK, marked, row_of_panels
 
 MOST = 8
 """Features with a column of their own."""
@@ -31,12 +31,8 @@ def draw(run: Any) -> dict[str, Any]:
         figsize=(max(7.2, 1.9 * columns + 1.2), 1.2 + 1.7 * (len(experts) + len(whole))), layout="constrained"
     )
     grid = figure.add_gridspec(len(experts) + len(whole), columns)
-    first: Any = None
     for row, name in enumerate(experts):
-        left: Any = None
-        for k in range(columns):
-            left = axis = figure.add_subplot(grid[row, k], sharex=first, sharey=left)
-            first = first or axis
+        for k, axis in enumerate(row_of_panels(figure, grid, row, columns)):
             axis.set_label(name)
             _experts(axis, run, name, k, np.flatnonzero(home == k))
             axis.set_ylabel(LABELS[name] if k == 0 else "")
@@ -45,8 +41,7 @@ def draw(run: Any) -> dict[str, Any]:
             if row == len(experts) - 1:
                 axis.set_xlabel(r"$\tau = \eta t$")
     for row, name in enumerate(whole, len(experts)):
-        axis = figure.add_subplot(grid[row, :], sharex=first)
-        first = first or axis
+        axis = figure.add_subplot(grid[row, :], sharex=figure.axes[0] if figure.axes else None)
         axis.set_label(name)
         _scalars(axis, run, name)
     figure.axes[-1].set_xlabel(r"time $\tau = \eta t$")

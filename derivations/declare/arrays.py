@@ -180,7 +180,7 @@ class Form:
         scalars: dict[int, Any] = {}
         row = 0
         for g in range(self.students):
-            words = (("a",) if self.declared.groups[g].output == "trained" else ()) + self.declared.groups[g].scalars
+            words = self.declared.groups[g].own
             mine, ai = self.slots[g], view.w[self.units(g, sizes)]
             bends: list[Any] = [0.0] * (mine * mine)
             own: list[Any] = [0.0] * len(words)
@@ -228,11 +228,7 @@ class Form:
         return xp.concatenate(parts)
 
     def _owners(self) -> list[tuple[int, str]]:
-        return [
-            (g, word)
-            for g, group in enumerate(self.declared.students)
-            for word in (("a",) if group.output == "trained" else ()) + group.scalars
-        ]
+        return [(g, word) for g, group in enumerate(self.declared.students) for word in group.own]
 
     def parts(self, y: Any, a: Arguments) -> Any:
         """E[f^2], -E[f f*], E[f*^2]."""

@@ -45,6 +45,15 @@ class Group:
         found = self.unit.calls(*SHARES)
         return found[0] if found else None
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The numbers that every unit of a group of students has: "a" where the readout is trained, then the scalars.
+
+        >>> Group("", Tree("name", "w"), "w", ("w",), ("b",), 2, "trained").own
+        ('a', 'b')
+        """
+        return (*(("a",) if self.output == "trained" else ()), *self.scalars)
+
     def named(self, word: str) -> str:
         """`word` with the group's name in front, as in `fast_Q_ww`.
 

@@ -220,7 +220,7 @@ class Maker:
         """The row of a scalar among all trained or given numbers of the students."""
         at = 0
         for number, group in enumerate(self.declared.students):
-            for name in (("a",) if group.output == "trained" else ()) + group.scalars:
+            for name in group.own:
                 if (number, name) == (g, word):
                     return at
                 at += 1

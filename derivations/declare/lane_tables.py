@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivations.declare.lanes import Entry, Served, entries, words
+from derivations.declare.lanes import Entry, Served, entries
 from derivations.declare.rows import Rows
 from derivations.lanes import LANES
 
@@ -102,8 +102,8 @@ def _terms(
     u, v = (start + k for start, k in zip(first, units, strict=True))
     side, k = entry.row
     if entry.matrix == "R":
-        word = words(at.declaration, kinds[side])[k]
-        row = sum(len(words(at.declaration, g)) for g in range(kinds[side])) + k
+        groups = at.declaration.groups
+        word, row = groups[kinds[side]].own[k], sum(len(group.own) for group in groups[: kinds[side]]) + k
         own = np.full_like(u, sum(at.sizes)) if word == "a" else (u, v)[side]
         yield "R", np.array([np.full_like(u, row), units[side], np.full_like(u, mean), pair, own, (v, u)[side]])
         return

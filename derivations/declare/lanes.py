@@ -38,18 +38,12 @@ class Served(NamedTuple):
 class Entry(NamedTuple):
     """One mean of a pair of units: the matrix it belongs to ("C", "R"), and where.
 
-    Of C the unit's side (0, 1) and slot for row and column; of R the side whose number it is, and which of its `words`.
+    Of C the unit's side (0, 1) and slot for row and column; of R the side whose number it is, and its place in `own`.
     """
 
     matrix: str
     row: tuple[int, int]
     column: tuple[int, int] = (0, 0)
-
-
-def words(declared: Declaration, g: int) -> tuple[str, ...]:
-    """The numbers of a student's own: "a" where the readout is trained, then the scalars."""
-    group = declared.groups[g]
-    return (("a",) if group.output == "trained" else ()) + group.scalars
 
 
 def entries(declared: Declaration, g: int, h: int, same: bool) -> Iterator[Entry]:
@@ -65,7 +59,7 @@ def entries(declared: Declaration, g: int, h: int, same: bool) -> Iterator[Entry
         pairs = [(s, t) for s in range(slots[side]) for t in range(s, slots[side]) if s != t or free]
         yield from (Entry("C", (side, s), (side, t)) for s, t in pairs)
     for side in sides:
-        yield from (Entry("R", (side, b)) for b in range(len(words(declared, (g, h)[side]))))
+        yield from (Entry("R", (side, b)) for b in range(len(declared.groups[(g, h)[side]].own)))
 
 
 def factors(entry: Entry, shapes: Sequence[Shape], own: Sequence[Sequence[str]]) -> tuple[Part, Part]:
@@ -111,7 +105,7 @@ def _function(maker: "Maker", name: str, kinds: Sequence[tuple[int, int, bool]])
     """
     declared, (g, h, same) = maker.declared, kinds[0]
     both = [maker.shapes[k] for k in (g, h)]
-    own = [words(declared, k) for k in (g, h)]
+    own = [declared.groups[k].own for k in (g, h)]
     wanted = [factors(entry, both, own) for entry in entries(declared, g, h, same)]
     program, tables = maker.program((g, h), same)
     results = program.results(wanted)

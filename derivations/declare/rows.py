@@ -122,8 +122,7 @@ class Rows:
         """The numbers of the students' units, (group, word, count): readouts "a", then biases, group by group."""
         found = []
         for number, group in enumerate(self.declaration.students):
-            words = ("a",) if group.output == "trained" else ()
-            found += [(number, word, self.sizes[number]) for word in (*words, *group.scalars)]
+            found += [(number, word, self.sizes[number]) for word in group.own]
         return tuple(found)
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, colour, marked
+from derivations.drawing import BLACK, PALETTE, colour, marked, row_of_panels
 
 GREY = "0.75"
 SMALL = 0.05
@@ -26,20 +26,17 @@ def draw(run: Any) -> dict[str, Any]:
     rows = len(names) + scalars
     figure = Figure(figsize=(max(7.2, 2.3 * columns + 1.6), 1.1 + 2.0 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
-    first: Any = None
     for row, name in enumerate(names):
-        left: Any = None
-        for s in range(columns):
-            left = axis = figure.add_subplot(grid[row, s], sharex=first, sharey=left)
-            first = first or axis
+        panels = row_of_panels(figure, grid, row, columns)
+        for s, axis in enumerate(panels):
             axis.set_label(name)
             _expert(axis, run, name, s)
             axis.set_title(f"expert {s + 1}" + _of(run, columns, s) if row == 0 else "", fontsize=8)
             axis.set_ylabel(_label(run, name) if s == 0 else "")
             axis.tick_params(labelleft=s == 0)
-        left.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        panels[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     if scalars:
-        axis = figure.add_subplot(grid[len(names), :], sharex=first)
+        axis = figure.add_subplot(grid[len(names), :], sharex=figure.axes[0] if figure.axes else None)
         axis.set_label("population")
         _scalars(axis, run)
     for axis in figure.axes[-1:] if scalars else figure.axes[-columns:]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, colour, marked
+from derivations.drawing import BLACK, PALETTE, colour, marked, row_of_panels
 
 COLOURS = PALETTE[:2]
 """Experts of head sign +1 and -1."""
@@ -36,23 +36,19 @@ def trajectories(run: Any) -> Any:
     signs = (1, -1) if "a" in run else (0,)
     figure = Figure(figsize=(8.2, 1.1 + 1.7 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, len(signs), height_ratios=[1.0] * len(names) + [0.5] * (rows - len(names)))
-    first: Any = None
     for row, name in enumerate(names):
-        left: Any = None
-        for column, sign in enumerate(signs):
-            left = axis = figure.add_subplot(grid[row, column], sharex=first, sharey=left)
-            first = first or axis
+        panels = row_of_panels(figure, grid, row, len(signs))
+        for column, (sign, axis) in enumerate(zip(signs, panels, strict=True)):
             axis.set_label(f"{name}{sign:+d}" if sign else name)
             _experts(axis, run, name, sign)
             axis.set_title(f"$a = {sign:+d}$" if row == 0 and sign else "", color=COLOURS[column])
             axis.set_ylabel(LABELS[name] if column == 0 else "")
     if "f_error" in run:
-        axis = figure.add_subplot(grid[len(names), :], sharex=first)
+        axis = figure.add_subplot(grid[len(names), :], sharex=figure.axes[0] if figure.axes else None)
         axis.set_label("f_error")
         axis.plot(run["time"], run["f_error"], color=BLACK, drawstyle="steps-post")
         axis.set_ylabel("test error")
-        first = first or axis
-    _clock(first, run)
+    _clock(figure.axes[0], run)
     for axis in figure.axes[-(len(signs) + ("f_error" in run) if names else 1) :]:
         axis.set_xlabel("SGD steps")
     return figure
