@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a statement comes from: a paper, and the place in it."""
+    """Where a statement comes from: a paper, the place in it, and the address at which it is read."""
 
     authors: str
     title: str
@@ -13,6 +13,7 @@ class Source:
     year: int
     bibtex: str = ""
     place: str = ""
+    link: str = ""
 
     def at(self, place: str) -> "Source":
         """The same paper, at `place` (theorem and equation number)."""

@@ -138,7 +138,8 @@ class System:
     every picture names, with their symbols there; `references` names references(dataset) -> what theory says of a run
     (a list of `derivations.drawing.Reference`), which is drawn into its pictures.  `bare` are the options of a run that
     names neither parameters nor anything that stands for them, where the defaults show little or take long: of what a
-    user asks for, never of a claim.  `headlines` names a mapping of the keys of its summaries to what they are.
+    user asks for, never of a claim.  `headlines` names a mapping of the keys of its summaries to what they are, and
+    `about` says in a few sentences what the model shows.
     """
 
     name: str
@@ -161,6 +162,7 @@ class System:
     references: str = ""
     bare: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     headlines: str = ""
+    about: str = ""
 
     def __post_init__(self) -> None:
         """Let `help(system)` speak of the system, not of its type."""

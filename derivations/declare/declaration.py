@@ -104,11 +104,21 @@ class Start:
 
 
 @dataclasses.dataclass(frozen=True)
+class Preset:
+    """Numbers with a name and what they show, by which a run takes them together."""
+
+    name: str
+    meaning: str
+    parameters: tuple[tuple[str, Any], ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Declaration:
     """A teacher-student model as its author states it.  Every default can be changed by `-p`.
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
-    [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.
+    [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.  `about` says what the model shows,
+    `link` is where the source is read, `until` the end time of a run that names none.
     """
 
     name: str
@@ -129,6 +139,10 @@ class Declaration:
     start: Start = Start(())
     numbers: tuple[Number, ...] = ()
     events: tuple[Event, ...] = ()
+    about: str = ""
+    link: str = ""
+    until: float = 100.0
+    presets: tuple[Preset, ...] = ()
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
 
     @property

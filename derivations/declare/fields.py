@@ -124,6 +124,14 @@ def text(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
     return given
 
 
+def address(table: Mapping[str, Any], key: str) -> str:
+    """The address of a page, or nothing."""
+    given = text(table, key, "", "")
+    if given and not re.fullmatch(r"https?://[^\s<>\"]+", given):
+        raise Mistake(f"{key} is an address such as https://doi.org/.., but {shown(given)} was given", "", key)
+    return given
+
+
 def name(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
     """A name of a file or a variable."""
     given = text(table, key, place, default)

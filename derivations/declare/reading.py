@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, fits, growth, named
+from derivations.declare import fields, fits, growth, named, presets
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
 from derivations.declare.grammar import Tree
 
@@ -18,10 +18,13 @@ LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
 DOTS = 10
 DOTTED = re.compile(rf"(?:\.[ \t]*[\w\"'-]+[ \t]*){{{DOTS}}}")
-TABLES = ("title", "source", "name", "student", "teacher", "training", "start", "parameters", "event", "claim")
+TABLES = (
+    "title", "about", "source", "link", "name", "student", "teacher", "training", "start", "parameters", "event", "preset",
+    "claim",
+)  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained")
+TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "until")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 STEPS = {"online": 1.0, "flow": 1e-3}
 """The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
@@ -107,6 +110,10 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         start=_start(fields.table(tables, "start"), students, weights),
         numbers=numbers,
         events=_events(tables),
+        about=fields.text(tables, "about", "", ""),
+        link=fields.address(tables, "link"),
+        until=fields.real(training, "until", "training", 100.0, above=0.0),
+        presets=presets.presets(tables),
         claims=_claims(tables),
     )
     fits.require(made)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import growth, reading
+from derivations.declare import growth, presets, reading
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -32,13 +32,14 @@ def of_file(path: Path, content: bytes) -> System:
 def system(declared: Declaration) -> System:
     """The system of a declaration."""
     kind = parameters_of(declared)
-    source = Source(declared.source or "declared by the user", declared.title, "", 0)
-    return System(
+    source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
+    made = System(
         name=declared.name,
         title=declared.title,
+        about=declared.about,
         source=source,
         parameters=kind,
-        presets={},
+        presets={preset.name: dict(preset.parameters) for preset in declared.presets},
         headlines="derivations.declare.headlines:HEADLINES",
         stages=(
             Dynamics(
@@ -49,7 +50,7 @@ def system(declared: Declaration) -> System:
                 enter=f"{HERE}.initial:enter",
                 model=f"{HERE}.model:model",
                 clock=clock(declared),
-                horizon=lambda parameters: 100.0,
+                horizon=lambda parameters: declared.until,
                 meaning="population dynamics of all trained vectors, readouts and scalars",
                 tick=tick,
                 stepped=stepped,
@@ -64,6 +65,8 @@ def system(declared: Declaration) -> System:
         sizes=sizes_of(declared),
         digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
     )
+    presets.require(made, declared.presets)
+    return made
 
 
 def sizes_of(declared: Declaration) -> dict[str, str]:

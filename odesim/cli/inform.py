@@ -1,6 +1,7 @@
 """The commands that tell: `odesim systems`, `derive`, `doctor` and `cite`."""
 
 import dataclasses
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -86,6 +87,8 @@ def describe(system: "System") -> dict[str, Any]:
         "title": system.title,
         "source": str(system.source),
         "paper": system.source.title,
+        "link": system.source.link,
+        "about": system.about,
         "parameters": [
             {"name": f.name, "default": f.default, **{k: v for k, v in f.metadata.items() if v is not None}}
             for f in dataclasses.fields(system.parameters)
@@ -103,6 +106,9 @@ def _print_system(described: dict[str, Any]) -> None:
 
     print(f"{described['name']}: {described['title']}")
     print(f"  {described['source']}, {described['paper']}")
+    for said in (described["link"], described["about"]):
+        if said:
+            print(textwrap.fill(said, 110, initial_indent="  ", subsequent_indent="  "))
     print("parameters")
     rows = [[p["name"], p["default"], domain(p), p.get("meaning", "")] for p in described["parameters"]]
     print_table(["name", "default", "domain", "meaning"], rows)

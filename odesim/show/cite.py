@@ -25,7 +25,7 @@ def _entry(name: str, source: Source) -> str:
     said = re.fullmatch(r"(.*?)[\s,(]*\b((?:1[6-9]|20)\d\d)\b[)\s]*", authors)
     if not year and said:  # of a declared model it is part of what its author wrote
         authors, year = said.groups()
-    fields = {"title": source.title, "author": authors, "note": source.venue, "year": year}
+    fields = {"title": source.title, "author": authors, "note": source.venue, "year": year, "url": source.link}
     lines = [f"  {key:<6} = {{{_escaped(value)}}},\n" for key, value in fields.items() if value]
     return f"@misc{{{name}{year},\n{''.join(lines)}}}"
 

@@ -168,11 +168,11 @@ def _read_law(
 def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
     text = fields.text(entry, "measure", "claim", "")
     form = re.fullmatch(
-        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
+        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\[\],\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
         text[:MEASURE],
     )
     inner = (
-        re.fullmatch(r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*\)*", form["what"].strip())
+        re.fullmatch(r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*(?:\[([\d,\s]+)\])?\s*\)*", form["what"].strip())
         if form
         else None
     )
@@ -187,12 +187,14 @@ def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
             f"claim {name}: measure {fields.shown(text)} cannot be read; write one like {FORMS}", "claim", "measure"
         )
     assert form is not None and inner is not None
-    reduction, absolute, variable = inner.groups()
+    reduction, absolute, variable, place = inner.groups()
     engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
     above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
+    variable = _variable(system, variable, name)
     asked = {
         "engine": engine,
-        "variable": _variable(system, variable, name),
+        "variable": variable,
+        "entry": _entry(system, variable, place, name),
         "reduction": reduction or "max",
         "absolute": absolute is not None,
         "sign": form["sign"],
@@ -219,6 +221,23 @@ def _variable(system: System, variable: str, name: str) -> str:
     return variable
 
 
+def _entry(system: System, variable: str, place: str | None, name: str) -> tuple[int, ...] | None:
+    """The entry that a measure names by its numbers from 1 on, counted from 0; None where it names none."""
+    if place is None:
+        return None
+    at: Rows = rows(system.parameters())
+    shapes = {block.name: block.shape for block in at.moving}
+    shapes |= {at.declaration.students[g].named(word): (count,) for g, word, count in at.scalars}
+    shape = shapes.get(variable, ())
+    numbers = [int(part) if part.strip() else 0 for part in place.split(",")]
+    if len(numbers) != len(shape) or not all(1 <= n <= size for n, size in zip(numbers, shape, strict=True)):
+        has = f"[{','.join('1' for _ in shape)}] to [{','.join(map(str, shape))}]" if shape else "no entries"
+        raise fields.Mistake(
+            f"claim {name}: {variable} has {has}, but {variable}[{place}] was given", "claim", "measure"
+        )
+    return tuple(n - 1 for n in numbers)
+
+
 def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
     """The number that a stated measure asks of one run: a hitting time (infinite: never), or a final value."""
     request = {**asked["parameters"], **point}
@@ -238,10 +257,21 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
     return found
 
 
+def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
+    """The path (time,) that a measure follows, of the values (time, ...) of its order parameter: an entry, or one of all.
+
+    An entry that the sizes of a run do not have is no number.
+    """
+    values = np.abs(values) if asked["absolute"] else values
+    if asked["entry"] is None:
+        return REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
+    inside = all(n < size for n, size in zip(asked["entry"], values.shape[1:], strict=True))
+    return values[(slice(None), *asked["entry"])] if inside else np.full(len(values), np.nan)
+
+
 def reading(times: np.ndarray, values: np.ndarray, asked: Mapping[str, Any]) -> tuple[float, float | None]:
     """The number asked of one path, and for a time the first saved one after it."""
-    values = np.abs(values) if asked["absolute"] else values
-    path = REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
+    path = followed(values, asked)
     if asked["sign"] is None:
         return float(path[-1]), None
     beyond = (path - asked["level"]) * (1.0 if asked["sign"] == ">=" else -1.0)
