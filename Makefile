@@ -56,9 +56,9 @@ format: install  ## put the source into the house format
 bench: install  ## speed and memory against public peers (adds the peers itself)
 	$(BIN)/python -m benchmarks
 
-docs: install  ## the site, in docs/_build (adds what builds it), warnings are errors
+docs: install  ## the site, in docs/_build (adds what builds it), warnings are errors; QUICK=1 runs no tutorial and no SGD
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+	ODESIM_DOCS_QUICK=$(QUICK) $(BIN)/python -m sphinx -q -W --keep-going -j $(WORKERS) -b html docs docs/_build/html
 
 clean:  ## remove the environment and every cache, keep the runs
 	rm -rf .venv build dist docs/_build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -1,14 +1,33 @@
-"""Sphinx configuration: MyST pages and docstrings, built by `make docs`, read without a network."""
+"""Sphinx configuration: MyST pages, notebooks and docstrings, built by `make docs`, read without a network."""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+# Cells run `odesim` as a reader does, from this environment.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 project = "odesim"
 author = "the odesim authors"
 copyright = "2026, the odesim authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx-mathjax-offline"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx-mathjax-offline", "generated"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_ext"]
 default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 html_theme = "furo"
 html_title = "odesim"
+html_static_path = ["_static"]
+html_css_files = ["odesim.css"]
+
+odesim_quick = bool(os.environ.get("ODESIM_DOCS_QUICK"))
+nb_execution_mode = "off" if odesim_quick else "cache"
+nb_execution_cache_path = str(HERE / "_build" / "kept" / "notebooks")
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_merge_streams = True

@@ -1,0 +1,119 @@
+"""The pages of the gallery, written at build time from the declarations that are shipped: one each, and a table of all."""
+
+import concurrent.futures
+import multiprocessing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from entries import PAGES, told
+from papers import papers
+from written import cell, only, page, table
+
+NUMBERS = {"error_final": "error", "best_cosines": "best cosines", "predicted_times": "predicted times"}
+
+
+def write(workers: int, sgd: bool) -> list[str]:
+    """Write every page and the table; the names of the pages."""
+    from derivations import outside
+
+    tasks = [(name, path, sgd) for name, path in outside.gallery().items()]
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        every = dict(zip(outside.gallery(), pool.map(told, tasks), strict=True))
+    for name, facts in every.items():
+        page(PAGES / f"{name}.md", _page(name, facts))
+    rows = [row for name, facts in every.items() for row in _rows(name, facts)]
+    head = ("entry", "model", "published", "predicted", "found", "answer")
+    page(PAGES / "table.txt", table(head, rows))
+    of_papers = papers()
+    only(PAGES, [*every, *of_papers])
+    only(PAGES, [*every, *of_papers], "*.png")
+    return [*every, *of_papers]
+
+
+def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
+    """The lines of an entry in the table of all; one without a published number says what stands in its place."""
+    import derivations
+
+    system = derivations.system(name)
+    for at, claim in enumerate(facts["claims"]):
+        first = (f"[`{name}`]({name}.md)", system.title) if at == 0 else ("", "")
+        yield (*first, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
+    if not facts["claims"]:
+        yield f"[`{name}`]({name}.md)", system.title, "no number; its generated claims stand for it", "", "", ""
+
+
+def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
+    import derivations
+
+    system = derivations.system(name)
+    declared = system.parameters.declaration
+    source = f"[{declared.source}]({declared.link})" if declared.link else declared.source
+    lines = [f"# {system.title}", "", f"`{name}` · {source}", "", system.about, ""]
+    lines += [f"```{{image}} {name}.png", f":alt: {cell(facts['alt'])}", "```", ""]
+    lines += [_caption(name, facts), ""]
+    if facts["claims"]:
+        head = ("claim", "statement", "predicted", "found", "answer")
+        rows = [
+            (f"`{c['claim']}`", c["statement"], _predicted(c), _number(c["estimate"]), c["answer"])
+            for c in facts["claims"]
+        ]
+        lines += ["## The published number, and what comes out", "", *table(head, rows), ""]
+        lines += [f"- `{c['claim']}`: {c['seen'][0]}." for c in facts["claims"] if c["seen"]]
+        lines += ["", "```console", f"$ odesim verify --system {name}", "```", ""]
+        lines += ["This adds the claims that are generated for every declaration: back ends, integrators, drift, SGD.", ""]
+    path = f"../../derivations/gallery/{name}.toml"
+    lines += ["## The declaration", "", f"```{{literalinclude}} {path}", ":language: toml", "```", ""]
+    lines += ["## What to change", "", *_changes(name, facts), ""]
+    lines += ["## The equations", "", f"As `odesim derive --system {name} --format latex` prints them.", ""]
+    return [*lines, facts["equations"]]
+
+
+def _caption(name: str, facts: Mapping[str, Any]) -> str:
+    said = "Lines: the flow. Dashed: what is published. "
+    if facts["sgd"]:
+        made = sorted(set(facts["sgd"]))
+        said += "Bands: from the least to the largest of 4 replicas of compressed SGD, exact in law ("
+        said += "; ".join(made) + ")."
+    elif facts["warning"]:
+        said += f"No band: {facts['warning']}."
+    return f"*{said.strip()} The flow again: `odesim integrate --system {name}`.*"
+
+
+def _changes(name: str, facts: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for run in facts["runs"]:
+        asked = " ".join(f"-p {key}={value}" for key, value in run["parameters"].items())
+        option = f"`--preset {run['preset']}`" if run["preset"] else "(defaults)"
+        rows.append((option, f"`{asked}`" if asked else "", run["meaning"], _outcome(run["numbers"])))
+    example = next((run["preset"] for run in facts["runs"] if run["preset"]), None)
+    lines = table(("preset", "the same", "what it shows", "at the end"), rows)
+    if example:
+        lines += ["", "```console", f"$ odesim integrate --system {name} --preset {example}", "```"]
+    return lines
+
+
+def _outcome(numbers: Mapping[str, Any]) -> str:
+    words = []
+    for key, value in numbers.items():
+        shown = ", ".join(_number(x) for x in value) if isinstance(value, list) else _number(value)
+        words.append(f"{NUMBERS[key]} {shown}")
+    return "; ".join(words)
+
+
+def _predicted(claim: Mapping[str, Any]) -> str:
+    value = claim["predicted"]
+    if isinstance(value, list | tuple):
+        ends = zip(("≥", "≤"), value, strict=True)
+        return " and ".join(f"{sign} {_number(end)}" for sign, end in ends if end is not None)
+    bound = {"at most": "≤ ", "at least": "≥ "}.get(claim["bound"], "")
+    return bound + _number(value)
+
+
+def _number(value: Any) -> str:
+    """A number to six digits; what is below rounding is 0 to it."""
+    if value is None:
+        return ""
+    return f"{value:.6g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
+
+

@@ -1,0 +1,28 @@
+"""What the build writes before Sphinx reads: the gallery and the reference, from the program itself.
+
+`odesim_quick` (`make docs QUICK=1`) leaves out SGD beside the flows; what was made stays in docs/_build/kept until its
+sources change.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def write(app: Any) -> None:
+    """Write all generated pages."""
+    import gallery
+    import reference
+
+    gallery.write(max(1, min(4, app.parallel, os.cpu_count() or 1)), sgd=not app.config.odesim_quick)
+    reference.write()
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """What Sphinx asks of an extension."""
+    app.add_config_value("odesim_quick", False, "env", bool)
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

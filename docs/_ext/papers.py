@@ -1,0 +1,87 @@
+"""The five papers as pages of the gallery: the main figure beside what is confirmed and what is refuted."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from written import DOCS, page, table
+
+PAGES = DOCS / "gallery"
+ROW = re.compile(r"^\| (?P<place>.*?) \| `(?P<claim>[^`]+)`(?:, (?P<variant>.*?))? \| (?P<answer>[a-z]+) \| (?P<rest>.*) \|$")
+
+
+def papers() -> list[str]:
+    """Write the page of every system with stored verdicts, and a table of all; their names."""
+    import derivations
+
+    counted = []
+    names = [name for name in derivations.folders() if (DOCS / "verdicts" / f"{name}.md").is_file()]
+    for name in names:
+        rows = _verdicts(name)
+        page(PAGES / f"{name}.md", _page(name, rows))
+        counts = Counter(row["answer"] for row in rows)
+        counted.append((f"[`{name}`]({name}.md)", derivations.system(name).title, *_counts(counts)))
+    page(PAGES / "papers.txt", table(("paper", "model", *_answers()), counted))
+    return names
+
+
+def _answers() -> tuple[str, ...]:
+    from derivations.claim import ANSWERS
+
+    return ANSWERS
+
+
+def _counts(counts: Mapping[str, int]) -> list[str]:
+    return [str(counts.get(answer, 0)) for answer in _answers()]
+
+
+def _verdicts(name: str) -> list[dict[str, Any]]:
+    """The forms of claims and their answers, each once, from the table of stored verdicts."""
+    lines = (DOCS / "verdicts" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    found = {}
+    for match in filter(None, map(ROW.match, lines)):
+        row = match.groupdict()
+        found.setdefault((row["claim"], row["variant"]), {**row, "cells": row["rest"].split(" | ")})
+    return list(found.values())
+
+
+def _page(name: str, rows: list[dict[str, Any]]) -> list[str]:
+    import derivations
+    from odesim.evidence.verification import claims_of
+
+    system = derivations.system(name)
+    statements = {claim.id: claim.statement for claim in claims_of(system)}
+    counts = Counter(row["answer"] for row in rows)
+    lines = [f"# {system.title}", "", f"`{name}` · {system.source.authors}, *{system.source.title}*, {system.source.venue}", ""]
+    lines += [f"[The system](../systems/{name}.md) · [every numbered statement](../verdicts/{name}.md) · "
+              f"[errata](../reference/errata.md#errata-{name})", ""]  # fmt: skip
+    lines += _figure(name)
+    said = ", ".join(f"{number} {answer}" for answer, number in zip(_answers(), _counts(counts), strict=True))
+    lines += ["## What holds", "", f"Of {len(rows)} forms of {len({r['claim'] for r in rows})} claims: {said}.", ""]
+    for answer, title in (("refuted", "Refuted"), ("inconclusive", "Open"), ("confirmed", "Confirmed")):
+        chosen = [row for row in rows if row["answer"] == answer]
+        if chosen:
+            lines += [f"## {title}", "", *table(("claim", "place", "statement", "found"), _lines(chosen, statements)), ""]
+    lines += ["```console", f"$ odesim verify --system {name}", f"$ odesim report runs/verify-{name}-* --out {name}.html"]
+    return [*lines, "```"]
+
+
+def _lines(rows: Iterable[Mapping[str, Any]], statements: Mapping[str, str]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        form = f", {row['variant']}" if row["variant"] else ""
+        yield f"`{row['claim']}`{form}", row["place"], statements.get(row["claim"], ""), row["cells"][1]
+
+
+def _figure(name: str) -> list[str]:
+    """The main figure, which stands among the images under the name SYSTEM-FIGURE.png, with its caption."""
+    from odesim.show import figures
+
+    found = sorted((DOCS / "images" / "papers").glob(f"{name}-*.png"))
+    lines = []
+    for path in found:
+        figure = path.stem.removeprefix(f"{name}-")
+        ((_, _, module),) = figures.modules(name, figure)
+        lines += [f"```{{image}} ../images/papers/{path.name}", f":alt: {figure} of {name}", "```", ""]
+        lines += [f"*{module.CAPTION} `odesim figures --system {name} --only {figure}`.*", ""]
+    return lines
