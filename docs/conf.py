@@ -25,6 +25,7 @@ html_static_path = ["_static"]
 html_css_files = ["odesim.css"]
 
 odesim_quick = bool(os.environ.get("ODESIM_DOCS_QUICK"))
+odesim_workers = int(os.environ.get("WORKERS", "2"))
 nb_execution_mode = "off" if odesim_quick else "cache"
 nb_execution_cache_path = str(HERE / "_build" / "kept" / "notebooks")
 nb_execution_timeout = 300

@@ -37,10 +37,10 @@ def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
 
     system = derivations.system(name)
     for at, claim in enumerate(facts["claims"]):
-        first = (f"[`{name}`]({name}.md)", system.title) if at == 0 else ("", "")
+        first = (f"[`{name}`](gallery/{name}.md)", system.title) if at == 0 else ("", "")
         yield (*first, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
     if not facts["claims"]:
-        yield f"[`{name}`]({name}.md)", system.title, "no number; its generated claims stand for it", "", "", ""
+        yield f"[`{name}`](gallery/{name}.md)", system.title, "no number; its generated claims stand for it", "", "", ""
 
 
 def _page(name: str, facts: Mapping[str, Any]) -> list[str]:

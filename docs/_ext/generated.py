@@ -4,7 +4,6 @@
 sources change.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,13 @@ def write(app: Any) -> None:
     import gallery
     import reference
 
-    gallery.write(max(1, min(4, app.parallel, os.cpu_count() or 1)), sgd=not app.config.odesim_quick)
+    gallery.write(app.config.odesim_workers, sgd=not app.config.odesim_quick)
     reference.write()
 
 
 def setup(app: Any) -> dict[str, bool]:
     """What Sphinx asks of an extension."""
     app.add_config_value("odesim_quick", False, "env", bool)
+    app.add_config_value("odesim_workers", 2, "", int)
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

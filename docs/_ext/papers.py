@@ -21,7 +21,7 @@ def papers() -> list[str]:
         rows = _verdicts(name)
         page(PAGES / f"{name}.md", _page(name, rows))
         counts = Counter(row["answer"] for row in rows)
-        counted.append((f"[`{name}`]({name}.md)", derivations.system(name).title, *_counts(counts)))
+        counted.append((f"[`{name}`](gallery/{name}.md)", derivations.system(name).title, *_counts(counts)))
     page(PAGES / "papers.txt", table(("paper", "model", *_answers()), counted))
     return names
 

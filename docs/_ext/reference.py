@@ -20,6 +20,8 @@ TOLD = (
     "verify --system liao --claim eq-5-sol --workers 1 --out verdicts", "show run", "doctor", "cite --system liao",
 )  # fmt: skip
 """Commands whose `--json` is described, each short; files that they leave are described after them."""
+LEFT = {words.partition("--out ")[2].split()[0]: words.split()[0] for words in TOLD if "--out " in words}
+"""The command that leaves each folder."""
 
 
 def write() -> None:
@@ -131,9 +133,9 @@ def _shapes() -> dict[str, Any]:
                 json.loads(done.stdout)
             )
         for path in sorted(Path(place).rglob("*.json")):
+            folder, file = path.relative_to(place).parts[0], path.name
             if "cells" not in path.parts:
-                relative = path.relative_to(place)
-                found[f"{relative.name} of `odesim {dict(run='integrate', both='compare', grid='sweep', verdicts='verify')[relative.parts[0]]}`"] = _shape(json.loads(path.read_text("utf-8")))
+                found[f"{file}, left by odesim {LEFT[folder]}"] = _shape(json.loads(path.read_text("utf-8")))
     return found
 
 
@@ -155,5 +157,5 @@ def _inner(content: Mapping[str, Any], name: str, depth: int) -> list[tuple[str,
 
 
 def _type(value: Any) -> str:
-    names = {bool: "true or false", int: "number", float: "number", str: "text", list: "list", type(None): "null"}
-    return names[type(value)] + (f" of {_type(value[0])}s" if isinstance(value, list) and value else "")
+    kinds = ((bool, "true or false"), (int | float, "number"), (str, "text"), (list, "list"), (Mapping, "object"))
+    return next((word for kind, word in kinds if isinstance(value, kind)), "null")
