@@ -59,6 +59,7 @@ bench: install  ## speed and memory against public peers (adds the peers itself)
 docs: install  ## the site, in docs/_build (adds what builds it), warnings are errors; QUICK=1 runs no tutorial and no SGD
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	ODESIM_DOCS_QUICK=$(QUICK) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/_ext/check.py docs/_build/html
 
 clean:  ## remove the environment and every cache, keep the runs
 	rm -rf .venv build dist docs/_build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

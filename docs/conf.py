@@ -17,6 +17,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "_ext"]
 default_role = "code"
+smartquotes = False  # they would make one dash of the two of an option
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 html_theme = "furo"

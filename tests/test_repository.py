@@ -71,12 +71,24 @@ def test_no_test_lists_the_systems_by_hand(path):
     assert len(known) > 1 and not any(known <= found for found in words)
 
 
+WRITTEN = ("_build", "gallery", "reference")
+"""Folders of the documentation that its build writes."""
+
+
 def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
-    pages = [path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")]
-    listed = [page for page in pages if page.parts[0] not in ("decisions", "_build") and page.name != "index"]
-    assert len(listed) > 20
-    assert [str(page) for page in listed if str(page) not in index] == []
+    # What the build writes (gallery, reference) is found by its own toctrees; the build has warnings as errors.
+    docs = ROOT / "docs"
+    pages = [path for path in docs.rglob("*.md") if path.relative_to(docs).parts[0] not in WRITTEN]
+    listed = {
+        (page.parent / line).resolve()
+        for page in pages
+        for block in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for line in block.splitlines()
+        if line and not line.startswith(":")
+    }
+    wanted = [page.with_suffix("") for page in pages if page.parent.name != "decisions" and page != docs / "index.md"]
+    assert len(wanted) > 40
+    assert [str(page) for page in wanted if page not in listed] == []
 
 
 def test_every_decision_is_in_the_index():
@@ -85,7 +97,6 @@ def test_every_decision_is_in_the_index():
     decisions = {path.name for path in (ROOT / "docs" / "decisions").glob("*.md")} - {"index.md"}
     assert len(decisions) > 10
     assert {path.name for path in (ROOT / "docs" / "decisions").glob(f"{pattern}.md")} == decisions
-    assert "decisions/index" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.skipif(bool(os.environ.get("ODESIM_UNCHECKED")), reason="ODESIM_UNCHECKED asks for tests without checks")

@@ -30,7 +30,12 @@ def text(system: Any) -> str:
     rows = [(name, _short(default), domain, meaning) for name, default, domain, meaning in parameters(system)]
     widths = [max(len(row[k]) for row in rows) for k in range(3)] if rows else [0, 0, 0]
     said = [f"{system.name}: {system.title}", f"{system.source}, {system.source.title}"]
-    said += [*([system.source.link] if system.source.link else []), *([system.about] if system.about else []), "", "Parameters"]
+    said += [
+        *([system.source.link] if system.source.link else []),
+        *([system.about] if system.about else []),
+        "",
+        "Parameters",
+    ]
     said += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=False)) + f"  {row[3]}" for row in rows]
     said += ["", "Presets"] if system.presets else []
     said += [f"  {name}: {', '.join(f'{k}={v}' for k, v in given.items())}" for name, given in system.presets.items()]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth
+from derivations.declare import fields, growth, presets
 from derivations.declare.declaration import Declaration
 
 
@@ -22,6 +22,7 @@ def require(made: Declaration) -> None:
     _names(made, parameters)
     _events(made, parameters)
     _start(made, parameters)
+    presets.require(made, parameters)
     if made.claims:
         from derivations.declare.claims import stated
 

@@ -1,11 +1,11 @@
-"""The presets of a declaration: sets of numbers with a name and what they show, which every command takes by `--preset`."""
+"""The presets of a declaration: numbers with a name and what they show, taken together by `--preset`."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.contract import System
 from derivations.declare import fields
-from derivations.declare.declaration import Preset
+from derivations.declare.declaration import Declaration, Preset
 
 KEYS = ("name", "meaning", "parameters")
 
@@ -37,10 +37,10 @@ def _preset(entry: Mapping[str, Any]) -> Preset:
     return Preset(name, fields.text(entry, "meaning", "preset", ""), tuple(given.items()))
 
 
-def require(system: System, given: tuple[Preset, ...]) -> None:
+def require(made: Declaration, parameters: Any) -> None:
     """Raise `fields.Mistake` where a preset names what is no parameter of the model."""
-    known = list(system.parameters.__dataclass_fields__)
-    for number, preset in enumerate(given, 1):
+    known = [field.name for field in dataclasses.fields(parameters)]
+    for number, preset in enumerate(made.presets, 1):
         for word, _ in preset.parameters:
             if word not in known:
                 raise fields.Mistake(

@@ -19,8 +19,8 @@ LARGEST_GRAM = 10**9
 DOTS = 10
 DOTTED = re.compile(rf"(?:\.[ \t]*[\w\"'-]+[ \t]*){{{DOTS}}}")
 TABLES = (
-    "title", "about", "source", "link", "name", "student", "teacher", "training", "start", "parameters", "event", "preset",
-    "claim",
+    "title", "about", "source", "link", "name", "student", "teacher", "training", "start", "parameters", "event",
+    "preset", "claim",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import growth, presets, reading
+from derivations.declare import growth, reading
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -33,7 +33,7 @@ def system(declared: Declaration) -> System:
     """The system of a declaration."""
     kind = parameters_of(declared)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
-    made = System(
+    return System(
         name=declared.name,
         title=declared.title,
         about=declared.about,
@@ -65,8 +65,6 @@ def system(declared: Declaration) -> System:
         sizes=sizes_of(declared),
         digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
     )
-    presets.require(made, declared.presets)
-    return made
 
 
 def sizes_of(declared: Declaration) -> dict[str, str]:

@@ -16,7 +16,9 @@ PAGES = DOCS / "gallery"
 def told(task: tuple[str, str, bool]) -> dict[str, Any]:
     """The facts of one entry, from an earlier build where nothing that makes them has changed; its picture in place."""
     name, path, sgd = task
-    key = hashlib.sha256(f"{sources('entries', 'equations', 'pictures')} {sgd}".encode() + Path(path).read_bytes()).hexdigest()
+    key = hashlib.sha256(
+        f"{sources('entries', 'equations', 'pictures')} {sgd}".encode() + Path(path).read_bytes()
+    ).hexdigest()
     facts = remembered(f"entries/{name}", key, lambda folder: _made(name, folder, sgd))
     PAGES.mkdir(exist_ok=True)
     kept = DOCS / "_build" / "kept" / "entries" / name / f"{name}.png"

@@ -15,15 +15,16 @@ WORDS = (
 
 
 def markdown(document: str, left_out: tuple[str, ...] = ("Source",)) -> str:
-    """The body of a document, without its title and the paragraphs left out.
+    r"""The body of a document, without its title and the paragraphs left out.
 
-    >>> print(markdown(r"\\begin{document}\\n\\textbf{Tier.} exact.\\n\\begin{align*}\\n&a = 1\\n\\end{align*}\\n\\end{document}"))
+    >>> body = r"\textbf{Tier.} exact." + "\n\\begin{align*}\n&a = 1\n\\end{align*}\n"
+    >>> print(markdown("\\begin{document}\n" + body + "\\end{document}"))
     **Tier.** exact.
     <BLANKLINE>
     $$
-    \\begin{aligned}
+    \begin{aligned}
     &a = 1
-    \\end{aligned}
+    \end{aligned}
     $$
     """
     body = document.split("\\begin{document}\n", 1)[1].split("\\end{document}", 1)[0]

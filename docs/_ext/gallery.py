@@ -1,6 +1,7 @@
-"""The pages of the gallery, written at build time from the declarations that are shipped: one each, and a table of all."""
+"""The pages of the gallery, written by the build from the declarations that are shipped: one each, a table of all."""
 
 import concurrent.futures
+import math
 import multiprocessing
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,7 +24,7 @@ def write(workers: int, sgd: bool) -> list[str]:
     for name, facts in every.items():
         page(PAGES / f"{name}.md", _page(name, facts))
     rows = [row for name, facts in every.items() for row in _rows(name, facts)]
-    head = ("entry", "model", "published", "predicted", "found", "answer")
+    head = ("entry", "published", "predicted", "found", "answer")
     page(PAGES / "table.txt", table(head, rows))
     of_papers = papers()
     only(PAGES, [*every, *of_papers])
@@ -33,14 +34,11 @@ def write(workers: int, sgd: bool) -> list[str]:
 
 def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
     """The lines of an entry in the table of all; one without a published number says what stands in its place."""
-    import derivations
-
-    system = derivations.system(name)
+    entry = f"[`{name}`](gallery/{name}.md)"
     for at, claim in enumerate(facts["claims"]):
-        first = (f"[`{name}`](gallery/{name}.md)", system.title) if at == 0 else ("", "")
-        yield (*first, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
+        yield ("" if at else entry, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
     if not facts["claims"]:
-        yield f"[`{name}`](gallery/{name}.md)", system.title, "no number; its generated claims stand for it", "", "", ""
+        yield entry, "no number: the claims that are generated for it", "", "", ""
 
 
 def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
@@ -61,7 +59,10 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
         lines += ["## The published number, and what comes out", "", *table(head, rows), ""]
         lines += [f"- `{c['claim']}`: {c['seen'][0]}." for c in facts["claims"] if c["seen"]]
         lines += ["", "```console", f"$ odesim verify --system {name}", "```", ""]
-        lines += ["This adds the claims that are generated for every declaration: back ends, integrators, drift, SGD.", ""]
+        lines += [
+            "This adds the claims that are generated for every declaration: back ends, integrators, drift, SGD.",
+            "",
+        ]
     path = f"../../derivations/gallery/{name}.toml"
     lines += ["## The declaration", "", f"```{{literalinclude}} {path}", ":language: toml", "```", ""]
     lines += ["## What to change", "", *_changes(name, facts), ""]
@@ -105,7 +106,7 @@ def _predicted(claim: Mapping[str, Any]) -> str:
     value = claim["predicted"]
     if isinstance(value, list | tuple):
         ends = zip(("≥", "≤"), value, strict=True)
-        return " and ".join(f"{sign} {_number(end)}" for sign, end in ends if end is not None)
+        return " and ".join(f"{sign} {_number(end)}" for sign, end in ends if end is not None and math.isfinite(end))
     bound = {"at most": "≤ ", "at least": "≥ "}.get(claim["bound"], "")
     return bound + _number(value)
 
@@ -115,5 +116,3 @@ def _number(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
-
-

@@ -8,7 +8,9 @@ from typing import Any
 from written import DOCS, page, table
 
 PAGES = DOCS / "gallery"
-ROW = re.compile(r"^\| (?P<place>.*?) \| `(?P<claim>[^`]+)`(?:, (?P<variant>.*?))? \| (?P<answer>[a-z]+) \| (?P<rest>.*) \|$")
+ROW = re.compile(
+    r"^\| (?P<place>.*?) \| `(?P<claim>[^`]+)`(?:, (?P<variant>.*?))? \| (?P<answer>[a-z]+) \| (?P<rest>.*) \|$"
+)
 
 
 def papers() -> list[str]:
@@ -53,7 +55,12 @@ def _page(name: str, rows: list[dict[str, Any]]) -> list[str]:
     system = derivations.system(name)
     statements = {claim.id: claim.statement for claim in claims_of(system)}
     counts = Counter(row["answer"] for row in rows)
-    lines = [f"# {system.title}", "", f"`{name}` · {system.source.authors}, *{system.source.title}*, {system.source.venue}", ""]
+    lines = [
+        f"# {system.title}",
+        "",
+        f"`{name}` · {system.source.authors}, *{system.source.title}*, {system.source.venue}",
+        "",
+    ]
     lines += [f"[The system](../systems/{name}.md) · [every numbered statement](../verdicts/{name}.md) · "
               f"[errata](../reference/errata.md#errata-{name})", ""]  # fmt: skip
     lines += _figure(name)
@@ -62,8 +69,17 @@ def _page(name: str, rows: list[dict[str, Any]]) -> list[str]:
     for answer, title in (("refuted", "Refuted"), ("inconclusive", "Open"), ("confirmed", "Confirmed")):
         chosen = [row for row in rows if row["answer"] == answer]
         if chosen:
-            lines += [f"## {title}", "", *table(("claim", "place", "statement", "found"), _lines(chosen, statements)), ""]
-    lines += ["```console", f"$ odesim verify --system {name}", f"$ odesim report runs/verify-{name}-* --out {name}.html"]
+            lines += [
+                f"## {title}",
+                "",
+                *table(("claim", "place", "statement", "found"), _lines(chosen, statements)),
+                "",
+            ]
+    lines += [
+        "```console",
+        f"$ odesim verify --system {name}",
+        f"$ odesim report runs/verify-{name}-* --out {name}.html",
+    ]
     return [*lines, "```"]
 
 

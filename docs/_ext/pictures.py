@@ -92,7 +92,7 @@ def draw(system: Any, name: str, wanted: Sequence[Panel], target: Path, sgd: boo
     rows = math.ceil(len(wanted) / columns)
     said = []
     with mpl.rc_context(rc=STYLE):
-        figure = Figure(figsize=((3.9 if columns < 3 else 3.2) * columns + 0.3, 2.9 * rows + 0.2), layout="constrained")
+        figure = Figure(figsize=((3.9 if columns < 3 else 2.9) * columns + 0.3, 2.7 * rows + 0.2), layout="constrained")
         axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
         for axis, panel in zip(axes, wanted, strict=False):
             said.append(_panel(axis, system, name, panel, sgd))
@@ -168,14 +168,14 @@ def _scales(axis: Any, panel: Panel, paths: Sequence[np.ndarray], time: Any) -> 
 def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     """SGD of some replicas, exactly in law, until the flow ends or its steps are used up; None where there is none.
 
-    Where the flow's own summary warns that SGD leaves it (`warned`) a band beside it would be noise; and in a dimension far
-    above the others a flow stands for a limit: SGD near it would need as many samples a step.
+    Where the flow's own summary warns that SGD leaves it (`warned`) a band beside it would be noise; in a dimension far
+    above the others the flow stands for a limit: SGD near it would need as many samples a step.
     """
     from derivations.declare.system import rows
 
     stage = system.stages[0]
     values = dataclasses.replace(system.parameters(), **{"d": DIMENSION, **panel.parameters})
-    untold = warned or panel.variable == "error" and system.parameters.declaration.loss != "squared"
+    untold = warned or (panel.variable == "error" and system.parameters.declaration.loss != "squared")
     if untold or values.d > 100 * DIMENSION:
         return None, ""
     step, batch = stage.usual(values)

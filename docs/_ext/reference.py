@@ -15,7 +15,7 @@ PAGES = DOCS / "reference"
 TOLD = (
     "systems", "systems saad_solla_1995", "derive --system liao -p tier=riccati",
     "integrate --system liao -p m=2 -p m_star=1 -p d=100 --until 2 --out run --no-figures",
-    "compare --system liao -p m=2 -p m_star=1 -p d=100 --until 1 --step-size .01 --batch 16 --seeds 2 --out both --no-figures",
+    "compare --system liao -p m=2 -p m_star=1 -p d=100 --until 1 --step-size .01 --batch 16 --out both --no-figures",
     "sweep --system liao -p m=2 -p m_star=1 --over d=100,400 --until 1 --out grid --workers 1",
     "verify --system liao --claim eq-5-sol --workers 1 --out verdicts", "show run", "doctor", "cite --system liao",
 )  # fmt: skip
@@ -113,7 +113,7 @@ def _json() -> Iterator[str]:
     """The keys of every `--json` and of the JSON files in folders, from commands that are run."""
     made = remembered("json", sources("reference"), lambda folder: _shapes())
     yield from ("# JSON", "")
-    yield "What `--json` prints is one object; these are its keys, from the commands named. `null` is what is not finite."
+    yield "What `--json` prints is one object; its keys, from the commands named. `null` is what is not finite."
     for title, rows in made.items():
         yield from ("", f"## {title}", "", *table(("key", "type"), rows))
 

@@ -9,7 +9,7 @@ import pytest
 import odesim
 
 TOUR = Path(__file__).parents[2] / "docs" / "tour.md"
-CELLS = re.findall(r"```python\n(.*?)```", TOUR.read_text(encoding="utf-8"), re.DOTALL)
+CELLS = re.findall(r"```\{code-cell\} python\n(.*?)```", TOUR.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def executed(cell, names):

@@ -172,7 +172,9 @@ def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
         text[:MEASURE],
     )
     inner = (
-        re.fullmatch(r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*(?:\[([\d,\s]+)\])?\s*\)*", form["what"].strip())
+        re.fullmatch(
+            r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*(?:\[([\d,\s]+)\])?\s*\)*", form["what"].strip()
+        )
         if form
         else None
     )
@@ -258,7 +260,7 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
 
 
 def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
-    """The path (time,) that a measure follows, of the values (time, ...) of its order parameter: an entry, or one of all.
+    """The path (time,) that a measure follows, of the values (time, ...) of an order parameter: an entry, or of all.
 
     An entry that the sizes of a run do not have is no number.
     """

@@ -130,6 +130,13 @@ LINES = [
     ("name 'T' of an event is taken", {"rest": "[[event]]\nof='M_ww'\nname='T'\n[[event]]\nof='M_ww'\nname='T'"}, 14),
     ("did you mean 'threshold'?", {"rest": "[[event]]\nof = 'M_ww'\ntreshold = 1"}, 11),
     ("unknown key 'studnet'", {"rest": "[studnet]\nunit = 'w'"}, 9),
+    ("a preset needs a name", {"rest": "[[preset]]\nparameters = {d = 2}"}, 9),
+    ("a preset needs parameters", {"rest": "[[preset]]\nname = 'a'"}, 9),
+    ("takes a number or a word", {"rest": "[[preset]]\nname = 'a'\nparameters = {d = true}"}, 11),
+    ("did you mean 'parameters'?", {"rest": "[[preset]]\nname = 'a'\nparameter = {d = 2}"}, 11),
+    ("two presets are called a", {"rest": "[[preset]]\nname='a'\nparameters={d=2}\n[[preset]]\nname='a'\n"
+                                  "parameters={d=3}"}, 13),
+    ("did you mean 'overlap'?", {"rest": "[[preset]]\nname = 'a'\nparameters = {overlp = 0.1}"}, 11),
 ]  # fmt: skip
 
 

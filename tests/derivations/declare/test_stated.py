@@ -66,3 +66,21 @@ def test_sampled_means_with_kinks_cost_few_evaluations():
     assert run.statistics["solver"] == "DOP853" and run.statistics["evaluations"] < 1000
     fine = odesim.integrate(system, until=3.0, points=1024, rtol=1e-5, atol=1e-6, solver="DOP853")
     assert np.abs(run["Q_ww"] - fine["Q_ww"]).max() < 2e-3
+
+
+def test_a_measure_may_name_an_entry():
+    system = odesim.system("ren_2025")
+    first, sixth = stated.claims(system)
+    assert [c.measure.keywords["asked"]["entry"] for c in (first, sixth)] == [(0, 0), (5, 5)]
+    values = np.arange(12.0).reshape(2, 2, 3)
+    asked = {"absolute": False, "reduction": "max", "entry": (1, 2)}
+    assert stated.followed(values, asked).tolist() == [5.0, 11.0]
+    assert np.isnan(stated.followed(values, {**asked, "entry": (2, 0)})).all()  # a run of fewer units has none
+
+
+@pytest.mark.parametrize("place", ["0,1", "1", "1,1,1", "7,1", ",1"])
+def test_an_entry_that_is_not_there_is_refused(place):
+    system = odesim.system("ren_2025")
+    entry = {"id": "x", "measure": f"final M_ww[{place}]", "law": {"at_most": 1.0}}
+    with pytest.raises(odesim.UsageError, match=r"M_ww has \[1,1\] to \[6,6\]"):
+        stated.claim(system, entry, 1)

@@ -20,7 +20,7 @@ def names(slow=SLOW):
 
 
 def test_the_gallery_is_listed_and_has_names_of_its_own():
-    assert len(NAMES) >= 14
+    assert len(NAMES) >= 16
     assert not set(NAMES) & set(derivations.names())
     assert derivations.reference(derivations.system("saad_solla_1995")) == "saad_solla_1995"
 
@@ -65,3 +65,35 @@ def test_many_teachers_are_found_at_times_inversely_proportional_to_their_weight
         run = odesim.integrate("ren_2025", until=20.0, beta=beta, rtol=1e-10)
         times = np.diag(np.asarray(run["T"]).reshape(6, 6))
         assert times * np.arange(1, 7.0) ** -beta == pytest.approx(np.full(6, times[0]), rel=1e-6)
+
+
+def test_what_a_superfluous_quadratic_unit_leaves():
+    # Martin et al. 2024: dW/dt = 4 (T - W W') W; a squared norm s outside the teachers obeys s' = -8 s^2.
+    for units, until in ((4, 300.0), (6, 300.0)):
+        run = odesim.integrate("martin_2024", units=units, until=until, rtol=1e-10, save_points=3)
+        assert run["error"][-1] == pytest.approx((units - 3) * 2 / (8 * until) ** 2, rel=1e-2)
+    run = odesim.integrate("martin_2024", units=1, teachers=1, overlap=0.0, norm=0.5, until=5.0, rtol=1e-10, d=50)
+    assert np.asarray(run["Q_ww"])[:, 0, 0] == pytest.approx(0.25 / (1 + 8 * 0.25 * run.time), rel=1e-6)
+
+
+def test_streaming_least_squares_is_the_solution_of_its_equation():
+    # Collins-Woodfin et al. 2023, covariance 1: E' = -eta (2 - eta) E + eta^2 noise^2.
+    for eta, noise in ((0.5, 0.5), (1.9, 0.2), (2.1, 0.0)):
+        run = odesim.integrate("collins_woodfin_2023", step=eta, noise=noise, until=8.0, rtol=1e-10)
+        floor = eta * noise**2 / (2 - eta)
+        expected = floor + (2.0 - floor) * np.exp(-eta * (2 - eta) * run.time)
+        assert np.asarray(run["error"]) == pytest.approx(expected, rel=1e-7)
+
+
+def test_streaming_least_squares_in_many_dimensions_follows_it():
+    sgd = odesim.simulate("collins_woodfin_2023", method="explicit", d=2000, noise=0.0, seeds=5, until=3.0)
+    error = 2 * np.asarray(sgd["loss"]).mean(axis=0)
+    assert np.abs(np.log(error / (2 * np.exp(-0.75 * sgd.time)))).max() < 0.15
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_entry_says_what_to_change(name):
+    system = derivations.system(name)
+    assert len(system.presets) >= 3 and system.about
+    for preset in system.parameters.declaration.presets:
+        assert preset.meaning and derivations.system(name).parameters(**dict(preset.parameters)) != system.parameters()
