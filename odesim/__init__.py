@@ -8,14 +8,15 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 'completed'
 
 To look: `systems`, `system`, `derive`, `declare`, `linearise`, `predict`.  To compute: `integrate`, `simulate`,
-`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `save`, `load`.  What they
+`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
+`save`, `load`.  What they
 return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
 sentence.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from odesim.public.keep import figures, load, report, save, verify
+from odesim.public.keep import explore, figures, load, report, save, verify
 from odesim.public.look import declare, derive, linearise, predict, system, systems
 from odesim.public.make import compare, integrate, observe, simulate, sweep
 from odesim.version import __version__
@@ -43,6 +44,7 @@ __all__ = [
     "compare",
     "declare",
     "derive",
+    "explore",
     "figures",
     "integrate",
     "linearise",

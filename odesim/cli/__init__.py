@@ -50,6 +50,7 @@ for command, name in (
     (sweep.sweep, "sweep"),
     (figures.figures, "figures"),
     (report.report, "report"),
+    (report.explore, "explore"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),

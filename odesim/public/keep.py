@@ -90,6 +90,19 @@ def report(
 
 
 @speaking
+def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwrite: bool = False) -> "Path":
+    """Write an interactive page of a run, some runs, a comparison or a sweep, and return its path.
+
+    `what` is what `integrate`, `simulate`, `compare`, `sweep` or `load` gave, a folder, or a list of these, drawn
+    together.  A sweep has curves where it was asked for more than two `save_points`.  The page holds everything that it
+    needs.  Raises `UsageError` for anything else and for a page that is there already, `MissingError` without plotly.
+    """
+    from odesim.show import explore as maker
+
+    return maker.write(what, out, overwrite)
+
+
+@speaking
 def load(folder: "str | os.PathLike[str]") -> Any:
     """What is stored in `folder`, its file hashes verified.
 
