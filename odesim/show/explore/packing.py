@@ -1,4 +1,4 @@
-"""The data of an interactive page: arrays as base64, thinned evenly until a browser likes its size."""
+"""The data of an interactive page: arrays as base64, thinned until a browser likes its size."""
 
 import base64
 from collections.abc import Sequence
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 MOST = 700_000
 """Numbers of all curves of a page; they take 6 to 11 bytes each beside the 5 MB of the library that draws them."""
-TIMES = (2001, 1001, 501, 251, 126)
-"""Saved times of a run that are kept, the more the better."""
-ENTRIES = (1000, 500, 250, 120, 60, 30, 15, 8, 4, 2, 1)
-"""Entries of a variable that are kept where even the fewest times are too many."""
-FEWEST = (60, 30, 15, 5)
-"""Saved times of the one entry that is kept where there are thousands of runs."""
+KEPT = (
+    *((times, 10**9) for times in (2001, 1001, 501, 251)),
+    *((251, entries) for entries in (1000, 500, 250)),
+    *((126, entries) for entries in (250, 120, 60, 30, 15, 8, 4, 2, 1)),
+    *((times, 1) for times in (60, 30, 15, 5)),
+)
+"""Saved times of a run and entries of a variable that are kept: the first of these pairs that fits."""
 REPLICA = "replica"
 
 
@@ -60,6 +61,18 @@ def encoded(values: Any) -> dict[str, str]:
     return {"kind": kind, "data": base64.b64encode(array.tobytes()).decode()}
 
 
+def liveliest(values: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` of the rows of an array, in order: those that move most.
+
+    >>> liveliest(np.array([[0.0, 1.0], [2.0, 2.0], [1.0, 3.0]]), 2).tolist()
+    [0, 2]
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    known = np.nan_to_num(values.astype(float), posinf=0.0, neginf=0.0)
+    return np.sort(np.argsort(-np.ptp(known, axis=1), kind="stable")[:most])
+
+
 def _run(run: Shown, times: int, entries: int) -> dict[str, Any]:
     """One run as plain data."""
     curves = run.curves
@@ -75,7 +88,7 @@ def _run(run: Shown, times: int, entries: int) -> dict[str, Any]:
     for name in moving(curves):
         values = curves[name].transpose(..., "time").values[..., kept]
         flat = values.reshape(-1, kept.size)
-        chosen = spread(flat, entries)
+        chosen = liveliest(flat, entries)
         places = np.stack(np.unravel_index(chosen, values.shape[:-1]), axis=-1) if values.ndim > 1 else [[]]
         dims = [_named(dim) for dim in map(str, curves[name].dims) if dim != "time"]
         told["variables"][name] = {
@@ -108,14 +121,12 @@ def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
         return sum(min(times, t) * min(entries, e) for t, e in sizes)
 
     most_times, most = max((t for t, _ in sizes), default=0), max((e for _, e in sizes), default=0)
-    choices = [(times, most) for times in TIMES] + [(TIMES[-1], entries) for entries in ENTRIES]
-    choices += [(times, ENTRIES[-1]) for times in FEWEST]
-    times, entries = next((pair for pair in choices if count(*pair) <= MOST), choices[-1])
+    times, entries = next((pair for pair in KEPT if count(*pair) <= MOST), KEPT[-1])
     said = []
     if most_times > times:
         said.append(f"of {most_times} saved times {times} are here, evenly spread")
     if most > entries:
-        said.append(f"of up to {most} entries of a variable {entries} are here, evenly spread")
+        said.append(f"of up to {most} entries of a variable the {entries} that move most are here")
     return times, entries, said
 
 

@@ -9,7 +9,7 @@ function label(variable, line) {
   return words ? variable + "[" + words + "]" : variable;
 }
 
-// The lines of one panel before they are drawn: of every run the entries that are chosen; too many are thinned evenly.
+// The lines of one panel before they are drawn: of every run the entries that are chosen; of too many those that move most.
 function chosenLines(variable, state) {
   var found = [];
   state.runs.forEach(function (r) {
@@ -22,8 +22,13 @@ function chosenLines(variable, state) {
   });
   var share = Math.max(8, Math.floor(MOST_LINES / state.variables.length));
   if (found.length <= share) return { lines: found, hidden: 0 };
-  var kept = [];
-  for (var k = 0; k < share; k++) kept.push(found[Math.round(k * (found.length - 1) / (share - 1))]);
+  found.forEach(function (line, k) {
+    var values = series(held(variable, line), line.row, numbers(page.runs[line.run].time).length), low = Infinity, high = -Infinity;
+    values.forEach(function (v) { if (v < low) low = v; if (v > high) high = v; });
+    line.moves = high - low; line.order = k;
+  });
+  found.sort(function (a, b) { return b.moves - a.moves; });
+  var kept = found.slice(0, share).sort(function (a, b) { return a.order - b.order; });
   return { lines: kept, hidden: found.length - share };
 }
 
@@ -43,7 +48,7 @@ function series(data, row, length) { return numbers(data.values).subarray(row * 
 
 function colourOf(variable, line, state) {
   if (state.colour === "run") return { k: line.run, name: page.runs[line.run].name };
-  var own = held(variable, line).dims.filter(function (dim) { return dim !== "replica"; });
+  var own = held(variable, line).dims.filter(function (dim) { return dim !== "replica" && page.dims[dim].length <= 16; });
   var dim = state.colour === "auto" ? own[own.length - 1] : state.colour, at = held(variable, line).dims.indexOf(dim);
   if (at < 0) return { k: -1, name: "" };
   return { k: line.place[at], name: dim + " " + page.dims[dim][line.place[at]] };
@@ -139,7 +144,7 @@ function drawCurves(state) {
   made.xaxis = axis({ type: state.logX ? "log" : "linear", anchor: count > 1 ? "y" + count : "y",
     title: { text: text(clock && clock !== "time" && !narrow ? state.across + ": " + clock : state.across) } });
   document.getElementById("status").textContent = !count ? "Choose a variable." : drawn + " lines" +
-    (hidden ? "; " + hidden + " more are not drawn: choose fewer entries or variables to see all of them" : "") +
+    (hidden ? ", those that move most; " + hidden + " more are not drawn: choose fewer entries or variables to see all of them" : "") +
     (state.logY ? "; on the logarithmic axis values show their size, hovering their sign" : "") + ".";
   return Plotly.react("curves", traces, made, tools());
 }

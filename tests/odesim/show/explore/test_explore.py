@@ -143,10 +143,14 @@ def test_large_runs_are_thinned_and_the_page_says_so(flow):
     (run,) = Page(text).data["runs"]
     values = array(run["variables"]["x"]["values"]).reshape(500, 1001)
     assert values[7, 0] == 1 and values[7, -1] == 4001
-    vast = dataclasses.replace(flow, extras={}, state={"x": Variable(("time", "neuron"), np.ones((21, 60_000)))})
+    vast = dataclasses.replace(
+        flow, extras={}, state={"x": Variable(("time", "neuron"), np.linspace(0, 1, 21)[:, None] * np.arange(60_000.0))}
+    )
     text = explore.page(vast)
-    assert "of up to 60000 entries of a variable 1000 are here" in text
-    assert [sentence for sentence in packing.packed(explore.content(flow))[1]] == []
+    assert "of up to 60000 entries of a variable the 1000 that move most are here" in text
+    (run,) = Page(text).data["runs"]
+    assert [place for (place,) in run["variables"]["x"]["places"]] == list(range(59_000, 60_000))
+    assert packing.packed(explore.content(flow))[1] == []
 
 
 def test_numbers_keep_seven_digits_or_all():
