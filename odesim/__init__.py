@@ -11,7 +11,8 @@ To look: `systems`, `system`, `derive`, `declare`, `linearise`, `predict`.  To c
 `compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
 `save`, `load`.  What they
 return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
-sentence.
+sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`, which
+holds what there was.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from odesim.version import __version__
 
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
-    from odesim.errors import MissingError, NumericalError
+    from odesim.errors import InterruptedRun, MissingError, NumericalError
     from odesim.evidence.verdicts import Verdicts
     from odesim.request.trajectory import Trajectory
     from odesim.small.hitting import Flow
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Flow",
+    "InterruptedRun",
     "MissingError",
     "NumericalError",
     "Run",
@@ -63,6 +65,7 @@ __all__ = [
 _TYPES = {
     "Comparison": "odesim.study.comparison",
     "Flow": "odesim.small.hitting",
+    "InterruptedRun": "odesim.errors",
     "MissingError": "odesim.errors",
     "NumericalError": "odesim.errors",
     "Run": "odesim.store",

@@ -186,7 +186,12 @@ def run(
     for case in pipeline.cases:
         try:
             trajectory, ended = _staged(
-                case, previous, time, clock, progress, checkpoint if len(pipeline.cases) == 1 else None
+                case,
+                previous,
+                time,
+                clock,
+                progress,
+                checkpoint if checkpoint is None or checkpoint.ends or len(pipeline.cases) == 1 else None,
             )
         except UsageError as error:
             if not made:
@@ -197,7 +202,7 @@ def run(
                 raise
             raise Interrupted(f"interrupted in stage {case.stage}", made) from None
         made.append(trajectory)
-        if trajectory.outcome.kind == "failed" or ended:
+        if trajectory.outcome.kind in ("failed", "interrupted") or ended:
             break
         previous, time, clock = ending(trajectory), float(trajectory.time[-1]), trajectory.clock
     return made

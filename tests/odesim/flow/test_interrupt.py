@@ -38,7 +38,7 @@ def test_every_way_of_stepping_is_stopped_with_130(system, monkeypatch, tmp_path
         if steps == 2:
             swallowed()
 
-    monkeypatch.setattr("odesim.cli.progress.Progress.__call__", progress)
+    monkeypatch.setattr("odesim.ask.progress.Progress.__call__", progress)
     chosen = [word for pair in RUNS.get(system, []) for word in ("-p", pair)]
     words = ["integrate", "--system", system, *chosen, "--no-figures", "--quiet", "--out", str(tmp_path / "run")]
     assert command(words) == 130
