@@ -66,11 +66,14 @@ def build(
     """The pipeline of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run `start`.
 
     `until` is the end time of the one stage with a clock, or "NAME=T,NAME=T" (or a mapping), the end times of those
-    named; the others run for their own horizon.  A run continued with `start` keeps its system and parameters unless
-    they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no time.
+    named; the others run for their own horizon.  A run continued with `start` keeps its system, parameters and seed
+    unless they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no
+    time.
     """
     if start is not None:
         system, parameters = _taken_over(system, parameters, start)
+        if options.get("seed") is None and options.get("config") is None and start.trajectory.origin.seed is not None:
+            options["seed"] = start.trajectory.origin.seed
     if system is None:
         raise UsageError("Missing option '--system': `odesim systems` lists them")
     chosen = find_system(system) if isinstance(system, str) else system

@@ -17,9 +17,9 @@ def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool,
     """
     target = Path(out)
     if target.is_dir():
-        raise UsageError(f"{target} is a folder, but the {what} is one file; choose another --out")
+        raise UsageError(f"{target} is a folder, but the {what} is one file; give the name of one")
     if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists; --overwrite replaces it, or choose another --out")
+        raise UsageError(f"{target} exists; --overwrite replaces it, or choose another name")
     if not target.parent.is_dir():
         raise UsageError(f"{target.parent} is no existing folder, so {target} cannot be written; create it first")
     text = page()
@@ -27,7 +27,7 @@ def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool,
         with replacing(target) as file:
             file.write(text.encode())
     except OSError as error:
-        raise StorageError(f"{target} could not be written ({error.strerror}); choose another --out") from error
+        raise StorageError(f"{target} could not be written ({error.strerror}); choose another place") from error
     return target
 
 

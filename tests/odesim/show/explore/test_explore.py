@@ -187,7 +187,7 @@ def test_mistakes_are_sentences(flow, tmp_path, monkeypatch):
         odesim.explore(still)
     path = odesim.explore(flow)
     assert path.name == "explore.html" and path.is_file()
-    with pytest.raises(odesim.UsageError, match=r"explore\.html exists; overwrite= replaces it"):
+    with pytest.raises(odesim.UsageError, match=r"explore\.html exists; overwrite=True replaces it"):
         odesim.explore(flow)
 
 
