@@ -8,7 +8,7 @@ import numpy as np
 from hermite.ladders import rung, slopes
 from hermite.laws import EPS, Law
 
-# phi is below 3e-22 beyond, what stands there grows polynomially
+# phi is below 1e-21 beyond: what stands there, for a step that opens beyond say, is added to the error
 REACH = 9.75
 # panels grow by this ratio away from a special point: 16 nodes resolve an algebraic singularity there to 1e-16
 RATIO = 3.0
@@ -58,6 +58,18 @@ def points(special: list[tuple[float, float]]):
         yield _points(edges, nodes)
 
 
+@cache
+def beyond() -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and twice the Gaussian weights where |x| > REACH, up to 18 deviations: 1e-72 is left out.
+
+    >>> x, w = beyond()
+    >>> 1e-22 < float(w.sum()) / 2 < 2.5e-22, float(np.abs(x).min()) > REACH
+    (True, True)
+    """
+    x, w = _points(np.linspace(REACH, 18.0, 12), NODES[0])
+    return np.concatenate([-x[::-1], x]), 2 * np.concatenate([w[::-1], w])
+
+
 def _width(kind: str) -> float:
     """Return how far from 0 a ladder function must be resolved: not at all from a kink, 1 from the logistic."""
     return 1.0 if kind == "logistic" else math.inf
@@ -87,7 +99,9 @@ def line(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
         f = w * rung(kinds[0], orders[0], mean + spread * x)
         values.append(math.fsum(f))
         size = max(size, float(np.abs(f).sum()))
-    return values[0], abs(values[0] - values[1]) + _rounding(orders) * size + _loss(kinds[0], orders[0])
+    x, w = beyond()
+    left = float(w @ np.abs(rung(kinds[0], orders[0], mean + spread * x)))
+    return values[0], abs(values[0] - values[1]) + _rounding(orders) * size + _loss(kinds[0], orders[0]) + left
 
 
 def _rounding(orders: tuple) -> float:
@@ -140,6 +154,12 @@ def plane(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
         values.append(math.fsum(outer * inner))
         size = max(size, float(np.abs(outer) @ weight))
     error = abs(values[0] - values[1]) + _rounding(orders) * size
+    # what both integrals leave out, the inner one at every node of the outer
+    far, rare = beyond()
+    x, w = np.concatenate([x, far]), np.concatenate([w, rare])
+    outer, centre = w * np.abs(rung(kinds[0], orders[0], m1 + a * x)), m2 + b * x
+    error += float(outer @ (np.abs(rung(kinds[1], orders[1], centre[:, None] + d * far)) @ rare))
+    error += float(outer[-far.size :] @ _inner(centre[-far.size :], d, kinds[1], orders[1], NODES[1])[1])
     # each factor's loss, times the size of the other
     others = [line(law.part((j,)), kinds[j : j + 1], orders[j : j + 1]) for j in (0, 1)]
     for j, (value, gap) in enumerate(others):

@@ -7,7 +7,7 @@ import numpy as np
 from hermite.errors import NotReached
 from hermite.expansion import orthonormal_polynomials
 from hermite.laws import EPS
-from hermite.panels import points
+from hermite.panels import beyond, points
 
 ORDER = 24
 
@@ -39,7 +39,11 @@ def coefficients(f, mean: float, spread: float, order: int) -> tuple[np.ndarray,
         results.append((h @ (w * values), np.abs(h) @ (w * np.abs(values))))
         norm = math.sqrt(math.fsum(w * values * values))
     (fine, size), (coarse, _) = results
-    return fine, np.abs(fine - coarse) + EPS * (order + 16) * size, norm
+    x, w = beyond()
+    values = np.abs(f(mean + spread * x))
+    left = np.abs(np.array(orthonormal_polynomials(order, x))) @ (w * values)
+    norm = math.hypot(norm, math.sqrt(float(w @ values**2)))
+    return fine, np.abs(fine - coarse) + EPS * (order + 16) * size + left, norm
 
 
 def largest(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> float:
@@ -53,8 +57,8 @@ def largest(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> float:
     for f, slot in zip(factors, slots, strict=True):
         m, s = float(mean[slot]), math.sqrt(max(float(covariance[slot, slot]), 0.0))
         sizes = [float(w @ np.abs(f(m + s * x)) ** n) for x, w in points(_special(f, m, s))]
-        # beyond the reach of the panels a normal variable is found once in 10^21
-        bound *= (max(sizes) + 1e-21 * (1 + abs(m) + s) ** n) ** (1 / n)
+        x, w = beyond()
+        bound *= (max(sizes) + float(w @ np.abs(f(m + s * x)) ** n)) ** (1 / n)
     return bound * (1 + 1e-9)
 
 

@@ -42,6 +42,11 @@ FIXED = len(Arguments._fields) - 1
 """How many arguments come before the sizes."""
 
 
+def read(arguments: Sequence[Any]) -> Arguments:
+    """The arguments of `loops.flow` by name."""
+    return Arguments._make((*arguments[:FIXED], tuple(arguments[FIXED:])))
+
+
 class View(NamedTuple):
     """One state seen as arrays: Gram matrix (n, n), weights of all units in f - f*, their own numbers, norms (n,)."""
 
@@ -60,9 +65,6 @@ def raw(xp: Any, y: Any, a: Arguments) -> View:
 def build(declared: Declaration, found: Kernels, xp: Any, functions: Functions) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` with the arguments of `loops.flow`."""
     form = Form(declared, found, xp, functions)
-
-    def read(arguments: Sequence[Any]) -> Arguments:
-        return Arguments._make((*arguments[:FIXED], tuple(arguments[FIXED:])))
 
     def flow(t: Any, y: Any, *arguments: Any) -> Any:
         return form.flow(y, read(arguments))
@@ -116,12 +118,13 @@ class Form:
         """The numbers of the units of a group among all units."""
         return slice(sum(sizes[:g]), sum(sizes[: g + 1]))
 
-    def entry(self, G: Any, one: tuple[int, slice, int], two: tuple[int, slice, int], axes: int) -> Any:
+    def entry(self, G: Any, one: tuple[int, slice, int], two: tuple[int, slice, int], axes: int, apart: Any) -> Any:
         """G between two slots, each (factor, rows, axis), broadcast over the axes of all factors."""
         (k, rows, axis), (m, columns, other) = one, two
         block = G[rows, columns]
         if k == m:
             return self.along(self.xp.diagonal(block), axis, axes)
+        block = block * apart
         shape = [1] * axes
         shape[axis], shape[other] = block.shape if axis < other else block.shape[::-1]
         return (block if axis < other else block.T).reshape(shape)
@@ -132,12 +135,17 @@ class Form:
         shape[axis] = vector.shape[0]
         return vector.reshape(shape)
 
-    def call(self, name: str, kinds: Sequence[int], view: View, a: Arguments) -> tuple[Any, ...]:
-        """A generated function at all units of some groups: outputs with one axis for each factor."""
+    def call(self, name: str, kinds: Sequence[int], view: View, a: Arguments, apart: Any = 1.0) -> tuple[Any, ...]:
+        """A generated function at all units of some groups: outputs with one axis for each factor.
+
+        Overlaps between two factors are multiplied by `apart`.
+        """
         axes = len(kinds)
         fields = [(k, rows, k) for k, g in enumerate(kinds) for rows in self.rows(g, a.sizes)]
         cells = [
-            self.entry(view.G, fields[i], fields[j], axes) for i in range(len(fields)) for j in range(i, len(fields))
+            self.entry(view.G, fields[i], fields[j], axes, apart)
+            for i in range(len(fields))
+            for j in range(i, len(fields))
         ]
         own = []
         for k, g in enumerate(kinds):
@@ -164,12 +172,13 @@ class Form:
 
     def pair(self, g: int, h: int, view: View, a: Arguments, kind: str = "pair") -> list[Any]:
         """All outputs over (units of g, units of h), a unit with itself by its own function."""
-        xp = self.xp
-        values = list(self.call(f"{kind}_{g}_{h}", (g, h), view, a))
+        xp, name = self.xp, f"{kind}_{g}_{h}"
         if g != h:
-            return values
-        alone = self.call(f"{'self' if kind == 'pair' else 'mean_self'}_{g}", (g, g), view, a)
+            return list(self.call(name, (g, h), view, a))
         same = xp.eye(a.sizes[g], dtype=bool)
+        # A unit with itself has a function of its own; in that of two its singular covariance would divide by 0.
+        values = self.call(name, (g, g), view, a, xp.where(same, 0.5, 1.0))
+        alone = self.call(f"{'self' if kind == 'pair' else 'mean_self'}_{g}", (g, g), view, a)
         return [xp.where(same, own, value) for own, value in zip(alone, values, strict=True)]
 
     def drift(self, view: View, a: Arguments) -> tuple[Any, dict[int, Any]]:

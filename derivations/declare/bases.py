@@ -3,12 +3,13 @@
     S_ab = E[F^(a)(z1) G^(b)(z2)],   (z1, z2) ~ N(0, [[x, t], [t, y]])
 
 The ladder R_0 = relu, R_1 = step, R_2 = delta, .. has all of them: what is below 2 on both sides is classical
-(arc-cosine kernels), what is above is a derivative of the Gaussian density, or of a conditional mean.  Smoothing adds
-to a variance.  Sources: Price 1958; Cho & Saul 2009; Saad & Solla 1995 (erf).
+(arc-cosine kernels), with biases an orthant probability; what is above is a derivative of the Gaussian density, or of
+a conditional mean.  Smoothing adds to a variance.  Sources: Price 1958; Cho & Saul 2009; Saad & Solla 1995 (erf).
 """
 
 from typing import Any
 
+from derivations.declare import symbols
 from derivations.declare.gates import LADDER, Gate, Open
 
 
@@ -40,7 +41,7 @@ def single(gate: Gate, a: int, variance: Any) -> Any:
 
     if gate.kind in LADDER:
         level, front, rest, extra = _step(gate, a)
-        return front * _rung(level, variance + extra) + rest
+        return front * _rung(level, variance + extra, gate.bias / gate.slope) + rest
     if gate.kind == "exp":
         return gate.slope**a * sympy.exp(gate.slope**2 * variance / 2 + gate.bias)
     if gate.kind == "cos":
@@ -58,7 +59,7 @@ def covariance(same: bool) -> tuple[Any, Any, Any]:
 
 
 def _step(gate: Gate, a: int) -> tuple[int, Any, Any, Any]:
-    """(rung, factor, constant, smoothing): F^(a)(z) = factor E_n R_rung(z + n) + constant, n ~ N(0, smoothing)."""
+    """(rung, factor, constant, s): F^(a)(z) = factor E R_rung(z + bias/slope + n) + constant, n ~ N(0, s)."""
     import sympy
 
     if gate.kind == "relu":
@@ -68,17 +69,24 @@ def _step(gate: Gate, a: int) -> tuple[int, Any, Any, Any]:
     return 1 + a, sympy.Integer(2), sympy.Integer(-1 if a == 0 else 0), 1 / (2 * gate.slope**2)
 
 
-def _rung(level: int, variance: Any) -> Any:
-    """E[R_level(z)], z ~ N(0, variance)."""
+def _rung(level: int, variance: Any, shift: Any) -> Any:
+    """E[R_level(z + shift)], z ~ N(0, variance)."""
     import sympy
 
     if level == 0:
-        return sympy.sqrt(variance / (2 * sympy.pi))
+        return shift * _below(shift, variance) + variance * _rung(2, variance, shift)
     if level == 1:
-        return sympy.Rational(1, 2)
+        return _below(shift, variance)
     u, v = sympy.Symbol("u", real=True), sympy.Symbol("v", positive=True)
     density = sympy.exp(-(u**2) / (2 * v)) / sympy.sqrt(2 * sympy.pi * v)
-    return ((-1) ** level * sympy.diff(density, u, level - 2)).subs(u, 0).subs(v, variance)
+    return ((-1) ** level * sympy.diff(density, u, level - 2)).subs(u, -shift).subs(v, variance)
+
+
+def _below(x: Any, variance: Any) -> Any:
+    """P(z < x), z ~ N(0, variance)."""
+    import sympy
+
+    return (1 + sympy.erf(x / sympy.sqrt(2 * variance))) / 2
 
 
 def _ladders(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
@@ -87,44 +95,104 @@ def _ladders(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
     x, y, t = covariance(same)
     level, front, rest, extra = _step(first, a)
     other, factor, constant, more = _step(second, b)
-    X, Y = sympy.symbols("X Y", positive=True)
-    T, D = sympy.Symbol("T", real=True), sympy.Symbol("D", positive=True)
-    form = _joint(level, other, X, Y, T, D)
+    shifts = first.bias / first.slope, second.bias / second.slope
     # A field with itself: x y - t^2 would be what rounding leaves of 0.
-    pi = sympy.pi
     room = x * (extra + more) + extra * more if same else (x + extra) * (y + more) - t**2
     if same and room == 0:
-        r = sympy.Symbol("r", positive=True)
-        form = form.replace(sympy.Function("angle"), lambda *_: pi / 2).subs(D, r**2)
-        form = sympy.limit(sympy.simplify(form.subs({X: x, Y: x, T: x}, simultaneous=True)), r, 0)
-        if form.has(sympy.oo, sympy.zoo, -sympy.oo):
-            raise Open("the slope of a step times itself has no finite mean")
-    placed = form.subs({X: x + extra, Y: y + more, T: t, D: room}, simultaneous=True)
-    alone = rest * factor * _rung(other, y + more) + constant * front * _rung(level, x + extra)
+        placed = _itself(level, other, x, *shifts)
+    else:
+        X, Y = sympy.symbols("X Y", positive=True)
+        T, D = sympy.Symbol("T", real=True), sympy.Symbol("D", positive=True)
+        form = _joint(level, other, X, Y, T, D, *shifts)
+        placed = form.subs({X: x + extra, Y: y + more, T: t, D: room}, simultaneous=True)
+    alone = rest * factor * _rung(other, y + more, shifts[1]) + constant * front * _rung(level, x + extra, shifts[0])
     return front * factor * placed + alone + rest * constant
 
 
-def _joint(a: int, b: int, X: Any, Y: Any, T: Any, D: Any) -> Any:
-    """E[R_a(z1) R_b(z2)] of variances X, Y, covariance T, D = X Y - T^2."""
+def _itself(a: int, b: int, X: Any, left: Any, right: Any) -> Any:
+    """E[R_a(z + left) R_b(z + right)]: both are one or linear from the later of two thresholds on.
+
+    Raises `Open` where the mean diverges, or does at equal thresholds.
+    """
     import sympy
 
     if a > b:
-        return _joint(b, a, Y, X, T, D)
+        return _itself(b, a, X, right, left)
+    if left == right:
+        return _square(a, b, X, left)
+    low = (left + right - sympy.Abs(left - right)) / 2
+    if b < 2:
+        ramps = [shift for shift, level in ((left, a), (right, b)) if level == 0]
+        found = _square(int(not ramps), 2 - max(len(ramps), 1), X, low)
+        if len(ramps) == 2:
+            return found + (left + right - 2 * low) * _rung(0, X, low) + (left - low) * (right - low) * _below(low, X)
+        return found + sum((shift - low) * _below(low, X) for shift in ramps)
+    if a < 2:
+        x = sympy.Symbol("x_", real=True)
+        density = sympy.exp(-(x**2) / (2 * X)) / sympy.sqrt(2 * sympy.pi * X)
+        slope = sympy.diff((x + left if a == 0 else 1) * density, x, b - 2).subs(x, -right)
+        return (-1) ** b * symbols.own()["step"](left - right) * slope
+    raise Open("the slope of a step times that of another of the same field has no finite mean")
+
+
+def _square(a: int, b: int, X: Any, shift: Any) -> Any:
+    """E[R_a(z + u) R_b(z + u)], a <= b: products of a ramp or a step with what is one or vanishes where it jumps."""
+    import sympy
+
+    if (a, b) == (0, 0):  # E[(z + u)^2; z > -u], by Stein's lemma
+        return shift * _rung(0, X, shift) + X * _rung(1, X, shift)
+    if b == 1:
+        return _rung(a, X, shift)
+    if (a, b) == (0, 2):
+        return sympy.S.Zero
+    if (a, b) == (1, 2):
+        return _rung(2, X, shift) / 2
+    if (a, b) == (0, 3):  # x delta'(x) = -delta(x), of which the ramp has half
+        return -_rung(2, X, shift) / 2
+    raise Open("the slope of a step times itself has no finite mean")
+
+
+def _joint(a: int, b: int, X: Any, Y: Any, T: Any, D: Any, left: Any, right: Any) -> Any:
+    """E[R_a(z1 + left) R_b(z2 + right)] of variances X, Y, covariance T, D = X Y - T^2."""
+    import sympy
+
+    if a > b:
+        return _joint(b, a, Y, X, T, D, right, left)
     pi, root = sympy.pi, sympy.sqrt(D)
-    angle = sympy.Function("angle")(T, root)  # arcsin(T / sqrt(X Y)), good near 1 too
-    if (a, b) == (0, 0):
-        return (root + T * (pi / 2 + angle)) / (2 * pi)
-    if (a, b) == (0, 1):
-        return (sympy.sqrt(X) + T / sympy.sqrt(Y)) / (2 * sympy.sqrt(2 * pi))
-    if (a, b) == (1, 1):
-        return sympy.Rational(1, 4) + angle / (2 * pi)
+    if b < 2:
+        return _classical(a, b, X, Y, T, D, left, right)
     u, v = sympy.symbols("u v", real=True)
     if a >= 2:
         density = sympy.exp(-(Y * u**2 - 2 * T * u * v + X * v**2) / (2 * D)) / (2 * pi * root)
-        return ((-1) ** (a + b) * sympy.diff(density, u, a - 2, v, b - 2)).subs({u: 0, v: 0})
+        return ((-1) ** (a + b) * sympy.diff(density, u, a - 2, v, b - 2)).subs({u: -left, v: -right})
     # Given z2 = v the first field is N(T v / Y, D / Y).
-    mean, spread = T * v / Y, sympy.sqrt(D / Y)
+    mean, spread = T * v / Y + left, sympy.sqrt(D / Y)
     below = (1 + sympy.erf(mean / spread / sympy.sqrt(2))) / 2
     inside = below if a == 1 else mean * below + spread * sympy.exp(-(mean**2) / spread**2 / 2) / sympy.sqrt(2 * pi)
     density = sympy.exp(-(v**2) / (2 * Y)) / sympy.sqrt(2 * pi * Y)
-    return ((-1) ** b * sympy.diff(density * inside, v, b - 2)).subs(v, 0)
+    return ((-1) ** b * sympy.diff(density * inside, v, b - 2)).subs(v, -right)
+
+
+def _classical(a: int, b: int, X: Any, Y: Any, T: Any, D: Any, left: Any, right: Any) -> Any:
+    """Ramps and steps alone, a <= b: the orthant probability, and by Stein's lemma what lies above it."""
+    import sympy
+
+    pi, root = sympy.pi, sympy.sqrt(D)
+    biased = left != 0 or right != 0
+    if not biased:
+        angle = sympy.Function("angle")(T, root)  # arcsin(T / sqrt(X Y)), good near 1 too
+        if (a, b) == (0, 0):
+            return (root + T * (pi / 2 + angle)) / (2 * pi)
+        if (a, b) == (0, 1):
+            return (sympy.sqrt(X) + T / sympy.sqrt(Y)) / (2 * sympy.sqrt(2 * pi))
+        return sympy.Rational(1, 4) + angle / (2 * pi)
+    orthant = sympy.Function("orthant")(left, right, X, Y, T, root)
+
+    def joint(i: int, j: int) -> Any:
+        return _joint(i, j, X, Y, T, D, left, right)
+
+    if (a, b) == (1, 1):
+        return orthant
+    if (a, b) == (0, 1):
+        return left * orthant + X * joint(2, 1) + T * joint(1, 2)
+    return left * joint(1, 0) + X * joint(2, 0) + T * orthant

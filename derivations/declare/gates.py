@@ -67,7 +67,7 @@ class Shape:
 
 @functools.cache
 def _opaque() -> Any:
-    """gate(k, r, z): the r-th derivative of gate k at the field z, of which only that is known."""
+    """gate(k, r, z): the r-th derivative of gate k at the field z, shifted by its bias, of which only that is known."""
     import sympy
 
     class gate(sympy.Function):
@@ -97,7 +97,7 @@ def shape(group: Group, values: Mapping[str, float], normalised: bool) -> Shape:
     gates: list[Gate] = []
     expression = _gated(_rewritten(expression), z, values, gates, group.text)
     scalars = [sympy.Symbol(name, real=True) for name in group.scalars]
-    if any(gate.slope.has(*scalars) or gate.bias.has(*scalars) for gate in gates if scalars):
+    if scalars and any(gate.kind not in LADDER and gate.bias.has(*scalars) for gate in gates):
         raise Open(f"a gate of {group.text!r} contains numbers of its units")
 
     def part(e: Any) -> Part:
@@ -163,11 +163,11 @@ def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates
             raise Open(f"a slope in {text!r} is 0")
         negative = size < 0 and kind != "exp"
         gate = Gate(kind, fields[0], -slope if negative else slope, -bias if negative else bias)
-        if gate.bias != 0 and kind not in ("exp", "cos"):
+        if gate.bias != 0 and kind in SERIES:
             raise Open(f"{kind} in {text!r} has a bias, and its means with two such factors no closed form")
         if gate not in gates:
             gates.append(gate)
-        made = _opaque()(gates.index(gate), 0, z[fields[0]])
+        made = _opaque()(gates.index(gate), 0, z[fields[0]] + gate.bias / gate.slope)
         mirrored = {
             "relu": made - (gate.slope * z[fields[0]] + gate.bias),
             "softplus": made - (gate.slope * z[fields[0]] + gate.bias),

@@ -119,6 +119,19 @@ def read(text: str, known: Collection[str] | None = None) -> Tree:
     return tree
 
 
+def without_wick(tree: Tree, size: float = 1.0) -> Tree:
+    """The expression with wick(k, w) as He(k, w/size): for a field of that norm they differ by a factor size^k.
+
+    >>> without_wick(read("wick(2, w)")) == read("He(2, w)")
+    True
+    """
+    parts = tuple(without_wick(part, size) for part in tree.parts)
+    if tree.kind != "call" or tree.word != "wick":
+        return dataclasses.replace(tree, parts=parts)
+    field = parts[1] if size == 1.0 else Tree("/", parts=(parts[1], Tree("number", value=size)))
+    return dataclasses.replace(tree, word="He", parts=(parts[0], field))
+
+
 def number(tree: Tree, values: Mapping[str, float]) -> float:
     """The value of an expression of numbers alone, names taken from `values`.
 

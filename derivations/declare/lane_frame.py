@@ -30,8 +30,8 @@ def added(Y, w, into, first, last, target):
 def closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates):
     """dy/dt of the flat state from the means of all pairs and E[c c^T]."""
     C, R, dy = np.empty((moves.size, G.shape[0])), np.empty(scalars.shape), np.empty(y.size)
-    added(Y, w, into, 0, parts[0], C)
-    added(Y, w, into, parts[0], into.shape[1], R)
+    added(Y, w, into, parts[0], parts[1], C)
+    added(Y, w, into, parts[1], parts[2], R)
     packed(motion(G, C, E, norms, moves, rates), R, E, rows, columns, scalars, moving, rates, dy)
     return dy
 
@@ -45,8 +45,19 @@ def flow(
     Interpreted: compiled as a whole it would take microseconds less to run and seconds more to compile, for each model.
     """
     G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
-    Y, E = np.empty((parts[1], cells.shape[1])), np.zeros((moves.size, moves.size))
+    Y, E = np.empty((parts[3], cells.shape[1])), np.zeros((moves.size, moves.size))
     pairs(flat, numbers, means, cells, spans, looks, reach, Y)
     if rates[2] > 0.0:
         second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
+    return closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates)
+
+
+def inner_flow(
+    y, constants, place, outs, biases, rows, columns, scalars, moves, moving, rates, numbers, means, cells, spans,
+    looks, reach, into, parts,
+):  # fmt: skip
+    """`flow` of a gradient flow compiled as a whole, for loops that are themselves compiled."""
+    G, w, _, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
+    Y, E = np.empty((parts[3], cells.shape[1])), np.zeros((moves.size, moves.size))
+    pairs(flat, numbers, means, cells, spans, looks, reach, Y)
     return closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates)

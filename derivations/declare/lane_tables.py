@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def tables(found: "Kernels", at: Rows) -> tuple[np.ndarray, ...]:
-    """`cells` (cells, pairs), `spans` (blocks before every function), `into` (4, terms), `parts` (terms of C, means).
+    """`cells` (cells, pairs), `spans` (blocks before every function), `into` (4, terms), and `parts`:
+    the first term of C, the first of R, the number of terms, that of means.
 
     Of two students a function gives the means of both sides; a teacher that shares it does not move, so that those of
     its side are left where they are.  Lanes that stand by repeat the last pair.
@@ -55,7 +56,7 @@ def tables(found: "Kernels", at: Rows) -> tuple[np.ndarray, ...]:
         np.ascontiguousarray(np.concatenate([np.zeros((most, 0)), *blocks], axis=1), INDEX),
         np.array(spans, np.int64),
         np.ascontiguousarray(np.concatenate(into, axis=1), INDEX),
-        np.array([into[0].shape[1], means], np.int64),
+        np.array([0, into[0].shape[1], into[0].shape[1] + into[1].shape[1], means], np.int64),
     )
 
 

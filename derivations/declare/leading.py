@@ -10,7 +10,6 @@ log(m/m0)/g or (m0^(2-k) - m^(2-k))/((k - 2) g) for k = 1, 2, > 2, and m0 = O(1/
 O(d^(k/2-1)).  Source: Ben Arous, Gheissari & Jagannath 2021.
 """
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -22,7 +21,7 @@ import numpy as np
 from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth, UsageError, Written
 from derivations.declare import population
 from derivations.declare.declaration import Declaration, Group
-from derivations.declare.grammar import Tree, number
+from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
 from derivations.declare.system import numbers, rows
 
@@ -51,21 +50,13 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
     x = np.concatenate([(a + b) / 2 + (b - a) / 2 * nodes for a, b in itertools.pairwise(edges)])
     w = np.concatenate([(b - a) / 2 * weights for a, b in itertools.pairwise(edges)])
     x, w = np.concatenate([-x[::-1], x]), np.concatenate([w[::-1], w]) * np.exp(-(np.r_[-x[::-1], x] ** 2) / 2)
-    tree, slot = _at_unit_variance(group.unit), group.slots[0]
+    tree, slot = without_wick(group.unit), group.slots[0]
     phi = np.array([number(tree, {**known, slot: float(value)}) for value in x]) * w / math.sqrt(2 * math.pi)
     below, current, found = np.ones_like(x), x, [phi.sum(), (phi * x).sum()]
     for k in range(1, highest):
         below, current = current, x * current - k * below
         found.append((phi * current).sum())
     return np.array(found[: highest + 1])
-
-
-def _at_unit_variance(tree: Tree) -> Tree:
-    """The expression with wick(k, w) as He(k, w), which it is there."""
-    parts = tuple(map(_at_unit_variance, tree.parts))
-    return dataclasses.replace(
-        tree, word="He" if tree.word == "wick" and tree.kind == "call" else tree.word, parts=parts
-    )
 
 
 def growth(parameters: Any) -> tuple[int, float]:

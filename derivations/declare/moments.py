@@ -98,14 +98,23 @@ class Program:
                 found.append("*".join(factors) or "1.0")
         return " + ".join(found) or "0.0"
 
-    def _number(self, term: Term, k: int) -> str:
-        """A coefficient: squared norms are diagonal entries, the unit's own numbers those of factor k."""
+    def _gate(self, k: int, number: int) -> Gate:
+        """A gate of factor k, whose bias may be a number of the unit."""
+        gate = self.shapes[k].gates[number]
+        return dataclasses.replace(gate, bias=self._placed(gate.bias, k)) if self.own[k] else gate
+
+    def _placed(self, value: Any, k: int) -> Any:
+        """An expression with squared norms as diagonal entries, and the unit's own numbers as those of factor k."""
         import sympy
 
         at = self.offsets[k]
         places = {symbols.square(s): sympy.Symbol(f"c{at + i}_{at + i}") for i, s in enumerate(self.shapes[k].slots)}
-        places |= {sympy.Symbol(n, real=True): sympy.Symbol(f"b{k}_{n}") for n in self.own[k]}
-        value = sympy.sympify(term.coefficient).subs(places, simultaneous=True)
+        places |= {sympy.Symbol(n, real=True): sympy.Symbol(f"b{k}_{n}", real=True) for n in self.own[k]}
+        return sympy.sympify(value).subs(places, simultaneous=True)
+
+    def _number(self, term: Term, k: int) -> str:
+        """A coefficient as text."""
+        value = self._placed(term.coefficient, k)
         return "" if value == 1 else symbols.text(value, "") if value.is_Symbol else f"({symbols.text(value, '')})"
 
     def _cell(self, orders: Orders, powers: tuple[int, ...]) -> str | None:
@@ -150,7 +159,7 @@ class Program:
 
         if orders in self.bases:
             return self.bases[orders] or None
-        gated = [(k, self.shapes[k].gates[g], r) for k, (g, r) in enumerate(orders) if g >= 0]
+        gated = [(k, self._gate(k, g), r) for k, (g, r) in enumerate(orders) if g >= 0]
         if not gated:
             return "1.0"
         if len(gated) > 2:

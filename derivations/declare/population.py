@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from derivations.contract import Component, Crossing, Equations, Initial, Labelled, Smooth, UsageError, Written
-from derivations.declare import arrays, lane_tables, tilt
+from derivations.declare import arrays, coupling, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.kernels import Kernels
@@ -48,7 +48,7 @@ def exact(parameters: Any) -> Equations:
         require_unit(parameters)
     return Equations(
         tier="exact",
-        advance=Smooth(),
+        advance=Smooth(coupled=coupling.coupled(declared, numbers(parameters))),
         structure=f"declared_{identity(declared, found)}",
         state=state(parameters),
         kernels=functools.partial(written, found),

@@ -3,6 +3,8 @@
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from derivations.declare.arrays import Arguments, Form, View
 
@@ -39,7 +41,7 @@ def second(form: "Form", view: "View", a: "Arguments") -> Any:
 def _tilted(form: "Form", view: "View", a: "Arguments") -> Any:
     """`tilt.tilted` on arrays (students, students, units, units)."""
     xp, K = form.xp, a.moves.shape[0]
-    factor, slope = form.functions["erf_units"](xp, a.numbers, a.sizes)
+    factor, slope = form.functions["erf_units"](xp, a.numbers, np.array(a.sizes))
     unit = view.w * factor
     v = xp.concatenate([unit[:K] * a.rates[5], unit[K:]])
     C = 2.0 * slope[:, None] * slope * view.G

@@ -25,6 +25,7 @@ def serves(shapes: Sequence[Shape]) -> bool:
         and shape.value[0].gate == 0
         and shape.value[0].powers == (0,)
         and shape.gates[0].kind == "erf"
+        and shape.gates[0].bias == 0
         for shape in shapes
     )
 
@@ -41,21 +42,18 @@ def texts(declared: Declaration, shapes: Sequence[Shape]) -> list[tuple[str, str
 def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):
     """E = E[c c^T] over the students' units."""
     factor, slope = erf_units(np, numbers, counts)  # type: ignore[name-defined]
-    K, unit = E.shape[0], w * factor
-    tilted(G, unit * np.where(np.arange(w.size) < E.shape[0], both, 1.0), slope, noise, E)
-    E *= unit[:K, None] * unit[:K]
+    tilted(G, w, factor, slope, both, noise, E)
 
 
 def _units(declared: Declaration, shapes: Sequence[Shape]) -> str:
-    """`erf_units(xp, numbers, sizes)` -> factors and slopes of all units, for the form on arrays."""
+    """`erf_units(xp, numbers, sizes)` -> factors and slopes of all units, `sizes` an array."""
     lines = ["def erf_units(xp, numbers, sizes):"]
     lines += [f"    {name} = numbers[{k}]" for k, name in enumerate(declared.names)]
     for what, texts in (
         ("factor", [symbols.text(shape.value[0].coefficient, "") for shape in shapes]),
         ("slope", [symbols.text(shape.gates[0].slope, "") for shape in shapes]),
     ):
-        parts = ", ".join(f"xp.ones(sizes[{g}]) * {text}" for g, text in enumerate(texts))
-        lines.append(f"    {what} = xp.concatenate([{parts}])")
+        lines.append(f"    {what} = xp.repeat(xp.array([{', '.join(texts)}], dtype=float), sizes)")
     return "\n".join([*lines, "    return factor, slope"]) + "\n"
 
 
@@ -71,29 +69,33 @@ def half_arcsine(x, y):
     return x + x * y * (p / q)
 
 
-def tilted(G, v, slope, noise, E):
-    """E_ij = E[g'_i g'_j (sum_c v_c g_c + noise)^2], g_c = erf(slope_c z_c), for the first rows.
+def tilted(G, w, factor, slope, both, noise, E):
+    """E_ij = u_i u_j E[g'_i g'_j (sum_c u_c g_c + noise)^2], g_c = erf(slope_c z_c), u = w factor, for the first rows.
 
-    Pairs (i, j) run innermost, so that every loop over them is vectorised; up to |argument| = 1/2 the arcsine needs no
-    branch, and no argument is larger while no variance exceeds 1.
+    With `both` = 0 students do not count in the sum.  Pairs (i, j) run innermost, so that every loop over them is
+    vectorised, and are a multiple of eight, as what is left over would not be; up to |argument| = 1/2 the arcsine
+    needs no branch, and no argument is larger while no variance exceeds 1.
     """
     n, K = G.shape[0], E.shape[0]
-    C, P = np.empty((n, n)), K * (K + 1) // 2
+    C, P = np.empty((n, n)), (K * (K + 1) // 2 + 7) // 8 * 8
     for r in range(n):
         for s in range(n):
             C[r, s] = 2.0 * slope[r] * slope[s] * G[r, s]
-    work, det, value = np.empty((5, n, P)), np.empty(P), np.full(P, noise * noise)
+    work, det, value = np.zeros((5, n, P)), np.ones(P), np.full(P, noise * noise)
     small = conditioned(C, K, work, det)
     for c in range(n):
         for d in range(c + 1):
-            f = v[c] * v[d] * (1.0 if c == d else 2.0) * 2 / math.pi
+            f = w[c] * factor[c] * w[d] * factor[d] * (1.0 if c == d else 2.0) * 2 / math.pi
+            if d < K:
+                f *= both
             if f != 0.0:
                 one, two, first, last = work[0, c], work[1, c], work[2, d], work[3, d]
                 add_arcsines(one, two, first, last, work[4, c], work[4, d], C[c, d], f, small, value)
     p = 0
     for i in range(K):
         for j in range(i + 1):
-            E[i, j] = value[p] * (4 / math.pi) * slope[i] * slope[j] / math.sqrt(det[p])
+            f = w[i] * factor[i] * w[j] * factor[j] * (4 / math.pi) * slope[i] * slope[j]
+            E[i, j] = value[p] * f / math.sqrt(det[p])
             E[j, i] = E[i, j]
             p += 1
 

@@ -162,8 +162,10 @@ def inner_flow(
 ):  # fmt: skip
     """dy/dt of `flow_loss` compiled as a whole, for loops that are themselves compiled; s = 2m, n = 2m + 2m*."""
     known = np.empty(y.size + teachers.size + 2)
-    known[: y.size] = y
-    known[y.size : -2] = teachers
+    for k in range(y.size):  # assigned as slices they take a second to compile
+        known[k] = y[k]
+    for k in range(teachers.size):
+        known[y.size + k] = teachers[k]
     known[-2], known[-1] = 1.0, 0.0
     found = np.empty(inputs.size)
     gather(known, inputs, found)

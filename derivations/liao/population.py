@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations import clusters
 from derivations.contract import (
     Component,
     Coupled,
@@ -40,9 +41,6 @@ from derivations.liao.summary import observe, summarise
 
 RECOVERED = 0.9
 """An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
-COUPLED, LARGEST_CLUSTER = (0.2, 0.5, 0.8, 0.95), 16
-"""Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit, elsewhere the
-lowest of the levels is taken at which no cluster has more vectors than that."""
 ANTI_ALIGNED = -0.5
 """Two student experts count as anti-aligned once their overlap has passed this value downwards."""
 
@@ -120,34 +118,13 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
-    """Which entries of the state are strongly coupled: those between the same two clusters of vectors.
-
-    Clusters are the connected components of the overlaps above a level of `COUPLED`; an entry (a, b) feels (c, b)
-    through the overlap of a and c, so that entries of other clusters enter its derivative only by small overlaps.
-    """
+    """Which entries of the state are strongly coupled: those between the same two clusters of vectors."""
     from derivations.liao.loops import layout
 
     p = initial.parameters
-    size, n = 2 * p.m + 2 * p.m_star, 2 * p.m
-    first, second = np.divmod(layout(p.m, p.m_star)["rows"].astype(int), size)
-    teachers = np.zeros((size, size))
-    teachers[n:, n:] = initial.constants["teacher_gram"]
-
-    def clusters(y: np.ndarray) -> np.ndarray:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-
-        linked, cluster = np.empty((size, size)), np.arange(size)
-        for level in COUPLED:
-            linked[:] = np.abs(teachers) > level
-            linked[first, second] = np.abs(y) > level
-            cluster = connected_components(csr_array(linked), directed=False)[1]
-            if np.bincount(cluster).max() <= LARGEST_CLUSTER:
-                break
-        low, high = np.minimum(cluster[first], cluster[second]), np.maximum(cluster[first], cluster[second])
-        return np.unique(low * size + high, return_inverse=True)[1]
-
-    return clusters
+    first, second = np.divmod(layout(p.m, p.m_star)["rows"].astype(int), 2 * p.m + 2 * p.m_star)
+    teachers = initial.constants["teacher_gram"]
+    return lambda y: clusters.labels(clusters.clusters(arrays.gram(np, y, p.m, p.m_star, teachers)), first, second)
 
 
 def inner_arguments(initial: Initial) -> tuple[Any, ...]:

@@ -46,9 +46,7 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
 
     A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
     """
-    module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
-    for group in equations.common:
-        vars(module).update(_common(group))
+    module = _module(equations)
     names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
     found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
     for role, name in equations.roles.items():
@@ -57,6 +55,30 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
             function = _from_arrays(equations, np)[role]
         found |= both_roles(function) if role == "flow_loss" else {role: function}
     return found
+
+
+def _module(equations: Equations) -> types.ModuleType:
+    """The generated module of some equations, with the functions that they share with others."""
+    module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
+    for group in equations.common:
+        vars(module).update(_common(group))
+    return module
+
+
+def compile_beside(equations: Equations, name: str, functions: Sequence[str]) -> types.ModuleType:
+    """More functions in a module of their own, `name`, which call those of some equations and share their machine code.
+
+    `functions` are source texts in the order in which they call each other.
+    """
+    base = _module(equations)
+    shared = {key: value for key, value in vars(base).items() if hasattr(value, "py_func")}
+    others = [value.__module__ for value in shared.values()]
+    origin = ", ".join(sorted({base.__name__, *others}))  # a digest of what is called is part of the name
+    module = generated(
+        f"{equations.structure}_{name}", sources.roots(equations), lambda: numba_module(origin, functions)
+    )
+    vars(module).update({key: value for key, value in shared.items() if key not in vars(module)})
+    return module
 
 
 def _common(references: tuple[str, ...]) -> dict[str, Callable[..., Any]]:

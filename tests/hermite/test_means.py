@@ -32,8 +32,8 @@ METHODS = {
 }
 
 
-UNMET = 1e-21
-"""Panels reach 9.75 deviations: a step that opens beyond, once in 10^21, is 0 to them without an error."""
+UNMET = 1e-70
+"""Errors count what stands up to 18 deviations away: a step that opens beyond, once in 10^72, is 0 without an error."""
 
 
 def bounds_hold(row: str, count: int, seed: int) -> None:
@@ -81,6 +81,16 @@ def test_a_mean_that_no_point_has_met_keeps_its_bound(number):
     answer = means.mean(*arguments)
     assert answer.method == "quasi-random" and 0 < truth < 1e-9
     assert abs(answer.value - truth) <= answer.error + slack
+
+
+@pytest.mark.parametrize("mean", [-9.8, -11.0, -14.0])
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_step_that_opens_beyond_the_panels_is_in_the_error(mean, count):
+    """P(all of independent normals > -mean) is some 1e-44 or less, and 0 to panels of 9.75 deviations."""
+    factors = [means.factor("step")] * 2 + [means.factor("logistic")] * (count - 2)
+    answer = means.mean(factors, np.eye(count), [mean, mean, 0.0][:count])
+    truth = float(mpmath.ncdf(mean)) ** 2 * 0.5 ** (count - 2)
+    assert 0 < truth <= answer.value + answer.error
 
 
 MP = {

@@ -5,6 +5,7 @@ They are read back from the generated code itself, with numbers made exact, so t
 
 import ast
 import dataclasses
+import functools
 import inspect
 import math
 import re
@@ -166,10 +167,34 @@ def tidy(value: Any, names: Names) -> Any:
     if value.count_ops() <= SMALL:
         value = sympy.simplify(value)
     asin = value.replace(sympy.Function("angle"), lambda t, r: sympy.asin(t / sympy.sqrt(sympy.expand(t**2 + r**2))))
+    asin = asin.replace(
+        sympy.Function("orthant"),
+        lambda u, v, X, Y, T, r: both_below()(u / sympy.sqrt(X), v / sympy.sqrt(Y), T / sympy.sqrt(X * Y)),
+    )
     return asin.replace(
         lambda e: e.is_Pow and e.exp in (sympy.Rational(-1, 2), sympy.Rational(1, 2)) and e.base.is_Add,
         lambda e: sympy.factor(e.base) ** e.exp,
     )
+
+
+@functools.cache
+def both_below() -> Any:
+    """Phi_2(h, k, rho) = P(x < h, y < k) of standard normal x, y of correlation rho, as a SymPy function."""
+    import sympy
+
+    class Phi_2(sympy.Function):
+        nargs = 3
+
+        def _latex(self, printer: Any) -> str:
+            return r"\Phi_2\left(" + ", ".join(printer._print(e) for e in self.args) + r"\right)"
+
+        def _eval_evalf(self, prec: int) -> Any:
+            from hermite.means import factor, mean
+
+            h, k, rho = (float(str(e.evalf(17))) for e in self.args)
+            return sympy.Float(mean([factor("step")] * 2, [[1.0, rho], [rho, 1.0]], [h, k]).value)
+
+    return Phi_2
 
 
 class _Exact(ast.NodeTransformer):
@@ -194,6 +219,7 @@ def _function(text: str, name: str) -> Callable[..., Any]:
     tree = ast.fix_missing_locations(_Exact().visit(ast.parse(text)))
     space: dict[str, Any] = {
         "number": _number, "root": sympy.sqrt, "sqrt": sympy.sqrt, "angle": sympy.Function("angle"),
+        "orthant": sympy.Function("orthant"), "step": sympy.Function("step"), "absolute": sympy.Abs,
         "exp": sympy.exp, "cos": sympy.cos, "sin": sympy.sin, "erf": sympy.erf, "np": sympy,
     }  # fmt: skip
     exec(compile(tree, name, "exec"), space)

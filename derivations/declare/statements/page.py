@@ -120,7 +120,7 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
 
 
 def closures(content: Content) -> list[str]:
-    """What the symbols S_ab of series gates are, as formulas."""
+    """What the symbols S_ab of series gates and Phi_2 are, as formulas."""
     gates = list(dict.fromkeys((value[0], value[1]) for value in content.names.series.values()))
     lines = []
     for number, (one, two) in enumerate(gates):
@@ -139,6 +139,11 @@ def closures(content: Content) -> list[str]:
                 if one == two
                 else rf",\quad d_q = \mathrm{{E}}[G^{{(q)}}(z)],\quad G(z) = {_gate(entry[3], entry[4])}"
             )
+        )
+    if any(shown.value.has(closed.both_below()) for shown in content.shown):
+        lines.append(
+            r"\Phi_2(h, k, \rho) = \mathrm{P}(z_1 < h, z_2 < k),\quad \mathrm{E}[z_1^2] = \mathrm{E}[z_2^2] = 1,\quad "
+            r"\mathrm{E}[z_1 z_2] = \rho"
         )
     return lines
 

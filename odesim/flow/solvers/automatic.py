@@ -20,6 +20,9 @@ COST_EXPONENT = -0.18
 IMPLICIT = 1e-8
 """Below this relative tolerance the default method stays explicit: those of low order do not reach what is asked."""
 
+SMALLEST = 64
+"""With fewer numbers than this CVODE is done in a tenth of a second, and NDF's loops take five to compile."""
+
 Steps = Callable[[float, np.ndarray], Iterator[Segment]]
 """The steps of a method from (t, y) to the horizon."""
 
@@ -68,7 +71,8 @@ def steps(leg: Leg) -> Iterator[Segment]:
     if problem.rtol < IMPLICIT or problem.smooth.between == "interpolant":
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)
-    (other,) = cvode.SOLVERS if ndf.objection(problem) else ndf.SOLVERS
+    compiled = leg.y.size >= SMALLEST and not ndf.objection(problem)
+    (other,) = ndf.SOLVERS if compiled else cvode.SOLVERS
 
     def implicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return other.steps(dataclasses.replace(leg, t=t, y=y))

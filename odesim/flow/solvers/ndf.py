@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Coupled, Equations, Initial, Smooth
+from derivations.contract import Coupled, Equations, Initial, Smooth, load
 from odesim.errors import UsageError
 from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
@@ -80,17 +80,12 @@ def coupled_of(equations: Equations) -> Coupled:
 
 def compile_ndf(equations: Equations) -> Any:
     """The generated module with the loops of `ndf_loops` around the compiled flow of some equations."""
-    from odesim.code import compile, sources
+    from odesim.code import compile
     from odesim.flow.solvers import ndf_loops
 
-    flow = coupled_of(equations).flow
-
-    def text() -> str:
-        texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
-        around = compile.generate_module(equations.structure, equations.kernels(), (*equations.loops, flow))
-        return around + "\n\n" + compile.decorated(texts)
-
-    return compile.generated(f"{equations.structure}_ndf", sources.roots(equations), text)
+    texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
+    flow = inspect.getsource(load(coupled_of(equations).flow))
+    return compile.compile_beside(equations, "ndf", [flow, *texts])
 
 
 @functools.cache

@@ -28,7 +28,8 @@ def derivatives(y, f, displacement, members, first, place, J, arguments):
         largest = max(largest, first[b + 1] - first[b])
     near = np.empty(y.size)
     for k in range(largest):
-        near[:] = y
+        for i in range(y.size):  # as a slice it takes a second to compile
+            near[i] = y[i]
         for b in range(first.size - 1):
             if first[b] + k < first[b + 1]:
                 near[members[first[b] + k]] += displacement

@@ -41,6 +41,16 @@ EXACT: dict[str, dict[str, Any]] = {
         "teacher": {"unit": "logistic(2*w)", "units": 2},
         "training": {"weights": "sphere"},
     },
+    "erf with biases": {
+        "student": {"unit": "erf(w/sqrt(2) + b)", "units": 3, "output": "trained"},
+        "teacher": {"unit": "erf(-w + 0.4)", "units": 2, "gram": 0.3},
+        "parameters": {"b": {"default": 0.3, "per": "unit"}},
+    },
+    "relu with biases": {
+        "student": {"unit": "relu(w + b) - relu(-w - 0.4)/3", "units": 2, "output": "trained"},
+        "teacher": {"unit": "relu(2*w - 0.5) + step(w)", "units": 2},
+        "parameters": {"b": {"default": 0.3, "per": "unit"}},
+    },
     "biased polynomial": {
         "student": {"unit": "He(2, w) + b*w + b^2", "units": 2, "output": "trained"},
         "teacher": {"unit": "He(2, w)", "units": 1},

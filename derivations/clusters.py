@@ -1,0 +1,38 @@
+"""Which order parameters a flow of overlaps couples strongly: those between the same two clusters of vectors.
+
+dG_ab/dt = sum_c (C_ac G_cb + C_bc G_ca): an entry (a, b) feels (c, b) through the overlap of a and c, so that entries
+of other clusters enter its derivative by small overlaps only.
+"""
+
+import numpy as np
+
+LEVELS, LARGEST = (0.2, 0.5, 0.8, 0.95), 16
+"""Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit, elsewhere the
+lowest of the levels is taken at which no cluster has more vectors than that."""
+
+
+def clusters(overlaps: np.ndarray) -> np.ndarray:
+    """The cluster (n,) of every vector, from overlaps (n, n) between unit vectors: connected components above a level.
+
+    >>> clusters(np.array([[1.0, 0.9, 0.0], [0.9, 1.0, -0.1], [0.0, -0.1, 1.0]])).tolist()
+    [0, 0, 1]
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    sizes, cluster = np.abs(overlaps), np.arange(len(overlaps))
+    for level in LEVELS:
+        cluster = connected_components(csr_array(sizes > level), directed=False)[1]
+        if np.bincount(cluster).max() <= LARGEST:
+            break
+    return cluster
+
+
+def labels(cluster: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Whole numbers (entries,) of overlaps between the vectors `first` and `second`: equal for the same two clusters.
+
+    >>> labels(np.array([0, 0, 1]), np.array([0, 1, 0, 2]), np.array([2, 2, 1, 2])).tolist()
+    [1, 1, 0, 2]
+    """
+    low, high = np.minimum(cluster[first], cluster[second]), np.maximum(cluster[first], cluster[second])
+    return np.unique(low * cluster.size + high, return_inverse=True)[1]

@@ -1,0 +1,87 @@
+"""Where the flow of a declared model is stiff on a plateau: its strongly coupled blocks, derived from the state."""
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from derivations import clusters
+from derivations.contract import Coupled, Initial
+from derivations.declare import arrays
+from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import number, without_wick
+from derivations.declare.kernels import values
+from derivations.declare.places import known_places
+from derivations.declare.system import rows
+
+INNER = (
+    "constants", "place", "outs", "biases", "rows", "columns", "scalars", "moves", "moving", "rates", "numbers",
+    "means", "cells", "spans", "looks", "reach", "into", "parts",
+)  # fmt: skip
+"""The arguments of `loops.flow` that `lane_frame.inner_flow` has."""
+NODES, VARIANCES, GENERIC = 7, (1.0, 0.5), 0.37
+"""Of a quadrature that finds out whether a mean vanishes; free norms move, and so do the units' own numbers."""
+ZERO = 1e-9
+
+
+def coupled(declared: Declaration, numbers: tuple[float, ...]) -> Coupled | None:
+    """The blocks of a gradient flow; None in the online limit, and where every overlap feels every other."""
+    if declared.limit != "flow" or dense(declared, numbers):
+        return None
+    return Coupled(labels, "derivations.declare.lane_frame:inner_flow", inner_arguments)
+
+
+@functools.lru_cache(maxsize=64)
+def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
+    """Whether every number of the state feels every other even where the overlaps vanish.
+
+    Where a student's unit has a part linear in a field, E[z_s phi(z)] != 0, C_ab = dL/dG_ab does not vanish with the
+    overlaps, and dG_ab feels G_cb for all c; where it has a mean, norms and the units' own numbers feel each other.
+    The nodes are as symmetric as the Gaussian law, so that what vanishes by parity or degree does so here.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    for group, variance in itertools.product(declared.students, VARIANCES if declared.weights == "free" else (1.0,)):
+        size, tree = variance**0.5, without_wick(group.unit, variance**0.5)
+        known = values(declared, numbers) | dict.fromkeys(group.scalars, GENERIC)
+        means, most = np.zeros(1 + len(group.slots)), 0.0
+        felt = np.array([declared.weights == "free" or bool(group.own), *[True] * len(group.slots)])
+        for at in itertools.product(range(NODES), repeat=len(group.slots)):
+            z, weight = nodes[list(at)], float(np.prod(weights[list(at)]))
+            value = weight * number(tree, known | {s: size * x for s, x in zip(group.slots, z.tolist(), strict=True)})
+            means += np.array([1.0, *z]) * value
+            most += abs(value)
+        if (np.abs(means[felt]) > ZERO * most).any():
+            return True
+    return False
+
+
+def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
+    """Which numbers of the state are strongly coupled: overlaps between the same two clusters of vectors.
+
+    A unit's own numbers belong to the cluster of its first vector.
+    """
+    at = rows(initial.parameters)
+    constant, places = known_places(initial)
+    owners = [at.of(g, at.declaration.groups[g].slots[0]).start + np.arange(count) for g, _, count in at.scalars]
+    first = np.concatenate([places["rows"], *owners])
+    second = np.concatenate([places["columns"], *owners])
+
+    def found(y: np.ndarray) -> np.ndarray:
+        gram = np.concatenate([y, constant])[places["gram"]]
+        norms = np.sqrt(np.diag(gram))
+        return clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second)
+
+    return found
+
+
+def inner_arguments(initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments of `lane_frame.inner_flow`: those of the flow without what only its plain form reads."""
+    from derivations.declare.population import arguments
+    from derivations.declare.remembered import kernels
+    from derivations.declare.system import numbers
+
+    p = initial.parameters
+    known = arrays.read(arguments(kernels(p.declaration, numbers(p)), initial))
+    return tuple(getattr(known, name) for name in INNER)
