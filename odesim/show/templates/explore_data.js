@@ -68,9 +68,10 @@ function tick(parent, label, checked, given) {
 
 function shade(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
-// What every plot shares: the colours of the page, plain bars of tools, powers of ten on logarithmic axes.
+// What every plot shares: the colours of the page, plain bars of tools, powers of ten on logarithmic axes alone.
 function axis(more) {
-  return Object.assign({ gridcolor: shade("--line"), zerolinecolor: shade("--line"), linecolor: shade("--dim"),
+  return Object.assign(more.type === "log" ? {} : { tickformat: "~g" }, {
+    gridcolor: shade("--line"), zerolinecolor: shade("--line"), linecolor: shade("--dim"),
     exponentformat: "power", automargin: true, showline: true }, more);
 }
 

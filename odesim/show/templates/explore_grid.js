@@ -9,7 +9,7 @@ function gridControls(redraw) {
   var first = numeric[0] || page.over[0], other = page.over.filter(function (name) { return name !== first; });
   var wide = function (name) {
     var values = page.runs.map(function (run) { return run.place[name]; });
-    return values.every(function (v) { return v > 0; }) && Math.max.apply(null, values) >= 20 * Math.min.apply(null, values);
+    return values.every(function (v) { return v > 0; }) && Math.max.apply(null, values) >= 10 * Math.min.apply(null, values);
   };
   var own = {
     across: chooser(bar, "across", "grid-across", page.over.concat(headlines), first),
