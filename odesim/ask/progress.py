@@ -130,9 +130,10 @@ class CellProgress(Progress):
     def _watch(self) -> None:
         if self._done.wait(self.delay):
             return
-        from IPython.display import HTML, display
+        from IPython.display import HTML, DisplayHandle
 
-        handle = display(HTML(self.bar()), display_id=True)
+        handle = DisplayHandle()
+        handle.display(HTML(self.bar()))
         while not self._done.wait(CELL_EVERY):
             handle.update(HTML(self.bar()))
         handle.update(HTML(""))
