@@ -26,7 +26,8 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 class Reference:
     """What theory says, in the panel of that label: a `level`, a moment `at` which something happens, or `x` and `y`.
 
-    Every reference has exactly one of the three; those of one `label` share a line of the legend.
+    Every reference has exactly one of the three; those of one `label` share a line of the legend.  `of` are the
+    variables that the panel shows, where it has another name than they have.
 
     >>> Reference("gamma2", "0.9: found", level=0.9).level
     0.9
@@ -39,6 +40,7 @@ class Reference:
     x: Sequence[float] | None = None
     y: Sequence[float] | None = None
     colour: str = GREY
+    of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         curve = self.x is not None and self.y is not None

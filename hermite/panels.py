@@ -156,7 +156,7 @@ def plane(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
     error = abs(values[0] - values[1]) + _rounding(orders) * size
     # what both integrals leave out, the inner one at every node of the outer
     far, rare = beyond()
-    x, w = np.concatenate([x, far]), np.concatenate([w, rare])
+    x, w = (np.concatenate(parts) for parts in zip(_points(edges, NODES[1]), (far, rare), strict=True))
     outer, centre = w * np.abs(rung(kinds[0], orders[0], m1 + a * x)), m2 + b * x
     error += float(outer @ (np.abs(rung(kinds[1], orders[1], centre[:, None] + d * far)) @ rare))
     error += float(outer[-far.size :] @ _inner(centre[-far.size :], d, kinds[1], orders[1], NODES[1])[1])

@@ -8,21 +8,23 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 'completed'
 
 To look: `systems`, `system`, `derive`, `declare`, `linearise`, `predict`.  To compute: `integrate`, `simulate`,
-`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `save`, `load`.  What they
+`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
+`save`, `load`.  What they
 return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
-sentence.
+sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`, which
+holds what there was.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from odesim.public.keep import figures, load, report, save, verify
+from odesim.public.keep import explore, figures, load, report, save, verify
 from odesim.public.look import declare, derive, linearise, predict, system, systems
 from odesim.public.make import compare, integrate, observe, simulate, sweep
 from odesim.version import __version__
 
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
-    from odesim.errors import MissingError, NumericalError
+    from odesim.errors import InterruptedRun, MissingError, NumericalError
     from odesim.evidence.verdicts import Verdicts
     from odesim.request.trajectory import Trajectory
     from odesim.small.hitting import Flow
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Flow",
+    "InterruptedRun",
     "MissingError",
     "NumericalError",
     "Run",
@@ -43,6 +46,7 @@ __all__ = [
     "compare",
     "declare",
     "derive",
+    "explore",
     "figures",
     "integrate",
     "linearise",
@@ -61,6 +65,7 @@ __all__ = [
 _TYPES = {
     "Comparison": "odesim.study.comparison",
     "Flow": "odesim.small.hitting",
+    "InterruptedRun": "odesim.errors",
     "MissingError": "odesim.errors",
     "NumericalError": "odesim.errors",
     "Run": "odesim.store",

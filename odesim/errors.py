@@ -3,7 +3,7 @@
 import contextlib
 import errno
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derivations.contract import UsageError
 
@@ -16,6 +16,7 @@ __all__ = [
     "INTERNAL",
     "INTERRUPTED",
     "Interrupted",
+    "InterruptedRun",
     "MissingError",
     "NumericalError",
     "StorageError",
@@ -55,6 +56,17 @@ class Interrupted(RuntimeError):
     def __init__(self, sentence: str, finished: "Sequence[Trajectory]" = ()) -> None:
         super().__init__(sentence)
         self.finished = list(finished)
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """Ctrl-C in Python; `result` is what there was by then, or `None`: a run up to its last good state, verdicts, ...
+
+    It is a `KeyboardInterrupt`, so that a loop over many runs ends with it.
+    """
+
+    def __init__(self, sentence: str, result: Any = None) -> None:
+        super().__init__(sentence)
+        self.result = result
 
 
 @contextlib.contextmanager

@@ -9,10 +9,11 @@ from derivations.drawing import Reference, parameters
 def references(run: Any) -> list[Reference]:
     """The ceiling of one patchwise additive expert (Theorem 4.1, for general laws), in the panel of the accuracy."""
     given = parameters(run)
-    if not given or not {"accuracy", "accuracy_noisy"} & set(run):
+    shown = ("accuracy", "accuracy_noisy")
+    if not given or not set(shown) & set(run):
         return []
     top = ceiling(Parameters(**given))
-    return [Reference("accuracy", f"no single expert\nabove {top:.3g}", level=top)]
+    return [Reference("accuracy", f"no single expert\nabove {top:.3g}", level=top, of=shown)]
 
 
 def ceiling(p: Parameters) -> float:

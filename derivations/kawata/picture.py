@@ -43,7 +43,8 @@ def overlaps(run: Any) -> Any:
     axes[-1].set_xlabel("time (steps times step size)")
     _clock(axes[0], run)
     neurons = run["xi"].shape[-1]
-    shown = f"{neurons} neurons" if chosen.size == neurons else f"{chosen.size} of {neurons} neurons, evenly spread"
+    every = "1 neuron" if neurons == 1 else f"{neurons} neurons"
+    shown = every if chosen.size == neurons else f"{chosen.size} of {neurons} neurons, evenly spread"
     axes[0].set_title(shown, fontsize=8, color="0.35")
     return figure
 

@@ -9,6 +9,8 @@ from derivations.liao.race import race
 
 FOUND = 0.9
 """An alignment of this size counts as found (Definition of the hitting times `T_gamma`)."""
+ALIGNMENTS = ("gamma1", "gamma2")
+"""What the panel of alignments shows."""
 TIERS = ("exact", "riccati", "riccati_paper")
 """The tiers in which experts are found from small overlaps, and pairs annihilate."""
 SMALL = 0.5
@@ -23,7 +25,7 @@ def references(run: Any) -> list[Reference]:
     """
     if "gamma2" not in run or run.sizes.get("time", 0) < 2:
         return []
-    return [Reference("alignment", "0.9: found", level=FOUND), *_race(run)]
+    return [Reference("alignment", "0.9: found", level=FOUND, of=ALIGNMENTS), *_race(run)]
 
 
 def _race(run: Any) -> list[Reference]:
@@ -50,7 +52,7 @@ def _race(run: Any) -> list[Reference]:
     for event in race(u, z):
         if event.kind == "capture":
             label = r"predicted: $\sqrt{d}/(4.5\,u)$"
-            found.append(Reference("alignment", label, at=event.time, colour=colour(event.second)))
+            found.append(Reference("alignment", label, at=event.time, colour=colour(event.second), of=ALIGNMENTS))
     if z.min(initial=0.0) < 0:
         label = r"predicted:" "\n" r"$\sqrt{d}/(9\,\max|z_-|)$"
         for panel in ("min_I2", "anti_aligned"):

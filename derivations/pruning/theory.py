@@ -20,7 +20,7 @@ def references(run: Any) -> list[Reference]:
     if "x" in run:
         return _gaps(run, p)
     level = 1.5 * math.log(p.l)
-    found = [Reference(f"Delta{sign:+d}", r"$1.5\,\log l$", level=level) for sign in (1, -1) if p.l > 1]
+    found = [Reference(f"Delta{sign:+d}", r"$1.5\,\log l$", level=level, of=("Delta",)) for sign in (1, -1) if p.l > 1]
     rates = p.router_rate * p.eta_e * (1 + 1 / p.N) if p.N else 0.0
     if run.attrs.get("stage") != "tune" or rates <= 0 or "u_start" not in run or p.l < 2:
         return found
@@ -29,7 +29,7 @@ def references(run: Any) -> list[Reference]:
         most = active[run["a"].values * sign > 0, own].max(initial=0)
         if most:
             star = reached(p, rates, float(most))
-            found.append(Reference(f"Delta{sign:+d}", r"$t^*$: gap $\log l$", at=star, colour=BLACK))
+            found.append(Reference(f"Delta{sign:+d}", r"$t^*$: gap $\log l$", at=star, colour=BLACK, of=("Delta",)))
     return found
 
 

@@ -80,7 +80,9 @@ def needs(quick: bool = False) -> list[Table]:
 
 def draw(stored: Sequence[Any]) -> Any:
     """A panel for each mixture and epoch."""
+    import numpy as np
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     table = stored[0]
     place, label, expert = table["place"], table["label"], table["expert"]
@@ -89,12 +91,19 @@ def draw(stored: Sequence[Any]) -> Any:
     for i, kind in enumerate(KINDS):
         for j, epoch in enumerate(table["epoch"]):
             axis = panels[i][j]
-            for m in range(SIZE["M"]):
-                for sign, marker in ((1, "."), (-1, "x")):
-                    here = (expert[i][j] == m) & (label == sign)
-                    axis.plot(*place[here].T, marker, color=COLOURS[m], markersize=2.5, markeredgewidth=0.6)
+            shades = np.array(COLOURS)[expert[i][j].astype(int)]
+            for sign, marker, size in ((1, "o", 2.0), (-1, "x", 6.0)):  # in the order of the data: no expert on top
+                here = label == sign
+                axis.scatter(*place[here].T, s=size, c=shades[here], marker=marker, linewidths=0.6)
+            axis.spines[:].set_visible(False)
             axis.set_xticks([])
             axis.set_yticks([])
             numbers = f"entropy {table['entropy'][i][j]:.2f}, accuracy {table['accuracy'][i][j]:.0%}"
             axis.set_title(f"{kind}, epoch {epoch}\n{numbers}", fontsize=8)
+    handles = [
+        Line2D([], [], color=COLOURS[m], marker="s", linestyle="", label=f"expert {m + 1}") for m in range(SIZE["M"])
+    ]
+    handles += [Line2D([], [], color="0.3", marker=marker, markersize=4, linestyle="", label=f"label {sign:+d}")
+                for sign, marker in ((1, "o"), (-1, "x"))]  # fmt: skip
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure

@@ -113,7 +113,7 @@ def draw(stored: Sequence[Any]) -> Any:
             pair(bottom, at, (row["entropy"], row["wide"]), row["paper"][2:])
         bottom.axhline(1.386, color="0.6", linestyle=":", linewidth=0.8, label="log 4: every expert\nsees all clusters")
         bottom.set_xlim(-0.6, len(mixed) - 0.4)
-        bottom.set_ylim(bottom=0)
+        bottom.set_ylim(bottom=-0.06)  # dots at zero are whole
         label_bars(bottom, [row["activation"] for row in mixed])
     panels[0][0].set_ylim(45, 103)
     panels[0][0].set_ylabel("test accuracy (%)")

@@ -36,6 +36,10 @@ def draw(stored: Sequence[Any]) -> Any:
         time = run.trajectory.time / root
         for j in range(run["gamma2"].shape[2]):
             top.plot(time, run["gamma2"][:, :, j].max(axis=1), color=colour(j), label=f"teacher {j + 1}")
+        missed = [str(j + 1) for j in range(run["gamma2"].shape[2]) if run["gamma2"][-1, :, j].max() < 0.9]
+        if missed:
+            words = f"not found:\nteacher{'s' if len(missed) > 1 else ''} {', '.join(missed)}"
+            top.text(0.98, 0.45, words, transform=top.transAxes, ha="right", fontsize=8)
         bottom.plot(time, run["min_I2"], color=COLOURS[6])
         for event in predicted(run, root):
             if event.time > time[-1]:

@@ -59,6 +59,11 @@ def band(axis: Any, x: Any, values: Any, mode: str) -> None:
     axis.fill_between(x, low, high, color=COLOURS[mode], alpha=0.2, linewidth=0)
 
 
+def nested(k: int) -> dict[str, Any]:
+    """The mark of the k-th of some curves that lie on one another: hollow, each inside the one before it."""
+    return {"markerfacecolor": "none", "markersize": 9.5 - 2.5 * k, "markeredgewidth": 1.2}
+
+
 def slope(x: Any, y: Any) -> float:
     """The least-squares exponent of y against x."""
     import numpy as np

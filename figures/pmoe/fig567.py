@@ -68,21 +68,27 @@ def draw(stored: Sequence[Stored]) -> Any:
     heat.set_xticks(range(len(own)), [str(table["l"][i]) for i in own])
     ticks = np.arange(3, share.shape[1], 8)
     heat.set_yticks(ticks, [str(samples[1:][t]) for t in ticks])
-    heat.set_xlabel("l")
+    heat.set_xlabel("patches l of an expert")
     heat.set_ylabel("samples N")
     heat.grid(False)
     figure.colorbar(image, ax=heat, label="share of successes")
     at = int(np.argmin(np.abs(samples - 48)))
-    for axis, name, keep in ((middle, "k", table["l"] == 8), (right, "l", table["k"] == 4)):
+    panels = (
+        (middle, "k", "experts k", table["l"] == 8),
+        (right, "l", "patches l of an expert", table["k"] == 4),
+    )
+    for axis, name, words, keep in panels:
         rows = np.flatnonzero((table["mode"] == "joint") & keep)
         rows = rows[np.argsort(table[name][rows].astype(float))]
         x = table[name][rows].astype(float)
         values = [np.asarray(table["error"][i])[:, at] for i in rows]
         low, mid, high = np.quantile(values, [0.1, 0.5, 0.9], axis=1)
-        axis.plot(x, mid, "s-", color="#009E73")
+        axis.plot(x, mid, "s-", color="#009E73", clip_on=False)
         axis.fill_between(x, low, high, color="#009E73", alpha=0.2, linewidth=0)
         axis.set_xscale("log", base=2)
+        axis.set_xticks(x, [f"{size:g}" for size in x])
+        axis.minorticks_off()
         axis.set_ylim(bottom=0)
-        axis.set_xlabel(name)
+        axis.set_xlabel(words)
         axis.set_ylabel("error at N = 48")
     return figure

@@ -41,7 +41,7 @@ def draw(stored: Sequence[Stored]) -> Any:
     import numpy as np
     from matplotlib.figure import Figure
 
-    from figures.pmoe._shared import slope
+    from figures.pmoe._shared import nested, slope
 
     (table,) = stored
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
@@ -49,14 +49,13 @@ def draw(stored: Sequence[Stored]) -> Any:
     looks = {"separate": ("#0072B2", "o", "-"), "sharp": ("#009E73", "s", "--"), "uniform": ("#CC79A7", "D", "-"),
              "cnn": ("#D55E00", "^", "-")}  # fmt: skip
     names = {"separate": "separate", "sharp": "joint, sharp gates", "uniform": "joint, uniform gates", "cnn": "CNN (n)"}
-    for kind, (colour, marker, line) in looks.items():
+    for k, (kind, (colour, marker, line)) in enumerate(looks.items()):
         own = table["kind"] == kind
         x, y = table["size"][own].astype(float), table["flow"][own].astype(float)
         sizes = np.unique(x)
         middle = [np.median(y[x == size]) for size in sizes]
-        axis.loglog(
-            sizes, middle, line, color=colour, marker=marker, label=f"{names[kind]}: {slope(sizes, middle):.2f}"
-        )
+        label = f"{names[kind]}: {slope(sizes, middle):.2f}"
+        axis.loglog(sizes, middle, line, color=colour, marker=marker, label=label, **nested(k))
     axis.set_xscale("log", base=2)
     axis.set_xlabel("patches per expert, l (CNN: n)")
     axis.set_ylabel(r"flow $\eta m t$ to $v = 0.1$")

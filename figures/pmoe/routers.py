@@ -8,7 +8,7 @@ from odesim.show.figures import Stored, Table
 CAPTION = (
     "Left, the setting of Figure 8 (n = 16, p = 8): share of samples whose o1 is among the l patches of expert 1, "
     "routers "
-    "trained on N_r samples; medians and 10-90 % bands over draws. Patterns at right angles stand in for MNIST "
+    "trained on N_r samples; medians and 10-90 % intervals over draws. Patterns at right angles stand in for MNIST "
     "digits, where "
     "the paper finds 95 % at N_r = 300, l = 4. Right: N_r for 90 % success against n, independent and class-balanced "
     "samples."
@@ -70,23 +70,27 @@ def draw(stored: Sequence[Stored]) -> Any:
     from figures.pmoe._shared import slope
 
     table, need = stored
-    figure = Figure(figsize=(7.4, 3.3), layout="constrained")
+    figure = Figure(figsize=(7.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     colours = ("#56B4E9", "#0072B2", "#009E73", "#D55E00")
-    for colour, samples in zip(colours, np.unique(table["N_r"]), strict=False):
+    for k, (colour, samples) in enumerate(zip(colours, np.unique(table["N_r"]), strict=False)):
         taken = np.unique(table["l"])
         values = [table["share"][(table["N_r"] == samples) & (table["l"] == size)].astype(float) for size in taken]
         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9], axis=1)
-        left.plot(taken, middle, "o-", color=colour, label=f"$N_r$ = {samples}")
-        left.fill_between(taken, low, high, color=colour, alpha=0.2, linewidth=0)
+        ends = np.abs(np.array([low, high]) - middle)
+        shifted = taken + 0.12 * (k - 1.5)  # or intervals would hide each other
+        left.errorbar(
+            shifted, middle, ends, fmt="o-", color=colour, label=f"$N_r$ = {samples}", capsize=2, markersize=4
+        )
     left.axhline(0.95, color="0.5", linewidth=0.8, linestyle=":", label="paper: 95 %")
-    left.set_xlabel("l")
+    left.set_xticks(np.unique(table["l"]))
+    left.set_xlabel("patches l of an expert")
     left.set_ylabel("share with o1 routed")
-    left.legend()
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
     for name, colour, marker in (("independent", "#0072B2", "o"), ("balanced", "#D55E00", "s")):
         y = need[name].astype(float)
         right.loglog(need["n"], y, marker + "-", color=colour, label=f"{name}: {slope(need['n'][-3:], y[-3:]):.2f}")
-    right.set_xlabel("n")
+    right.set_xlabel("patches n of an input")
     right.set_ylabel(r"$N_r$ for 90 % success")
     right.legend(title="exponent of the last three")
     return figure

@@ -55,17 +55,17 @@ def draw(stored: Sequence[Stored]) -> Any:
     """Cost against patches, and TFLOP/s."""
     from matplotlib.figure import Figure
 
-    from figures.pmoe._shared import slope
+    from figures.pmoe._shared import nested, slope
 
     table, printed = stored
     figure = Figure(figsize=(7.4, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     looks = {"separate": ("#0072B2", "o", "separate, $l^5$"), "sharp": ("#009E73", "s", "joint, $l^3$"),
              "cnn": ("#D55E00", "^", "CNN, $n^5$")}  # fmt: skip
-    for kind, (colour, marker, name) in looks.items():
+    for k, (kind, (colour, marker, name)) in enumerate(looks.items()):
         own = table["kind"] == kind
         x, y = table["size"][own].astype(float), table["cost"][own].astype(float)
-        left.loglog(x, y / y[0], marker + "-", color=colour, label=f"{name}: {slope(x, y):.2f}")
+        left.loglog(x, y / y[0], marker + "-", color=colour, label=f"{name}: {slope(x, y):.2f}", **nested(k))
     left.set_xscale("log", base=2)
     left.set_xlabel("patches l (CNN: n)")
     left.set_ylabel("cost, relative")

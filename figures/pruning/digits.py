@@ -136,5 +136,5 @@ def draw(stored: Sequence[Any]) -> Any:
                     axis.set_xlabel("share of experts pruned")
                 if i == j == 0:
                     axis.set_ylabel(f"accuracy on unseen images,\npairs {group}")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(SHOWN))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(SHOWN))
     return figure

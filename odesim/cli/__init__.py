@@ -13,7 +13,7 @@ from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
     name="odesim",
-    help="Integrate the order-parameter dynamics of mixture-of-experts papers, and store what came out.",
+    help="Learning dynamics of teacher-student models: derive, integrate, train beside, judge claims.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -50,6 +50,7 @@ for command, name in (
     (sweep.sweep, "sweep"),
     (figures.figures, "figures"),
     (report.report, "report"),
+    (report.explore, "explore"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),

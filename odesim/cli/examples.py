@@ -41,6 +41,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "figures": ("odesim figures --list", "odesim figures --system liao --only fig2 --quick"),
     "report": ("odesim report runs/verify-liao runs/mine --out reports/liao.html",),
+    "explore": (
+        "odesim explore runs/liao-0123456789ab",
+        "odesim explore runs/flow runs/sgd --out pages/both.html",
+        "odesim explore runs/my-sweep --overwrite",
+    ),
     "show": ("odesim show runs/liao-0123456789ab", "odesim show runs/mine --json"),
     "plot": ("odesim plot runs/liao-0123456789ab --svg",),
     "doctor": ("odesim doctor", "odesim doctor --json"),

@@ -40,7 +40,9 @@ InitialFile = Annotated[
     str | None,
     typer.Option("--initial", metavar="FILE.npz", help="Initial arrays; sizes come from the file."),
 ]
-Seed = Annotated[str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0].")]
+Seed = Annotated[
+    str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0, or that of --from].")
+]
 StageName = Annotated[
     str | None, typer.Option("--stage", metavar="NAME[,NAME..]|all", help="Which stages [default: the first].")
 ]

@@ -1,6 +1,7 @@
 """What the commands print: results to stdout, sentences about failures to stderr, JSON in one object."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,8 @@ def complain(error: BaseException) -> int:
     """Print one sentence about `error` on stderr and return the exit code it means."""
     explain = getattr(error, "format_message", None)  # Typer's own: an unknown option, a missing argument
     if explain is not None:
-        print(f"odesim: {_ended(explain())} Try `odesim --help`.", file=sys.stderr)
+        said = explain().rstrip(" .")
+        print(f"odesim: {_ended(said + _meant(error, said))} Try `{_path(error)} --help`.", file=sys.stderr)
         return 2
     from odesim import errors
 
@@ -26,6 +28,26 @@ def complain(error: BaseException) -> int:
         sentence = _ended(str(error))
     print(f"odesim: {sentence}", file=sys.stderr)
     return code
+
+
+def _path(error: Any) -> str:
+    """The command whose words could not be read."""
+    return getattr(getattr(error, "ctx", None), "command_path", None) or "odesim"
+
+
+def _meant(error: Any, said: str) -> str:
+    """What is likely meant: the values of an option that is missing, the option for a bare name of a system."""
+    form = getattr(getattr(error, "param", None), "metavar", None)
+    if type(error).__name__ == "MissingParameter" and form:
+        return f" (expected: {form})"
+    extra = re.search(r"extra arguments?.*\((\S+)", said)
+    if extra:
+        import derivations
+
+        name = extra[1].rstrip(")")
+        if name in derivations.names():
+            return f"; a system is given as --system {name}"
+    return ""
 
 
 def _ended(sentence: str) -> str:

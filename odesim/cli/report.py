@@ -1,4 +1,4 @@
-"""The command `odesim report`: verdicts, figures and runs on one page."""
+"""The commands that write a page: `odesim report` of what was found, `odesim explore` of curves to look into."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,9 @@ import typer
 from odesim.cli.options import AsJson, Debug, Quiet
 
 Folders = Annotated[list[str], typer.Argument(metavar="DIR...", help="Folders of verify, figures or runs.")]
+Explored = Annotated[
+    list[str], typer.Argument(metavar="DIR...", help="A folder of a sweep or a comparison, or those of some runs.")
+]
 Page = Annotated[str, typer.Option("--out", metavar="FILE.html", help="The page.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing page.")]
 
@@ -21,12 +24,43 @@ def report(
     debug: Debug = False,
 ) -> int:
     """Write one self-contained HTML page of verdicts, figures and runs; it needs no network and no other file."""
-    from odesim.cli.output import print_json
     from odesim.show import report as maker
 
+    path = maker.write(folders, _place(out), overwrite)
+    return _said(path, folders, json, quiet)
+
+
+def explore(
+    folders: Explored,
+    out: Page = "explore.html",
+    overwrite: Replace = False,
+    json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Write an interactive page of runs, a comparison or a sweep: hover, zoom, choose variables, entries and seeds.
+
+    Several runs (a flow and SGD, the stages of a course) are drawn together.  A sweep shows its grid, and the curves of
+    the run behind every point where it kept them (--save-points).  The page needs no network; making it needs the extra
+    `explore` (plotly).
+    """
+    from odesim.show import explore as maker
+
+    path = maker.write(folders, _place(out), overwrite)
+    return _said(path, folders, json, quiet)
+
+
+def _place(out: str) -> str:
+    """The file of a page, the folders above it made."""
     if not Path(out).exists():
         Path(out).parent.mkdir(parents=True, exist_ok=True)
-    path = maker.write(folders, out, overwrite)
+    return out
+
+
+def _said(path: Path, folders: list[str], json: bool, quiet: bool) -> int:
+    """Print where a page is, and of what."""
+    from odesim.cli.output import print_json
+
     if json:
         print_json({"page": str(path), "bytes": path.stat().st_size, "folders": folders})
     elif quiet:

@@ -125,7 +125,7 @@ def _compute(
 
     Raises `Interrupted` where the user stopped it.
     """
-    from odesim.cli.progress import Progress
+    from odesim.ask.progress import Progress
     from odesim.errors import Interrupted, Unfinished
     from odesim.store import Checkpoint
 

@@ -89,7 +89,7 @@ def _compute(
     wanted: "Sweep", folder: Path, scheduler: str, processes: int, *, fresh: bool, quiet: bool
 ) -> "xarray.Dataset":
     from odesim.ask import sweep as ask
-    from odesim.cli.progress import Progress
+    from odesim.ask.progress import Progress
     from odesim.errors import Interrupted
     from odesim.sweeps import swept
 

@@ -86,8 +86,8 @@ def print_whole(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
         print(f"  runs         {len(verdict['runs'])}, their requests by digest in {folder / 'evidence.json'}")
 
 
-def print_claims(claims: Sequence[Claim], *, json: bool) -> None:
-    """Print the claims of a system with their forms, source and statement; or the same as JSON."""
+def print_claims(claims: Sequence[Claim], *, json: bool, quiet: bool = False) -> None:
+    """Print the claims of a system with their forms, source and statement; or their ids, or all of it as JSON."""
     if json:
         from odesim.cli.output import print_json
 
@@ -101,6 +101,9 @@ def print_claims(claims: Sequence[Claim], *, json: bool) -> None:
         print_json({"claims": listed})
         return
     for claim in claims:
+        if quiet:
+            print(claim.id)
+            continue
         forms = ", ".join(f"{v.name}: {v.expected}" if v.name != "main" else v.expected for v in claim.variants)
         print(f"{claim.id}  [{claim.source}]  (expected {forms})\n    {claim.statement}")
 

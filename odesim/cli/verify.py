@@ -69,7 +69,7 @@ def verify(
     asked = [*(claim or ()), *([explain] if explain and explain not in (claim or ()) else ())]
     claims = verification.claims_of(chosen, asked)
     if listing:
-        print_claims(claims, json=json)
+        print_claims(claims, json=json, quiet=quiet)
         return 0
     number = seed_number(seed or 0)
     processes = crew_size(workers, most=1 if effort == "gpu" else None)  # which would otherwise share the GPU

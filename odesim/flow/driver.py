@@ -42,7 +42,8 @@ def drive(
 ) -> tuple[Outcome, float]:
     """Take a course to its end, from its checkpoint if there is one; its outcome, and the seconds that it took.
 
-    Raises `KeyboardInterrupt` after writing a checkpoint, and `UsageError` for the checkpoint of another request.
+    Ctrl-C is raised again after a checkpoint is written; with one that `ends` it is the outcome.  Raises `UsageError`
+    for the checkpoint of another request.
     """
     stored = checkpoint.read() if checkpoint is not None else None
     if stored is not None:
@@ -57,6 +58,8 @@ def drive(
                     checkpoint.write(course.state(), {})
                     written = time.monotonic()
     except KeyboardInterrupt:
+        if checkpoint is not None and checkpoint.ends:
+            return Outcome("interrupted", course.reached, "interrupted"), time.monotonic() - began
         if checkpoint is not None:
             checkpoint.write(course.state(), {})
         raise

@@ -34,7 +34,9 @@ def solve(
     case, equations = problem.case, problem.equations
     times = save_times(case) if times is None else np.asarray(times, float)
     with _Blocks(problem, times) as course:
-        _, seconds = drive(course, case.until, progress, checkpoint)
+        ended, seconds = drive(course, case.until, progress, checkpoint)
+    if ended.kind == "interrupted":  # some blocks are at the horizon and others have not begun: there is no state
+        raise KeyboardInterrupt
     steps, rejected, evaluations = (int(n) for n in course.counts.sum(axis=0))
     statistics = {
         "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations,

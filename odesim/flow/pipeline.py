@@ -66,11 +66,14 @@ def build(
     """The pipeline of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run `start`.
 
     `until` is the end time of the one stage with a clock, or "NAME=T,NAME=T" (or a mapping), the end times of those
-    named; the others run for their own horizon.  A run continued with `start` keeps its system and parameters unless
-    they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no time.
+    named; the others run for their own horizon.  A run continued with `start` keeps its system, parameters and seed
+    unless they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no
+    time.
     """
     if start is not None:
         system, parameters = _taken_over(system, parameters, start)
+        if options.get("seed") is None and options.get("config") is None and start.trajectory.origin.seed is not None:
+            options["seed"] = start.trajectory.origin.seed
     if system is None:
         raise UsageError("Missing option '--system': `odesim systems` lists them")
     chosen = find_system(system) if isinstance(system, str) else system
@@ -186,7 +189,12 @@ def run(
     for case in pipeline.cases:
         try:
             trajectory, ended = _staged(
-                case, previous, time, clock, progress, checkpoint if len(pipeline.cases) == 1 else None
+                case,
+                previous,
+                time,
+                clock,
+                progress,
+                checkpoint if checkpoint is None or checkpoint.ends or len(pipeline.cases) == 1 else None,
             )
         except UsageError as error:
             if not made:
@@ -197,7 +205,7 @@ def run(
                 raise
             raise Interrupted(f"interrupted in stage {case.stage}", made) from None
         made.append(trajectory)
-        if trajectory.outcome.kind == "failed" or ended:
+        if trajectory.outcome.kind in ("failed", "interrupted") or ended:
             break
         previous, time, clock = ending(trajectory), float(trajectory.time[-1]), trajectory.clock
     return made

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from odesim.public.speak import chosen, speaking
+from odesim.public.watch import stop, watched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +47,15 @@ def verify(
     lab = laboratory.Laboratory(own, level, choice(backend, BACKENDS, "--backend"), number)
     asked = [claims] if isinstance(claims, str) else list(claims or ())
     forms = [(claim, form) for claim in verification.claims_of(own, asked) for form in claim.variants]
-    made = judged(lab, forms, whole_number(workers, "--workers"), "local")
-    found = {(verdict.claim, verdict.variant): verdict for verdict in made}
+    crew, found = whole_number(workers, "--workers"), {}
+    try:
+        with watched(f"judging claims of {own.name}") as progress:
+            for verdict in judged(lab, forms, crew, "local"):
+                found[verdict.claim, verdict.variant] = verdict
+                if progress is not None:
+                    progress(len(found), len(forms))
+    except KeyboardInterrupt:
+        stop(f"interrupted; {len(found)} of {len(forms)} verdicts are kept", Verdicts(found.values()))
     request = Request(derivations.reference(own), level, backend, number, tuple(asked))
     return Verdicts([found[claim.id, form.name] for claim, form in forms], request)
 
@@ -87,6 +95,19 @@ def report(
 
     some = [folders] if isinstance(folders, str | os.PathLike) else folders
     return maker.write([os.fspath(folder) for folder in some], out, overwrite)
+
+
+@speaking
+def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwrite: bool = False) -> "Path":
+    """Write an interactive page of a run, some runs, a comparison or a sweep, and return its path.
+
+    `what` is what `integrate`, `simulate`, `compare`, `sweep` or `load` gave, a folder, or a list of these, drawn
+    together.  A sweep has curves where it was asked for more than two `save_points`.  The page holds everything that it
+    needs.  Raises `UsageError` for anything else and for a page that is there already, `MissingError` without plotly.
+    """
+    from odesim.show import explore as maker
+
+    return maker.write(what, out, overwrite)
 
 
 @speaking

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odesim.public.speak import chosen, known, speaking, trajectory_of
+from odesim.public.watch import ended, stop, watched, whole
 
 if TYPE_CHECKING:
     import xarray
@@ -60,6 +61,7 @@ def integrate(
     from odesim.ask import begin, flow
     from odesim.request.case import EULER, Case
     from odesim.request.trajectory import Stages
+    from odesim.store import Held
 
     step = parameters.pop("step", None) if solver == EULER else None
     if not isinstance(stage, str | None):
@@ -73,11 +75,14 @@ def integrate(
         seed=seed, until=until, save_points=save_points, rtol=rtol, atol=atol, backend=backend, solver=solver,
         step=step,
     )  # fmt: skip
-    found = flow.run(asked)
+    with watched(f"integrating {asked.system.name}") as progress:
+        found = flow.run(asked, progress, Held())
     if isinstance(asked, Case):
-        return dataclasses.replace(found[0], asked=asked)
+        run = ended(found[0], asked)
+        return whole([run], run)
     parts = [dataclasses.replace(asked, cases=asked.cases[: k + 1]) for k in range(len(found))]
-    return Stages(dataclasses.replace(run, asked=part) for run, part in zip(found, parts, strict=True))
+    stages = Stages(ended(run, part) for run, part in zip(found, parts, strict=True))
+    return whole(stages, stages)
 
 
 @speaking
@@ -113,6 +118,7 @@ def simulate(
     from odesim.ask import begin, sgd
     from odesim.sgd.simulation import refuse_tier
     from odesim.sgd.simulation import simulate as run
+    from odesim.store import Held
 
     system = chosen(system)
     _, initial, parameters = begin.from_run(system, initial, parameters)
@@ -123,7 +129,9 @@ def simulate(
         config=config, initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, backend=backend,
     )  # fmt: skip
     refuse_tier(wanted.case)
-    return dataclasses.replace(run(wanted), asked=wanted)
+    with watched(f"simulating {system.name}") as progress:
+        made = ended(run(wanted, progress, Held()), wanted)
+    return whole([made], made)
 
 
 @speaking
@@ -163,7 +171,8 @@ def compare(
     known(system, parameters, (*SGD, "rtol", "atol", "solver", "step"), "compare")
     made: Any = {"step_size": None, "batch": None, **options}
     pair = sgd.pair(system, parameters, method=method, **made)
-    return dataclasses.replace(pair.run(), asked=pair.wanted)
+    with watched(f"comparing flow and SGD of {system.name}") as progress:
+        return dataclasses.replace(pair.run(progress), asked=pair.wanted)
 
 
 @speaking
@@ -227,7 +236,17 @@ def sweep(
     known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler"), "sweep")
     wanted = ask.request(system, over, parameters, **options)
     place = Path(folder) if folder is not None else None
-    data = ask.run(wanted, place, scheduler=scheduler, workers=whole_number(workers, "--workers"))
+    crew = whole_number(workers, "--workers")
+    try:
+        with watched(f"sweeping {system.name}") as progress:
+            data = ask.run(wanted, place, scheduler=scheduler, workers=crew, report=progress)
+    except KeyboardInterrupt:
+        kept = (
+            f"the finished runs are kept in {place}, and the same call goes on"
+            if place
+            else "nothing is kept: a folder= keeps what is finished"
+        )
+        stop(f"interrupted; {kept}", None)
     if place is not None:
         swept.save(wanted, data, place, keep=True)
     return data

@@ -22,6 +22,9 @@ WHOLE = (
     ("Missing option '--system' (or --from RUN_DIR, which says it)", "a system is missing: its name, or after=run"),
     ("Missing option '--system'", "a system is missing: give its name"),
     ("--stage all", 'stage="all"'),
+    ("--until NAME=T,NAME=T", 'until={"NAME": T, ..}'),
+    ("--overwrite replaces", "overwrite=True replaces"),
+    ("--save-points 101", "save_points=101"),
     ("--step-size 1e-3 --batch 256", "step_size=1e-3, batch=256"),
     ("-p NAME=VALUE", "NAME=VALUE"),
 )

@@ -18,6 +18,7 @@ VIEWS = {
     "table": "odesim.show.notebook:table",
     "save": "odesim.public.keep:save",
     "integrate": "odesim.public.make:integrate",
+    "explore": "odesim.public.keep:explore",
 }
 """What results are shown, kept and continued by."""
 
@@ -78,6 +79,10 @@ class Result:
     def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
         """Store the run in a folder that `load` and every command take; returns the folder (`odesim.save`)."""
         return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
+
+    def explore(self, out: Any = "explore.html", *, overwrite: bool = False) -> Any:
+        """Write the run as an interactive page and return its path (`odesim.explore`)."""
+        return load_view("explore")(self, out, overwrite=overwrite)
 
     def continue_(self, until: Any = None, *, stage: str | None = None, **request: Any) -> Any:
         """The run that goes on where this one ended, until a later time on its clock: in its stage, or in another.

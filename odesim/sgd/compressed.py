@@ -15,12 +15,15 @@ LOOPS = (
     "triangularise",
     "move",
     "inner_products",
+    "add",
+    "divide",
+    "finite",
     "batch_steps",
     "single_fields",
     "move_single",
     "single_steps",
 )
-SCALAR_LOOPS = ("squared_norms", "finite", "scalar_batch_steps", "scalar_single_steps")
+SCALAR_LOOPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
 """What a model with trained numbers has in the place of `batch_steps` and `single_steps`, after the other `LOOPS`."""
 
 

@@ -107,6 +107,29 @@ def inner_products(X, G, Z, vv, vg, gg):
         vv[i], vg[i], gg[i] = square, cross, size
 
 
+def add(total, part, column):
+    """total[:, column:] += part; broadcasting, which asks for shapes that fit, takes seconds to compile."""
+    for i in range(part.shape[0]):
+        for c in range(part.shape[1]):
+            total[i, column + c] += part[i, c]
+
+
+def divide(total, number):
+    """total /= number."""
+    for i in range(total.shape[0]):
+        for c in range(total.shape[1]):
+            total[i, c] /= number
+
+
+def finite(X):
+    """Whether every number is finite."""
+    for i in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            if not np.abs(X[i, c]) < np.inf:
+                return False
+    return True
+
+
 def batch_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step_size, rng, numbers):
     """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state."""
     n = X.shape[0]
@@ -128,31 +151,32 @@ def batch_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step
                 unit[i, c] = scale * X[i, c]
         G = np.zeros((trained, n))
         S = np.zeros((trained, trained))
-        outer = np.empty((trained, 0 if batch >= trained else batch))
+        outer = np.zeros((trained, 0 if batch >= trained else batch))
         done = 0
         while done < batch:
             size = min(256, batch - done)
             y = rng.standard_normal((n, size))
             labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *numbers)
             if uniforms + normals > 0:
-                y[:fixed] += frame.T @ mean(labels, *numbers)
+                add(y, frame.T @ mean(labels, *numbers), 0)
             C = coefficients(unit @ y, labels, *numbers)
-            G += C @ y.T
+            add(G, C @ y.T, 0)
             if batch >= trained:
-                S += C @ C.T
+                add(S, C @ C.T, 0)
             else:
-                outer[:, done : done + size] = C
+                add(outer, C, done)
             done += size
-        G /= batch
+        divide(G, batch)
         if batch >= trained:
             semidefinite_factor(S)
-            Z = S @ bartlett(trained, d - n, rng) / batch
+            Z = S @ bartlett(trained, d - n, rng)
         else:
-            Z = outer @ bartlett(batch, d - n, rng) / batch
+            Z = outer @ bartlett(batch, d - n, rng)
+        divide(Z, batch)
         inner_products(X, G, Z, vv, vg, gg)
         a, b = update(vv, vg, gg, step_size, *numbers)
         move(X, G, Z, M, a, b, trained, fixed)
-        if not (np.abs(X) < np.inf).all():
+        if not finite(X):
             return False
     return True
 
@@ -223,4 +247,4 @@ def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, ste
             gg[i] = C[i] * C[i] * (inside + outside)
         a, b = update(vv, vg, gg, step_size, *numbers)
         move_single(X, C, y, np.sqrt(outside), M, a, b, trained, fixed)
-    return (np.abs(X) < np.inf).all()
+    return finite(X)

@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.sgd.loops import bartlett, inner_products, move, move_single, semidefinite_factor, single_fields
+from odesim.sgd.loops import (
+    add,
+    bartlett,
+    divide,
+    finite,
+    inner_products,
+    move,
+    move_single,
+    semidefinite_factor,
+    single_fields,
+)
 
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -23,9 +33,13 @@ def squared_norms(X, vv):
         vv[i] = square
 
 
-def finite(X, scalars):
-    """Whether every number is finite."""
-    return (np.abs(X) < np.inf).all() and (np.abs(scalars) < np.inf).all()
+def replace(scalars, moved):
+    """scalars[:] = moved; returns whether every number is finite."""
+    good = True
+    for k in range(scalars.size):
+        scalars[k] = moved[k]
+        good = good and np.abs(moved[k]) < np.inf
+    return good
 
 
 def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, normals, step_size, rng, numbers):
@@ -38,7 +52,7 @@ def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, 
     for _ in range(steps):
         squared_norms(X, vv)
         G, S, means = np.zeros((trained, n)), np.zeros((trained, trained)), np.zeros(further)
-        outer = np.empty((trained, 0 if batch >= trained else batch))
+        outer = np.zeros((trained, 0 if batch >= trained else batch))
         done = 0
         while done < batch:
             size = min(256, batch - done)
@@ -46,25 +60,31 @@ def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, 
             labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *numbers)
             rows = coefficients(X @ y, labels, vv, scalars, *numbers)
             C = rows[:trained]
-            means += rows[trained:].sum(1)
-            G += C @ y.T
+            for r in range(further):
+                total = 0.0
+                for c in range(size):
+                    total += rows[trained + r, c]
+                means[r] += total
+            add(G, C @ y.T, 0)
             if batch >= trained:
-                S += C @ C.T
+                add(S, C @ C.T, 0)
             else:
-                outer[:, done : done + size] = C
+                add(outer, C, done)
             done += size
-        G /= batch
-        means /= batch
+        divide(G, batch)
+        for r in range(further):
+            means[r] /= batch
         if batch >= trained:
             semidefinite_factor(S)
-            Z = S @ bartlett(trained, d - n, rng) / batch
+            Z = S @ bartlett(trained, d - n, rng)
         else:
-            Z = outer @ bartlett(batch, d - n, rng) / batch
+            Z = outer @ bartlett(batch, d - n, rng)
+        divide(Z, batch)
         inner_products(X, G, Z, vv, vg, gg)
         a, b, moved = update(vv, vg, gg, means, scalars, step_size, *numbers)
-        scalars[:] = moved
+        good = replace(scalars, moved)
         move(X, G, Z, M, a, b, trained, fixed)
-        if not finite(X, scalars):
+        if not (good and finite(X)):
             return False
     return True
 
@@ -76,7 +96,7 @@ def scalar_single_steps(X, scalars, steps, d, batch, trained, further, uniforms,
     M = np.empty((trained, trained + 1))
     y, fields = np.empty(n), np.empty(n)
     vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
-    uniform, normal = np.empty(uniforms), np.empty(normals)
+    uniform, normal, good = np.empty(uniforms), np.empty(normals), True
     for _ in range(steps):
         for c in range(n):
             y[c] = rng.standard_normal()
@@ -95,6 +115,6 @@ def scalar_single_steps(X, scalars, steps, d, batch, trained, further, uniforms,
             vg[i] *= C[i]
             gg[i] = C[i] * C[i] * (inside + outside)
         a, b, moved = update(vv, vg, gg, C[trained:], scalars, step_size, *numbers)
-        scalars[:] = moved
+        good = replace(scalars, moved)
         move_single(X, C, y, np.sqrt(outside), M, a, b, trained, fixed)
-    return finite(X, scalars)
+    return good and finite(X)

@@ -1,12 +1,13 @@
 """Run folders: written atomically, manifest last; a folder without a manifest is unfinished."""
 
-from odesim.store.checkpoint import Checkpoint
+from odesim.store.checkpoint import Checkpoint, Held
 from odesim.store.read import Run, load
 from odesim.store.target import Target, default_folder, prepare
 from odesim.store.write import redraw, save, save_stages
 
 __all__ = [
     "Checkpoint",
+    "Held",
     "Run",
     "Target",
     "default_folder",

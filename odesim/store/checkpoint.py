@@ -5,7 +5,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,11 +19,13 @@ META = "__meta__"
 class Checkpoint:
     """The checkpoint of the request `digest` in a run folder.
 
-    It stays behind when a run is interrupted, and goes when the run is finished.
+    It stays behind when a run is interrupted, and goes when the run is finished.  A run with one that `ends` is over
+    when it is interrupted: it gives what it has.
     """
 
     folder: Path
     digest: str
+    ends: ClassVar[bool] = False
 
     @property
     def path(self) -> Path:
@@ -62,3 +64,18 @@ class Checkpoint:
     def remove(self) -> None:
         """Delete the checkpoint, if there is one."""
         self.path.unlink(missing_ok=True)
+
+
+class Held(Checkpoint):
+    """What a run from Python has for a checkpoint: no file, but Ctrl-C ends the run with what there is."""
+
+    ends = True
+
+    def __init__(self) -> None:
+        super().__init__(Path(), "")
+
+    def write(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Nothing is written: the run itself is what is kept."""
+
+    def read(self) -> None:
+        """There is none."""

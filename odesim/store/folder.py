@@ -47,6 +47,10 @@ def kind_of(folder: str | os.PathLike[str]) -> str:
             return kind
     if (folder / LEDGER).is_file():
         raise UsageError(f"the verdicts in {folder} are unfinished; `odesim verify` with the same options goes on")
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+    if inside:
+        several = f"{len(inside)} of them, such as {folder / inside[0]}" if len(inside) > 1 else f"{folder / inside[0]}"
+        raise UsageError(f"{folder} is no run folder itself, but holds {several}: name what is meant.")
     raise UsageError(f"{folder} has no {MANIFEST}: it is no run folder, or its run did not finish.")
 
 

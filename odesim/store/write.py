@@ -1,5 +1,6 @@
 """Writing a run folder so that it is there completely or not at all."""
 
+import json
 import os
 import shutil
 import sys
@@ -21,7 +22,7 @@ from odesim.store.files import (
     write_json,
 )
 from odesim.store.folder import write_manifest
-from odesim.store.manifest import file_hashes, manifest
+from odesim.store.manifest import file_hashes, manifest, versions
 from odesim.store.netcdf import netcdf
 from odesim.store.read import Run
 
@@ -127,7 +128,8 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
     import time
 
     started = time.perf_counter()
-    request = {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision}
+    request = {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision,
+               "versions": json.dumps(versions())}  # fmt: skip
     # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
     (staging / TRAJECTORY).write_bytes(netcdf(trajectory, request))
     write_json(staging / SUMMARY, trajectory.summary)

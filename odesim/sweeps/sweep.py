@@ -17,10 +17,10 @@ from derivations.contract import System, UsageError
 from odesim.machine.executor import LOCAL, completed
 from odesim.request.case import EULER, Case, digest_of, find_system, plain, read_config
 from odesim.request.parse import expression, nearest, parse, real_number, seed_number, whole_number
-from odesim.request.trajectory import Trajectory
+from odesim.request.trajectory import Trajectory, Variable
 from odesim.sgd.simulation import Simulation
 from odesim.store.files import CELLS, replacing, storing
-from odesim.sweeps.swept import joined
+from odesim.sweeps.swept import CURVE, POINT, joined
 
 if TYPE_CHECKING:
     import xarray
@@ -194,18 +194,21 @@ def compute(
     if isinstance(request, Simulation):
         from odesim.sgd.simulation import simulate
 
-        return condensed(simulate(request))
+        return condensed(simulate(request), request.case)
     from odesim.flow import solve
 
-    return condensed(solve.solve(request))
+    return condensed(solve.solve(request), request)
 
 
 REPLICA = "replica"
 """The dimension of the replicas of SGD in a sweep, whose own dimension `seed` is that of the seeds swept."""
 
 
-def condensed(run: Trajectory) -> dict[str, np.ndarray]:
-    """The last state, the extras and the summary of a trajectory as arrays; `about` tells what they are."""
+def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
+    """The last state, the extras and the summary of a trajectory as arrays; `about` tells what they are.
+
+    Where more times are asked for than the two ends, the curves between them are kept too.
+    """
     arrays, about = {}, {}
 
     def named(dims: Sequence[str]) -> list[str]:
@@ -214,6 +217,11 @@ def condensed(run: Trajectory) -> dict[str, np.ndarray]:
     for name, variable in run.state.items():
         arrays[f"final_{name}"] = np.asarray(np.take(np.asarray(variable), -1, variable.dims.index("time")))
         about[f"final_{name}"] = [named(variable.dims), f"{variable.meaning}, at the end"]
+    if case.save_points > 2:
+        kept = {"time": Variable(("time",), run.time, run.clock), **run.state}
+        for name, variable in kept.items():
+            arrays[f"{CURVE}{name}"] = np.asarray(np.moveaxis(variable.values, variable.dims.index("time"), -1))
+            about[f"{CURVE}{name}"] = [[*named(variable.dims), POINT], variable.meaning]
     for name, variable in run.extras.items():
         arrays[name], about[name] = np.asarray(variable), [named(variable.dims), variable.meaning]
     for name, number in run.summary.items():
@@ -306,7 +314,7 @@ def _ensemble(lanes: Sequence[tuple[Cell, "Problem"]]) -> Iterator[tuple[Cell, d
     from odesim.flow import ensemble
 
     for k, run in ensemble.finished([problem for _, problem in lanes]):
-        yield lanes[k][0], condensed(run)
+        yield lanes[k][0], condensed(run, lanes[k][0].case)
 
 
 def _path(store: Path, cell: Cell) -> Path:

@@ -15,6 +15,11 @@ from odesim.store.files import CELLS, MANIFEST, SUMMARY, replacing, storing, wri
 from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
+CURVE = "curve_"
+"""What the names of variables against time begin with; `curve_time` has the times of every run."""
+POINT = "point"
+"""Their dimension of saved times, which are other times in every run."""
+
 if TYPE_CHECKING:
     import xarray
 
@@ -31,13 +36,15 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
     variables: dict[str, Any] = {
         "outcome": (names, np.array([t["outcome"] for t in told]).reshape(shape), {"meaning": "how the run ended"})
     }
-    for name, first in cells[0].items():
+    for name in cells[0]:
         if name == "about":
             continue
         dims, meaning = told[0]["variables"][name]
-        if any(name not in cell or cell[name].shape != first.shape for cell in cells):
+        found = [cell.get(name, np.empty(0)) for cell in cells]
+        found = _as_long(found) if dims and dims[-1] == POINT else found
+        if any(array.shape != found[0].shape for array in found):
             continue
-        values = np.stack([cell[name] for cell in cells]).reshape(shape + first.shape)
+        values = np.stack(found).reshape(shape + found[0].shape)
         variables[name] = ((*names, *dims), values, {"meaning": meaning})
     coordinates: dict[str, Any] = {
         name: np.array([_of_cell(sweep, name, k) for k in _first_cells(shape, i)]) for i, name in enumerate(names)
@@ -49,6 +56,31 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
     return xarray.Dataset(
         variables, coordinates, {"system": derivations.reference(sweep.system), "digest": sweep.digest}
     )
+
+
+def _as_long(curves: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Curves of runs that ended early, or were saved more seldom, filled with NaN to the length of the longest."""
+    longest = max(curve.shape[-1] for curve in curves)
+    if all(curve.shape[-1] == longest for curve in curves):
+        return list(curves)
+    return [
+        np.pad(
+            curve.astype(float), [(0, 0)] * (curve.ndim - 1) + [(0, longest - curve.shape[-1])], constant_values=np.nan
+        )
+        for curve in curves
+    ]
+
+
+def curves(cell: "xarray.Dataset") -> "xarray.Dataset":
+    """The variables against time of one cell of a sweep, named as in a run; none where the sweep kept no curves."""
+    kept = {str(name): str(name).removeprefix(CURVE) for name in cell if str(name).startswith(CURVE)}
+    if not kept:
+        return cell[[]]
+    found = cell[list(kept)].reset_coords(drop=True).rename({f"{CURVE}time": "times", POINT: "time"})
+    good = np.isfinite(found["times"].values)
+    clock = found["times"].attrs
+    found = found.isel(time=good).assign_coords(time=("time", found["times"].values[good], clock)).drop_vars("times")
+    return found.rename({name: short for name, short in kept.items() if name in found})
 
 
 def _first_cells(shape: tuple[int, ...], axis: int) -> range:

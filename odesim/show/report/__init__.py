@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from derivations.claim import ANSWERS
-from odesim.errors import StorageError, UsageError
+from odesim.errors import UsageError
+from odesim.show import writing
 from odesim.show.report import glossary
 from odesim.show.report.errata import errata, rendered
 from odesim.show.report.figures import place_figures, read_figures
@@ -16,7 +17,6 @@ from odesim.show.report.runs import by_stage, read_run, read_sweep
 from odesim.show.report.sections import FigureSection, RunSection, Section, VerdictSection
 from odesim.show.report.verdicts import read_verdicts
 from odesim.show.report.words import instant, shown
-from odesim.store.files import replacing
 from odesim.store.folder import kind_of
 
 __all__ = ["errata", "page", "read", "read_figures", "read_run", "read_sweep", "read_verdicts", "write"]
@@ -27,14 +27,7 @@ def write(folders: Sequence[str], out: str | os.PathLike[str], overwrite: bool =
 
     Raises `UsageError` for a folder that is none of these, and for an `out` that exists without `overwrite`.
     """
-    target = Path(out)
-    if target.is_dir():
-        raise UsageError(f"{target} is a folder, but the report is one file; choose another --out")
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists; --overwrite replaces it, or choose another --out")
-    if not target.parent.is_dir():
-        raise UsageError(f"{target.parent} is no existing folder, so {target} cannot be written; create it first")
-    return _replace(target, page(folders))
+    return writing.write(lambda: page(folders), out, overwrite, "report")
 
 
 def page(folders: Sequence[str], when: str | None = None) -> str:
@@ -66,16 +59,8 @@ def page(folders: Sequence[str], when: str | None = None) -> str:
 
 
 def _environment() -> Any:
-    """Jinja with everything escaped but what the filters made safe themselves."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("odesim.show", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The templates, with the filters of a report."""
+    environment = writing.environment()
     environment.filters |= {"shown": shown, "typeset": typeset, "rendered": rendered}
     return environment
 
@@ -89,13 +74,3 @@ def read(folder: str, number: int = 0) -> Section:
     if kind == "figures":
         return read_figures(folder)
     return {"verdicts": read_verdicts, "sweep": read_sweep}.get(kind, read_run)(folder, number)
-
-
-def _replace(target: Path, text: str) -> Path:
-    """Write a file at once or not at all."""
-    try:
-        with replacing(target) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise StorageError(f"{target} could not be written ({error.strerror}); choose another --out") from error
-    return target

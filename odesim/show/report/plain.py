@@ -11,12 +11,16 @@ CURLY = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 ROUND = r"\((?:[^()]|\([^()]*\))*\)"
 UNDER = rf"_(?:{CURLY}|\w+|[-+](?!\w))"
 OVER = rf"\^(?:{CURLY}|{ROUND}|\*|[-+]?(?:\d+(?:\.\d+)?(?:/\d+)?|[A-Za-z]\w*))"
-BASE = r"(?<!\w)[A-Za-z][A-Za-z]*\d*\*?|(?<![\w.])\d+(?:\.\d+)?|[\])|](?=\^)"
+BASE = r"(?<!\w)[A-Za-z][A-Za-z]*\d*\*?|(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)|[\])|](?=\^)"
 FORMULA = re.compile(rf"(?P<base>{BASE})(?P<under>{UNDER})?(?P<prime>'+)?(?P<over>{OVER})?")
 """A name, number or closing bracket, with what stands below and above it."""
 WORD = re.compile(rf"\b({'|'.join(sorted(GREEKS - {'-'}, key=len, reverse=True))})(\d?)\b")
 PRODUCT = re.compile(r"\bprod\b")
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "->": "→", "sqrt(": "√(", "sqrt ": "√"}
+JOINED = "&#8288;"
+"""No line ends here: a closing bracket with its power stays with what it closes."""
+EXPONENT = re.compile(r"(?<!\w)[-+]?\d+(?:\.\d+)?e[-+]\d+")
+"""A number that a line could end in, after the sign of its exponent."""
 BIG = {"sum": "∑", "prod": "∏"}
 
 
@@ -44,13 +48,14 @@ def _words(text: str) -> str:
     """Text between formulas: signs and Greek letters as the characters they stand for."""
     for written, shown in SIGNS.items():
         text = text.replace(written, shown)
-    return html.escape(WORD.sub(lambda found: letter(found[0]), PRODUCT.sub("∏", text)), quote=False)
+    shown = html.escape(WORD.sub(lambda found: letter(found[0]), PRODUCT.sub("∏", text)), quote=False)
+    return EXPONENT.sub(r'<span class="number">\g<0></span>', shown)
 
 
 def _formula(match: re.Match[str]) -> str:
     base, star = match["base"].removesuffix("*"), match["base"].endswith("*")
     if base in "])|":
-        return f"<math><msup>{sign(base)}{_row(match['over'][1:])}</msup></math>"
+        return f"{JOINED}<math><msup>{sign(base)}{_row(match['over'][1:])}</msup></math>"
     above = ["<mo>∗</mo>"] if star else []
     above += [f"<mo>{'′' * len(match['prime'])}</mo>"] if match["prime"] else []
     above += [_row(match["over"][1:])] if match["over"] else []
@@ -65,7 +70,7 @@ def _atom(text: str) -> str:
     """A name or a number."""
     if text in BIG:
         return f"<mo>{BIG[text]}</mo>"
-    return f"<mn>{text}</mn>" if text[0].isdigit() else identifier(letter(text))
+    return f"<mn>{text}</mn>" if text[0] in ".0123456789" else identifier(letter(text))
 
 
 def _indices(text: str) -> str:
@@ -83,7 +88,8 @@ def _row(text: str) -> str:
     for match in FORMULA.finditer(text):
         parts += [sign(mark) for mark in text[at : match.start()] if mark != " "]
         scripted = match["under"] or match["over"]
-        parts.append(_formula(match).removeprefix("<math>").removesuffix("</math>") if scripted else _plain(match[0]))
+        bare = _formula(match).removeprefix(JOINED).removeprefix("<math>").removesuffix("</math>") if scripted else ""
+        parts.append(bare or _plain(match[0]))
         at = match.end()
     parts += [sign(mark) for mark in text[at:] if mark != " "]
     return parts[0] if len(parts) == 1 else f"<mrow>{''.join(parts)}</mrow>"

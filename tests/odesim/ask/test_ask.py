@@ -31,6 +31,12 @@ def test_a_stored_run_is_continued(tmp_path):
         assert pruned.origin.stage == "prune" and pruned.origin.parameters["m"] == 4
 
 
+def test_a_later_stage_keeps_the_seed_of_the_run_it_continues():
+    run = odesim.integrate("liao", until=5.0, seed=7, **LIAO)
+    assert run.continue_(until=6.0).origin.seed == 7
+    assert run.continue_(until=6.0, seed=3).origin.seed == 3
+
+
 def test_a_system_is_compared_as_the_command_compares_it(tmp_path, capsys):
     asked = {"step_size": 1e-3, "batch": 16, "seeds": 3, "until": 0.2, "rtol": 1e-6}
     found = odesim.compare("liao", **LIAO, **asked)

@@ -71,3 +71,20 @@ def test_the_shell_completes_names_of_systems():
         [sys.executable, "-m", "odesim"], env=asked, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.split() == ["liao"]
+
+
+def test_what_is_likely_meant_is_said(capsys, tmp_path):
+    assert command(["integrate", "liao"]) == 2
+    said = capsys.readouterr().err
+    assert "a system is given as --system liao. Try `odesim integrate --help`." in said
+    assert command(["simulate", "--system", "liao"]) == 2
+    assert "Missing option '--method' (expected: explicit|compressed)" in capsys.readouterr().err
+    odesim.integrate("liao", m=2, m_star=1, d=50, until=1.0).save(tmp_path / "one", pictures=False)
+    for words in (["show"], ["explore"], ["report"]):
+        assert command([*words, str(tmp_path)]) == 2
+        assert f"but holds {tmp_path / 'one'}: name what is meant" in capsys.readouterr().err
+
+
+def test_claims_are_listed_by_their_ids_alone(capsys):
+    assert command(["verify", "--system", "liao", "--list", "--quiet"]) == 0
+    assert "lem-1" in capsys.readouterr().out.splitlines()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from odesim.cli.progress import Progress
+from odesim.ask.progress import Progress
 
 TINY = ("integrate", "--system", "tiny", "--quiet", "--out", "here")
 

@@ -341,3 +341,13 @@ addEventListener("load", function () {
   parent.postMessage([innerWidth, widest, rows, claims, all, searched, top].join(" "), "*");
 });
 </script>"""
+
+
+def test_no_line_of_a_sentence_ends_inside_a_power_or_a_number():
+    from odesim.show.report.plain import typeset
+
+    # Two formulas side by side may be parted at the end of a line, and 1e-09 after its sign.
+    assert "&#8288;<math><msup><mo" in typeset("grows like (1 - delta_d)^3")
+    assert str(typeset("at most -1.5e-09 of it")) == 'at most <span class="number">-1.5e-09</span> of it'
+    assert str(typeset("see 1e of e-9")) == "see 1e of e-9"
+    assert "<mn>.97725</mn>" in typeset("1 - .97725^{JC}")

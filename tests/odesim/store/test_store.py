@@ -13,6 +13,7 @@ from odesim import store
 from odesim.errors import StorageError, UsageError
 from odesim.request.case import Case
 from odesim.show import plot
+from odesim.version import __version__
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +83,7 @@ def test_the_trajectory_names_its_request(case, tiny_run, tmp_path):
     folder = finish(case, tiny_run, tmp_path / "run")
     with xarray.open_dataset(folder / "trajectory.nc", engine="h5netcdf") as dataset:
         assert dataset.attrs["digest"] == case.digest
+        assert json.loads(dataset.attrs["versions"])["odesim"] == __version__
         assert dataset["y"].dims == ("time", "entry")
 
 

@@ -1,13 +1,18 @@
-"""Progress on stderr for what takes longer than two seconds: a bar on a terminal, otherwise plain lines."""
+"""Progress for what takes longer than two seconds: a bar on a terminal or in a notebook, otherwise plain lines."""
 
+import contextlib
+import contextvars
+import html
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 DELAY = 2.0
 LINE_EVERY = 10.0
+CELL_EVERY = 0.5
 KEPT = 10
 """Seconds whose pace tells how much is left."""
 
@@ -38,7 +43,8 @@ class Progress:
         self._started = time.monotonic()
         self._seen = [(self._started, 0.0)]
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        # In the context of who asks: a notebook tells by it which cell the display belongs to.
+        self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._watch,), daemon=True)
 
     def __call__(self, reached: float, end: float) -> None:
         """Note that the run has reached the time `reached` of `end`."""
@@ -116,3 +122,39 @@ class Progress:
                 else:
                     finishing = " (now what is read off the run)" if self.fraction >= 1.0 else ""
                     bar.update(task, description=self.what + finishing, total=1.0, completed=self.fraction)
+
+
+class CellProgress(Progress):
+    """Progress below the cell of a notebook, which disappears at the end."""
+
+    def _watch(self) -> None:
+        if self._done.wait(self.delay):
+            return
+        from IPython.display import HTML, DisplayHandle
+
+        handle = DisplayHandle()
+        handle.display(HTML(self.bar()))
+        while not self._done.wait(CELL_EVERY):
+            handle.update(HTML(self.bar()))
+        handle.update(HTML(""))
+
+    def bar(self) -> str:
+        """The bar as HTML, with its state in words."""
+        value = "" if self.fraction is None else f' value="{self.fraction:.4f}"'
+        return f'<div>{html.escape(self.what)}: <progress{value} max="1"></progress> {html.escape(self.state())}</div>'
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this; nothing is imported to find out."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextlib.contextmanager
+def in_cell(what: str) -> Iterator[Progress | None]:
+    """Progress of a call from a notebook; `None`, and nothing is shown, where the caller is a script."""
+    if not in_notebook():
+        yield None
+        return
+    with CellProgress(what, delay=DELAY) as progress:
+        yield progress

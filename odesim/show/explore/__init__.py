@@ -1,0 +1,48 @@
+"""One self-contained interactive page of runs, a sweep or a comparison: curves to choose, to zoom and to hover over."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from derivations.drawing import COLOURED, PALETTE
+from odesim.errors import MissingError
+from odesim.show import writing
+from odesim.show.explore.packing import packed
+from odesim.show.explore.shown import Content, content
+
+__all__ = ["Content", "content", "page", "write"]
+
+
+def write(what: Any, out: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write the page of what `content` takes to the file `out`, at once or not at all; returns its path.
+
+    Raises `UsageError` for anything else and for an `out` that is there without `overwrite`, and `MissingError` where
+    plotly is not installed.
+    """
+    return writing.write(lambda: page(what), out, overwrite, "page")
+
+
+def page(what: Any) -> str:
+    """The page as HTML: the library that draws, the data, and what lets a reader choose."""
+    from odesim.store.files import jsonable
+    from odesim.version import __version__
+
+    library = _library()
+    found = content(what)
+    data, thinned = packed(found)
+    told = {**data, "palette": PALETTE[:COLOURED], "thinned": thinned}
+    template = writing.environment().get_template("explore.html")
+    return template.render(
+        content=found, data=jsonable(told), thinned=thinned, library=library, version=__version__, sweep=found.swept
+    )
+
+
+def _library() -> Any:
+    """The text of plotly.js.  Raises `MissingError` where the package plotly is not installed."""
+    from markupsafe import Markup
+
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise MissingError("explore needs plotly, which is not installed: pip install 'odesim[explore]'") from None
+    return Markup(get_plotlyjs())

@@ -1,0 +1,32 @@
+"""The cells of a sweep as the runs of an interactive page, each with its place in the grid and its headline numbers."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odesim.request.case import short_name
+from odesim.show.explore.shown import Content, Shown
+from odesim.sweeps import swept
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def of_sweep(data: "xarray.Dataset") -> Content:
+    """The page of a sweep: a run for every cell; its curves are there where the sweep kept them."""
+    over = tuple(map(str, data["outcome"].dims))
+    names = swept.headlines(data)
+    runs = []
+    for record, place in zip(swept.records(data), np.ndindex(*data["outcome"].shape), strict=True):
+        at = {name: record[name] for name in over}
+        label = ", ".join(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}"
+                          for name, value in at.items())  # fmt: skip
+        cell = data.isel(dict(zip(over, place, strict=True)))
+        curves = swept.curves(cell)
+        numbers = {name: record[name] for name in names}
+        runs.append(Shown(label, label, curves, numbers=numbers, place=at, outcome=str(record["outcome"])))
+    note = "" if any(run.curves.sizes.get("time", 0) for run in runs) else (
+        "This sweep kept no curves: with --save-points 101 it keeps those of every run."
+    )  # fmt: skip
+    said = {name: str(data[name].attrs.get("meaning", "")) for name in names}
+    return Content(short_name(str(data.attrs["system"])), tuple(runs), over, note, said)

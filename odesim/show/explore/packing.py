@@ -1,0 +1,151 @@
+"""The data of an interactive page: arrays as base64, thinned until a browser likes its size."""
+
+import base64
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import load
+from derivations.drawing import spread
+from odesim.request.case import find_system
+from odesim.show.alt import plain
+from odesim.show.explore.shown import Content, Shown
+
+if TYPE_CHECKING:
+    import xarray
+
+MOST = 700_000
+"""Numbers of all curves of a page; they take 6 to 11 bytes each beside the 5 MB of the library that draws them."""
+KEPT = (
+    *((times, 10**9) for times in (2001, 1001, 501, 251)),
+    *((251, entries) for entries in (1000, 500, 250)),
+    *((126, entries) for entries in (250, 120, 60, 30, 15, 8, 4, 2, 1)),
+    *((times, 1) for times in (60, 30, 15, 5)),
+)
+"""Saved times of a run and entries of a variable that are kept: the first of these pairs that fits."""
+REPLICA = "replica"
+
+
+def packed(content: Content) -> tuple[dict[str, Any], list[str]]:
+    """The data of a page as plain data, and what was left out of it, in sentences."""
+    times, entries, said = _limits(content.runs)
+    runs = [_run(run, times, entries) for run in content.runs]
+    variables: dict[str, Any] = {}
+    dims: dict[str, list[str]] = {}
+    for run in content.runs:
+        for name in moving(run.curves):
+            array = run.curves[name]
+            variables.setdefault(name, {"meaning": str(array.attrs.get("meaning", ""))})
+            for dim in (str(d) for d in array.dims if d != "time"):
+                labels = [str(label) for label in _labels(run.curves, dim)]
+                dims[_named(dim)] = max(dims.get(_named(dim), []), labels, key=len)
+    return {
+        "system": content.system, "over": list(content.over), "runs": runs, "variables": variables, "dims": dims,
+        "meanings": _meanings(content),
+    }, said  # fmt: skip
+
+
+def moving(curves: "xarray.Dataset") -> list[str]:
+    """The variables of a run that are numbers against time."""
+    return [str(name) for name in curves if "time" in curves[name].dims and curves[name].dtype.kind in "biuf"]
+
+
+def encoded(values: Any) -> dict[str, str]:
+    """An array as base64, in single precision where that loses no more than seven digits."""
+    exact = np.ascontiguousarray(values, "<f8")
+    with np.errstate(over="ignore", under="ignore"):
+        single = exact.astype("<f4")
+    kept = np.allclose(single, exact, rtol=1e-6, atol=0.0, equal_nan=True)
+    array, kind = (single, "f4") if kept else (exact, "f8")
+    return {"kind": kind, "data": base64.b64encode(array.tobytes()).decode()}
+
+
+def liveliest(values: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` of the rows of an array, in order: those that move most.
+
+    >>> liveliest(np.array([[0.0, 1.0], [2.0, 2.0], [1.0, 3.0]]), 2).tolist()
+    [0, 2]
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    known = np.nan_to_num(values.astype(float), posinf=0.0, neginf=0.0)
+    return np.sort(np.argsort(-np.ptp(known, axis=1), kind="stable")[:most])
+
+
+def _run(run: Shown, times: int, entries: int) -> dict[str, Any]:
+    """One run as plain data."""
+    curves = run.curves
+    kept = spread(np.arange(curves.sizes.get("time", 0)), times)
+    told: dict[str, Any] = {
+        "name": run.name, "said": run.said, "outcome": run.outcome, "place": dict(run.place),
+        "numbers": dict(run.numbers), "variables": {}, "theory": [_theory(one) for one in run.theory],
+    }  # fmt: skip
+    for name in ("time", "step"):
+        if name in curves.coords and kept.size:
+            told[name] = encoded(curves[name].values[kept])
+    told["clock"] = str(curves["time"].attrs.get("meaning", "")) if "time" in curves.coords else ""
+    for name in moving(curves):
+        values = curves[name].transpose(..., "time").values[..., kept]
+        flat = values.reshape(-1, kept.size)
+        chosen = liveliest(flat, entries)
+        places = np.stack(np.unravel_index(chosen, values.shape[:-1]), axis=-1) if values.ndim > 1 else [[]]
+        dims = [_named(dim) for dim in map(str, curves[name].dims) if dim != "time"]
+        told["variables"][name] = {
+            "dims": dims,
+            "places": np.asarray(places, int).tolist(),
+            "values": encoded(flat[chosen]),
+        }
+    return told
+
+
+def _theory(reference: Any) -> dict[str, Any]:
+    """What theory says in some panels, as plain data."""
+    told = {"variables": list(reference.of or (reference.panel,)), "label": plain(reference.label.replace("\n", " "))}
+    for name in ("level", "at", "x", "y", "colour"):
+        value = getattr(reference, name)
+        if value is not None:
+            told[name] = value
+    return told
+
+
+def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
+    """How many times and entries are kept so that a page stays of a good size, and what that leaves out."""
+    sizes = [
+        (run.curves.sizes["time"], run.curves[name].size // run.curves.sizes["time"])
+        for run in runs
+        for name in (moving(run.curves) if run.curves.sizes.get("time", 0) else ())
+    ]
+
+    def count(times: int, entries: int) -> int:
+        return sum(min(times, t) * min(entries, e) for t, e in sizes)
+
+    most_times, most = max((t for t, _ in sizes), default=0), max((e for _, e in sizes), default=0)
+    times, entries = next((pair for pair in KEPT if count(*pair) <= MOST), KEPT[-1])
+    said = []
+    if most_times > times:
+        said.append(f"of {most_times} saved times {times} are here, evenly spread")
+    if most > entries:
+        said.append(f"of up to {most} entries of a variable the {entries} that move most are here")
+    return times, entries, said
+
+
+def _named(dim: str) -> str:
+    """What a dimension is called on the page: replicas have their own word, for a sweep may be over seeds."""
+    return REPLICA if dim == "seed" else dim
+
+
+def _labels(curves: "xarray.Dataset", dim: str) -> list[Any]:
+    """What the places of a dimension are called: counted from 1 where they have no names."""
+    counted = list(range(1, curves.sizes[dim] + 1))
+    return curves[dim].values.tolist() if dim in curves.coords and dim != "seed" else counted
+
+
+def _meanings(content: Content) -> dict[str, str]:
+    """What the headline numbers of the runs mean, as the system says."""
+    from derivations.headlines import COMMON
+
+    attrs = content.runs[0].curves.attrs
+    system = find_system(attrs["system"])
+    known = {**content.meanings, **(load(system.headlines) if system.headlines else {}), **COMMON}
+    return {name: known[name] for run in content.runs for name in run.numbers if name in known}

@@ -1,0 +1,158 @@
+"""What an interactive page shows: runs with their theory, the two of a comparison, the cells of a sweep."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from derivations.contract import load
+from odesim.errors import UsageError
+from odesim.request.case import find_system, short_name
+from odesim.request.trajectory import Trajectory
+from odesim.show.alt import plain
+from odesim.show.title import title
+from odesim.store import Run
+from odesim.store.folder import require
+from odesim.study.comparison import Comparison
+
+if TYPE_CHECKING:
+    import xarray
+
+TAKEN = "a run, a list of runs, a comparison, a sweep, or the folder of one of them"
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A run of the page: a short name, what its title says, the data set of its curves, theory, and headline numbers.
+
+    A cell of a sweep has a `place` in its grid, and may have no curves.
+    """
+
+    name: str
+    said: str
+    curves: "xarray.Dataset"
+    theory: Sequence[Any] = ()
+    numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    place: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    outcome: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """All that a page shows: its system, the runs, and of a sweep the names that span its grid.
+
+    `meanings` are those of headline numbers which the system does not know.
+    """
+
+    system: str
+    runs: tuple[Shown, ...]
+    over: tuple[str, ...] = ()
+    note: str = ""
+    meanings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def swept(self) -> bool:
+        """Whether the runs are the cells of a sweep."""
+        return bool(self.over)
+
+
+def content(what: Any) -> Content:
+    """What the page of a run, some runs, a comparison or a sweep shows; a folder stands for what it holds.
+
+    Raises `UsageError` for anything else, and for runs of different systems.
+    """
+    found = [opened(one) for one in (what if isinstance(what, list | tuple) else [what])]
+    grids = [one for one in found if _is_sweep(one)]
+    if grids and len(found) > 1:
+        raise UsageError("explore takes one sweep, or runs, not both: a sweep has a page of its own")
+    if grids:
+        from odesim.show.explore.grid import of_sweep
+
+        return of_sweep(grids[0])
+    runs = [run for one in found for run in _runs(one)]
+    if not runs:
+        raise UsageError(f"explore needs {TAKEN}, but got an empty list")
+    systems = sorted({short_name(str(run.curves.attrs["system"])) for run in runs})
+    if len(systems) > 1:
+        raise UsageError(f"the runs are of different systems ({', '.join(systems)}): explore those of one")
+    if not any("time" in run.curves.dims and run.curves.sizes["time"] > 1 for run in runs):
+        raise UsageError("nothing moves in this run: it is of one time; `odesim show` has its numbers")
+    return Content(systems[0], tuple(_distinct(runs)))
+
+
+def opened(what: Any) -> Any:
+    """What is stored in a folder; anything else as it is."""
+    if not isinstance(what, str | os.PathLike):
+        return what
+    from odesim import store
+    from odesim.sweeps import swept
+
+    kind = require(what, "run", "sweep", instead="`odesim report` makes a page of it")
+    return swept.load(Path(what)) if kind == "sweep" else store.load(what)
+
+
+def _is_sweep(what: Any) -> bool:
+    """Whether this is the data set of a sweep."""
+    return hasattr(what, "data_vars") and "outcome" in what.data_vars and "digest" in what.attrs
+
+
+def _runs(what: Any) -> list[Shown]:
+    """The runs of one result: itself, its stages, or the two of a comparison with how far they differ."""
+    if isinstance(what, Run):
+        return [run for stage in what.stages or (what,) for run in _of_trajectory(stage.trajectory)]
+    if isinstance(what, Comparison):
+        whole = [run for one in (what.first, what.second) for run in _of_trajectory(one)]
+        return [*whole, _differences(what.trajectory())]
+    if isinstance(what, Trajectory):
+        return _of_trajectory(what)
+    raise UsageError(f"explore needs {TAKEN}, but got {type(what).__name__}")
+
+
+def _of_trajectory(run: Trajectory) -> list[Shown]:
+    if run.origin.method == "compare":
+        return [*_halves(run), _differences(run)]
+    dataset = run.dataset()
+    method = run.origin.method if run.origin.method in ("flow", "observed") else f"{run.origin.method} SGD"
+    return [_shown(f"{method}, {run.origin.stage}", dataset, run.summary, run.outcome.kind)]
+
+
+def _shown(name: str, dataset: "xarray.Dataset", numbers: Mapping[str, Any], outcome: str) -> Shown:
+    system = find_system(dataset.attrs["system"])
+    theory = load(system.references)(dataset.isel(seed=0) if "seed" in dataset.dims else dataset) if (
+        system.references
+    ) else ()  # fmt: skip
+    return Shown(name, _said(dataset), dataset, theory, numbers, outcome=outcome)
+
+
+def _halves(run: Trajectory) -> list[Shown]:
+    """The two runs of a stored comparison: of every component the entry that moves most, which is what is stored."""
+    dataset = run.dataset()
+    halves = []
+    for which in ("first", "second"):
+        names = {str(n): str(n).removeprefix(f"panel_{which}_") for n in dataset if f"panel_{which}_" in str(n)}
+        half = dataset[list(names)].rename(names)
+        method = str(dataset.attrs.get(which, f"{which} run"))
+        halves.append(Shown(f"{which}: {method}", _said(dataset), half))
+    return halves
+
+
+def _differences(run: Trajectory) -> Shown:
+    """How far the two runs of a comparison differ, by component."""
+    dataset = run.dataset()
+    names = [str(n) for n in dataset if str(n).startswith(("distance_", "off_", "chance_"))]
+    return Shown("their difference", _said(dataset), dataset[names], numbers=run.summary, outcome=run.outcome.kind)
+
+
+def _said(dataset: "xarray.Dataset") -> str:
+    return plain(title(dataset, find_system(dataset.attrs["system"])).replace("\n", " · "))
+
+
+def _distinct(runs: Sequence[Shown]) -> list[Shown]:
+    """The runs, those of one name numbered."""
+    names = [run.name for run in runs]
+    return [
+        dataclasses.replace(run, name=f"{run.name} ({names[: k + 1].count(run.name)})") if names.count(run.name) > 1
+        else run
+        for k, run in enumerate(runs)
+    ]  # fmt: skip
