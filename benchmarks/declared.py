@@ -87,8 +87,8 @@ def _liao(rounds: int) -> Row:
         )
     )  # fmt: skip
     own = _problem("liao")
-    ours, theirs = declared.slope(), own.slope()
-    times = compare({"ours": lambda: ours(0.0, declared.start), "own": lambda: theirs(0.0, own.start)}, rounds)
+    ours, theirs, start, other = declared.slope(), own.slope(), declared.start, own.start
+    times = compare({"ours": lambda: ours(0.0, start), "own": lambda: theirs(0.0, other)}, rounds)
     return Row(
         "right-hand side of liao (25, 5) as a declaration", times["ours"].median, times["ours"].spread,
         "the system liao, its own loops", times["own"].median, note="bar 1.1 times the system's; at its random start",

@@ -27,12 +27,19 @@ def added(Y, w, into, first, last, target):
         flat[into[0, k]] += value
 
 
-def closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates):
-    """dy/dt of the flat state from the means of all pairs and E[c c^T]."""
-    C, R, dy = np.empty((moves.size, G.shape[0])), np.empty(scalars.shape), np.empty(y.size)
+def gradient(Y, w, into, parts, scalars, moves, n):
+    """C = dL/dG (students, n), and the derivatives of the loss in the units' own numbers, from the means of pairs."""
+    C, R = np.empty((moves.size, n)), np.empty(scalars.shape)
     added(Y, w, into, parts[0], parts[1], C)
     added(Y, w, into, parts[1], parts[2], R)
-    packed(motion(G, C, E, norms, moves, rates), R, E, rows, columns, scalars, moving, rates, dy)
+    return C, R
+
+
+def closed(y, D, R, G, E, norms, rows, columns, scalars, moves, moving, rates):
+    """dy/dt of the flat state from D = C G, which is overwritten, and E[c c^T]."""
+    dy = np.empty(y.size)
+    motion(G, D, E, norms, moves, rates)
+    packed(D, R, E, rows, columns, scalars, moving, rates, dy)
     return dy
 
 
@@ -42,14 +49,16 @@ def flow(
 ):  # fmt: skip
     """dy/dt of the flat state.
 
-    Interpreted: compiled as a whole it would take microseconds less to run and seconds more to compile, for each model.
+    Interpreted: compiled as a whole it would take microseconds less to run and seconds more to compile, for each model,
+    a library's product most of them.
     """
     G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
     Y, E = np.empty((parts[3], cells.shape[1])), np.zeros((moves.size, moves.size))
     pairs(flat, numbers, means, cells, spans, looks, reach, Y)
     if rates[2] > 0.0:
         second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
-    return closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates)
+    C, R = gradient(Y, w, into, parts, scalars, moves, place.shape[0])
+    return closed(y, C @ G, R, G, E, norms, rows, columns, scalars, moves, moving, rates)
 
 
 def inner_flow(
@@ -60,4 +69,5 @@ def inner_flow(
     G, w, _, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
     Y, E = np.empty((parts[3], cells.shape[1])), np.zeros((moves.size, moves.size))
     pairs(flat, numbers, means, cells, spans, looks, reach, Y)
-    return closed(y, Y, G, w, E, norms, into, parts, rows, columns, scalars, moves, moving, rates)
+    C, R = gradient(Y, w, into, parts, scalars, moves, place.shape[0])
+    return closed(y, np.dot(C, G), R, G, E, norms, rows, columns, scalars, moves, moving, rates)

@@ -46,31 +46,24 @@ def seen(y, constants, place, outs, biases, moves, rates):
     for a in range(n):
         norms[a] = math.sqrt(G[a, a]) if rates[3] == 2.0 and a < S else 1.0
     if rates[3] == 2.0:
+        inverse = np.empty(n)
+        for a in range(n):
+            inverse[a] = 1.0 / norms[a]
         for a in range(n):
             for b in range(n):
-                G[a, b] /= norms[a] * norms[b]
+                G[a, b] *= inverse[a] * inverse[b]
     return G, w, bias, norms, flat
 
 
-def motion(G, C, E, norms, moves, rates):
-    """D_ab = u_a' . u_b by the motion of student u_a alone (S, n); E (S, S) becomes what is added to Q.
+def motion(G, D, E, norms, moves, rates):
+    """D_ab = u_a' . u_b by the motion of student u_a alone (S, n) in place of C G; E (S, S) becomes what is added to Q.
 
     D = -rate (C G + decay G), tangential on the sphere (kind 1) and for normalised weights (kind 2), whose G is that of
     the unit vectors; rates = (rate, decay, second, kind, noise, both).
     """
-    S, n = C.shape
-    D, rate, decay, kind = np.empty((S, n)), rates[0], rates[1], rates[3]
+    S, n = D.shape
+    rate, decay, kind = rates[0], rates[1], rates[3]
     for a in range(S):
-        for b in range(n):
-            D[a, b] = 0.0
-        # Four rows of G at a time: a library's product takes longer to compile than this to run.
-        for k in range(0, n - 3, 4):
-            c0, c1, c2, c3 = C[a, k], C[a, k + 1], C[a, k + 2], C[a, k + 3]
-            for b in range(n):
-                D[a, b] += c0 * G[k, b] + c1 * G[k + 1, b] + c2 * G[k + 2, b] + c3 * G[k + 3, b]
-        for k in range(n - n % 4, n):
-            for b in range(n):
-                D[a, b] += C[a, k] * G[k, b]
         own = D[a, a] / G[a, a] if kind > 0.0 else -decay
         for b in range(n):
             value = D[a, b] - own * G[a, b]
@@ -82,7 +75,6 @@ def motion(G, C, E, norms, moves, rates):
         if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
             for b in range(n):
                 D[a, b] -= 0.5 * E[a, a] / G[a, a] * G[a, b]
-    return D
 
 
 def packed(D, R, E, rows, columns, scalars, moving, rates, dy):
@@ -107,7 +99,8 @@ def flow(
     drift(G, w, bias, starts, counts, numbers, series, means, rates[5], C, R)
     if rates[2] > 0.0:
         second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
-    D, dy = motion(G, C, E, norms, moves, rates), np.empty(y.size)
+    D, dy = C @ G, np.empty(y.size)
+    motion(G, D, E, norms, moves, rates)
     packed(D, R, E, rows, columns, scalars, moving, rates, dy)
     return dy
 

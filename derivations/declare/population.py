@@ -29,7 +29,7 @@ from derivations.declare.system import numbers, rows
 LOOPS = ("derivations.lanes:correlations",)
 COMMON = (
     *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
-    *(f"derivations.declare.lane_frame:{name}" for name in ("added", "closed")),
+    *(f"derivations.declare.lane_frame:{name}" for name in ("added", "gradient", "closed")),
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
