@@ -26,9 +26,13 @@ def require(made: Declaration) -> None:
     if made.claims:
         from derivations.declare.claims import stated
 
+        names: set[str] = set()
         for number, entry in enumerate(made.claims, 1):
             with fields.entry_of("claim", number):
-                stated.claim(system.system(made), entry, number)
+                name = stated.claim(system.system(made), entry, number).id
+                if name in names:
+                    raise fields.Mistake(f"claim {name}: another claim has this name; choose another id", "claim", "id")
+                names.add(name)
 
 
 def _as(table: str, key: str, function: Any, *arguments: Any) -> Any:

@@ -227,7 +227,12 @@ class _Reader:
         token, column = self.tokens[self.at]
         shown = token if token == "the end" else repr(token if len(token) <= 40 else f"{token[:40]}..")
         text = self.text if len(self.text) <= 200 else f"{self.text[:200]}.."
-        return UsageError(f"column {column} of {text!r}: expected {expected}, found {shown}")
+        hint = ""
+        if expected == "the end" and token != expected and re.match(r"[\w(]", token):
+            hint = "; a product is written with *"
+        elif expected == "the end" and token == ".":
+            hint = "; functions are written without a module, as in tanh(w)"
+        return UsageError(f"column {column} of {text!r}: expected {expected}, found {shown}{hint}")
 
     def take(self) -> str:
         self.at += 1
@@ -300,5 +305,6 @@ class _Reader:
             parts.append(self.total(depth + 1))
         self.expect(")")
         if len(parts) != FUNCTIONS[token]:
-            raise UsageError(f"{token} takes {FUNCTIONS[token]} arguments, {len(parts)} were given in {self.text!r}")
+            count = f"{FUNCTIONS[token]} argument{'s' if FUNCTIONS[token] > 1 else ''}"
+            raise UsageError(f"{token} takes {count}, {len(parts)} were given in {self.text!r}")
         return Tree("call", token, parts=tuple(parts))

@@ -41,9 +41,7 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
     Raises `UsageError` for a unit with several slots or a share.
     """
     if len(group.slots) != 1 or group.share is not None or group.scalars:
-        raise UsageError(
-            f"tier leading: {group.text!r} is no function of one field alone; take -p tier=exact or sampled"
-        )
+        raise UsageError(f"tier leading: {group.text!r} is no function of one field alone; take -p tier=auto")
     # Kinks lie at 0, where the two half lines meet; Gauss-Legendre panels take both to round-off.
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edges = np.linspace(0.0, 14.0, 29)

@@ -39,7 +39,11 @@ def numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
         if not word or ours or re.match("[qxz]_", name):
             raise fields.Mistake(
                 f"{fields.shown(name)} cannot be a parameter of yours: it "
-                + ("means something else; choose a longer name" if word else "is no name of at most 40 letters"),
+                + (
+                    "is the name of something else in odesim; choose a longer one"
+                    if word
+                    else "is no name of at most 40 letters"
+                ),
                 "parameters",
                 name,
             )

@@ -72,7 +72,15 @@ def parsed(path: Path) -> tuple[str, dict[str, Any]]:
     except RecursionError:
         raise UsageError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
     except ValueError as error:
-        raise UsageError(f"{path} is not valid TOML: {str(error).split(';')[0]}") from None
+        raise UsageError(f"{path} is not valid TOML: {str(error).split(';')[0]}{_unquoted(text, str(error))}") from None
+
+
+def _unquoted(text: str, said: str) -> str:
+    """What to do where a value is words without quotes; nothing for another mistake."""
+    place = re.search(r"\(at line (\d+)", said)
+    line = text.splitlines()[int(place[1]) - 1] if place and int(place[1]) <= len(text.splitlines()) else ""
+    words = re.fullmatch(r"""\s*([\w.-]+)\s*=\s*([A-Za-z][^"'#]*?)\s*(#.*)?""", line)
+    return f'; write an expression or a word in quotes, {words[1]} = "{words[2][:60]}"' if words else ""
 
 
 def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None) -> Declaration:
@@ -207,7 +215,10 @@ def _group(
             )
     if teacher and scalars:
         raise fields.Mistake(
-            f"the teacher's unit uses {', '.join(scalars)}, numbers that student units have", table, "unit"
+            f"the teacher's unit uses {', '.join(scalars)}, numbers that student units have; give [{table}] a unit of "
+            f"its own, with a number such as 0.5 for {scalars[0]}",
+            table,
+            "unit",
         )
     try:
         growth.require_unit(unit, text, slots, {n.name: n.default for n in numbers if not n.per_unit})
@@ -296,7 +307,14 @@ def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) 
     readout = fields.real(table, "a", "start", 1.0)
     others = {key: value for key, value in table.items() if key not in ("norm", "overlap", "a")}
     arrays = []
+    scalars = {word for group in students for word in group.scalars}
     for key, value in others.items():
+        if key in scalars:
+            raise fields.Mistake(
+                f"{key} starts at its default in [parameters] for every unit; other starts are those of --initial",
+                "start",
+                key,
+            )
         if not re.fullmatch(r"(\w+_)?[QMP]_[a-z0-9]+", key):
             raise fields.Mistake(
                 f"unknown key {key!r}; {fields.near(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key

@@ -12,7 +12,7 @@ from derivations.declare.system import rows
 
 
 def conventions(declared: Declaration) -> dict[str, str]:
-    """The three on which such codes disagree: the factor of the loss, of the output, and what the clock counts."""
+    """Those on which such codes disagree (factors of loss and output, clock), and the vectors of a unit, if several."""
     made = {
         "squared": "(f - y)^2 / 2", "correlation": "-f y", "logistic": "log(1 + exp(-f sign(y)))",
         "hinge": "max(0, 1 - f sign(y))", "own": "as declared",
@@ -25,7 +25,10 @@ def conventions(declared: Declaration) -> dict[str, str]:
         "own": "as declared",
     }
     clock = "steps / d, step eta / d" if declared.limit == "online" else "steps x step size"
+    slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
+    several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
     return {
+        **several,
         "loss": made[declared.loss],
         "output": ", ".join(dict.fromkeys(words[group.output] for group in declared.students)),
         "clock": clock,

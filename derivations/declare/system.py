@@ -106,7 +106,8 @@ def parameters_of(declared: Declaration) -> type:
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
     for name, value in declared.start.norms:
-        add(name, float, value, "norm of the student vectors at the start", above=0.0)
+        which = name.rpartition("norm")[2].strip("_")
+        add(name, float, value, f"norm of the student vectors {which} at the start".replace("  ", " "), above=0.0)
     add(
         "overlap", float | None, declared.start.overlap,
         "cosine of a student vector with the teacher of its number at the start (none: random directions)",
@@ -123,7 +124,7 @@ def parameters_of(declared: Declaration) -> type:
         "tier",
         str,
         "auto",
-        "level of description (auto: exact where it exists, else sampled)",
+        "level of description (auto: the first of exact, mixed and sampled that exists)",
         choices=("auto", *TIERS),
     )
     add(

@@ -1,11 +1,19 @@
 """The claims of a declared model: those that every derivation can be held to, and those that its author states."""
 
 from derivations.claim import Claim
-from derivations.contract import System
+from derivations.contract import System, UsageError
 
 
 def claims(system: System) -> tuple[Claim, ...]:
-    """All claims of a declared system, the generated ones first."""
+    """All claims of a declared system, the generated ones first.
+
+    Raises `UsageError` for a claim of the author's that has the name of another.
+    """
     from derivations.declare.claims import generated, growing, stated
 
-    return (*generated.claims(system), *growing.claims(system), *stated.claims(system))
+    made, own = (*generated.claims(system), *growing.claims(system)), stated.claims(system)
+    taken = {claim.id for claim in made}
+    for claim in own:
+        if claim.id in taken:
+            raise UsageError(f"claim {claim.id}: a generated claim has this name; choose another id")
+    return (*made, *own)

@@ -6,7 +6,7 @@ from typing import Any
 from derivations.declare.statements import notation
 from derivations.declare.statements.closed import arcsine
 from derivations.declare.statements.motion import Writer
-from derivations.declare.statements.page import Content, Shown, closures, parameters_of, stated
+from derivations.declare.statements.page import Content, Shown, closures, parameters_of, stated, writer_of
 from derivations.latex import HEAD
 
 WIDE = 78
@@ -15,7 +15,7 @@ WIDE = 78
 
 def latex(content: Content) -> str:
     """The document; `pdflatex` takes it as it is."""
-    declared, writer = content.declared, Writer(content.rows, tex=True, decay=content.parameters.decay > 0)
+    declared, writer = content.declared, writer_of(content, tex=True)
     title = notation.escaped(declared.title)
     lines = [HEAD + rf"{{\large\bfseries {title}}}", ""]
     lines += [_paragraph("Source", notation.escaped(declared.source))] if declared.source else []
@@ -29,7 +29,7 @@ def latex(content: Content) -> str:
         lines += [r"\textbf{Equations of motion.}", *_display([*writer.sampled(), *writer.motion()])]
         return _closed_document([*lines, *_second(writer)])
     lines += [r"\textbf{Loss,} over students $i, k$ and teachers $j, l$.", *_display(writer.loss())]
-    lines += [r"\textbf{Kernels.}", *_display([*writer.kernels(), *closures(content)])]
+    lines += [r"\textbf{Kernels.}", *_display([*writer.kernels(), *writer.held(), *closures(content)])]
     if content.shown:
         lines += ["In closed form", *_forms(content)]
     lines += [_math_words(remark) + ".\n" for remark in content.remarks]
@@ -48,9 +48,7 @@ def _second(writer: Writer, tilted: bool = False) -> list[str]:
 
     if not writer.online:
         return []
-    head = r"\textbf{Second-order term,} $\eta$ the step, $B$ the batch"
-    over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if writer.declared.loss == "squared" else ""
-    lines = [f"{head}{over}.", *_display(writer.second())]
+    lines = [rf"\textbf{{Second-order term,}} {writer.letters()}.", *_display(writer.second())]
     if not tilted:
         return lines
     slopes = r"$\varphi_a(z) = \alpha_a \operatorname{erf}(\beta_a z)$ and $C_{ab} = 2 \beta_a \beta_b\,(u_a\cdot u_b)$"

@@ -19,11 +19,15 @@ LOSSES = {
 
 @dataclasses.dataclass(frozen=True)
 class Writer:
-    """Writes the formulas of one declaration; `tex` false leaves expressions and entries as in a file and a run."""
+    """Writes the formulas of one declaration; `tex` false leaves expressions and entries as in a file and a run.
+
+    `closed` says whether the page has kernels, in which the rates of readouts and numbers are then written.
+    """
 
     rows: Rows
     tex: bool
     decay: bool = False
+    closed: bool = True
 
     @property
     def declared(self) -> Declaration:
@@ -183,17 +187,32 @@ class Writer:
     def _scalars(self) -> list[str]:
         lines = []
         for g, word, _ in self.rows.scalars:
-            group, closed = self.declared.students[g], self.declared.loss in ("squared", "correlation")
+            group, closed = self.declared.students[g], self.closed and self.declared.loss in ("squared", "correlation")
             if not self.declared.moves(group, word):
                 lines.append(rf"{RATE}{notation.name(group.named(word))}_i = 0")
                 continue
             inner = r"\varphi_i" if word == "a" else rf"a_i\,\partial_{{{notation.name(word)}}}\varphi_i"
             slope = rf"\mathrm{{E}}[\partial_f\ell(f, y)\,{inner}]"
-            if word == "a" and closed:
-                first = "" if self.declared.loss == "correlation" else r"\sum_k a_k K_{ik} - "
-                slope = rf"\bigl({first or '-'}\sum_j b_j K_{{ij}}\bigr)"
+            if closed:
+                K, front = ("K", "") if word == "a" else (rf"\partial_{{{notation.name(word)}_i}} K", r"a_i\,")
+                first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k {K}_{{ik}} - "
+                slope = rf"{front}\bigl({first or '-'}\sum_j b_j {K}_{{ij}}\bigr)"
             lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{slope}")
         return lines
+
+    def held(self) -> list[str]:
+        """What the slopes of kernels in the units' own numbers are."""
+        words = [w for g, w, _ in self.rows.scalars if w != "a" and self.declared.moves(self.declared.students[g], w)]
+        return [
+            rf"\partial_{{{name}_i}} K_{{ik}} = \mathrm{{E}}[\partial_{{{name}}}\varphi_i\,\varphi_k],\quad "
+            rf"{name}_k\text{{ held, also for }}k = i"
+            for name in map(notation.name, dict.fromkeys(words))
+        ]
+
+    def letters(self) -> str:
+        """What stands in the second-order term, as the rest of its head."""
+        over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if self.declared.loss == "squared" else ""
+        return rf"$\eta$ the step, $B$ the batch{over}"
 
     def second(self) -> list[str]:
         """The second-order term of the online limit."""

@@ -156,7 +156,7 @@ def _gate(kind: str, slope: str) -> str:
 
 def text(content: Content) -> str:
     """The page as text."""
-    declared, writer = content.declared, Writer(content.rows, tex=False, decay=content.parameters.decay > 0)
+    declared, writer = content.declared, writer_of(content, tex=False)
     lines = [declared.title, *([f"  {declared.source}"] if declared.source else []), f"tier {content.tier}"]
     lines += _section("Model", [*units(declared), *map(notation.plain, writer.model())])
     lines += _section("Conventions", stated(content))
@@ -167,16 +167,26 @@ def text(content: Content) -> str:
         return "\n".join(lines) + "\n"
     if content.tier == "sampled":
         lines += _section("Equations of motion", map(notation.plain, [*writer.sampled(), *writer.motion()]))
-        lines += _section("Second-order term", map(notation.plain, writer.second())) if writer.online else []
+        lines += _second(writer)
         return "\n".join(lines) + "\n"
     lines += _section("Loss, over students i, k and teachers j, l", map(notation.plain, writer.loss()))
-    lines += _section("Kernels", map(notation.plain, [*writer.kernels(), *closures(content)]))
+    lines += _section("Kernels", map(notation.plain, [*writer.kernels(), *writer.held(), *closures(content)]))
     lines += [f"  {line}" for shown in content.shown for line in _closed(shown)]
     lines += [f"  {remark}" for remark in content.remarks]
     lines += _section("Equations of motion", map(notation.plain, [*writer.drift(), *writer.motion()]))
-    if writer.online:
-        lines += _section("Second-order term", map(notation.plain, writer.second()))
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_second(writer)]) + "\n"
+
+
+def writer_of(content: Content, *, tex: bool) -> Writer:
+    """What writes the formulas of a page."""
+    return Writer(content.rows, tex=tex, decay=content.parameters.decay > 0, closed=content.tier != "sampled")
+
+
+def _second(writer: Writer) -> list[str]:
+    if not writer.online:
+        return []
+    head = f"Second-order term, {notation.plain(writer.letters()).replace('$', '')}"
+    return _section(head, map(notation.plain, writer.second()))
 
 
 def _closed(shown: Shown) -> list[str]:

@@ -63,7 +63,9 @@ EXPRESSIONS = {
     "-" * 300 + "w": "nested brackets", "": "unit is an expression", "w+": "found the end", "w)": "found ')'",
     "3": "no weight vector", "erf()": "column 5", "erf(w, w)": "takes 1 argument", "relo(w)": "did you mean 'relu'",
     "f*w": "'f' cannot be", "nan*w": "'nan' cannot be", "v*w*u*t*s": "at most 4 weight vectors", "w\0": "column 2",
-    "softmax(softmax(v))*w": "share within a share", "w = 1": "found '='", "w[0]": "found '['", "w;w": "found ';'",
+    "softmax(softmax(v))*w": "share within a share", "w = 1": "found '='",
+    "2w^2": "a product is written with *", "np.tanh(w)": "without a module", "erf(w, v)": "1 argument,",
+    "w[0]": "found '['", "w;w": "found ';'",
 }  # fmt: skip
 
 
@@ -119,8 +121,12 @@ LINES = [
     ("belongs to no vectors", {"start": "Q_ww = [[1.0]]\nM_ww = [[2.0]]"}, 8),
     ("is zero", {"start": "Q_ww = [[0.0]]\nM_ww = [[0.0]]"}, 8),
     ("no output is 'trained'", {"start": "a = 1.0"}, 8),
-    ("means something else", {"rest": "[parameters]\nd = 1"}, 10),
-    ("means something else", {"rest": "[parameters]\ncounts = 1"}, 10),
+    ("name of something else", {"rest": "[parameters]\nd = 1"}, 10),
+    ("name of something else", {"rest": "[parameters]\ncounts = 1"}, 10),
+    ("default in [parameters]", {"unit": "relu(w + b)", "teacher": 'unit = "relu(w)"', "start": "b = 0.3",
+                                 "rest": "[parameters]\nb = {default = 0, per = 'unit'}"}, 8),
+    ("give [teacher] a unit of its own", {"unit": "relu(w + b)",
+                                          "rest": "[parameters]\nb = {default = 0, per = 'unit'}"}, 3),
     ("is no name", {"rest": "[parameters]\n'x y' = 1"}, 10), ("no weight", {"rest": "[parameters]\nerff = 1",
                                                                                "unit": "erff"}, 2),
     ("at least 2", {"rest": "[parameters]\nbeta = {default = 1, minimum = 2}"}, 10),
@@ -167,10 +173,17 @@ def test_a_claim_that_cannot_be_read_is_refused_before_anything_runs(answer, cha
     assert ", line " in said and words in said, said
 
 
+def test_two_claims_of_one_name_are_refused(answer):
+    entry = "[[claim]]\nid = 'x'\nmeasure = 'final loss'\nlaw = {equals = 1}\n"
+    said = answer(stated(rest=entry * 2))
+    assert ", line 14: claim x: another claim has this name" in said
+
+
 FILES = {
     "empty": ("", "needs a table [student]"), "binary": (bytes(range(256)), "no text file"),
     "10 MB": (b"# x\n" * 2_500_000, "has 10000000 bytes"), "latin-1": ('title = "é"'.encode("latin-1"), "no text file"),
     "brackets": ("x = " + "[" * 50_000, "too deeply"), "dots": ("a" + ".a" * 20_000 + " = 1", "line 1: a name of"),
+    "no quotes": ("[student]\nunit = relu(w)", 'write an expression or a word in quotes, unit = "relu(w)"'),
     "no TOML": ("student", "not valid TOML"), "number": ("student = 3", "line 1: a model needs"),
     "digits": ("[student]\nunits = " + "1" * 5000, "not valid TOML"), 
     "path": ("name = '../x'\n[student]\nunit = 'w'", "line 1: name"),
@@ -216,7 +229,7 @@ def test_a_parameter_out_of_its_domain_is_refused(answer, option, words):
     [
         ("tanh(w)", "", "exact", "take -p tier=sampled"),
         ("softmax(v)*w", "", "exact", "take -p tier=sampled"),
-        ("softmax(v)*w", 'weights = "sphere"', "leading", "take -p tier=exact or sampled"),
+        ("softmax(v)*w", 'weights = "sphere"', "leading", "take -p tier=auto"),
         ("step(w)", "", "exact", "take -p tier=sampled"),
         ("relu(w)", 'limit = "online"', "exact", "take -p tier=mixed"),
         ("tanh(w)", 'loss = "log(1 + (f - y)^2)"', "exact", "take -p tier=sampled"),

@@ -73,6 +73,31 @@ def test_a_stated_claim_is_measured_and_its_control_refuted():
     assert answer(system, "escape", control) == "refuted"
 
 
+def test_a_claim_of_the_name_of_a_generated_one_is_refused():
+    system = odesim.declare(**ERF, claim=[{"id": "drift", "measure": "final loss", "law": {"equals": 0.0}}])
+    with pytest.raises(odesim.UsageError, match="claim drift: a generated claim has this name"):
+        claims(system)
+
+
+def test_a_polynomial_of_heavy_tails_does_not_run_away_in_few_steps():
+    # A replica at batch 2 leaves the finite numbers within eight steps; means of such samples tell nothing apart.
+    system = odesim.declare(student={"unit": "w^2"}, training={"limit": "online", "step": 0.05}, start={"norm": 1.0})
+    assert answer(system, "microscope") == "confirmed"
+    system = odesim.declare(student={"unit": "w^2"})
+    assert answer(system, "microscope") == "confirmed"
+    assert answer(system, "microscope", control) == "refuted"
+
+
+@pytest.mark.slow
+def test_sgd_is_held_against_a_sampled_flow_within_the_error_of_its_points():
+    # At 16384 points the derivative at the start is known to a quarter: no power of the step is seen below that.
+    system = odesim.declare(
+        student={"unit": "softmax(v)*He(2, w)", "units": 2}, teacher={"units": 2}, training={"weights": "normalised"}
+    )
+    assert answer(system, "small-step") == "confirmed"
+    assert answer(system, "small-step", control) == "refuted"
+
+
 def test_a_path_crosses_between_its_saved_points():
     import numpy as np
 

@@ -211,6 +211,29 @@ def test_a_page_is_set_by_tex_within_its_width(name, tmp_path):
     assert [excess for excess in wide if excess > 8] == []
 
 
+def test_the_rate_of_a_bias_is_a_slope_of_the_kernels_of_the_page():
+    page = Literal("erf with biases")
+    equations = population.exact(page.p)
+    flow = compile_functions(equations, "numpy")["flow"]
+    found = equations.unpack(flow(0.0, equations.start(page.start), *equations.arguments(page.start)))
+    for i, a in enumerate(page.readout(0)):
+        total = 0.0
+        for g, sign in ((0, 1), (1, -1)):
+            form, page.pair = page.form(0, g), (0, g)
+            (b,) = (s for s in form.mean.free_symbols if s.name == "b[i]")
+            for k, weight in enumerate(page.readout(g)):  # b_k is another symbol, also for k = i
+                ends = [page.value(form.mean.subs(b, b + h), form.indices, (i, k)) for h in (1e-5, -1e-5)]
+                total += sign * weight * (ends[0] - ends[1]) / 2e-5
+        assert found["b"][i] == pytest.approx(-a * total, rel=1e-7)
+
+
+def test_the_letters_of_a_page_are_said():
+    text = statement(made(ALL["erf online (closed)"]).parameters(), "auto").text
+    assert "Second-order term, eta the step, B the batch, g_m = a_m for a student and -b_m for a teacher" in text
+    sampled = statement(made(ALL["softmax of four"]).parameters(), "auto").text
+    assert " K_i" not in sampled and "d/dt a_i = -E[d_fl(f, y) phi_i]" in sampled
+
+
 def test_long_formulas_are_broken():
     formula = "K = " + " + ".join(f"S_{{{k}}} (a_{k} + b_{k})" for k in range(40))
     lines = document.broken(formula)
