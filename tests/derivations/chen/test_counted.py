@@ -45,7 +45,9 @@ def product_scores(a, b):
 
 
 @pytest.mark.parametrize(
-    ("data", "n", "batch"), [("online", 0, 150), ("fixed", 0, 150), ("fixed", 400, 150)], ids=["fresh", "full", "part"]
+    ("data", "n", "batch"),
+    [("online", 0, 150), ("fixed", 0, 150), pytest.param("fixed", 400, 150, marks=pytest.mark.slow)],
+    ids=["fresh", "full", "part"],
 )
 def test_a_counted_step_has_the_law_of_a_drawn_one(data, n, batch):
     start = start_of(data=data, n=n)

@@ -176,6 +176,7 @@ def stein(start, seed):
     return p.sigma_p**2 / p.d * found, direct
 
 
+@pytest.mark.slow
 def test_steins_identity_gives_the_same_drift_along_the_noise_patches():
     start = strong(points=4096)
     pairs = [stein(start, seed) for seed in range(6)]
@@ -187,7 +188,7 @@ def test_steins_identity_gives_the_same_drift_along_the_noise_patches():
     assert np.abs(direct.mean(axis=0)).max() > 10 * error.max()
 
 
-@pytest.mark.parametrize("activation", ["cubic", "tanh"])
+@pytest.mark.parametrize("activation", ["cubic", pytest.param("tanh", marks=pytest.mark.slow)])
 def test_numba_and_jax_agree(activation):
     start = strong(points=64, activation=activation, P=5)
     found = []
@@ -283,6 +284,7 @@ def trajectory(tmp_path_factory):
     return options, odesim.integrate("chen", tier="full", points=2048, rtol=1e-5, **options)
 
 
+@pytest.mark.slow
 def test_online_training_approaches_the_flow_as_examples_grow(trajectory):
     options, flow = trajectory
     assert flow.outcome.kind == "completed" and flow["feat"].shape == (3, 3, 2, 2)

@@ -45,7 +45,7 @@ def test_the_exact_flow_has_the_gradients_of_an_independent_program(lab):
     assert run["load"][0] == pytest.approx([0.3007953, 0.1915754, 0.2056606, 0.3019687], abs=1e-7)
 
 
-@pytest.mark.parametrize("activation", ["cubic", "gelu"])
+@pytest.mark.parametrize("activation", ["cubic", pytest.param("gelu", marks=pytest.mark.slow)])
 def test_numba_and_jax_agree(activation):
     start = waves(activation=activation, nodes=3, power=2.5)
     found = []

@@ -44,6 +44,7 @@ def test_the_dispatch_of_the_flow_is_that_of_many_examples(tier):
     assert (np.abs(sgd["dispatch"][0, 0] - table) < 4.5 * error + 2e-3 * (tier == "full")).all()
 
 
+@pytest.mark.slow
 def test_jax_and_numba_agree_on_the_dispatch():
     start = weights()
     runs = [
@@ -157,7 +158,7 @@ def odesim_start_of(arrays, request):
     return initial_condition(Case.build("chen", request, initial=arrays))
 
 
-@pytest.mark.parametrize("backend", ["numba", "jax"])
+@pytest.mark.parametrize("backend", ["numba", pytest.param("jax", marks=pytest.mark.slow)])
 def test_replicas_with_sets_of_their_own_differ_and_share_otherwise(backend):
     request = {"method": "explicit", "step_size": 0.01, "batch": 25, "until": 0.01, "save_points": 2, "n_test": 10,
                "seeds": 3, "backend": backend, "noise": False, **SIZES}  # fmt: skip

@@ -42,6 +42,7 @@ def test_the_gradient_is_that_of_the_loss(activation):
         assert (at(1e-6) - at(-1e-6)) / 2e-6 == pytest.approx((gradient * direction).sum(), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_languages_contradict_each_other():
     train, test = standins.languages(RNG(0), count=3000)
     assert train.patches.shape == (3000, 1, 768) and set(test.clusters) == {0, 1, 2}

@@ -57,6 +57,7 @@ def test_a_declared_source_has_no_year_of_its_own():
     assert str(system.source.at("generated")) == "Saad & Solla 1995, generated"
 
 
+@pytest.mark.slow
 def test_sampled_means_with_kinks_cost_few_evaluations():
     system = odesim.declare(
         student={"unit": "relu(w)", "units": 3}, teacher={"units": 3}, training={"limit": "online", "step": 0.5}

@@ -29,6 +29,7 @@ def test_the_loss_falls_to_its_rounding_after_recovery_and_is_never_negative(bac
     assert tuned["loss"][4:].max() < 1e-12  # relative to overlaps near 1, it stayed at 1e-8
 
 
+@pytest.mark.slow
 def test_the_default_solver_keeps_its_tolerance_in_fine_tuning():
     sizes = {"m": 12, "m_star": 3, "d": 1000, "init": "random"}
     reference, found = (stages(rtol, **sizes) for rtol in (1e-13, 1e-10))

@@ -136,6 +136,7 @@ def agree(run, alone, names, times):
         np.testing.assert_allclose(run[name], alone[name], rtol=RTOL)
 
 
+@pytest.mark.slow
 def test_lanes_of_liao_equal_single_runs():
     cases = liao()
     runs = ensemble.solve(cases, lanes=4)

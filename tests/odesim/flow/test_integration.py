@@ -36,6 +36,7 @@ def aligned_start(g2: float, d: int = 10**6):
     return dataclasses.replace(start, parameters=Parameters(m=1, m_star=1, d=d), scale=d**-0.5)
 
 
+@pytest.mark.slow
 def test_two_integrators_and_two_back_ends_agree_along_a_whole_run():
     scipy_run = run(until=25.0, rtol=1e-11, save_points=26)
     jax_run = run(until=25.0, rtol=1e-11, save_points=26, backend="jax")

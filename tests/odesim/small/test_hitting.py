@@ -281,6 +281,7 @@ def test_mistakes_are_named():
         Flow({})
 
 
+@pytest.mark.slow
 def test_trajectories_are_labelled_and_equal_a_closed_form_and_another_library():
     import scipy.integrate
 

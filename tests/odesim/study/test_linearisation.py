@@ -103,6 +103,7 @@ def weight_space_rates(problem, gram):
     return (np.linalg.eigvalsh(hessian[np.ix_(part, part)]) for part in (~across, across))
 
 
+@pytest.mark.slow
 def test_a_perturbation_of_a_run_grows_as_the_linearisation_says():
     # exp(J t) of two neighbouring runs over a short time, at a state where the flow is not stationary.
     run = odesim.integrate("chen", M=2, J=2, K=2, seed=3, until=0.2, rtol=1e-11)
