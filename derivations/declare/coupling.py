@@ -3,34 +3,20 @@
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from derivations import clusters
-from derivations.contract import Coupled, Initial
-from derivations.declare import arrays
+from derivations.contract import Initial
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
 from derivations.declare.places import known_places
 from derivations.declare.system import rows
 
-INNER = (
-    "constants", "place", "outs", "biases", "rows", "columns", "scalars", "moves", "moving", "rates", "numbers",
-    "means", "cells", "spans", "looks", "reach", "into", "parts",
-)  # fmt: skip
-"""The arguments of `loops.flow` that `lane_frame.inner_flow` has."""
 NODES, VARIANCES, GENERIC = 7, (1.0, 0.5), 0.37
 """Of a quadrature that finds out whether a mean vanishes; free norms move, and so do the units' own numbers."""
 ZERO = 1e-9
-
-
-def coupled(declared: Declaration, numbers: tuple[float, ...]) -> Coupled | None:
-    """The blocks of a gradient flow; None in the online limit, and where every overlap feels every other."""
-    if declared.limit != "flow" or dense(declared, numbers):
-        return None
-    return Coupled(labels, "derivations.declare.lane_frame:inner_flow", inner_arguments)
 
 
 @functools.lru_cache(maxsize=64)
@@ -74,14 +60,3 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
         return clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second)
 
     return found
-
-
-def inner_arguments(initial: Initial) -> tuple[Any, ...]:
-    """The run-time arguments of `lane_frame.inner_flow`: those of the flow without what only its plain form reads."""
-    from derivations.declare.population import arguments
-    from derivations.declare.remembered import kernels
-    from derivations.declare.system import numbers
-
-    p = initial.parameters
-    known = arrays.read(arguments(kernels(p.declaration, numbers(p)), initial))
-    return tuple(getattr(known, name) for name in INNER)

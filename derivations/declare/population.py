@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Equations, Initial, Labelled, Smooth, UsageError, Written
+from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Labelled, Smooth, UsageError, Written
 from derivations.declare import arrays, coupling, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
@@ -32,6 +32,11 @@ COMMON = (
     *(f"derivations.declare.lane_frame:{name}" for name in ("added", "gradient", "closed")),
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
+INNER = (
+    "constants", "place", "outs", "biases", "rows", "columns", "scalars", "moves", "moving", "rates", "numbers",
+    "means", "cells", "spans", "looks", "reach", "into", "parts",
+)  # fmt: skip
+"""The arguments of `loops.flow` that `lane_frame.inner_flow` has."""
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
@@ -48,7 +53,7 @@ def exact(parameters: Any) -> Equations:
         require_unit(parameters)
     return Equations(
         tier="exact",
-        advance=Smooth(coupled=coupling.coupled(declared, numbers(parameters))),
+        advance=Smooth(coupled=coupled(declared, numbers(parameters))),
         structure=f"declared_{identity(declared, found)}",
         state=state(parameters),
         kernels=functools.partial(written, found),
@@ -68,6 +73,20 @@ def exact(parameters: Any) -> Equations:
         neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
         watched=(ERROR,),
     )
+
+
+def coupled(declared: Declaration, known: tuple[float, ...]) -> Coupled | None:
+    """The blocks of a gradient flow; None in the online limit, and where every overlap feels every other."""
+    if declared.limit != "flow" or coupling.dense(declared, known):
+        return None
+    return Coupled(coupling.labels, "derivations.declare.lane_frame:inner_flow", inner_arguments)
+
+
+def inner_arguments(initial: Initial) -> tuple[Any, ...]:
+    """The run-time arguments of `lane_frame.inner_flow`: those of the flow without what only its plain form reads."""
+    p = initial.parameters
+    known = arrays.read(arguments(kernels(p.declaration, numbers(p)), initial))
+    return tuple(getattr(known, name) for name in INNER)
 
 
 def validity(declared: Declaration) -> str:
