@@ -201,10 +201,14 @@ def text(expression: Any, prefix: str = "np.", root: str = "") -> str:
 
 
 def helpers(text: str) -> list[str]:
-    """The texts of the functions of `SOURCE` that a text calls."""
-    called = [name for name in SOURCE if re.search(rf"(?<![\w.]){name}\(", text)]
-    called += ["owen"] if "orthant" in called else []
-    return [source for name, source in SOURCE.items() if name in called]
+    """The texts of the functions of `SOURCE` that a text calls, and of those that these call."""
+
+    def called(within: str) -> set[str]:
+        return {name for name in SOURCE if re.search(rf"(?<![\w.]){name}\(", within)}
+
+    found = called(text)
+    found |= {name for caller in found for name in called(SOURCE[caller])}
+    return [source for name, source in SOURCE.items() if name in found]
 
 
 def _printer(prefix: str, root_name: str = "") -> Any:

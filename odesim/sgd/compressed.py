@@ -17,6 +17,8 @@ LOOPS = (
     "inner_products",
     "add",
     "divide",
+    "collect",
+    "outside_span",
     "finite",
     "batch_steps",
     "single_fields",

@@ -121,6 +121,30 @@ def divide(total, number):
             total[i, c] /= number
 
 
+def collect(C, y, done, G, S, outer):
+    """Add a block of samples y with coefficients C, `done` before it, to G = C y^T and S = C C^T, or to C itself.
+
+    `outer` holds the coefficients of a batch that is smaller than the number of trained rows, and has no columns
+    otherwise.
+    """
+    add(G, C @ y.T, 0)
+    if outer.shape[1] == 0:
+        add(S, C @ C.T, 0)
+    else:
+        add(outer, C, done)
+
+
+def outside_span(S, outer, batch, freedom, rng):
+    """The mean gradients' part Z outside the span of the rows: a factor of S, or the coefficients, times Bartlett's."""
+    if outer.shape[1] == 0:
+        semidefinite_factor(S)
+        Z = S @ bartlett(S.shape[0], freedom, rng)
+    else:
+        Z = outer @ bartlett(batch, freedom, rng)
+    divide(Z, batch)
+    return Z
+
+
 def finite(X):
     """Whether every number is finite."""
     for i in range(X.shape[0]):
@@ -160,19 +184,10 @@ def batch_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step
             if uniforms + normals > 0:
                 add(y, frame.T @ mean(labels, *numbers), 0)
             C = coefficients(unit @ y, labels, *numbers)
-            add(G, C @ y.T, 0)
-            if batch >= trained:
-                add(S, C @ C.T, 0)
-            else:
-                add(outer, C, done)
+            collect(C, y, done, G, S, outer)
             done += size
         divide(G, batch)
-        if batch >= trained:
-            semidefinite_factor(S)
-            Z = S @ bartlett(trained, d - n, rng)
-        else:
-            Z = outer @ bartlett(batch, d - n, rng)
-        divide(Z, batch)
+        Z = outside_span(S, outer, batch, d - n, rng)
         inner_products(X, G, Z, vv, vg, gg)
         a, b = update(vv, vg, gg, step_size, *numbers)
         move(X, G, Z, M, a, b, trained, fixed)

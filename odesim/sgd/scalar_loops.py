@@ -7,17 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.sgd.loops import (
-    add,
-    bartlett,
-    divide,
-    finite,
-    inner_products,
-    move,
-    move_single,
-    semidefinite_factor,
-    single_fields,
-)
+from odesim.sgd.loops import collect, divide, finite, inner_products, move, move_single, outside_span, single_fields
 
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -65,21 +55,12 @@ def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, 
                 for c in range(size):
                     total += rows[trained + r, c]
                 means[r] += total
-            add(G, C @ y.T, 0)
-            if batch >= trained:
-                add(S, C @ C.T, 0)
-            else:
-                add(outer, C, done)
+            collect(C, y, done, G, S, outer)
             done += size
         divide(G, batch)
         for r in range(further):
             means[r] /= batch
-        if batch >= trained:
-            semidefinite_factor(S)
-            Z = S @ bartlett(trained, d - n, rng)
-        else:
-            Z = outer @ bartlett(batch, d - n, rng)
-        divide(Z, batch)
+        Z = outside_span(S, outer, batch, d - n, rng)
         inner_products(X, G, Z, vv, vg, gg)
         a, b, moved = update(vv, vg, gg, means, scalars, step_size, *numbers)
         good = replace(scalars, moved)
