@@ -9,6 +9,8 @@ D, M, M_STAR, BATCH = 1000, 25, 5, 4096
 STEP = 1e-4
 BLOCK = 512
 """Samples whose 2 MB stay in a core's cache between being drawn and being used; 4096 at once take twice as long."""
+NORMAL = 1.2e-9
+"""Seconds of a normal number, by the fastest vectorised library on a core with vectors of 512 bits."""
 
 
 def rows(quick: bool) -> list[Row]:
@@ -17,18 +19,19 @@ def rows(quick: bool) -> list[Row]:
 
 
 def speed(quick: bool) -> Row:
-    """d = 1000, m = 25, m* = 5, batch 4096; the floor is the same normals and the two products."""
+    """d = 1000, m = 25, m* = 5, batch 4096; the floor counts the two products and a fast generator's normals."""
     engine = make_engine(D, BATCH)
     steps = 2 if quick else 4
 
-    functions: dict[str, Any] = {"ours": lambda: engine.advance(steps), "floor": bare_loop(steps)}
-    note = "target at most 1.5 times the floor: the same normals and the two matrix products, in blocks"
+    functions: dict[str, Any] = {"ours": lambda: engine.advance(steps), "products": bare_loop(steps)}
+    note = f"bar 1.3 times the floor: the two products in blocks, measured, and {1e9 * NORMAL:.1f} ns a normal number"
     try:
         functions["peer"] = torch_loop(steps)
     except Exception as error:
         note = f"{note}; {peers.reason(error)}"
     times = compare(functions, 3 if quick else 15, budget=10.0)
-    ours, peer, floor = times["ours"], times.get("peer"), times["floor"].median / steps
+    ours, peer = times["ours"], times.get("peer")
+    floor = times["products"].median / steps + NORMAL * BATCH * D
     return Row(
         f"explicit SGD, liao (25, 5), d = {D}, batch {BATCH}, float32, per step", ours.median / steps,
         ours.spread / steps, "PyTorch loop", peer.median / steps if peer else None, floor_seconds=floor,
@@ -37,16 +40,15 @@ def speed(quick: bool) -> Row:
 
 
 def bare_loop(steps: int) -> Any:
-    """The unavoidable part of a step, jitted in one loop: normals, fields and a gradient, by blocks."""
+    """The products of a step, fields and a gradient by blocks, jitted in one loop."""
     import jax
     import jax.numpy as jnp
 
     def body(k: Any, weights: Any) -> Any:
-        # The barrier keeps XLA from drawing the same numbers once for each product.
-        x = jax.lax.optimization_barrier(jax.random.normal(jax.random.key(k), (BLOCK, D), jnp.float32))
-        fields = jnp.matmul(weights, x.T)
-        return weights.at[: 2 * M].add(1e-9 * jnp.matmul(fields[: 2 * M], x))
+        fields = jnp.matmul(block, weights.T).T
+        return weights.at[: 2 * M].add(1e-9 * jnp.matmul(fields[: 2 * M], block))
 
+    block = jax.random.normal(jax.random.key(0), (BLOCK, D), jnp.float32)
     run = jax.jit(lambda weights: jax.lax.fori_loop(0, steps * BATCH // BLOCK, body, weights))
     weights = jnp.full((2 * (M + M_STAR), D), 1e-2, jnp.float32)
     return lambda: run(weights).block_until_ready()

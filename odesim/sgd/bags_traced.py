@@ -8,6 +8,7 @@ import numpy as np
 
 from derivations.bags import BagModel
 from derivations.contract import Initial
+from odesim.sgd import normals
 from odesim.sgd.bags import BagChains, beside, pushed
 from odesim.sgd.replicas import keys, over_replicas
 
@@ -71,7 +72,6 @@ class BagReplicas(BagChains):
 
     def _vectors(self, moving: Any, out: Any, atoms: Any, labels: Any, key: Any) -> Any:
         """A step on weight vectors, patch by patch."""
-        import jax
         import jax.numpy as jnp
 
         assert self.frame is not None
@@ -79,7 +79,7 @@ class BagReplicas(BagChains):
         (k, each, d), (n, size) = hidden.shape, atoms.shape
         x = jnp.asarray(self.frame, self.dtype)[atoms]
         if self.ball:
-            direction = jax.random.normal(key, x.shape, x.dtype)
+            direction = normals.standard_normal(key, (n * size, d), x.dtype).reshape(x.shape)
             moved = x + self.ball * direction / jnp.linalg.norm(direction, axis=-1, keepdims=True)
             moved = moved / jnp.linalg.norm(moved, axis=-1, keepdims=True)
             x = jnp.where((atoms >= self.points)[..., None], moved, x)

@@ -8,6 +8,7 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.patterns import PatternModel, Weights
+from odesim.sgd import normals
 from odesim.sgd.bind import bind_jax
 from odesim.sgd.patterns import PatternChains, frame_width
 
@@ -91,8 +92,9 @@ class PatternReplicas(PatternChains):
             uniform = jax.random.uniform(first, (self.model.uniforms, self.batch), self.dtype)
             atoms, amplitudes, labels, _ = self.functions_traced["draw"](uniform, *self.numbers)
             patches, size = self.model.noisy(self.parameters)
-            shape = (self.batch, patches, frame_width(self.weights[0]))
-            return atoms, amplitudes, size * jax.random.normal(second, shape, self.dtype), labels
+            width = frame_width(self.weights[0])
+            noise = normals.standard_normal(second, (self.batch, patches * width), self.dtype)
+            return atoms, amplitudes, size * noise.reshape(self.batch, patches, width), labels
         atoms, amplitudes, dense, labels = fixed
         if self.batch == labels.shape[0]:
             return fixed

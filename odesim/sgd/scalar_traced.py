@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
-from odesim.sgd import bind, traced
+from odesim.sgd import bind, normals, traced
 from odesim.sgd.compressed import factor, require_room
 
 
@@ -36,7 +36,7 @@ def explicit(
 
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
-            x = jax.random.normal(sample, (count, d), dtype)
+            x = normals.standard_normal(sample, (count, d), dtype)
             labels = _labels(model, functions, label, count, dtype, numbers)
             return jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels))
 
@@ -72,7 +72,7 @@ def compressed(
         """Inputs in the span, coefficients of the vectors, and the sums of the further rows."""
         X, scalars = state
         first, label = jax.random.split(key)
-        y = jax.random.normal(first, (count, n))
+        y = normals.standard_normal(first, (count, n), "float64")
         labels = _labels(model, functions, label, count, y.dtype, numbers)
         vv = (X[:trained] ** 2).sum(1)
         rows = functions["coefficients"](X @ y.T, labels, vv, scalars, *numbers)

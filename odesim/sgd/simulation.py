@@ -17,7 +17,7 @@ from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
-from odesim.sgd import effort, families
+from odesim.sgd import effort, families, normals
 from odesim.sgd.descent import Descent
 from odesim.sgd.observed import events, flow_of, hitting_times, population_losses
 
@@ -140,6 +140,8 @@ class Simulation:
         request = {k: v for k, v in self.case.request().items() if k not in (*FLOW_ONLY, "tier")}
         options = {name: getattr(self, name) for name in ("method", "step_size", "batch", "precision")}
         options |= {"population_loss": True} if self.population_loss else {}
+        # A checkpoint made with other random numbers is the checkpoint of another request.
+        options |= {"stream": normals.STREAM} if self.case.backend == "jax" else {}
         return {**request, **options, "seeds": self.replicas, "fresh_initial": self.fresh_initial}
 
     @functools.cached_property

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from derivations.contract import Model
-from odesim.sgd import bind
+from odesim.sgd import bind, normals
 
 BLOCK_BYTES = 1 << 21
 """Memory of the samples held at once: a block that stays in a core's cache between being drawn and being used."""
@@ -60,9 +60,9 @@ def explicit(
 
         def add(total: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
-            x = jax.random.normal(sample, (count, d), dtype)
+            x = normals.standard_normal(sample, (count, d), dtype)
             x, labels = _labelled(model, functions, numbers, label, x, weights[trained:])
-            coef = functions["coefficients"](_product(vectors, x.T), labels, *numbers)
+            coef = functions["coefficients"](_product(x, vectors.T).T, labels, *numbers)
             return total + _product(coef, x)
 
         return accumulate(jax, add, jnp.zeros((trained, d), dtype), batch, size) / batch
@@ -92,7 +92,7 @@ def compressed(
     def sample(X: Any, key: Any, numbers: list[Any], count: int) -> tuple[Any, Any]:
         vectors = _unit(jnp, X, trained) if model.normalised else X
         first, label = jax.random.split(key)
-        y = jax.random.normal(first, (count, n))
+        y = normals.standard_normal(first, (count, n), "float64")
         y, labels = _labelled(model, functions, numbers, label, y, X[trained:])
         return y, functions["coefficients"](vectors @ y.T, labels, *numbers)
 
