@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -67,12 +68,12 @@ class Flow:
         found = {str(symbol) for slope in self.slopes.values() for symbol in sympy.sympify(slope).free_symbols}
         return (*self.slopes, *sorted(found - set(self.slopes)))
 
-    @property
+    @functools.cached_property
     def states(self) -> tuple[str, ...]:
         """The entries of the state, which have a slope each."""
         return tuple(self.slopes)
 
-    @property
+    @functools.cached_property
     def parameters(self) -> tuple[str, ...]:
         """The symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
         return self.names[len(self.slopes) :]
@@ -103,7 +104,7 @@ class Flow:
         import xarray
 
         table, shape = self._table(values)
-        _, (until, rtol, atol) = self._request(self.states[0], 0.0, 1, False, until, rtol, atol)
+        _, (until, rtol, atol) = crossing_of(self.states, self.states[0], 0.0, 1, False, until, rtol, atol)
         if save_points < 2:
             raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
         times = np.linspace(0.0, until, save_points)
@@ -144,12 +145,12 @@ class Flow:
         table, shape = self._table(values)
         if backend not in ("numba", "jax"):
             raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
-        crossing, options = self._request(entry, level, direction, absolute, until, rtol, atol)
+        crossing, options = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
             return self._times(table, crossing, options, backend).reshape(shape)
         # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
         level = crossing.threshold
-        start, found = table[:, list(self.slopes).index(entry)], np.zeros(len(table))
+        start, found = table[:, self.states.index(entry)], np.zeros(len(table))
         for sign in (1, -1):
             chosen = sign * start > level
             signed = dataclasses.replace(crossing, threshold=sign * level, direction=-sign, absolute=False)
@@ -157,40 +158,26 @@ class Flow:
                 found[chosen] = self._times(table[chosen], signed, options, backend)
         return found.reshape(shape)
 
-    def _request(
-        self, entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
-    ) -> tuple[Crossing, tuple[float, float, float]]:
-        """The crossing, and (until, rtol, atol); raises `UsageError` for what makes no sense."""
-        if entry not in self.slopes:
-            raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(self.slopes))}")
-        try:
-            level, until, rtol, atol = float(level), float(until), float(rtol), float(atol)
-        except (TypeError, ValueError):
-            raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
-        if direction not in (1, -1) or not 0.0 < until < np.inf or not (rtol > 0.0 and atol > 0.0):
-            raise UsageError("a hitting time needs direction 1 or -1, a finite until > 0, rtol > 0 and atol > 0")
-        if not np.isfinite(level) or (absolute and direction < 0 and level < 0.0):
-            raise UsageError(f"the level {level:g} can never be reached")
-        return Crossing("", entry, level, direction, absolute), (until, rtol, atol)
-
     def _times(
         self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float], backend: str
     ) -> np.ndarray:
         """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
-        where, n = list(self.slopes).index(crossing.component), len(self.slopes)
+        where, n = self.states.index(crossing.component), len(self.slopes)
         level, direction = crossing.threshold, float(crossing.direction)
         if backend == "numba":
-            found, status, _ = self._numba.march_lanes(
+            found, status, worst = self._numba.march_lanes(
                 table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
             )
-            if status.any():
+            if worst:
                 self._stiff(table, found, status, crossing, *options)
+                worst = status.max()
         else:
             numbers = np.array([level, direction, *options, blocks.MOST_STEPS])
             found, status = np.asarray(self._jax(table, numbers, where, bool(crossing.absolute)))
-        if status.any():
+            worst = status.max()
+        if worst:
             raise NumericalError(
-                f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {status.size} flows; "
+                f"{STATUS[int(worst)]} in {int((status != 0).sum())} of {status.size} flows; "
                 "try other tolerances or an earlier until"
             )
         return found
@@ -205,6 +192,12 @@ class Flow:
                 f"the flow needs values of {', '.join(self.states)} at time 0 {given}, "
                 f"but got {', '.join(values) or 'none'}"
             )
+        row = [values[name] for name in self.names]
+        if all(type(value) is float for value in row):  # one flow, which the rest would double the time of
+            table = np.array([row])
+            if not math.isfinite(sum(row)):
+                self._require_finite(table)
+            return table, ()
         try:
             columns = [np.asarray(values[name], float) for name in self.names]
             shape = (
@@ -217,9 +210,13 @@ class Flow:
         table = np.empty((*shape, len(columns)))
         for j, column in enumerate(columns):
             table[..., j] = column
+        self._require_finite(table)
+        return table.reshape(-1, len(columns)), shape
+
+    @staticmethod
+    def _require_finite(table: np.ndarray) -> None:
         if not np.isfinite(table).all():
             raise UsageError("the values of a flow must be finite")
-        return table.reshape(-1, len(columns)), shape
 
     def _stiff(
         self,
@@ -235,7 +232,7 @@ class Flow:
         chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
         if not chosen.size:
             return
-        where, rows = list(self.slopes).index(crossing.component), table[chosen]
+        where, rows = self.states.index(crossing.component), table[chosen]
         try:
             found[chosen] = blocks.hitting_times(
                 self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), (rows[:, n:].copy(),)
@@ -287,6 +284,31 @@ class Flow:
         from odesim.small import lane_arrays
 
         return lane_arrays.compile_lanes(compile.array_kernel(self._kernels["slopes"], jnp), len(self.slopes))
+
+
+def crossing_of(
+    states: tuple[str, ...], entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
+) -> tuple[Crossing, tuple[float, float, float]]:
+    """The crossing, and (until, rtol, atol); raises `UsageError` for what makes no sense."""
+    try:
+        level, until, rtol, atol = float(level), float(until), float(rtol), float(atol)
+    except (TypeError, ValueError):
+        raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
+    if not 0.0 < until < math.inf or not (rtol > 0.0 and atol > 0.0):
+        raise UsageError("a hitting time needs a finite until > 0, rtol > 0 and atol > 0")
+    return _crossing(states, entry, level, direction, absolute), (until, rtol, atol)
+
+
+@functools.lru_cache(maxsize=64)  # the same question is asked of flow after flow, and its check takes as long as a flow
+def _crossing(states: tuple[str, ...], entry: str, level: float, direction: int, absolute: bool) -> Crossing:
+    """The crossing of an entry that is one of `states`."""
+    if entry not in states:
+        raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(states))}")
+    if direction not in (1, -1):
+        raise UsageError(f"a hitting time needs direction 1 or -1, not {direction!r}")
+    if not math.isfinite(level) or (absolute and direction < 0 and level < 0.0):
+        raise UsageError(f"the level {level:g} can never be reached")
+    return Crossing("", entry, level, direction, absolute)
 
 
 def module_text(stem: str, kernels: Mapping[str, Kernel], n: int) -> str:

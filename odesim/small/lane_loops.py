@@ -118,7 +118,7 @@ def take_step(rows, kept, n, lane, at, entry, rule, until):
 
 
 def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, atol, most):
-    """When `entry` of each flow first crosses: times (flows,), status (flows,) and steps (flows,), trials included.
+    """When `entry` of each flow first crosses: times (flows,), status (flows,) and the worst status.
 
     `table` (flows, n + q) holds states and parameters.  Status: 0 good, 2 no step is short enough, 3 more than `most`
     steps, 4 stability limits the steps.  `kept` has, per lane: the time; the full step, the lowest and the highest
@@ -129,7 +129,7 @@ def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, at
     found, status, steps = np.full(count, np.inf), np.zeros(count, np.int64), np.zeros(count, np.int64)
     w, kept, rule = np.zeros((at + 3) * 8), np.zeros((9, 8)), (threshold, direction, absolute, 1.0)
     rows, owner = w.reshape((at + 3, 8)), np.full(8, -1)
-    loaded, alive = 0, 0
+    loaded, alive, worst = 0, 0, 0
     while alive > 0 or loaded < count:
         for lane in range(8 if alive < 8 and loaded < count else 0):
             while owner[lane] < 0 and loaded < count:
@@ -153,5 +153,6 @@ def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, at
                 status[flow] = 2 if trial < 1e-300 else 3 if steps[flow] >= most else 4 if kept[8, lane] >= 8.0 else 0
                 if status[flow] == 0:
                     continue
+                worst = max(worst, status[flow])
             owner[lane], alive = -1, alive - 1
-    return found, status, steps
+    return found, status, worst
