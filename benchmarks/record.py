@@ -1,0 +1,163 @@
+"""What a run of the benchmark leaves: a file for the processor, what became slower, and the tables of `README.md`."""
+
+import json
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import peers
+
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results"
+LAST = "## The last run"
+"""The heading in `README.md` below which the tables are written anew."""
+SLOWER = 1.1
+"""A row is called slower from this ratio on, and where its spreads do not explain it."""
+
+
+def machine() -> dict[str, Any]:
+    """The processor with its family, its cores, the memory and the load at the end of the run."""
+    from odesim.machine import device
+
+    described = {k: v for k, v in device.describe().items() if k in ("machine", "system", "processor", "cores")}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {**described, "family": _family(), "memory_bytes": memory, "load_average": os.getloadavg()}
+
+
+def _family() -> str:
+    """Family and model of the processor, as sellers give one name to several; empty where it is not told."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = [re.search(rf"^{name}\s*:\s*(\d+)$", text, re.MULTILINE) for name in ("cpu family", "model")]
+    return "-".join(match.group(1) for match in found if match)
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of Python, odesim, what it rests on, and the peers."""
+    import odesim
+    from odesim.machine import device
+
+    names = ("numpy", "scipy", "sympy", "numba", "jax", "diffrax", *peers.REQUIREMENTS)
+    found = {"python": platform.python_version(), "odesim": odesim.__version__}
+    return {**found, **{name: device.version(name) for name in names}}
+
+
+def label(where: Mapping[str, Any]) -> str:
+    """The processor of a stored run in words."""
+    family = where.get("family")
+    return f"{where['processor']} ({family})" if family else where["processor"]
+
+
+def path(where: Mapping[str, Any], folder: Path = RESULTS) -> Path:
+    """The file of a processor."""
+    return folder / (re.sub(r"[^a-z0-9]+", "-", label(where).lower()).strip("-") + ".json")
+
+
+def key(row: Mapping[str, Any]) -> tuple[str, str | None]:
+    """What makes a row the same in two runs: what was measured, and beside which peer."""
+    return row["name"], row["peer"]
+
+
+def slower(before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for every row that takes more than `SLOWER` times as long as before, beyond both spreads."""
+    old = {key(row): row for row in before}
+    found = {}
+    for row in rows:
+        then = old.get(key(row))
+        if then is None or not then["seconds"] or not row["seconds"]:
+            continue
+        ratio, spread = row["seconds"] / then["seconds"], (row["spread"] or 0.0) + (then["spread"] or 0.0)
+        if ratio > SLOWER and row["seconds"] - then["seconds"] > spread:
+            found[row["name"]] = f"{row['name']}: {ratio:.2f} times the last run on this processor"
+    return list(found.values())
+
+
+def write(rows: list[dict[str, Any]], complete: bool) -> list[str]:
+    """Write the processor's file and the tables; a run of some topics keeps the rows of the others.
+
+    Returns what became slower since the last run on the same processor.
+    """
+    content = {"machine": machine(), "versions": versions(), "rows": rows}
+    file = path(content["machine"])
+    before = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
+    if not complete:
+        fresh = {key(row): row for row in rows}
+        kept = [fresh.pop(key(row), row) for row in before]
+        content["rows"] = [*kept, *fresh.values()]
+    RESULTS.mkdir(exist_ok=True)
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    others = [json.loads(other.read_text(encoding="utf-8")) for other in stored() if other != file]
+    readme = FOLDER / "README.md"
+    text = readme.read_text(encoding="utf-8").partition(LAST)[0]
+    lines = [*markdown(content), *(across([content, *others]) if others else [])]
+    readme.write_text(text + LAST + "\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    print(f"wrote benchmarks/results/{file.name} and the tables in benchmarks/README.md")
+    return slower(before, rows)
+
+
+def stored() -> list[Path]:
+    """The files of the processors that the benchmark ran on."""
+    return sorted(file for file in RESULTS.glob("*.json") if not file.name.startswith("device-"))
+
+
+def markdown(content: Mapping[str, Any]) -> list[str]:
+    """The machine in a line and the rows as a table, for `README.md`."""
+    where, names = content["machine"], content["versions"]
+    found = ", ".join(f"{name} {version}" for name, version in names.items() if version)
+    size = where["memory_bytes"] / 2**30
+    lines = [
+        f"{label(where)}, {where['cores']} cores, {size:.0f} GiB, {where['system']};",
+        f"load average {where['load_average'][0]:.1f} when it ended. {found}.",
+        "",
+        "| what | ours | spread | peer | its time | ratio | error, its error | floor | note |",
+        "|" + "---|" * 9,
+    ]
+    for row in content["rows"]:
+        what, ours, spread, peer, theirs, ratio, *errors, floor, note = cells(row)
+        both = ", ".join(error or "-" for error in errors) if any(errors) else ""
+        lines.append("| " + " | ".join([what, ours, spread, peer, theirs, ratio, both, floor, note]) + " |")
+    return lines
+
+
+def across(contents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Our time and the ratio to the peer, one column for every processor: ratios are not the same on all of them."""
+    titles = [label(content["machine"]) for content in contents]
+    lines = [
+        "",
+        "### By processor",
+        "",
+        "| what | peer | " + " | ".join(titles) + " |",
+        "|" + "---|" * (2 + len(titles)),
+    ]
+    tables = [{key(row): row for row in content["rows"]} for content in contents]
+    for row in contents[0]["rows"]:
+        columns = []
+        for table in tables:
+            _, ours, _, _, _, ratio, *_ = cells(table[key(row)]) if key(row) in table else [""] * 10
+            columns.append(f"{ours}, {ratio}" if ratio else ours)
+        lines.append("| " + " | ".join([row["name"], row["peer"] or "", *columns]) + " |")
+    return lines
+
+
+def cells(row: Mapping[str, Any]) -> list[str]:
+    """A row as words: what, ours, spread, peer, its time, ratio, error, its error, floor, note."""
+    ratio = row["peer_seconds"] / row["seconds"] if row["peer_seconds"] and row["seconds"] else None
+    ours, spread, theirs, floor = (human(row[name]) for name in ("seconds", "spread", "peer_seconds", "floor_seconds"))
+    errors = ["" if row[name] is None else f"{row[name]:.0e}" for name in ("error", "peer_error")]
+    ratio_text = f"{ratio:.2g}x" if ratio else ""
+    return [row["name"], ours, spread, row["peer"] or "", theirs, ratio_text, *errors, floor, row["note"]]
+
+
+def human(seconds: float | None) -> str:
+    """A time with a unit that a reader can take in."""
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
