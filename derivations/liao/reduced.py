@@ -158,6 +158,7 @@ def linear(parameters: Parameters, tier: str = "linear") -> Equations:
     return dataclasses.replace(
         full,
         tier=tier,
+        advance=Smooth(),  # what is coupled in the exact flow is told with its right-hand side
         structure="liao_linear",
         kernels=dict,
         loops=("derivations.liao.reduced_loops:linear_flow",),

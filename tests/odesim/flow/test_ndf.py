@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+import derivations
+from derivations.contract import Dynamics, load
 from odesim.errors import UsageError
 from odesim.flow import solve
 from odesim.flow.problem import prepare
@@ -106,6 +108,31 @@ def test_saved_states_do_not_depend_on_how_many_are_saved():
     few, many = (liao(solver="NDF", rtol=1e-7, save_points=n) for n in (3, 41))
     assert np.array_equal(few["gamma2"][1], many["gamma2"][20])
     assert np.array_equal(few["T_gamma2"], many["T_gamma2"])
+
+
+def tiers():
+    """Every system, stage and tier with a clock of its own."""
+    for name in derivations.names():
+        for stage in derivations.system(name).stages:
+            if isinstance(stage, Dynamics):
+                yield from ((name, stage.name, tier) for tier in stage.tiers)
+
+
+@pytest.mark.parametrize(("name", "stage", "tier"), list(tiers()))
+def test_what_is_integrated_implicitly_is_the_flow_of_the_tier(name: str, stage: str, tier: str):
+    """A tier derived from another took over its right-hand side: liao's linear tier was integrated as the exact one."""
+    parameters = {"tier": tier} | ({"m": 3, "m_star": 3} if name == "liao" else {})
+    try:
+        case = Case.build(name, parameters, stage=stage)
+    except UsageError:
+        pytest.skip("the tier needs parameters of its own")
+    equations = load(case.system.stage(stage).equations)(case.parameters, tier)
+    if getattr(equations.advance, "coupled", None) is None:
+        return
+    problem = prepare(case)
+    state = problem.start + 0.01 * np.random.default_rng(0).normal(size=problem.start.size)
+    implicit = ndf.compile_ndf(equations).inner_flow(state, *equations.advance.coupled.arguments(problem.initial))
+    np.testing.assert_allclose(implicit, problem.slope()(0.0, state), rtol=1e-12, atol=1e-14)
 
 
 def test_it_is_refused_where_nothing_says_what_is_coupled():

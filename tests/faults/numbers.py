@@ -1,0 +1,164 @@
+"""Flows at random parameters against SciPy at 1e-13: `python -m tests.faults.numbers --cases 40 [--system NAME]`.
+
+Parameters are drawn from their declared domains, near their defaults; horizons and seeds too.  The reference is SciPy's
+DOP853 on the compiled right-hand side.  A case is wrong where a completed run holds a number that is none, or is farther
+from the reference than ten times its tolerance, or than ten times what the flow itself makes of a start that is one
+tolerance off, where that is more: an error made early in an escape grows with the escape.
+"""
+
+import argparse
+import collections
+import dataclasses
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.integrate
+
+import derivations
+from derivations.contract import Dynamics, Recursion, Stepped, System
+from odesim.errors import NumericalError, UsageError
+from odesim.flow import solve
+from odesim.flow.problem import prepare
+from odesim.request.case import Case
+
+BAR = 10.0
+EVALUATIONS = 200_000
+SECONDS = 20.0
+"""A reference that takes longer is given up, and counted as such."""
+
+
+class TooLong(Exception):
+    """A reference that would take too long."""
+
+
+def main() -> int:
+    """Draw, integrate twice, compare, print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.numbers", description=__doc__)
+    parser.add_argument("--system", action="append", help="a name or a file of a declared model (repeatable)")
+    parser.add_argument("--cases", type=int, default=40, help="of every stage and tier")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=1e6, help="of every stage and tier")
+    options = parser.parse_args()
+    wrong = 0
+    for name in options.system or derivations.names():
+        system = derivations.system(name)
+        for stage in system.stages:
+            for tier in stage.tiers if isinstance(stage, Dynamics) else ():
+                wrong += show(system, stage.name, tier, options)
+    return 1 if wrong else 0
+
+
+def show(system: System, stage: str, tier: str, options: argparse.Namespace) -> int:
+    """Run the cases of a tier and print a line, and one more for every wrong case."""
+    rng = np.random.default_rng([options.seed, *map(ord, f"{system.name}/{stage}/{tier}")])
+    tally: collections.Counter[str] = collections.Counter()
+    worst, began = 0.0, time.perf_counter()
+    for case in drawn(system, stage, tier, rng, options.cases):
+        if time.perf_counter() - began > 60.0 * options.minutes:
+            break
+        try:
+            kind, ratio = compare(case)
+        except UsageError:
+            kind, ratio = "refused", 0.0
+        except Exception as error:
+            kind, ratio = f"RAISED {type(error).__name__}", np.inf
+        tally[kind] += 1
+        worst = max(worst, ratio if kind in ("good", "amplified", "WRONG") else 0.0)
+        if kind.isupper() or kind.startswith("RAISED"):
+            given = {f: getattr(case.parameters, f) for f in sorted(case.explicit)}
+            print(f"    {kind} {ratio:.3g}: {given}, until {case.until:.6g}, seed {case.seed}, rtol {case.rtol:g}")
+    counts = ", ".join(f"{n} {kind}" for kind, n in tally.most_common())
+    print(f"{system.name} {stage} {tier}: {counts}; worst error {worst:.2g} tolerances", flush=True)
+    return sum(n for kind, n in tally.items() if kind[0].isupper())
+
+
+def drawn(system: System, stage: str, tier: str, rng: np.random.Generator, count: int) -> Iterator[Case]:
+    """Cases at random parameters, horizons, tolerances and seeds; what the program refuses is drawn anew."""
+    made = tries = 0
+    while made < count and tries < 50 * count:
+        tries += 1
+        given = {f.name: value for f in dataclasses.fields(system.parameters) if (value := draw(f, rng)) is not None}
+        given.pop("tier", None)
+        options: dict[str, Any] = {"stage": stage, "seed": int(rng.integers(1000)), "save_points": 5}
+        options["rtol"] = float(rng.choice([1e-6, 1e-8, 1e-10]))
+        try:
+            case = Case.build(system, {**given, "tier": tier}, **options)
+            until = case.until * float(10.0 ** rng.uniform(-2.0, -0.3))
+            yield Case.build(system, {**given, "tier": tier}, **options, until=until)
+        except UsageError:
+            continue
+        made += 1
+
+
+def draw(field: Any, rng: np.random.Generator) -> Any:
+    """A value of a parameter within its domain, or `None` for its default."""
+    domain, default = field.metadata, field.default
+    if rng.random() < 0.6 or default is None or isinstance(default, tuple):
+        return None
+    if domain.get("choices"):
+        return str(rng.choice(domain["choices"]))
+    if isinstance(default, bool):
+        return bool(rng.random() < 0.5)
+    low = max(
+        v for v in (domain.get("minimum"), domain.get("above"), 0.0 if default >= 0 else -np.inf) if v is not None
+    )
+    high = domain.get("maximum") if domain.get("maximum") is not None else np.inf
+    if isinstance(default, int):
+        return int(np.clip(np.exp(rng.uniform(0.0, np.log(2.0 * max(default, 6)))), low, high))
+    scale = default if default else 0.3
+    return float(np.clip(scale * np.exp(rng.uniform(-1.2, 1.2)), low + 1e-9 * (domain.get("above") is not None), high))
+
+
+def compare(case: Case) -> tuple[str, float]:
+    """What became of a case, and its error in units of its tolerance."""
+    problem = prepare(case)
+    if isinstance(problem.equations.advance, Recursion | Stepped):
+        return "steps of their own", 0.0
+    run = solve.solve(case)
+    states = [{name: v.values[k] for name, v in run.state.items()} for k in range(len(run.time))]
+    found = np.array([problem.equations.layout.pack(state) for state in states])
+    if run.outcome.kind == "completed" and not np.isfinite(found).all():
+        return "NOT FINITE", np.inf
+    if run.outcome.kind != "completed":
+        return run.outcome.kind, 0.0
+    rtol, atol, times = problem.rtol, problem.atol, np.asarray(run.time)
+    try:
+        exact = reference(problem, problem.start, times)
+        ratio = float((np.abs(found - exact) / (atol + rtol * np.abs(exact))).max())
+        if ratio > BAR:
+            signs = np.random.default_rng(case.seed).choice([-1.0, 1.0], problem.start.size)
+            moved = reference(problem, problem.start + signs * (atol + rtol * np.abs(problem.start)), times)
+            growth = float((np.abs(moved - exact) / (atol + rtol * np.abs(exact))).max())
+            return ("amplified" if ratio <= BAR * growth else "WRONG"), ratio
+    except TooLong:
+        return "no reference", 0.0
+    return "good", ratio
+
+
+def reference(problem: Any, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The states at `times` from a start, at a relative tolerance of 1e-13."""
+    slope, calls, began = problem.slope(), [0], time.perf_counter()
+
+    def counted(t: float, y: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        if calls[0] > EVALUATIONS or time.perf_counter() - began > SECONDS:
+            raise TooLong
+        return np.array(slope(t, np.ascontiguousarray(y)))
+
+    scale = max(float(problem.initial.scale), 1e-300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = scipy.integrate.solve_ivp(
+            counted, (0.0, float(times[-1])), start, "DOP853", times, rtol=1e-13, atol=1e-15 * scale
+        )
+    if not done.success:
+        raise NumericalError(done.message)
+    return done.y.T
+
+
+if __name__ == "__main__":
+    sys.exit(main())
