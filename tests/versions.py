@@ -1,4 +1,4 @@
-"""The lowest versions that the program allows, as constraints: `python -m tests.versions`, used by `make test-lowest`."""
+"""The lowest versions that the program allows, as constraints: `python -m tests.versions` (`make test-lowest`)."""
 
 import sys
 import tomllib

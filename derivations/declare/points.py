@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from derivations import cache
+from derivations.contract import npz
 
 MOST_MOMENTS = 300
 """Of the Hermite polynomials whose means are made exact: the cost is their square times the number of points."""
@@ -71,9 +72,9 @@ def hermite_rows(x: np.ndarray, total: int) -> np.ndarray:
 def _kept(path: Path, variables: int, count: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Points made before; None where there are none, or a damaged file."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            x, weights, digest = file["x"], file["weights"], str(file["digest"])
-    except (OSError, ValueError, KeyError, EOFError):
+        file = npz.read_npz(path)
+        x, weights, digest = file["x"], file["weights"], str(file["digest"])
+    except (OSError, ValueError, KeyError):
         return None
     sound = x.shape == (variables, count) and digest == _digest(x, weights)
     return (x, weights) if sound else None

@@ -58,9 +58,8 @@ def _check_composition(p: Parameters) -> None:
             raise UsageError(f"{name} needs one number for each of p = {p.p} patterns, but has {len(values)}")
     if p.pi and abs(sum(p.pi) - 1) > 1e-9:
         raise UsageError(f"the probabilities pi must sum to 1, but sum to {sum(p.pi):g}")
-    if p.composition == "deterministic" and p.p and sum(p.counts) != p.n - 1:
-        raise UsageError(
-            f"composition=deterministic needs counts that sum to n - 1 = {p.n - 1}, but they sum to {sum(p.counts)}"
-        )
+    if p.composition == "deterministic" and p.p and (not p.counts or sum(p.counts) != p.n - 1):
+        needed = f"{p.p} counts that sum to n - 1 = {p.n - 1}"
+        raise UsageError(f"composition=deterministic needs {needed}, but they sum to {sum(p.counts)}")
     if p.composition == "bounded_close" and p.close > p.n - 1:
         raise UsageError(f"close = {p.close} patches are more than the n - 1 = {p.n - 1} irrelevant ones")

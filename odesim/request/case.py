@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import tomllib
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 import derivations
 from derivations import outside
-from derivations.contract import Dynamics, Map, Stage, System, UsageError, load
+from derivations.contract import Dynamics, Map, Stage, System, UsageError, load, npz
 from odesim.request.parse import (
     LONGEST,
     check_domain,
@@ -247,17 +246,11 @@ def read_arrays(
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise UsageError(f"{path} holds a single array; --initial expects an .npz file (numpy.savez).")
-        with loaded as file:
-            return {name: file[name] for name in file.files}
+        return npz.read_npz(path)
     except OSError as error:
         raise UsageError(f"cannot read the file {path} of --initial: {error.strerror or error}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"{path} is not a valid .npz file of numbers; write it with numpy.savez.") from None
+    except ValueError as error:
+        raise UsageError(f"{error}; write it with numpy.savez.") from None
 
 
 def plain(value: Any) -> Any:

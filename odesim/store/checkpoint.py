@@ -2,13 +2,13 @@
 
 import dataclasses
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from derivations.contract import npz
 from odesim.errors import UsageError
 from odesim.store.files import CHECKPOINT, jsonable, replacing, storing
 
@@ -49,10 +49,9 @@ class Checkpoint:
         if not self.path.is_file():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files if name != META}
-                stored = json.loads(str(file[META]))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            arrays = npz.read_npz(self.path)
+            stored = json.loads(str(arrays.pop(META)))
+        except (OSError, ValueError, KeyError):
             raise UsageError(f"{self.path} is no checkpoint that can be read; run without --resume.") from None
         if stored["digest"] != self.digest:
             raise UsageError(

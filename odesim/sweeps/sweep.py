@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import derivations
-from derivations.contract import System, UsageError
+from derivations.contract import System, UsageError, npz
 from odesim.machine.executor import LOCAL, completed
 from odesim.request.case import EULER, Case, digest_of, find_system, plain, read_config
 from odesim.request.parse import expression, nearest, parse, real_number, seed_number, whole_number
 from odesim.request.trajectory import Trajectory, Variable
 from odesim.sgd.simulation import Simulation
 from odesim.store.files import CELLS, replacing, storing
-from odesim.sweeps.swept import CURVE, POINT, joined
+from odesim.sweeps.swept import ABOUT, CURVE, POINT, joined
 
 if TYPE_CHECKING:
     import xarray
@@ -233,7 +233,7 @@ def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
     arrays["evaluations"] = np.asarray(float(run.statistics.get("evaluations", np.nan)))
     about["evaluations"] = [[], "right-hand sides evaluated"]
     told = {"variables": about, "outcome": run.outcome.kind, "reason": run.outcome.reason}
-    return {**arrays, "about": np.asarray(json.dumps(told))}
+    return {**arrays, ABOUT: np.asarray(json.dumps(told))}
 
 
 def run(
@@ -254,17 +254,16 @@ def run(
     """
     store = folder / CELLS
     store.mkdir(parents=True, exist_ok=True)
-    missing = [cell for cell in sweep.cells if not _path(store, cell).is_file()]
+    # Reading a file takes a millisecond, and all cells are needed in memory anyway.
+    held = {cell.digest: arrays for cell in sweep.cells if (arrays := stored(_path(store, cell))) is not None}
+    missing = [cell for cell in sweep.cells if cell.digest not in held]
     missing.sort(key=lambda cell: -cell.case.until)
-    done, fresh = len(sweep.cells) - len(missing), {}
     for cell, arrays in _results(missing, scheduler, workers):
         _keep(_path(store, cell), arrays)
-        fresh[cell.digest] = arrays
-        done += 1
+        held[cell.digest] = arrays
         if report is not None:
-            report(done, len(sweep.cells))
-    # Reading a file takes a millisecond, and all cells are needed in memory anyway.
-    return joined(sweep, [fresh.get(cell.digest) or stored(_path(store, cell)) for cell in sweep.cells])
+            report(len(held), len(sweep.cells))
+    return joined(sweep, [held[cell.digest] for cell in sweep.cells])
 
 
 def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
@@ -327,7 +326,10 @@ def _keep(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def stored(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a finished cell."""
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)
+def stored(path: Path) -> dict[str, np.ndarray] | None:
+    """The arrays of a finished cell; None where there is none, or a damaged one, which is computed again."""
+    try:
+        arrays = npz.read_npz(path)
+    except (OSError, ValueError):
+        return None
+    return arrays if ABOUT in arrays else None

@@ -15,6 +15,8 @@ from odesim.store.files import CELLS, MANIFEST, SUMMARY, replacing, storing, wri
 from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
+ABOUT = "about"
+"""The array of a cell that tells what the others are, as JSON."""
 CURVE = "curve_"
 """What the names of variables against time begin with; `curve_time` has the times of every run."""
 POINT = "point"
@@ -30,14 +32,14 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
     """All cells as one dataset over the swept names; arrays whose shape differs from cell to cell are left out."""
     import xarray
 
-    told = [json.loads(str(cell["about"])) for cell in cells]
+    told = [json.loads(str(cell[ABOUT])) for cell in cells]
     shape = tuple(len(values) for values in sweep.over.values())
     names = tuple(sweep.over)
     variables: dict[str, Any] = {
         "outcome": (names, np.array([t["outcome"] for t in told]).reshape(shape), {"meaning": "how the run ended"})
     }
     for name in cells[0]:
-        if name == "about":
+        if name == ABOUT:
             continue
         dims, meaning = told[0]["variables"][name]
         found = [cell.get(name, np.empty(0)) for cell in cells]

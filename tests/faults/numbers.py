@@ -1,9 +1,9 @@
 """Flows at random parameters against SciPy at 1e-13: `python -m tests.faults.numbers --cases 40 [--system NAME]`.
 
-Parameters are drawn from their declared domains, near their defaults; horizons and seeds too.  The reference is SciPy's
-DOP853 on the compiled right-hand side.  A case is wrong where a completed run holds a number that is none, or is farther
-from the reference than ten times its tolerance, or than ten times what the flow itself makes of a start that is one
-tolerance off, where that is more: an error made early in an escape grows with the escape.
+Parameters are drawn from their declared domains, near their defaults; horizons and seeds too.  The reference is
+SciPy's DOP853 on the compiled right-hand side.  A case is wrong where a completed run holds what is no number, or is
+farther from the reference than ten times its tolerance, or than ten times what the flow itself makes of a start that is
+one tolerance off, where that is more: an error made early in an escape grows with the escape.
 """
 
 import argparse

@@ -97,6 +97,7 @@ def test_the_threshold_of_the_paper_is_above_the_sharp_one():
         ({"p": 0}, "irrelevant"),
         ({"d": 3}, "span"),
         ({"composition": "deterministic"}, "sum to n - 1"),
+        ({"composition": "deterministic", "n": 1}, "needs 6 counts"),
         ({"pi": (0.5, 0.5)}, "one number for each"),
         ({"mode": "cnn", "l": 3}, "mode cnn"),
         ({"lam": -0.5}, "negative"),

@@ -52,11 +52,15 @@ def test_a_sweep_that_was_stopped_computes_only_what_is_missing(tmp_path, monkey
         sweep.run(small(), tmp_path, report=stop)
     kept = sorted(path.name for path in (tmp_path / "cells").iterdir())
     assert len(kept) == 4
+    # A cell that was damaged is computed again: a disk that failed, or a file that was edited.
+    damaged = tmp_path / "cells" / kept[0]
+    damaged.write_bytes(damaged.read_bytes()[:-50])
+    np.savez(tmp_path / "cells" / kept[1], other=np.ones(3))
     computed = []
     real = sweep.compute
     monkeypatch.setattr(sweep, "compute", lambda *words: computed.append(words) or real(*words))
     data = sweep.run(small(), tmp_path)
-    assert len(computed) == 2
+    assert len(computed) == 4
     assert (data["outcome"] == "completed").all()
 
 

@@ -1,0 +1,47 @@
+"""Reading files of arrays that anybody may have written: nothing in them is executed, and none fills the memory."""
+
+import struct
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+LARGEST = 1 << 33
+"""Bytes that a file may hold when unpacked: what says more of itself is not opened (a few kilobytes can hold it)."""
+DAMAGED = (
+    ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError, MemoryError, NotImplementedError,
+    RuntimeError, SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What NumPy and zipfile raise for files that were cut, changed, encrypted or packed by an unknown method."""
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name.
+
+    Raises `OSError` for a file that cannot be read and `ValueError` for one that is no such file: damaged, a single
+    array, with objects (which would be executed), or larger than `LARGEST` when unpacked.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(Path(folder) / "x.npz", a=[1.0, 2.0])
+        ...     read_npz(Path(folder) / "x.npz")
+        {'a': array([1., 2.])}
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(6) == b"\x93NUMPY":
+                raise ValueError(f"{path} holds a single array, and is no .npz file")
+        with zipfile.ZipFile(path) as packed:
+            if sum(member.file_size for member in packed.infolist()) > LARGEST:
+                raise ValueError(f"{path} holds more than {LARGEST / 2**30:.0f} GiB")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: np.asarray(file[name]) for name in file.files}
+    except OSError:
+        raise
+    except DAMAGED as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise ValueError(f"{path} is not a valid .npz file of numbers") from error
