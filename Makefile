@@ -6,10 +6,10 @@ BIN := .venv/bin
 STAMP := .venv/installed
 WORKERS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help install demo test mutants slow check format bench docs clean
+.PHONY: help install demo test test-lowest test-newest mutants slow check format bench docs clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 install: $(STAMP)  ## create .venv with program, demo and tests (nothing happens when it is up to date)
 
@@ -37,6 +37,22 @@ demo: install  ## integrate the liao system, and compare the two back ends on a 
 test: install  ## the tests that need neither a GPU nor patience
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
+# Environments of their own, made anew; PYTHON names the interpreter.  The type checker and the linters stay out of it.
+VERSIONS := .versions
+define other_versions
+	"$(or $(PYTHON),python3)" -m venv --clear $(VERSIONS)/$(1)
+	$(VERSIONS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2) -e '.[dev]'
+	$(VERSIONS)/$(1)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+endef
+
+test-lowest: install  ## the tests with the lowest version of every dependency that is allowed
+	@mkdir -p $(VERSIONS)
+	$(BIN)/python -m tests.versions > $(VERSIONS)/lowest.txt
+	$(call other_versions,lowest,-c $(VERSIONS)/lowest.txt)
+
+test-newest:  ## the tests with the newest version of every dependency
+	$(call other_versions,newest,--upgrade)
+
 mutants: install  ## mutations of the program that a few tests each must notice
 	$(BIN)/python -m tests.mutations --workers $(WORKERS)
 
@@ -62,5 +78,5 @@ docs: install  ## the site, in docs/_build (adds what builds it), warnings are e
 	$(BIN)/python docs/_ext/check.py docs/_build/html
 
 clean:  ## remove the environment and every cache, keep the runs
-	rm -rf .venv build dist docs/_build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf .venv $(VERSIONS) build dist docs/_build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

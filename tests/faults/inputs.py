@@ -195,6 +195,50 @@ def contained(words: list[str], options: list[typer.core.TyperOption], place: Pa
     return words
 
 
+LITERALS = (
+    *("-1", "0", "1", "3", "2.5", "1e-9", "1e400", "-inf", "nan", "9223372036854775808", "1e15", "true", "1979-05-27"),
+    *(
+        '""',
+        '"x"',
+        '"nan"',
+        '"1e3*d"',
+        '"__import__(1)"',
+        '"../../x"',
+        '"<b>"',
+        "[]",
+        "[1, 2]",
+        '["a"]',
+        "{}",
+        "[[[]]]",
+    ),
+    *("{a = 1}", "1" * 400, '"' + "9" * 5000 + '"', '"(" ', '"w**99"', '"exp(exp(w))"', '"w/0"', '"relu(w+)"'),
+)
+"""Values that TOML allows and hardly any key does."""
+
+
+def mistaken(rng: random.Random, text: bytes) -> bytes:
+    """A file of TOML with other values, names or lines: the syntax mostly holds, the meaning hardly."""
+    if rng.random() < 0.3:
+        return mutated(rng, text)
+    lines = text.decode().splitlines()
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        k = rng.randrange(len(lines))
+        name, equals, value = lines[k].partition("=")
+        match rng.randrange(5):
+            case 0 | 1 if equals:
+                lines[k] = f"{name}= {rng.choice(LITERALS)}"
+            case 2 if equals:
+                other = rng.choice(lines).partition("=")
+                lines[k] = f"{name}= {other[2] or value}" if rng.random() < 0.5 else f"{other[0]} = {value}"
+            case 3:
+                del lines[k]
+            case _:
+                lines.insert(rng.randrange(len(lines) + 1), lines[k])
+        if not lines:
+            break
+    return "\n".join(lines).encode()
+
+
 def mutated(rng: random.Random, text: bytes) -> bytes:
     """Bytes changed, cut, doubled or put in."""
     data = bytearray(text)
@@ -230,7 +274,7 @@ init = "random"
 
 def configurations(rng: random.Random, folder: Path, place: Path) -> list[str]:
     """A mutated configuration."""
-    (place / "run.toml").write_bytes(mutated(rng, CONFIGURATION))
+    (place / "run.toml").write_bytes(mistaken(rng, CONFIGURATION))
     words = ["integrate", "--system", "liao", "--config", str(place / "run.toml"), "--no-figures"]
     return [*words, "--out", str(place / "out")]
 
@@ -240,7 +284,7 @@ def declarations(rng: random.Random, folder: Path, place: Path) -> list[str]:
     import derivations.gallery as gallery
 
     files = sorted(Path(gallery.__path__[0]).glob("*.toml"))
-    (place / "model.toml").write_bytes(mutated(rng, rng.choice(files).read_bytes()))
+    (place / "model.toml").write_bytes(mistaken(rng, rng.choice(files).read_bytes()))
     if rng.random() < 0.7:
         return ["systems", str(place / "model.toml")]
     words = ["integrate", "--system", str(place / "model.toml"), "--until", "0.1", "--save-points", "3", "--no-figures"]
