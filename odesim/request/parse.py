@@ -1,5 +1,6 @@
 """Words to values: what a user writes on a command line or in a file, read as the declared type."""
 
+import contextlib
 import dataclasses
 import difflib
 import json
@@ -23,7 +24,10 @@ TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 def shortened(value: Any) -> str:
     """What was given, for a sentence: long ones are cut."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
@@ -81,7 +85,7 @@ def seed_number(value: Any, name: str = "--seed") -> int:
     if seed < 0:
         raise UsageError(f"{name} must not be negative, but {seed} was given.")
     if seed > MOST_SEED:
-        raise UsageError(f"{name} must be below 2^63 = 9.2e18, but {value} was given.")
+        raise UsageError(f"{name} must be below 2^63 = 9.2e18, but {shortened(value)} was given.")
     return seed
 
 
@@ -94,7 +98,8 @@ def real_number(value: Any, name: str) -> float:
         except (ValueError, ZeroDivisionError, OverflowError):
             pass
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
-        number = float(value)
+        with contextlib.suppress(OverflowError):
+            number = float(value)
     if not math.isfinite(number):
         raise UsageError(f"{name} must be a finite number such as 0.5 or 1e-8, but {shortened(value)} was given.")
     return number
@@ -102,10 +107,12 @@ def real_number(value: Any, name: str) -> float:
 
 def truth(value: Any, name: str) -> bool:
     """`value` as true or false, written as such or as yes, no, on, off."""
-    word = str(value).strip().lower()
-    if isinstance(value, bool | str | int) and word in TRUE + FALSE:
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if isinstance(value, int) and value in (0, 1):
+        word = str(int(value))
+    if word in TRUE + FALSE:
         return word in TRUE
-    raise UsageError(f"{name} must be true or false, but {value!r} was given.")
+    raise UsageError(f"{name} must be true or false, but {shortened(value)} was given.")
 
 
 def _items(value: Any, name: str) -> Sequence[Any]:
@@ -115,8 +122,8 @@ def _items(value: Any, name: str) -> Sequence[Any]:
         if text.startswith("["):
             try:
                 return json.loads(text)
-            except json.JSONDecodeError:
-                raise UsageError(f"{name} must be a list such as 1,-1, but {value!r} was given.") from None
+            except (ValueError, RecursionError):
+                raise UsageError(f"{name} must be a list such as 1,-1, but {shortened(value)} was given.") from None
         separator = ";" if ";" in text else ","
         return [item for item in text.strip("()").split(separator) if item.strip()]
     if isinstance(value, Iterable):
@@ -133,7 +140,7 @@ def _sequence(value: Any, kind: Any, name: str) -> tuple[Any, ...]:
             items = items if value.strip().startswith("[") else [value]
         return tuple(parse(item, inner[0], name) for item in items)
     if len(items) != len(inner):
-        raise UsageError(f"{name} must be a list of {len(inner)} values, but {value!r} was given.")
+        raise UsageError(f"{name} must be a list of {len(inner)} values, but {shortened(value)} was given.")
     return tuple(parse(item, one, name) for item, one in zip(items, inner, strict=True))
 
 
@@ -146,7 +153,8 @@ def parse(value: Any, kind: Any, name: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         return _alternative(value, typing.get_args(kind), name)
     if origin is typing.Literal:
-        return _word(str(value).strip(), [str(word) for word in typing.get_args(kind)], name)
+        said = value.strip() if isinstance(value, str) else shortened(value)
+        return _word(said, [str(word) for word in typing.get_args(kind)], name)
     if origin in (tuple, list) or kind in (tuple, list):
         return _sequence(value, kind, name)
     readers = {int: whole_number, float: real_number, bool: truth}
@@ -154,7 +162,7 @@ def parse(value: Any, kind: Any, name: str) -> Any:
         return readers[kind](value, name)
     if kind is str:
         if not isinstance(value, str):
-            raise UsageError(f"{name} must be a word, but {value!r} was given.")
+            raise UsageError(f"{name} must be a word, but {shortened(value)} was given.")
         return value.strip()
     return value
 
@@ -209,7 +217,7 @@ def check_domain(value: Any, field: dataclasses.Field) -> None:
     for key, (words, holds) in limits.items():
         bound = domain.get(key)
         if bound is not None and not holds(bound):
-            raise UsageError(f"{name} must be {words} {bound:g}, but {value} was given.")
+            raise UsageError(f"{name} must be {words} {bound:g}, but {shortened(value)} was given.")
 
 
 def parse_parameters(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,11 +276,15 @@ def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> f
         raise ValueError(f"{ast.unparse(node)!r} is no number, parameter, sqrt, log or exp")
 
     try:
+        if len(str(text)) > LONGEST:
+            raise ValueError(f"it has more than {LONGEST} characters")
         found = value(ast.parse(str(text), mode="eval").body)
         if not (math.isfinite(found) and found > 0):
             raise ValueError(f"its value is {found:g}")
-    except (ValueError, SyntaxError, ArithmeticError, TypeError) as error:
-        raise UsageError(f"{name} {text} is not a positive number in terms of the parameters: {error}.") from None
+    except (ValueError, SyntaxError, ArithmeticError, TypeError, RecursionError, MemoryError) as error:
+        raise UsageError(
+            f"{name} {str(text)[:LONGEST]} is not a positive number in terms of the parameters: {error}."
+        ) from None
     return found
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivations.contract import UsageError
-from odesim.request.parse import nearest, parse, parse_assignments, parse_parameters
+from odesim.request.parse import expression, nearest, parse, parse_assignments, parse_parameters
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,25 @@ def test_real_numbers_may_be_decimal_or_fractions(word, value):
 def test_what_is_no_finite_number_is_refused(word):
     with pytest.raises(UsageError, match="rate must be a finite number"):
         parse(word, float, "rate")
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, str, tuple[int, ...], Literal["a", "b"]])
+def test_a_number_that_nothing_can_hold_is_refused_by_every_kind(kind):
+    for number in (10**400, 10**5000):  # Python writes no number of more than 4,300 digits
+        with pytest.raises(UsageError, match="x must be"):
+            parse(number, kind, "x")
+
+
+def test_nested_brackets_are_no_list():
+    with pytest.raises(UsageError, match="must be a list"):
+        parse("[" * 100_000, tuple[int, ...], "x")
+
+
+@pytest.mark.parametrize("text", ["(" * 300, "-" * 399 + "1", "1+" * 5000 + "1", "9" * 400])
+def test_long_or_deep_expressions_are_a_sentence(text):
+    with pytest.raises(UsageError, match="not a positive number") as refused:
+        expression(text, {}, "--until")
+    assert len(str(refused.value)) < 1000
 
 
 @pytest.mark.parametrize(("word", "value"), [("true", True), ("No", False), ("on", True), ("0", False), (True, True)])
