@@ -62,7 +62,7 @@ def sweep(
     from odesim.cli.output import print_json
     from odesim.machine.processes import crew_size
     from odesim.request.parse import parse_assignments, parse_ranges
-    from odesim.store.files import MANIFEST, read_json
+    from odesim.store.folder import digest_in
     from odesim.store.target import default_folder, prepare
     from odesim.sweeps import sweep as sweeps
     from odesim.sweeps import swept
@@ -77,8 +77,7 @@ def sweep(
     if given["dry_run"]:
         print_json({"folder": str(folder), "digest": wanted.digest, "cells": len(wanted.cells), **wanted.request()})
         return 0
-    manifest = folder / MANIFEST
-    if resume and manifest.is_file() and read_json(manifest).get("digest") == wanted.digest:
+    if resume and digest_in(folder) == wanted.digest:
         return _report(wanted, swept.load(folder), folder, **said)
     prepare(wanted, out, overwrite=given["overwrite"], resume=resume)
     data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=given["quiet"])

@@ -86,6 +86,15 @@ def manifest_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return content
 
 
+def digest_in(folder: Path) -> str | None:
+    """The digest of the request that a finished folder answers; None where its manifest is missing or damaged."""
+    try:
+        digest = read_json(folder / MANIFEST).get("digest")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return digest if isinstance(digest, str) else None
+
+
 def _read(folder: Path) -> dict[str, Any]:
     """The manifest as it stands."""
     try:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from odesim.errors import UsageError
-from odesim.store.files import CHECKPOINT, MANIFEST, is_ours, read_json
+from odesim.store.files import CHECKPOINT, MANIFEST, is_ours
+from odesim.store.folder import digest_in
 from odesim.store.read import Run, load
 
 
@@ -52,16 +53,14 @@ def prepare(
 
 def _finished(case: Any, folder: Path, *, explicit: bool, overwrite: bool, resume: bool) -> Run | None:
     """The stored run to be returned instead of computing, or `None` if `folder` is to be replaced."""
-    try:
-        digest = read_json(folder / MANIFEST).get("digest")
-    except (OSError, ValueError, AttributeError):
-        digest = None
+    digest = digest_in(folder)
     if resume:
         if digest == case.digest:
             return load(folder)
+        other = f"the finished run of another request ({digest}, not {case.digest})"
         raise UsageError(
-            f"{folder} holds the finished run of another request ({digest}, not {case.digest}), which "
-            "--resume cannot continue; choose another --out, or --overwrite it."
+            f"{folder} holds {other if digest else 'a finished run whose manifest is damaged'}, which --resume cannot "
+            "continue; choose another --out, or --overwrite it."
         )
     if explicit and not overwrite:
         raise UsageError(

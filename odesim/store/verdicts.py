@@ -13,7 +13,7 @@ from typing import Any
 from odesim.errors import UsageError
 from odesim.request.case import digest_of, find_system, short_name
 from odesim.store.files import EVIDENCE, LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
-from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
+from odesim.store.folder import SCHEMA, digest_in, manifest_of, require, write_manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
                 f"{folder} holds finished verdicts; --overwrite replaces them, --resume goes on with the same request, "
                 "or choose another --out"
             )
-    elif resume and (folder / MANIFEST).is_file() and _digest(folder) != request.digest:
+    elif resume and (folder / MANIFEST).is_file() and digest_in(folder) != request.digest:
         raise UsageError(f"{folder} holds finished verdicts of another request; choose another --out, or --overwrite")
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,13 +108,6 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
             for name in (MANIFEST, VERDICTS, LEDGER, EVIDENCE):
                 (folder / name).unlink(missing_ok=True)
     return folder
-
-
-def _digest(folder: Path) -> Any:
-    try:
-        return read_json(folder / MANIFEST).get("digest")
-    except (OSError, ValueError, AttributeError):
-        return None
 
 
 def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

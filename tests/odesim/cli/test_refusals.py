@@ -179,3 +179,15 @@ def test_verdicts_of_another_request_are_never_replaced(tmp_path, capsys, monkey
     assert command([*two, "--out", "mine", "--overwrite"]) == 0
     manifest = json.loads((tmp_path / "mine" / "manifest.json").read_text())
     assert manifest["request"]["claims"] == ["lem-29"] and len(manifest["digest"]) == 12
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\x89PNG", b"[1]", b'{"digest": 3}'])
+def test_a_damaged_manifest_is_not_resumed_and_not_a_traceback(tmp_path, capsys, damage):
+    words = ["--system", "liao", "-p", "m=2", "-p", "m_star=1", "-p", "d=50", "--until", "1", "--quiet"]
+    words += ["--out", str(tmp_path / "s")]
+    commands = {"sweep": [*words, "--over", "seed=0,1", "--workers", "1"], "integrate": [*words, "--no-figures"]}
+    for name, asked in commands.items():
+        assert command([name, *asked, "--overwrite"]) == 0
+        (tmp_path / "s" / "manifest.json").write_bytes(damage)
+        assert command([name, *asked, "--resume"]) == 2
+        assert "a finished run whose manifest is damaged" in capsys.readouterr().err
