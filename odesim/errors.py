@@ -99,9 +99,12 @@ def of_path(error: BaseException) -> UsageError | None:
 
 def exit_code(exception: BaseException) -> int:
     """2 usage, 3 numerical or storage, 4 missing device or extra, 130 interrupted, 70 a mistake of ours."""
+    from hermite.errors import NotReached
+
     codes: list[tuple[type[BaseException], int]] = [
         (UsageError, 2),
         (NumericalError, 3),
+        (NotReached, 3),  # a bound of a Gaussian mean, asked for and not met
         (StorageError, 3),
         (MissingError, 4),
         (Interrupted, INTERRUPTED),

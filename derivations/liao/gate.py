@@ -4,21 +4,31 @@ import functools
 
 import numpy as np
 
+from derivations.contract import UsageError
 from derivations.lanes import Series, folded
 from derivations.liao.pairs import correlation_pairs
 from derivations.liao.parameters import Parameters
 
 TOLERANCE = 1e-14
 """Absolute error allowed in any S_ab on [-1, 1]: the loss near its minimum is a difference of numbers near 1."""
+STEEPEST = 3
+"""The temperature up to which the series of every gate and degree reaches the tolerance."""
 
 
 @functools.cache
 def gate_table(gate: str, temperature: float, degree: int) -> Series:
-    """The table for a gate; raises `hermite.errors.NotReached` where the series cannot reach the tolerance."""
+    """The table for a gate; raises `UsageError` for one so steep that its series cannot reach the tolerance."""
     from hermite.correlation import for_gate
+    from hermite.errors import NotReached
 
     pairs = correlation_pairs(degree)
-    dense = for_gate(gate, temperature, pairs, TOLERANCE).coefficients
+    try:
+        dense = for_gate(gate, temperature, pairs, TOLERANCE).coefficients
+    except NotReached as error:
+        raise UsageError(
+            f"temperature = {temperature:g}: the {gate} gate is too steep for its Hermite series, which reaches up to "
+            f"about {STEEPEST} ({str(error).partition('; ')[0]})"
+        ) from None
     # Both gates are 1/2 plus an odd function, so c_k = 0 for even k >= 2 and rho^q c_{q+a} c_{q+b} needs q + a odd.
     return folded(dense, [a % 2 == 0 for a, _ in pairs], TOLERANCE)
 

@@ -22,7 +22,9 @@ class Parameters:
     tier: str = parameter("exact", "level of description", choices=TIERS)
     degree: int = parameter(3, "degree p of the expert nonlinearity He_p", minimum=2, maximum=6)
     gate: str = parameter("logistic", "gate function of the router", choices=("logistic", "probit"))
-    temperature: float = parameter(1.0, "beta of the gate pi(beta x)", above=0.0, maximum=20.0)
+    temperature: float = parameter(
+        1.0, "beta of the gate pi(beta x); its series reaches up to about 3", above=0.0, maximum=20.0
+    )
     prune_samples: int = parameter(0, "stage prune: samples that estimate the loss (0: its closed form)", minimum=0)
     renormalise: bool = parameter(False, "SGD: restore the norm of every row after each step (the flow conserves it)")
 

@@ -9,8 +9,11 @@ from typing import Any
 INTERRUPTED = 130  # that of odesim.errors, which is not light enough to be imported here
 
 
-def complain(error: BaseException) -> int:
-    """Print one sentence about `error` on stderr and return the exit code it means."""
+def complain(error: BaseException, *, interrupted: bool = False) -> int:
+    """Print one sentence about `error` on stderr and return the exit code it means.
+
+    What would be a mistake of ours is none where the command was `interrupted` before.
+    """
     explain = getattr(error, "format_message", None)  # Typer's own: an unknown option, a missing argument
     if explain is not None:
         said = explain().rstrip(" .")
@@ -20,6 +23,8 @@ def complain(error: BaseException) -> int:
 
     error = errors.of_path(error) or error
     code = errors.exit_code(error)
+    if interrupted and code == errors.INTERNAL:
+        error, code = KeyboardInterrupt(), errors.INTERRUPTED
     if isinstance(error, KeyboardInterrupt):
         sentence = "interrupted; no result was written."
     elif code == errors.INTERNAL:

@@ -94,6 +94,20 @@ def execute(
     `given` are the options of the folder and of the answer.
     """
     from odesim import store
+
+    with store.claimed(store.folder_of(request, given["out"])):
+        return _executed(request, job, label, started, given)
+
+
+def _executed(
+    request: Any,
+    job: "Callable[[Any, Any], list[Trajectory]]",
+    label: str,
+    started: float,
+    given: "Mapping[str, Any]",
+) -> int:
+    """The job, by a command that alone writes into its folder."""
+    from odesim import store
     from odesim.cli.ahead import made_ready
 
     resume, json, quiet = given.get("resume", False), given["json"], given["quiet"]
@@ -151,7 +165,7 @@ def show_request(case: Any, given: "Mapping[str, Any]") -> int:
     from odesim import store
     from odesim.cli.output import print_json, print_pairs
 
-    folder = Path(given["out"]) if given["out"] else store.default_folder(case)
+    folder = store.folder_of(case, given["out"])
     if given["json"]:
         print_json({"folder": str(folder), "digest": case.digest, "request": case.request()})
     else:

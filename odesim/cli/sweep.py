@@ -62,8 +62,9 @@ def sweep(
     from odesim.cli.output import print_json
     from odesim.machine.processes import crew_size
     from odesim.request.parse import parse_assignments, parse_ranges
+    from odesim.store.claim import claimed
     from odesim.store.folder import digest_in
-    from odesim.store.target import default_folder, prepare
+    from odesim.store.target import folder_of, prepare
     from odesim.sweeps import sweep as sweeps
     from odesim.sweeps import swept
 
@@ -72,16 +73,18 @@ def sweep(
         **of(given, REQUEST, EULER, CELLS, FRESH),
     )  # fmt: skip
     processes = crew_size(workers)
-    out, resume, said = given["out"], given["resume"], {name: given[name] for name in ("json", "quiet")}
-    folder = Path(out) if out else default_folder(wanted)
+    folder = folder_of(wanted, given["out"])
     if given["dry_run"]:
         print_json({"folder": str(folder), "digest": wanted.digest, "cells": len(wanted.cells), **wanted.request()})
         return 0
-    if resume and digest_in(folder) == wanted.digest:
-        return _report(wanted, swept.load(folder), folder, **said)
-    prepare(wanted, out, overwrite=given["overwrite"], resume=resume)
-    data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=given["quiet"])
-    return _report(wanted, data, folder, **said)
+    resume = given["resume"]
+    with claimed(folder):
+        if resume and digest_in(folder) == wanted.digest:
+            data = swept.load(folder)
+        else:
+            prepare(wanted, given["out"], overwrite=given["overwrite"], resume=resume)
+            data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=given["quiet"])
+    return _report(wanted, data, folder, json=given["json"], quiet=given["quiet"])
 
 
 def _compute(

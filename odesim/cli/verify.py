@@ -61,6 +61,7 @@ def verify(
     from odesim.request.parse import choice, seed_number
     from odesim.show.verdict_pictures import draw_all
     from odesim.store import verdicts as records
+    from odesim.store.claim import claimed
     from odesim.store.files import LEDGER
 
     choice(effort, verification.EFFORTS, "--effort")
@@ -80,16 +81,17 @@ def verify(
     level: Any = effort
     lab = Laboratory(chosen, level, backend or "numba", number)
     request = records.Request(derivations.reference(chosen), level, lab.backend, number, tuple(asked))
-    folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
-    ledger = records.Ledger(folder / LEDGER, request.key)
-    try:
-        verdicts = verify_all(lab, claims, ledger, None if quiet else Told(), processes, scheduler)
-    except KeyboardInterrupt:
-        from odesim.errors import Interrupted
+    with claimed(records.folder_of(request, out)):
+        folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
+        ledger = records.Ledger(folder / LEDGER, request.key)
+        try:
+            verdicts = verify_all(lab, claims, ledger, None if quiet else Told(), processes, scheduler)
+        except KeyboardInterrupt:
+            from odesim.errors import Interrupted
 
-        raise Interrupted(f"interrupted; {len(ledger.verdicts)} verdicts are kept in {ledger.path}.") from None
-    answers = records.finish(request, folder, verdicts)
-    draw_all(verdicts, folder)
+            raise Interrupted(f"interrupted; {len(ledger.verdicts)} verdicts are kept in {ledger.path}.") from None
+        answers = records.finish(request, folder, verdicts)
+        draw_all(verdicts, folder)
     if json:
         from odesim.cli.output import print_json
 

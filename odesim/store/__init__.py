@@ -1,8 +1,9 @@
 """Run folders: written atomically, manifest last; a folder without a manifest is unfinished."""
 
 from odesim.store.checkpoint import Checkpoint, Held
+from odesim.store.claim import claimed
 from odesim.store.read import Run, load
-from odesim.store.target import Target, default_folder, prepare
+from odesim.store.target import Target, default_folder, folder_of, prepare
 from odesim.store.write import redraw, save, save_stages
 
 __all__ = [
@@ -10,7 +11,9 @@ __all__ = [
     "Held",
     "Run",
     "Target",
+    "claimed",
     "default_folder",
+    "folder_of",
     "load",
     "prepare",
     "redraw",

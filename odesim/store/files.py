@@ -30,7 +30,7 @@ def is_ours(name: str) -> bool:
     """Whether odesim writes files of this name into a run folder."""
     ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE)
     written = name in ours or name.endswith((".png", ".svg", ".partial"))
-    return written or (name.startswith(".") and ".partial-" in name)
+    return written or (name.startswith(".") and (".partial-" in name or name.endswith(".lock")))
 
 
 def jsonable(value: Any) -> Any:

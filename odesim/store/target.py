@@ -25,6 +25,11 @@ def default_folder(case: Any) -> Path:
     return Path("runs") / f"{case.system.name}-{case.digest}"
 
 
+def folder_of(case: Any, out: str | os.PathLike[str] | None) -> Path:
+    """The folder that was asked for, or the default one."""
+    return Path(out) if out else default_folder(case)
+
+
 def prepare(
     case: Any, out: str | os.PathLike[str] | None = None, *, overwrite: bool = False, resume: bool = False
 ) -> Target:
@@ -36,7 +41,7 @@ def prepare(
     """
     if overwrite and resume:
         raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
-    folder = Path(out) if out is not None else default_folder(case)
+    folder = folder_of(case, out)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, but a run needs a folder; choose another --out.")
     if (folder / MANIFEST).is_file():

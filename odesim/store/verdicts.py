@@ -81,19 +81,21 @@ class Ledger:
         return content
 
 
+def folder_of(request: Request, out: str | os.PathLike[str] | None) -> Path:
+    """`out`, or a folder named by the digest of the request, so that no other is replaced."""
+    name = f"verify-{short_name(request.system)}-{request.effort}-{request.digest}"
+    return Path("runs") / name if out is None else Path(out)
+
+
 def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: bool, resume: bool) -> Path:
-    """The folder of the verdicts: `out`, or one named by the digest of the request, so that no other is replaced.
+    """The folder of the verdicts, ready to be written.
 
     What an unfinished run of the same request left there is taken up again.  A finished one is made anew in the default
     folder, or with `overwrite`; with `resume` it is kept.  Raises `UsageError` for a finished folder otherwise.
     """
     if overwrite and resume:
         raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
-    folder = (
-        Path(out)
-        if out is not None
-        else Path("runs") / f"verify-{short_name(request.system)}-{request.effort}-{request.digest}"
-    )
+    folder = folder_of(request, out)
     if (folder / MANIFEST).is_file() and not resume:
         if out is not None and not overwrite:
             raise UsageError(

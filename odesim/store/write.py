@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.request.trajectory import Trajectory
+from odesim.store.claim import claimed
 from odesim.store.files import (
     CHECKPOINT,
     MANIFEST,
@@ -86,7 +87,8 @@ def redraw(run: Run, draw: Callable[[Trajectory, Path], Sequence[Path]]) -> list
     """Draw the pictures of a stored run again by `draw` and record their hashes; returns their paths."""
     with (
         storing(run.folder),
-        tempfile.TemporaryDirectory(dir=run.folder.parent, prefix=".redraw-") as temporary,
+        claimed(run.folder),
+        tempfile.TemporaryDirectory(dir=run.folder.parent, prefix=f".{run.folder.name}.partial-") as temporary,
     ):
         names = [Path(path).name for path in draw(run.trajectory, Path(temporary))]
         pictures = [name for name in run.manifest["files"] if name.endswith((".png", ".svg")) and "/" not in name]

@@ -1,7 +1,9 @@
+import signal
 import sys
 
 import pytest
 
+from odesim import cli
 from odesim.__main__ import main
 
 
@@ -23,3 +25,27 @@ def test_ctrl_c_while_modules_are_imported_is_a_sentence(monkeypatch, capsys):
         main()
     assert left.value.code == 130
     assert capsys.readouterr().err == "odesim: interrupted; no result was written.\n"
+
+
+def test_ctrl_c_that_a_callback_dropped_is_still_one(monkeypatch, capsys):
+    def dropped(words, **_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:  # as ctypes does with what a callback raises
+            pass
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr(cli, "app", dropped)
+    before = signal.getsignal(signal.SIGINT)
+    assert cli._run(["doctor"]) == 130
+    assert capsys.readouterr().err == "odesim: interrupted; no result was written.\n"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_error_of_ours_without_ctrl_c_is_named_as_such(monkeypatch, capsys):
+    def wrong(words, **_):
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr(cli, "app", wrong)
+    assert cli._run(["doctor"]) == 70
+    assert "internal error, RuntimeError" in capsys.readouterr().err

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from derivations.contract import UsageError
 from derivations.liao import initial, pruning, summary
+from derivations.liao.gate import STEEPEST, gate_table
 from derivations.liao.parameters import Parameters
 from derivations.liao.race import capture_times, race
 
@@ -81,3 +83,11 @@ def test_the_race_takes_the_times_of_the_leading_order_flow():
     assert events == [("capture", 0, 0), ("annihilate", 2, 1)]
     assert [event.time for event in race(u, z)] == pytest.approx([1 / 9, 1 / 8.1])
     assert capture_times(u, np.zeros((3, 3))) == pytest.approx([1 / 9, 1 / 4.5])
+
+
+@pytest.mark.parametrize("gate", ["logistic", "probit"])
+def test_a_gate_too_steep_for_its_series_is_refused_and_gentler_ones_are_not(gate):
+    for degree in range(2, 7):
+        assert gate_table(gate, float(STEEPEST), degree).series.size
+    with pytest.raises(UsageError, match=f"too steep .* up to about {STEEPEST} "):
+        gate_table(gate, 20.0, 3)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from hermite.errors import NotReached
 from odesim.errors import Interrupted, MissingError, NumericalError, StorageError, UsageError, exit_code
 from odesim.machine import device
 from odesim.show import doctor
@@ -95,6 +96,7 @@ def test_the_threads_are_described(monkeypatch):
         (MissingError("x"), 4),
         (Interrupted("x"), 130),
         (KeyboardInterrupt(), 130),
+        (NotReached("x"), 3),
         (ZeroDivisionError(), 70),
     ],
 )
