@@ -38,7 +38,7 @@ class MachineCode(_Cache):
         self.enabled = True
 
     @property
-    def cache_path(self) -> str | None:
+    def cache_path(self) -> Any:
         """The folder."""
         return None if self.folder is None else str(self.folder)
 

@@ -18,7 +18,7 @@ def complain(error: BaseException) -> int:
         return 2
     from odesim import errors
 
-    error = errors.of_path(error) or error
+    error = errors.of_path(error) or errors.of_disk(error) or error
     code = errors.exit_code(error)
     if isinstance(error, KeyboardInterrupt):
         sentence = "interrupted; no result was written."
