@@ -1,8 +1,9 @@
 """Where generated and derived code is kept between processes."""
 
 import os
-import tempfile
 from pathlib import Path
+
+from hermite.sealed import write
 
 
 def folder() -> Path:
@@ -11,14 +12,6 @@ def folder() -> Path:
         return Path(os.environ["ODESIM_CACHE"])
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "odesim"
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file that other processes may read: they see all of it, or none.  Raises `OSError`."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-    os.replace(name, path)
 
 
 def offer(path: Path, content: bytes) -> None:

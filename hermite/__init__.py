@@ -16,7 +16,7 @@ Conventions, fixed here for the whole package:
 Modules: `polynomials`, `expansion`, `functions` and `activations` (closed forms), `gaussian` (the lemma for products),
 `logistic` and `normal` (what those need),
 `table` (compiled products), `correlation` (S_ab), `correlation_table` (its compiled evaluators),
-`quadrature` (the same numbers by other means), `errors`.
+`quadrature` (the same numbers by other means), `errors`; `kept` and `sealed` (machine code between processes).
 Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors), `closed`, `stein`, `laws`, `orthants`,
 `waves` (closed forms), `leaves`, `panels`, `tensor`, `series`, `quasi` (quadrature, series, sampling).
 Importing `hermite` itself loads none of them: `hermite.gaussian` and the rest load on first use.

@@ -3,15 +3,15 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
 from hermite.errors import ShapeError, TooLarge, degree
+from hermite.kept import compiled
 
 # Up to this degree no entry can overflow while every |C_ij| <= 4 (beyond, the result is checked).
 SAFE_DEGREE = 30
 
 
-@njit(cache=True)
+@compiled
 @no_type_check
 def _combine(out, to, at, before, back, count, size, row, column, factor, excess):
     """Write row out[at - size ..] + column out[at - 1 ..] + factor out[before ..] + excess out[back ..] from `to` on.
@@ -34,7 +34,7 @@ def _combine(out, to, at, before, back, count, size, row, column, factor, excess
             target[m] = row[m] * moved_row[m] + column[m] * moved_place[m]
 
 
-@njit(cache=True)
+@compiled
 @no_type_check
 def _first(out, to, at, back, count, size, row, column, excess):
     """Write one block whose source has nothing before it in memory: first line apart, rest as above."""
@@ -46,7 +46,7 @@ def _first(out, to, at, back, count, size, row, column, excess):
         _combine(out, to + size, at + size, at, back + size, count - size, size, row, column, 0.0, excess)
 
 
-@njit(cache=True)
+@compiled
 @no_type_check
 def _weights(row, column, size, c_row, c_column):
     """Write c_row k and c_column l at place k size + l of a plane."""
@@ -56,7 +56,7 @@ def _weights(row, column, size, c_row, c_column):
             column[k * size + m] = c_column * m
 
 
-@njit(cache=True)
+@compiled
 @no_type_check
 def _raise(out, block, size, row, column, variance):
     """Fill out from its first block on, raising the degree of the variable the blocks count."""
@@ -65,7 +65,7 @@ def _raise(out, block, size, row, column, variance):
         _first(out, start + block, start, back, block, size, row, column, (variance - 1.0) * i)
 
 
-@njit(cache=True)
+@compiled
 @no_type_check
 def _raise_cubes(out, size, row, column, c12, variance):
     """Fill the table of 4 variables from its first cube on, a plane at a time.
@@ -86,7 +86,7 @@ def _raise_cubes(out, size, row, column, c12, variance):
             _combine(out, at + cube, at, before, back, plane, size, row, column, c12 * j, excess)
 
 
-@njit(cache=True)
+@compiled
 @no_type_check
 def _fill(covariance, size, out):
     """Fill the flat table of 2, 3 or 4 variables; return the largest |C_ij|, or nan unless C is symmetric.

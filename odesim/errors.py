@@ -97,6 +97,19 @@ def of_path(error: BaseException) -> UsageError | None:
     return UsageError(f"the path {shown} cannot be used ({error.strerror}); choose another")
 
 
+LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENODEV)
+"""What it says of a disk that is full, broken or gone."""
+
+
+def of_disk(error: BaseException) -> StorageError | None:
+    """The disk behind an error of the operating system, where one is to blame for it."""
+    if not isinstance(error, OSError) or isinstance(error, StorageError) or error.errno not in LOST:
+        return None
+    name = f"{error.filename}" if error.filename is not None else "what was to be written"
+    why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"the disk fails ({error.strerror})"
+    return StorageError(f"{why}: {name} is not whole; free some space or choose another place")
+
+
 def exit_code(exception: BaseException) -> int:
     """2 usage, 3 numerical or storage, 4 missing device or extra, 130 interrupted, 70 a mistake of ours."""
     from hermite.errors import NotReached

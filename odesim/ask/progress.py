@@ -22,7 +22,7 @@ def beginning() -> str:
 
     The compilers' modules are looked at, not imported: a command that needs none of them has none.
     """
-    making = getattr(sys.modules.get("odesim.code.compile"), "BUSY", [])
+    making = getattr(sys.modules.get("odesim.code.kept"), "BUSY", [])
     if making:
         return f"preparing ({making[-1]}, the first time)"
     return "preparing (compiling)" if "jax" in sys.modules else "starting"

@@ -93,6 +93,7 @@ def _run(words: list[str]) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):
             error = error.__cause__  # as `errors.interruptible`, where nothing was to be kept
         code = complain(error, interrupted=bool(asked))
+        _let_go()
         if "--debug" in words:
             import traceback
 
@@ -139,10 +140,18 @@ def _in_main_thread() -> bool:
 def _left_alone() -> int:
     """The exit code where the reader of a pipe has seen enough (`| head`): nothing went wrong here.
 
-    What is still to be written goes nowhere, or the interpreter would complain while it shuts down.
+    What is still to be written goes nowhere.
     """
+    _let_go()
+    return 0
+
+
+def _let_go() -> None:
+    """Let what cannot be printed any more (no reader, a full disk) go nowhere: the interpreter would complain of it."""
     import os
 
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return 0
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())

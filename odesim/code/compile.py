@@ -7,38 +7,30 @@ SymPy.
 Parameters are run-time arguments throughout.
 """
 
-import contextlib
 import functools
-import hashlib
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import os
 import platform
-import re
 import sys
-import tempfile
 import textwrap
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from derivations import cache
 from derivations.contract import Equations, Kernel, Written, load
-from odesim.code import sources
+from odesim.code import kept, sources
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 """Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
 
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
-LLVM_LEVEL = 2
-"""At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
-DECORATOR = f"@njit(cache=True, nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
+DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
@@ -95,93 +87,21 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     `modules` hold the functions and kernels that are written; what they and the module of `write` import belongs to
     them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
     """
-    folder = _writable(cache.folder())
+    folder = cache.folder()
     note = folder / f"{stem}_{source_digest(stem, (*modules, write.__module__))}.made"
-    path = _noted(note, stem)
-    if path is None or not _sound(path):
-        with busy("deriving"):
+    path = kept.noted(note, stem)
+    text = kept.read(path) if path is not None else None
+    if path is None or text is None:
+        with kept.busy("deriving"):
             text = write()
         path = folder / f"{stem}_{text_digest(text)}.py"
-        if not _sound(path):
-            cache.write(path, sealed(text).encode())
-        cache.write(note, path.name.encode())
-    specification = importlib.util.spec_from_file_location(f"odesim_generated_{path.stem}", path)
+        if kept.read(path) is None:
+            kept.offer(path, kept.sealed(text).encode())
+        kept.offer(note, path.name.encode())
     known = sys.modules.get(f"odesim_generated_{path.stem}")
     if known is not None and known.__file__ == str(path):
         return known  # with its machine code, which takes longer to load than a short run
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[specification.name] = module
-    try:
-        specification.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[specification.name]  # a half of it would be taken for the whole the next time
-        raise
-    for value in vars(module).values():
-        if hasattr(value, "py_func"):
-            value.compile = _at_level(value.compile)
-    return module
-
-
-def _noted(note: Path, stem: str) -> Path | None:
-    """The generated module that a note names; None where there is no note, or a damaged one."""
-    try:
-        name = note.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return note.with_name(name) if re.fullmatch(rf"{re.escape(stem)}_[0-9a-f]{{16}}\.py", name) else None
-
-
-SEAL = "# odesim seal "
-"""Begins the last line of a generated module, which holds a hash of all lines before it."""
-
-
-def sealed(text: str) -> str:
-    """A module's text with its seal as the last line."""
-    return f"{text}\n{SEAL}{hashlib.sha256(text.encode()).hexdigest()}\n"
-
-
-def _sound(path: Path) -> bool:
-    """Whether a generated module is there as it was written: a damaged one is written again."""
-    try:
-        text, _, seal = path.read_text(encoding="utf-8").rpartition(f"\n{SEAL}")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return seal.strip() == hashlib.sha256(text.encode()).hexdigest()
-
-
-BUSY: list[str] = []
-"""What is being derived or compiled at this moment: progress says so, and says nothing of it while this is empty."""
-
-
-@contextlib.contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Say that something is being made which the next run finds in the cache."""
-    BUSY.append(what)
-    try:
-        yield
-    finally:
-        BUSY.pop()
-
-
-def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
-    """A numba dispatcher's `compile` at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
-
-    @functools.wraps(compile_signature)
-    def compile_at_level(signature: Any) -> Any:
-        import numba.core.config
-
-        config: Any = numba.core.config
-        before = config.OPT
-        if "NUMBA_OPT" not in os.environ:
-            config.OPT = type(before)(LLVM_LEVEL)
-        try:
-            with busy("compiling"):
-                return compile_signature(signature)
-        finally:
-            config.OPT = before
-
-    return compile_at_level
+    return kept.imported(path, text)
 
 
 _traced: dict[str, dict[str, Callable[..., Any]]] = {}
@@ -291,9 +211,9 @@ def text_digest(text: str) -> str:
     """16 hexadecimal characters of all that decides on the machine code of a generated module.
 
     Its text, the files of ours that the text imports, the compilers, the interpreter, the processor's family, and the
-    level of optimisation (numba itself keeps apart the code of different processors).
+    level of optimisation (the names and seals of `hermite.kept` keep apart the code of different processors).
     """
-    level = os.environ.get("NUMBA_OPT", str(LLVM_LEVEL))
+    level = os.environ.get("NUMBA_OPT", str(kept.LLVM_LEVEL))
     ours = [name for name in sources.imported_by(text) if sources.followed(name)]
     return sources.digest(ours, text, level, *_versions("numba", "llvmlite", "numpy"))
 
@@ -366,19 +286,3 @@ def _array_source(kernel: Kernel) -> str:
     table = [f"{symbol} = S[{k}]" for k, symbol in enumerate(kernel.table) if symbol in used]
     body = "\n".join(f"    {line}" for line in [*table, *lines])
     return f"def evaluate({', '.join(['S', *kernel.scalars])}):\n{body}\n    return ({', '.join(outputs)},)\n"
-
-
-@functools.cache
-def _writable(folder: Path) -> Path:
-    """The cache folder, or a private temporary one (said on stderr) where it cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        private = Path(tempfile.mkdtemp(prefix="odesim-"))
-        print(
-            f"odesim: cannot write the cache {folder} ({error.strerror}); compiling into {private}",
-            file=sys.stderr,
-        )
-        return private

@@ -1,7 +1,6 @@
 """What is kept in folders: reading every kind of them, and writing the results of a session as a command does."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -76,6 +75,5 @@ def _copied(run: store.Run, folder: Path, overwrite: bool) -> Path:
     manifest_of(run.folder)
     if folder.exists() and (not overwrite or require(folder, "run") != "run"):
         raise UsageError(f"{folder} is there already; --overwrite replaces it, or choose another --out")
-    if folder.exists():
-        shutil.rmtree(folder)
-    return Path(shutil.copytree(run.folder, folder))
+    store.copy(run, folder)
+    return folder

@@ -33,7 +33,7 @@ from odesim.request.parse import nearest
 from odesim.show.alt import describe
 from odesim.show.axes import plain_logs
 from odesim.store import Checkpoint, Run, load, prepare, save
-from odesim.store.files import FIGURES, read_json, sha256, write_json
+from odesim.store.files import FIGURES, read_json, sha256, storing, write_json
 
 PACKAGE = "figures"
 RUNS = Path("runs") / "figures"
@@ -126,12 +126,13 @@ def _package() -> ModuleType:
 
 def obtain(need: Request | Table, root: Path = RUNS, say: Say | None = None) -> Run | Stored:
     """What a figure needs, read from `root`, or made and stored there first.  Raises `NumericalError` if it fails."""
+    with storing(root):
+        root.mkdir(parents=True, exist_ok=True)
     return _table(need, root, say) if isinstance(need, Table) else _run(need, root, say)
 
 
 def _run(need: Request, root: Path, say: Say | None) -> Run:
     case = need.case()
-    root.mkdir(parents=True, exist_ok=True)
     folder = root / f"{case.system.name}-{case.digest}"
     target = prepare(case, folder, resume=True)
     if target.stored is None:
@@ -151,8 +152,9 @@ def _table(need: Table, root: Path, say: Say | None) -> Stored:
         if say is not None:
             say(f"computing the table {need.name}")
         columns = need.measure(**need.arguments)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"name": need.name, "arguments": need.arguments, "columns": columns})
+        with storing(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {"name": need.name, "arguments": need.arguments, "columns": columns})
     content = read_json(path)
     return Stored(content["arguments"], content["columns"])
 
@@ -296,4 +298,5 @@ def _record(
     }  # fmt: skip
     rest = [other for other in known if other["file"] != path.name and (folder / other["file"]).is_file()]
     content = sorted([*rest, entry], key=lambda item: item["file"])
-    write_json(folder / LIST, {"system": system, "figures": content})
+    with storing(folder):
+        write_json(folder / LIST, {"system": system, "figures": content})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.show.title import number
-from odesim.store.files import storing
+from odesim.store.files import replacing, storing
 
 FOLDER = "evidence"
 FOUND = "#0072b2"
@@ -26,7 +26,8 @@ def draw_all(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
         for verdict in verdicts:
             path = folder / FOLDER / f"{file_name(verdict)}.svg"
             if verdict["samples"]:
-                draw(verdict).savefig(path, metadata={"Date": None})
+                with replacing(path) as file:
+                    draw(verdict).savefig(file, format="svg", metadata={"Date": None})
 
 
 def file_name(verdict: Mapping[str, Any]) -> str:

@@ -58,8 +58,11 @@ class Ledger:
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
         self.verdicts: dict[tuple[str, str], dict[str, Any]] = {}
+        self.cut = False
         if path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            text = path.read_text(encoding="utf-8", errors="replace")  # the last line may end inside a letter
+            self.cut = bool(text) and not text.endswith("\n")
+            for line in text.splitlines():
                 self._take(line)
 
     def _take(self, line: str) -> None:
@@ -73,10 +76,12 @@ class Ledger:
     def add(self, verdict: Any) -> dict[str, Any]:
         """Append a finished verdict and have it on the disk before going on."""
         content = verdict.as_dict()
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": self.key, "verdict": content}, ensure_ascii=False, allow_nan=False) + "\n")
+        line = json.dumps({"key": self.key, "verdict": content}, ensure_ascii=False, allow_nan=False) + "\n"
+        with storing(self.path.parent), self.path.open("a", encoding="utf-8") as file:
+            file.write("\n" * self.cut + line)  # a line of its own, where the one before it was cut
             file.flush()
             os.fsync(file.fileno())
+        self.cut = False
         self.verdicts[verdict.claim, verdict.variant] = content
         return content
 

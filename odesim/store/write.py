@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from odesim.errors import StorageError
 from odesim.request.trajectory import Trajectory
 from odesim.store.claim import claimed
 from odesim.store.files import (
@@ -77,6 +78,19 @@ def save_stages(
             top = manifest(trajectories[-1], request, staging, wall_times)
             write_manifest(staging / MANIFEST, {**top, "stages": names})
             synchronise(staging)
+            _install(staging, folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    return folder
+
+
+def copy(run: Run, folder: Path) -> Path:
+    """A stored run in another folder, replacing what odesim wrote there before; as `save`, at once or not at all."""
+    folder = Path(os.path.abspath(folder))
+    with storing(folder):
+        staging = _staging(folder)
+        try:
+            shutil.copytree(run.folder, staging, dirs_exist_ok=True)
             _install(staging, folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -170,11 +184,27 @@ def _install(staging: Path, folder: Path) -> None:
         try:
             os.replace(staging, folder)
         except BaseException:
-            os.replace(aside, folder)
+            _put_back(aside, folder)
             raise
         _keep_foreign(aside, folder)
         shutil.rmtree(aside, ignore_errors=True)
-    synchronise(folder.parent)
+    try:
+        synchronise(folder.parent)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} is written, but the disk did not confirm that it is kept ({error.strerror}); look at it by "
+            "`odesim show` before you rely on it."
+        ) from error
+
+
+def _put_back(aside: Path, folder: Path) -> None:
+    """The earlier run in its place again; where even that fails, the sentence says where it is."""
+    try:
+        os.replace(aside, folder)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} could not be replaced ({error.strerror}); the run that was there is whole in {aside}."
+        ) from error
 
 
 def _keep_foreign(old: Path, new: Path) -> None:

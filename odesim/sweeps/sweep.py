@@ -253,7 +253,8 @@ def run(
     but the CPU, on which one program for many cells gains less than a second core.
     """
     store = folder / CELLS
-    store.mkdir(parents=True, exist_ok=True)
+    with storing(folder):
+        store.mkdir(parents=True, exist_ok=True)
     # Reading a file takes a millisecond, and all cells are needed in memory anyway.
     held = {cell.digest: arrays for cell in sweep.cells if (arrays := stored(_path(store, cell))) is not None}
     missing = [cell for cell in sweep.cells if cell.digest not in held]

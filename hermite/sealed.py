@@ -1,0 +1,44 @@
+"""Sealed files, which spare a second process work: each is read whole, for what it was written for, or not at all."""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+HEAD = b"odesim 1 "
+"""Begins every sealed file; a digest follows, and the content."""
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file that other processes may read: they see all of it, or none.  Raises `OSError`."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        if path.is_dir():  # which only an accident can have made
+            path.rmdir()
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def seal(path: Path, key: str, content: bytes) -> None:
+    """Write a sealed file, which is read for the same `key` only.  Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, HEAD + _digest(key, content) + b"\n" + content)
+
+
+def unsealed(path: Path, key: str) -> bytes | None:
+    """What `seal` wrote for this key; None where there is no such file, or one written or changed otherwise."""
+    try:
+        head, _, content = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return content if head == HEAD + _digest(key, content) else None
+
+
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(f"{len(key)} {key}\n".encode() + content).hexdigest().encode()

@@ -1,0 +1,97 @@
+"""Commands in forks of a process that has imported everything: a start costs milliseconds, a crash costs nothing."""
+
+import contextlib
+import dataclasses
+import io
+import os
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE = 120.0
+"""Seconds until a command hangs: none of those attacked here takes ten."""
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """How a command ended: its exit code or, negative, the signal that ended it, what it said, and how long it took."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def lines(self) -> list[str]:
+        """What it said on stderr, line by line."""
+        return [line for line in self.stderr.splitlines() if line.strip()]
+
+
+def imported() -> None:
+    """Import what commands need, so that a fork has it: none of the modules that they compile."""
+    os.environ.setdefault("MPLBACKEND", "agg")
+    import h5netcdf.legacyapi
+    import matplotlib.figure
+    import numba
+    import scipy.integrate
+    import sympy
+    import xarray
+
+    import odesim.cli.ahead
+    import odesim.evidence.verification
+    import odesim.flow.solve
+    import odesim.flow.solvers.scipy
+    import odesim.show.explore
+    import odesim.show.report
+    import odesim.sweeps.sweep
+
+    numba.njit(lambda x: x + 1.0)(1.0)  # LLVM is started once
+    assert all((h5netcdf.legacyapi, matplotlib.figure, scipy.integrate, sympy, xarray, odesim))
+
+
+def command(words: list[str], place: Path, before: Callable[[], None] | None = None) -> End:
+    """A command in a fork, with `place` for what it says; `before` is called in the fork."""
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "stdout").write_text("")
+    (place / "stderr").write_text("")
+    began = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        _run(words, place, before)
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() - began > PATIENCE:
+            os.kill(child, signal.SIGKILL)
+            ended = os.waitpid(child, 0)
+            break
+        time.sleep(0.005)
+    code = os.waitstatus_to_exitcode(ended[1])
+    said, told = ((place / name).read_text(errors="replace") for name in ("stdout", "stderr"))
+    return End(code, said, told, time.monotonic() - began)
+
+
+def _run(words: list[str], place: Path, before: Callable[[], None] | None) -> None:
+    """What the fork does; it never returns."""
+    code = 99
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    out, errors = io.FileIO(place / "stdout", "w"), io.FileIO(place / "stderr", "w")
+    os.dup2(out.fileno(), 1)  # so that a worker process, and LLVM, speak there too
+    os.dup2(errors.fileno(), 2)
+    with open(1, "w", closefd=False) as said, open(2, "w", closefd=False) as told:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+            try:
+                from odesim import cli
+
+                if before is not None:
+                    before()
+                code = cli._run(words)
+            except SystemExit as left:
+                code = left.code if isinstance(left.code, int) else 98
+            except BaseException:
+                traceback.print_exc()
+        said.flush()
+        told.flush()
+    os._exit(code)
