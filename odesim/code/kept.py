@@ -11,7 +11,9 @@ import marshal
 import multiprocessing
 import os
 import re
+import signal
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -113,6 +115,35 @@ def busy(what: str) -> Iterator[None]:
         BUSY.pop()
 
 
+@contextlib.contextmanager
+def unbroken() -> Iterator[None]:
+    """Ctrl-C waits until this ends.
+
+    LLVM calls back into Python: `KeyboardInterrupt` raised there is dropped with a traceback, and the compiler fails,
+    or goes on as if nobody had asked.  Functions are compiled within the compilation of those that call them: the
+    innermost end is where it is raised, so that nobody waits for the whole.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        asked = bool(_waiting)
+        _waiting.clear()
+    if asked:
+        raise KeyboardInterrupt
+
+
+_waiting: list[int] = []
+
+
+def _wait(number: int, frame: types.FrameType | None) -> None:
+    _waiting.append(number)
+
+
 def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
     """A numba dispatcher's `compile` at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
 
@@ -125,7 +156,7 @@ def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
         if "NUMBA_OPT" not in os.environ:
             config.OPT = type(before)(LLVM_LEVEL)
         try:
-            with busy("compiling"):
+            with busy("compiling"), unbroken():
                 return compile_signature(signature)
         finally:
             config.OPT = before

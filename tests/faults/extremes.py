@@ -29,6 +29,8 @@ FACTORS = (1e-3, 1e3)
 HUGE = 10**15
 STEPS = (1.0, 1e3, 1e9)
 """Step sizes far above what any system allows."""
+PATIENCE = 90.0
+"""Seconds: every command compiles first, as a fork keeps nothing in memory for the next."""
 SLACK = 1e-3
 """By how much a state may leave its bounds: tolerances of a flow, rounding of SGD."""
 
@@ -55,7 +57,7 @@ def attacked(system: System, stage: str, tier: str, place: Path) -> int:
     for words in asked(system, stage, tier):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-        what = outcome([*words, "--out", str(place / "run"), "--no-figures", "--quiet"], place)
+        what = outcome([*words, "--out", str(place / "run"), "--no-figures", "--quiet"], place, PATIENCE)
         if what == "exit code 0":
             what = judged(place / "run", system, stage)
         found[what] += 1

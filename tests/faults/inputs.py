@@ -109,7 +109,7 @@ def prepare(folder: Path) -> None:
     np.savez(folder / "arrays.npz", **arrays)
 
 
-def outcome(words: list[str], place: Path) -> str:
+def outcome(words: list[str], place: Path, patience: float = PATIENCE) -> str:
     """How a command ends, in a fork of this process; faults in capitals."""
     child = os.fork()
     if child == 0:
@@ -120,10 +120,10 @@ def outcome(words: list[str], place: Path) -> str:
         if done:
             break
         waited = time.monotonic() - began
-        if waited > PATIENCE and not interrupted:
+        if waited > patience and not interrupted:
             os.kill(child, signal.SIGINT)
             interrupted = True
-        if waited > PATIENCE + GRACE:
+        if waited > patience + GRACE:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return "DOES NOT END"

@@ -65,3 +65,32 @@ def test_a_cache_that_cannot_be_written_is_read(generated, monkeypatch, capfd):
     monkeypatch.setattr(kept, "seal", refuse)
     monkeypatch.setattr(kept.cache, "write", refuse)
     assert misses(generated()) == 0 and capfd.readouterr().err == ""
+
+
+def test_ctrl_c_waits_for_the_compiler_and_is_raised_at_the_innermost_end():
+    import signal
+
+    before, reached = signal.getsignal(signal.SIGINT), []
+
+    def compiling():
+        with kept.unbroken():
+            with kept.unbroken():
+                signal.raise_signal(signal.SIGINT)
+                reached.append("the end of what was begun")
+            reached.append("the rest of what called it")
+
+    with pytest.raises(KeyboardInterrupt):
+        compiling()
+    assert reached == ["the end of what was begun"]
+    assert signal.getsignal(signal.SIGINT) is before
+    with kept.unbroken():  # nothing is left of it
+        pass
+
+
+def test_a_failure_of_the_compiler_is_told_as_such_and_ctrl_c_works_again():
+    import signal
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ValueError, match="typing"), kept.unbroken():
+        raise ValueError("typing")
+    assert signal.getsignal(signal.SIGINT) is before
