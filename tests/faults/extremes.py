@@ -112,7 +112,7 @@ def judged(folder: Path, system: System, stage: str) -> str:
     for component in components:
         low, high = component.bounds
         values = state[component.name].values if component.name in state else np.zeros(1)
-        room = SLACK * max(1.0, *(abs(end) for end in (low, high) if np.isfinite(end)))
+        room = SLACK * max([1.0, *(abs(end) for end in (low, high) if np.isfinite(end))])
         if values.size and not (low - room <= values.min() and values.max() <= high + room):
             return f"{component.name.upper()} OUTSIDE ITS BOUNDS"
     return outcome_
