@@ -31,7 +31,7 @@ FLOW = f"integrate {SMALL} --until 1 --save-points 3 --solver DOP853 -q"
 
 @dataclasses.dataclass(frozen=True)
 class Attacked:
-    """A command with OUT for what it writes, whether it resumes, and what is different in its fork."""
+    """A command, whether it resumes, whether it keeps what it is to replace, and what is different in its fork."""
 
     words: str
     resumes: bool = True
@@ -39,6 +39,7 @@ class Attacked:
     often: bool = False
     cold: bool = False
     tolerance: float = 0.0
+    replaces: bool = True
 
 
 COMMANDS = {
@@ -52,8 +53,10 @@ COMMANDS = {
     "compare": Attacked(f"compare --method compressed {SGD}"),
     "sweep": Attacked(f"sweep {SMALL} --over seed=0..2 --until 1 --workers 1 -q"),
     "sweep, 2 workers": Attacked(f"sweep {SMALL} --over seed=0..2 --until 1 --workers 2 -q"),
-    "verify": Attacked("verify --system pruning --claim random-prune --workers 1 -q"),
-    "verify, 2 workers": Attacked("verify --system pruning --claim lem-4.1-i --claim random-prune --workers 2 -q"),
+    "verify": Attacked("verify --system liao --claim eq-5-sol --workers 1 -q", replaces=False),
+    "verify, 2 workers": Attacked(
+        "verify --system liao --claim eq-5-sol --claim lem-29 --workers 2 -q", replaces=False
+    ),
     "figures": Attacked("figures --system liao --only fig1 --quick -q", resumes=False),
     "report": Attacked("report RUN -q", resumes=False, page=True),
     "explore": Attacked("explore RUN -q", resumes=False, page=True),
@@ -111,7 +114,8 @@ class Attack:
         points = range(1, total + 1) if total <= cases else np.unique(np.linspace(1, total, cases).round()).astype(int)
         if self.fault == "slow":
             points = [1]
-        for over in (False, True) if self.command.resumes and self.fault != "slow" else (False,):
+        replaces = self.command.resumes and self.command.replaces and self.fault != "slow"
+        for over in (False, True) if replaces else (False,):
             for at in points:
                 what = self.judged(int(at), over)
                 found[what] += 1
@@ -128,7 +132,7 @@ class Attack:
         for words, name in ((f"{FLOW} --no-figures", "RUN"), (self.command.words or "systems", "warm")):
             told = self.words(words, self.folder / name) if words != "systems" else [words]
             end = forks.command(told, self.folder / "said", self.moved(self.folder))
-            assert end.code == 0, end.stderr
+            assert end.code == 0, (end.code, end.stderr)
         shutil.rmtree(self.folder / "warm", ignore_errors=True)
 
     def inputs(self) -> None:
