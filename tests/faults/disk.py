@@ -31,11 +31,10 @@ FLOW = f"integrate {SMALL} --until 1 --save-points 3 --solver DOP853 -q"
 
 @dataclasses.dataclass(frozen=True)
 class Attacked:
-    """A command, whether it resumes, whether it keeps what it is to replace, and what is different in its fork."""
+    """A command, what it needs to be run again, whether it keeps a run that it is to replace, and what is special."""
 
     words: str
-    resumes: bool = True
-    page: bool = False
+    again: str = "--resume"
     often: bool = False
     cold: bool = False
     tolerance: float = 0.0
@@ -50,16 +49,16 @@ COMMANDS = {
     "integrate, empty cache": Attacked(f"{FLOW} --no-figures", cold=True),
     "compressed": Attacked(f"simulate --method compressed {SGD} --no-figures", often=True),
     "explicit": Attacked(f"simulate --method explicit {SGD} --no-figures", often=True),
-    "compare": Attacked(f"compare --method compressed {SGD}"),
+    "compare": Attacked(f"compare --method compressed {SGD}", again="--overwrite"),
     "sweep": Attacked(f"sweep {SMALL} --over seed=0..2 --until 1 --workers 1 -q"),
     "sweep, 2 workers": Attacked(f"sweep {SMALL} --over seed=0..2 --until 1 --workers 2 -q"),
     "verify": Attacked("verify --system liao --claim eq-5-sol --workers 1 -q", replaces=False),
     "verify, 2 workers": Attacked(
         "verify --system liao --claim eq-5-sol --claim lem-29 --workers 2 -q", replaces=False
     ),
-    "figures": Attacked("figures --system liao --only fig1 --quick -q", resumes=False),
-    "report": Attacked("report RUN -q", resumes=False, page=True),
-    "explore": Attacked("explore RUN -q", resumes=False, page=True),
+    "figures": Attacked("figures --system liao --only fig1 --quick -q", again="", replaces=False),
+    "report": Attacked("report RUN -q", again="--overwrite", replaces=False),
+    "explore": Attacked("explore RUN -q", again="--overwrite", replaces=False),
     "observe": Attacked("observe weights.npz --system liao -p m=2 -p m_star=1 -q --no-figures"),
 }
 STDOUT = {
@@ -98,6 +97,7 @@ class Attack:
     def __init__(self, folder: Path, command: Attacked, fault: str) -> None:
         self.folder, self.command, self.fault = folder, command, fault
         self.place, self.whole, self.cache = folder / "place", folder / "whole", folder / "cache"
+        self.last = False
 
     def run(self, cases: int) -> collections.Counter[str]:
         """What became of every case; words in capitals are faults."""
@@ -114,9 +114,9 @@ class Attack:
         points = range(1, total + 1) if total <= cases else np.unique(np.linspace(1, total, cases).round()).astype(int)
         if self.fault == "slow":
             points = [1]
-        replaces = self.command.resumes and self.command.replaces and self.fault != "slow"
-        for over in (False, True) if replaces else (False,):
+        for over in (False, True) if self.command.replaces and self.fault != "slow" else (False,):
             for at in points:
+                self.last = at == total
                 what = self.judged(int(at), over)
                 found[what] += 1
                 if what.isupper():
@@ -210,7 +210,7 @@ class Attack:
             problem = f"exit code {end.code}: {end.stderr[-400:]}"
         elif (end.code != 0 and len(said) != 1) or len(end.lines) - len(said) > 1:
             problem = f"{len(said)} lines on stderr: {end.stderr[-600:]}"
-        elif end.code == 0 and not self.same():
+        elif end.code == 0 and not self.same() and not (self.fault == "removed" and self.last):  # by then it was there
             problem = "says it is done, with other results"
         elif left:
             problem = f"left behind: {', '.join(path.name for path in left[:3])}"
@@ -230,9 +230,7 @@ class Attack:
 
     def again(self, over: bool) -> forks.End:
         """The command once more, on a sound disk."""
-        more = "--overwrite" if over else "--resume" if self.command.resumes else ""
-        more = "--overwrite" if self.command.page else more
-        return self.once(None, more, fresh=False)
+        return self.once(None, "--overwrite" if over else self.command.again, fresh=False)
 
     def shown(self) -> int:
         """The exit code of `odesim show` for what was written."""
