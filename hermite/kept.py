@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 from numba.core import config
 from numba.core.caching import FunctionCache, _Cache
@@ -19,7 +20,7 @@ from numba.core.serialize import dumps
 
 from hermite.sealed import seal, unsealed
 
-SETTINGS = ("USING_SVML", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT")
+SETTINGS = ("OPT", "USING_SVML", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT")
 """What numba is told by its environment, decides on the code, and is not in its own keys."""
 Refused = Callable[[OSError], None]
 """Told of a file that could not be written."""
@@ -50,10 +51,10 @@ class MachineCode(_Cache):
         """
         if self.folder is None or not self.enabled:
             return None
-        settings = [getattr(config, name, None) for name in SETTINGS]
+        settings = [str(getattr(config, name, None)) for name in SETTINGS]
         form = repr((signature, codegen.magic_tuple(), settings))
         path = self.folder / f"{self.name}.{hashlib.sha256(form.encode()).hexdigest()[:16]}.nbc"
-        return path, f"{self.name} {form} {self.stamp} numba {numba.__version__}"
+        return path, f"{self.name} {form} {self.stamp} {numba.__version__} {llvmlite.__version__}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled form of a signature; None where it is to be compiled."""

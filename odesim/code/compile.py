@@ -202,9 +202,11 @@ def source_digest(stem: str, modules: tuple[str, ...]) -> str:
     """16 hexadecimal characters that change whenever the text of the generated module could.
 
     They cover the files of `modules`, of what writes modules, and of all that these import (`sources.closure`), and
-    the versions of the libraries whose answers are written: SymPy's expressions, SciPy's coefficients.
+    the versions of the libraries whose answers are written: SymPy's expressions, SciPy's coefficients.  Those of the
+    compilers too: a note leads to the module, and so to the machine code, of one version of each.
     """
-    return sources.digest((__name__, *modules), stem, *_versions("sympy", "mpmath", "scipy", "numpy"))
+    versions = _versions("sympy", "mpmath", "scipy", "numpy", "numba", "llvmlite")
+    return sources.digest((__name__, *modules), stem, *versions)
 
 
 def text_digest(text: str) -> str:

@@ -51,6 +51,13 @@ def test_code_is_compiled_again_where_the_text_is_another(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("library", [numba, kept.llvmlite])
+def test_code_of_another_version_of_the_compiler_is_compiled_again(tmp_path, monkeypatch, library):
+    counted(made(tmp_path))
+    monkeypatch.setattr(library, "__version__", "0.1")
+    assert counted(made(tmp_path)) == (0, 1)
+
+
 @pytest.mark.parametrize("part", [1, 2])  # the name of the processor, its features
 def test_code_made_for_another_processor_is_not_run(tmp_path, monkeypatch, part):
     counted(made(tmp_path))
@@ -73,7 +80,10 @@ def test_code_made_for_another_processor_is_not_run(tmp_path, monkeypatch, part)
 
 def test_settings_of_numba_that_change_the_code_keep_it_apart(tmp_path, monkeypatch):
     counted(made(tmp_path))
-    monkeypatch.setattr(kept.config, "USING_SVML", not kept.config.USING_SVML)
+    with monkeypatch.context() as patch:
+        patch.setattr(kept.config, "USING_SVML", not kept.config.USING_SVML)
+        assert counted(made(tmp_path)) == (0, 1)
+    monkeypatch.setattr(kept.config, "OPT", type(kept.config.OPT)(1))
     assert counted(made(tmp_path)) == (0, 1)
 
 

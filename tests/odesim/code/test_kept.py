@@ -48,6 +48,20 @@ def test_every_file_that_is_damaged_is_made_again_without_a_word(generated, tmp_
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("library", ["numba", "llvmlite", "numpy"])
+def test_what_another_version_has_written_is_left_alone(generated, tmp_path, monkeypatch, library):
+    assert misses(generated()) == 1
+    before = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.*")}
+    real = compile.importlib.metadata.version
+    monkeypatch.setattr(compile.importlib.metadata, "version", lambda name: "0.1" if name == library else real(name))
+    compile.source_digest.cache_clear()
+    assert misses(generated()) == 1
+    changed = [path for path, content in before.items() if path.read_bytes() != content]
+    assert [path.suffix for path in changed] in ([], [".made"])  # a note names the text of the version that ran last
+    monkeypatch.undo()
+    compile.source_digest.cache_clear()
+
+
 def test_where_nothing_can_be_kept_a_module_is_made_all_the_same_and_one_line_says_so(generated, tmp_path, capfd):
     (tmp_path / "cache").write_text("a file")
     assert misses(generated()) == 1 and misses(generated()) == 1
