@@ -15,14 +15,22 @@ PATIENCE = 120.0
 """Seconds until a command hangs: none of those attacked here takes ten."""
 
 
+GRACE = 10.0
+"""Seconds that a command may take to end after Ctrl-C."""
+
+
 @dataclasses.dataclass(frozen=True)
 class End:
-    """How a command ended: its exit code or, negative, the signal that ended it, what it said, and how long it took."""
+    """How a command ended: its exit code or, negative, the signal that ended it, what it said, and how long it took.
+
+    `interrupted` where it was given Ctrl-C; it was killed where it did not end then.
+    """
 
     code: int
     stdout: str
     stderr: str
     seconds: float
+    interrupted: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -52,8 +60,13 @@ def imported() -> None:
     assert all((h5netcdf.legacyapi, matplotlib.figure, scipy.integrate, sympy, xarray, odesim))
 
 
-def command(words: list[str], place: Path, before: Callable[[], None] | None = None) -> End:
-    """A command in a fork, with `place` for what it says; `before` is called in the fork."""
+def command(
+    words: list[str], place: Path, before: Callable[[], None] | None = None, interrupt: float | None = None
+) -> End:
+    """A command in a fork, with `place` for what it says; `before` is called in the fork.
+
+    After `interrupt` seconds it gets Ctrl-C, and has `GRACE` more; otherwise it has `PATIENCE`.
+    """
     place.mkdir(parents=True, exist_ok=True)
     (place / "stdout").write_text("")
     (place / "stderr").write_text("")
@@ -61,15 +74,20 @@ def command(words: list[str], place: Path, before: Callable[[], None] | None = N
     child = os.fork()
     if child == 0:
         _run(words, place, before)
+    interrupted = False
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() - began > PATIENCE:
+        waited = time.monotonic() - began
+        if interrupt is not None and waited > interrupt and not interrupted:
+            os.kill(child, signal.SIGINT)
+            interrupted = True
+        if waited > (PATIENCE if interrupt is None else interrupt + GRACE):
             os.kill(child, signal.SIGKILL)
             ended = os.waitpid(child, 0)
             break
         time.sleep(0.005)
     code = os.waitstatus_to_exitcode(ended[1])
     said, told = ((place / name).read_text(errors="replace") for name in ("stdout", "stderr"))
-    return End(code, said, told, time.monotonic() - began)
+    return End(code, said, told, time.monotonic() - began, interrupted)
 
 
 def _run(words: list[str], place: Path, before: Callable[[], None] | None) -> None:

@@ -9,18 +9,14 @@ signal.
 
 import argparse
 import collections
-import contextlib
-import io
 import os
 import random
 import resource
 import shutil
-import signal
 import socket
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,8 +24,9 @@ import numpy as np
 import typer
 
 from odesim import cli
+from tests.faults import forks
 
-PATIENCE, GRACE = 10.0, 10.0
+PATIENCE = 10.0
 MEMORY = 6 << 30
 ALLOWED = {0, 2, 3, 4, 130}
 WORDS = (
@@ -111,55 +108,26 @@ def prepare(folder: Path) -> None:
 
 def outcome(words: list[str], place: Path, patience: float = PATIENCE) -> str:
     """How a command ends, in a fork of this process; faults in capitals."""
-    child = os.fork()
-    if child == 0:
-        _command(words, place)
-    began, interrupted = time.monotonic(), False
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        waited = time.monotonic() - began
-        if waited > patience and not interrupted:
-            os.kill(child, signal.SIGINT)
-            interrupted = True
-        if waited > patience + GRACE:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return "DOES NOT END"
-        time.sleep(0.002 if waited < 0.2 else 0.02)
-    if os.WIFSIGNALED(status):
-        return f"SIGNAL {os.WTERMSIG(status)}"
-    code, told = os.WEXITSTATUS(status), (place / "stderr").read_text(errors="replace")
-    if "Traceback" in told or code not in ALLOWED:
-        return f"EXIT CODE {code}"
-    lines = [line for line in told.splitlines() if line.strip()]
-    if code in (2, 3, 4) and not 1 <= len(lines) <= 3:
-        return f"EXIT CODE {code} WITH {len(lines)} LINES"
-    return "interrupted when long" if interrupted else f"exit code {code}"
+    end = forks.command(words, place, None if any("tcp://" in word for word in words) else confined, patience)
+    if end.interrupted and end.seconds > patience + forks.GRACE:
+        return "DOES NOT END"
+    if end.code < 0:
+        return f"SIGNAL {-end.code}"
+    if "Traceback" in end.stderr or end.code not in ALLOWED:
+        return f"EXIT CODE {end.code}"
+    if end.code in (2, 3, 4) and not 1 <= len(end.lines) <= 3:
+        return f"EXIT CODE {end.code} WITH {len(end.lines)} LINES"
+    return "interrupted when long" if end.interrupted else f"exit code {end.code}"
 
 
-def _command(words: list[str], place: Path) -> None:
-    """What the fork does."""
+def confined() -> None:
+    """Little memory, and no network."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a connection was asked for")
 
-    code = 99
-    with (place / "stderr").open("w") as errors, contextlib.redirect_stderr(errors):
-        try:
-            if not any("tcp://" in word for word in words):
-                socket.socket.connect = refuse  # type: ignore[method-assign, assignment]
-            with contextlib.redirect_stdout(io.StringIO()):
-                code = cli._run(words)
-        except SystemExit as left:
-            code = left.code if isinstance(left.code, int) else 98
-        except BaseException:
-            traceback.print_exc()
-        errors.flush()
-        os._exit(code)
+    socket.socket.connect = refuse  # type: ignore[method-assign, assignment]
 
 
 def options_of(rng: random.Random, folder: Path, place: Path) -> list[str]:
