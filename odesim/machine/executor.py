@@ -10,6 +10,8 @@ from odesim.errors import MissingError, NumericalError
 from odesim.machine.processes import single_threaded
 
 LOCAL = "local"
+ROUNDS = 4
+"""How often a task is sent to a scheduler which says that it kills its workers."""
 PATIENCE = "10s"
 """How long a scheduler is waited for."""
 
@@ -21,7 +23,8 @@ def completed(
 
     `function` and everything it takes and gives must survive pickling.  Leaving the iteration, by an exception or by
     Ctrl-C, gives up what has not begun.  A worker that dies is replaced by the scheduler, which gives its task to
-    another; here it raises `NumericalError`, as it does where a task kills every worker that takes it.
+    another; after a few deaths it blames every task that waited there, so that those are sent again, in `ROUNDS`.
+    A task that kills every worker that takes it raises `NumericalError`, as does a local worker that dies.
 
     Raises `MissingError` where the extra `cluster` is not installed or nobody answers at the address.
     """
@@ -29,14 +32,22 @@ def completed(
         pool, close = _pool(scheduler, workers)
         futures = {pool.submit(function, *task): number for number, task in enumerate(tasks)}
     try:
-        for future in concurrent.futures.as_completed(futures):
-            try:
-                found = future.result()
-            except Exception as error:
-                if type(error).__name__ not in ("KilledWorker", "BrokenProcessPool"):
-                    raise
-                raise NumericalError(f"a worker process was killed ({error}); try fewer workers") from None
-            yield futures[future], found
+        for last in [False] * (ROUNDS - 1) + [True]:
+            blamed = []
+            for future in concurrent.futures.as_completed(list(futures)):
+                number = futures.pop(future)  # or every result would be held to the end
+                try:
+                    found = future.result()
+                except Exception as error:
+                    kind = type(error).__name__
+                    if kind not in ("KilledWorker", "BrokenProcessPool"):
+                        raise
+                    if last or kind == "BrokenProcessPool":
+                        raise NumericalError(f"a worker process was killed ({error}); try fewer workers") from None
+                    blamed.append(number)
+                    continue
+                yield number, found
+            futures = {pool.submit(function, *tasks[number]): number for number in blamed}
     finally:
         for future in futures:
             future.cancel()
