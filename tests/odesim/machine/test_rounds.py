@@ -39,7 +39,7 @@ def through(monkeypatch, deaths):
 def test_what_waited_at_a_worker_that_died_is_sent_again(monkeypatch):
     answers, sent = through(monkeypatch, {1: 1, 2: executor.ROUNDS - 1})
     assert answers == {0: 0, 1: 1, 2: 4}
-    assert sent == [0, 1, 2, 1, 2, *[2] * (executor.ROUNDS - 2)]
+    assert [sent.count(number) for number in (0, 1, 2)] == [1, 2, executor.ROUNDS]
 
 
 def test_a_task_that_kills_every_worker_ends_the_command(monkeypatch):
