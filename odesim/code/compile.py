@@ -117,9 +117,13 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     except BaseException:
         del sys.modules[specification.name]  # a half of it would be taken for the whole the next time
         raise
-    for value in vars(module).values():
-        if hasattr(value, "py_func"):
+    dispatchers = [value for value in vars(module).values() if hasattr(value, "py_func")]
+    if dispatchers:
+        from odesim.code.linked import link
+
+        for value in dispatchers:
             value.compile = _at_level(value.compile)
+            link(value)
     return module
 
 
@@ -290,12 +294,12 @@ def source_digest(stem: str, modules: tuple[str, ...]) -> str:
 def text_digest(text: str) -> str:
     """16 hexadecimal characters of all that decides on the machine code of a generated module.
 
-    Its text, the files of ours that the text imports, the compilers, the interpreter, the processor's family, and the
-    level of optimisation (numba itself keeps apart the code of different processors).
+    Its text, the files of ours that the text imports, how it is linked, the compilers, the interpreter, the
+    processor's family, and the level of optimisation (numba itself keeps apart the code of different processors).
     """
     level = os.environ.get("NUMBA_OPT", str(LLVM_LEVEL))
     ours = [name for name in sources.imported_by(text) if sources.followed(name)]
-    return sources.digest(ours, text, level, *_versions("numba", "llvmlite", "numpy"))
+    return sources.digest(["odesim.code.linked", *ours], text, level, *_versions("numba", "llvmlite", "numpy"))
 
 
 def _versions(*libraries: str) -> list[str]:
