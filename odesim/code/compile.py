@@ -272,13 +272,14 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
     head += (
         "import functools\nimport math\nfrom math import asin, cos, cosh, erf, exp, log, pi, sin, sinh, sqrt, tanh\n\n"
     )
-    head += "import numpy as np\nfrom numba import njit\nfrom numpy import sign"
+    head += "import numpy as np\nfrom numba import njit, vectorize\nfrom numpy import sign"
     return "\n\n\n".join([head, decorated(functions), *map(textwrap.dedent, interpreted)]) + "\n"
 
 
 def decorated(functions: Sequence[str]) -> str:
-    """Plain source texts as numba functions."""
-    return "\n\n\n".join(DECORATOR + textwrap.dedent(text) for text in functions) + "\n"
+    """Plain source texts as numba functions; one that says itself what it is stays as it is."""
+    texts = [textwrap.dedent(text) for text in functions]
+    return "\n\n\n".join(text if text.startswith("@") else DECORATOR + text for text in texts) + "\n"
 
 
 @functools.cache
