@@ -32,11 +32,11 @@ def rows(quick: bool) -> list[Row]:
 
 
 FIRST_STEPS = {
-    "liao, integrate": "integrate --system liao --until 20",
-    "kawata, integrate": "integrate --system kawata --until 1e6",
-    "chen, integrate": "integrate --system chen --until 0.01",
-    "pmoe, integrate": "integrate --system pmoe --until 1",
-    "pruning, integrate": "integrate --system pruning --until 1",
+    "liao, integrate": "integrate --system liao --until 20 --save-points 2",
+    "kawata, integrate": "integrate --system kawata --until 1e6 --save-points 2",
+    "chen, integrate": "integrate --system chen --until 0.01 --save-points 2",
+    "pmoe, integrate": "integrate --system pmoe --until 1 --save-points 2",
+    "pruning, integrate": "integrate --system pruning --until 1 --save-points 2",
     "liao, simulate": "simulate --system liao -p m=3 -p m_star=2 -p d=30 --step-size 0.01 --batch 8 --until 0.1",
     "kawata, simulate": "simulate --system kawata -p J=3 -p d=30 --step-size 0.01 --batch 4 --until 0.1",
     "chen, simulate": "simulate --system chen -p M=4 -p J=3 -p K=2 -p d=20 --step-size 0.02 --batch 64 --until 0.1",
