@@ -17,18 +17,26 @@ collect_router: Callable[..., None]
 sum_types: Callable[..., float]
 sweep_types: Callable[..., float]
 dispatch_entropy: Callable[..., float]
+squared_size: Callable[..., float]
 
 
 def coordinates(y, M, J, K, filters, routers):
     """Fill filters (M, J, L) and routers (M, L) from y = feat, cen, gcen, gfeat, rest, with L = 2 K + residual ones."""
     size, L = M * J * K, routers.shape[1]
-    rest = y[2 * (size + M * K) :].reshape((M * J + M, L - 2 * K))
-    filters[:, :, :K] = y[:size].reshape((M, J, K))
-    filters[:, :, K : 2 * K] = y[size : 2 * size].reshape((M, J, K))
-    filters[:, :, 2 * K :] = rest[: M * J].copy().reshape((M, J, L - 2 * K))
-    routers[:, K : 2 * K] = y[2 * size : 2 * size + M * K].reshape((M, K))
-    routers[:, :K] = y[2 * size + M * K : 2 * (size + M * K)].reshape((M, K))
-    routers[:, 2 * K :] = rest[M * J :]
+    R, end = L - 2 * K, 2 * (size + M * K)
+    for m in range(M):  # an assignment of slices takes two seconds to compile
+        for k in range(K):
+            routers[m, K + k] = y[2 * size + m * K + k]
+            routers[m, k] = y[2 * size + M * K + m * K + k]
+        for c in range(R):
+            routers[m, 2 * K + c] = y[end + (M * J + m) * R + c]
+        for j in range(J):
+            row = m * J + j
+            for k in range(K):
+                filters[m, j, k] = y[row * K + k]
+                filters[m, j, K + k] = y[size + row * K + k]
+            for c in range(R):
+                filters[m, j, 2 * K + c] = y[end + row * R + c]
 
 
 def patch_fields(filters, routers, patches, omega, zeta):
@@ -125,10 +133,13 @@ def full_flow_loss(t, y, M, J, K, rho, layer, power, length, strengths, patches,
             collect(feat, c, G[2], S, power, dfeat)
             collect_router(R, a, b, c, rho, dgcen, dgfeat)
             collect_patches(side, G, R, slope, patches[n], rho, dfilters, drouters)
-    dfilters[:, :, :K] += dfeat
-    dfilters[:, :, K : 2 * K] += dcen
-    drouters[:, :K] += dgfeat
-    drouters[:, K : 2 * K] += dgcen
+    for m in range(M):
+        for k in range(K):
+            drouters[m, k] += dgfeat[m, k]
+            drouters[m, K + k] += dgcen[m, k]
+            for j in range(J):
+                dfilters[m, j, k] += dfeat[m, j, k]
+                dfilters[m, j, K + k] += dcen[m, j, k]
     return assemble(dfilters, drouters, K, layer, coherent), loss
 
 
@@ -139,13 +150,19 @@ def assemble(dfilters, drouters, K, layer, coherent):
     dy = np.empty((M * J + M) * L)
     end = 2 * (size + M * K)
     for m in range(M):
-        dfilters[m] *= speed(np.sqrt((dfilters[m] * dfilters[m]).sum()), layer * coherent[m])
-    dy[:size] = dfilters[:, :, :K].copy().reshape(size)
-    dy[size : 2 * size] = dfilters[:, :, K : 2 * K].copy().reshape(size)
-    dy[2 * size : 2 * size + M * K] = drouters[:, K : 2 * K].copy().reshape(M * K)
-    dy[2 * size + M * K : end] = drouters[:, :K].copy().reshape(M * K)
-    dy[end : end + M * J * R] = dfilters[:, :, 2 * K :].copy().reshape(M * J * R)
-    dy[end + M * J * R :] = drouters[:, 2 * K :].copy().reshape(M * R)
+        scale = speed(np.sqrt(squared_size(dfilters[m])), layer * coherent[m])
+        for k in range(K):
+            dy[2 * size + m * K + k] = drouters[m, K + k]
+            dy[2 * size + M * K + m * K + k] = drouters[m, k]
+        for c in range(R):
+            dy[end + (M * J + m) * R + c] = drouters[m, 2 * K + c]
+        for j in range(J):
+            row = m * J + j
+            for k in range(K):
+                dy[row * K + k] = dfilters[m, j, k] * scale
+                dy[size + row * K + k] = dfilters[m, j, K + k] * scale
+            for c in range(R):
+                dy[end + row * R + c] = dfilters[m, j, 2 * K + c] * scale
     return dy
 
 
@@ -176,5 +193,7 @@ def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, wei
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):
         found[m] = counts[:, m].sum()
-    found[M + 4 :] = counts.ravel()
+    for k in range(K):
+        for m in range(M):
+            found[M + 4 + k * M + m] = counts[k, m]
     return found

@@ -210,11 +210,18 @@ def collect_router(R, a, b, c, rho, dgcen, dgfeat):
 
 def normalise(dfeat, dcen, layer, coherent):
     """Divide each expert's gradient (M, J, K) by its Frobenius norm, or by layer E|g| where that is larger."""
-    for m in range(dfeat.shape[0]):
-        norm = (dfeat[m] * dfeat[m]).sum() + (dcen[m] * dcen[m]).sum()
-        scale = speed(np.sqrt(norm), layer * coherent[m])
-        dfeat[m] *= scale
-        dcen[m] *= scale
+    M, J, K = dfeat.shape
+    for m in range(M):
+        scale = speed(np.sqrt(squared_size(dfeat[m]) + squared_size(dcen[m])), layer * coherent[m])
+        for j in range(J):  # an assignment of slices takes two seconds to compile
+            for k in range(K):
+                dfeat[m, j, k] *= scale
+                dcen[m, j, k] *= scale
+
+
+def squared_size(rows):
+    """The sum of the squares of a matrix."""
+    return (rows * rows).sum()
 
 
 def speed(norm, width):

@@ -55,6 +55,7 @@ LOOPS = tuple(
         "signed_nodes",
         "speed",
         "collect",
+        "squared_size",
         "normalise",
         "collect_router",
         "example_terms",

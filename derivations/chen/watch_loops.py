@@ -82,5 +82,7 @@ def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, f
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):
         found[m] = counts[:, m].sum()
-    found[M + 4 :] = counts.ravel()
+    for k in range(K):
+        for m in range(M):
+            found[M + 4 + k * M + m] = counts[k, m]
     return found

@@ -251,7 +251,8 @@ def router_flow(t, y, k, P, gram, means):
     for pair in range(k // 2):
         at = 2 * pair * P
         times(gram, means[pair], 1.0, dy[at : at + P])
-        dy[at + P : at + 2 * P] = -dy[at : at + P]
+        for p in range(P):  # an assignment of slices takes two seconds to compile
+            dy[at + P + p] = -dy[at + p]
     return dy
 
 

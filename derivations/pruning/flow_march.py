@@ -101,6 +101,12 @@ def note_changes(t, expert, before, modes, events):
                 events[5 + 5 * at] = modes[task, q]
 
 
+def copy_into(source, target, at):
+    """target[at : at + source.size] = source, which takes numba two seconds to compile when written so."""
+    for k in range(source.size):
+        target[at + k] = source[k]
+
+
 def march_expert(
     h, D, low, t0, t1, hits, memory, tolerances, counts, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, expert,
     events,
@@ -143,15 +149,15 @@ def march_expert(
         counts[0] += 1
         lower(y[d:], new[d:], f[d:], K[6, d:], part, low)
         t = t1 if whole and not event else t + part
-        y[:] = new
-        f[:] = K[6]
+        copy_into(new, y, 0)
+        copy_into(K[6], f, 0)
         if event:
             before = modes.copy()
             settle(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, f)
             note_changes(t, expert, before, modes, events)
     memory[0] = dt
-    h[:] = y[:d]
-    D[:] = y[d:]
+    copy_into(y[:d], h, 0)
+    copy_into(y[d:], D, 0)
     return 0
 
 
@@ -178,13 +184,13 @@ def hybrid_flow(t, y, k, d, eta_r, eta_e, a, l, frozen, soft, pi, top, cum, rows
     out, one = np.zeros(y.size), np.empty(2 * d)
     modes, lam, state = np.zeros((2, pi.size), dtype=np.int64), np.zeros((2, pi.size)), np.empty(2 * d)
     for s in range(k):
-        state[:d] = y[s * d : (s + 1) * d]
-        state[d:] = y[(k + s) * d : (k + s + 1) * d]
+        copy_into(y[s * d : (s + 1) * d], state, 0)
+        copy_into(y[(k + s) * d : (k + s + 1) * d], state, d)
         low = y[(2 * k + s) * d : (2 * k + s + 1) * d]
         modes[:] = 1
         settle(state, low, modes, lam, a[s], eta_r, eta_e, l, frozen, pi, top[s], cum[s], soft, one)
-        out[s * d : (s + 1) * d] = one[:d]
-        out[(k + s) * d : (k + s + 1) * d] = one[d:]
+        copy_into(one[:d], out, s * d)
+        copy_into(one[d:], out, (k + s) * d)
         for p in range(d):
             if state[d + p] <= low[p]:
                 out[(2 * k + s) * d + p] = min(one[d + p], 0.0)

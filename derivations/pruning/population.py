@@ -78,7 +78,7 @@ RECURSION = tuple(
 WATCH = ("watch_loops:inputs_watch",)
 STEP = ("displaced", "contribution", "eliminate", "hold_ties", "slope", "decide", "settle", "margin", "lead",
         "try_step", "step_error", "lower")  # fmt: skip
-STEPS = ("locate", "note_hits", "controlled_step", "note_changes", "march_expert", "march", "hybrid_flow")
+STEPS = ("locate", "note_hits", "controlled_step", "note_changes", "copy_into", "march_expert", "march", "hybrid_flow")
 FLOW = (*(f"flow_loops:{name}" for name in STEP), *(f"flow_march:{name}" for name in STEPS))
 REASONS = {2: "the step size fell to zero", 3: "an expert took more steps than allowed"}
 

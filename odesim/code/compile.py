@@ -188,13 +188,14 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
     head += (
         "import functools\nimport math\nfrom math import asin, cos, cosh, erf, exp, log, pi, sin, sinh, sqrt, tanh\n\n"
     )
-    head += "import numpy as np\nfrom numba import njit\nfrom numpy import sign"
+    head += "import numpy as np\nfrom numba import njit, vectorize\nfrom numpy import sign"
     return "\n\n\n".join([head, decorated(functions), *map(textwrap.dedent, interpreted)]) + "\n"
 
 
 def decorated(functions: Sequence[str]) -> str:
-    """Plain source texts as numba functions."""
-    return "\n\n\n".join(DECORATOR + textwrap.dedent(text) for text in functions) + "\n"
+    """Plain source texts as numba functions; one that says itself what it is stays as it is."""
+    texts = [textwrap.dedent(text) for text in functions]
+    return "\n\n\n".join(text if text.startswith("@") else DECORATOR + text for text in texts) + "\n"
 
 
 @functools.cache
@@ -212,12 +213,13 @@ def source_digest(stem: str, modules: tuple[str, ...]) -> str:
 def text_digest(text: str) -> str:
     """16 hexadecimal characters of all that decides on the machine code of a generated module.
 
-    Its text, the files of ours that the text imports, the compilers, the interpreter, the processor's family, and the
-    level of optimisation (the names and seals of `hermite.kept` keep apart the code of different processors).
+    Its text, the files of ours that the text imports, how it is linked, the compilers, the interpreter, the
+    processor's family, and the level of optimisation (the names and seals of `hermite.kept` keep apart the code of
+    different processors).
     """
     level = os.environ.get("NUMBA_OPT", str(kept.LLVM_LEVEL))
     ours = [name for name in sources.imported_by(text) if sources.followed(name)]
-    return sources.digest(ours, text, level, *_versions("numba", "llvmlite", "numpy"))
+    return sources.digest(["odesim.code.linked", *ours], text, level, *_versions("numba", "llvmlite", "numpy"))
 
 
 def _versions(*libraries: str) -> list[str]:

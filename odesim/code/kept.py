@@ -74,10 +74,12 @@ def imported(path: Path, text: str) -> types.ModuleType:
     functions = [value for value in vars(module).values() if hasattr(value, "py_func")]
     if functions:
         from hermite.kept import MachineCode
+        from odesim.code.linked import link
 
         for function in functions:
             function._cache = MachineCode(function.py_func, kept.parent, path.stem, _cannot_keep)
             function.compile = _at_level(function.compile)
+            link(function, _at_level)
     return module
 
 

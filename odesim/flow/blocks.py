@@ -44,22 +44,31 @@ MOST_STEPS = 200_000
 
 
 def compile_blocks(equations: Equations) -> Callable[..., Any]:
-    """The compiled `integrate_blocks` around the block functions of some equations, from the cache if it is there."""
-    return compile_around(equations.structure, equations.kernels, equations.loops)
+    """The compiled `integrate_blocks` around the block functions of some equations, from the cache if it is there.
+
+    It links the functions of the equations' own module, which are typed and lowered once for both.
+    """
+    from odesim.code import compile
+
+    return compile.compile_beside(equations, "blocks", _texts()).integrate_blocks
+
+
+def _texts() -> list[str]:
+    import inspect
+
+    from odesim.flow import block_loops
+
+    return [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
 
 
 def compile_around(
     structure: str, kernels: Callable[[], Mapping[str, Kernel | Written]], loops: Sequence[str]
 ) -> Callable[..., Any]:
     """The compiled `integrate_blocks` around block functions "module:function" and the kernels that they call."""
-    import inspect
-
     from odesim.code import compile, sources
-    from odesim.flow import block_loops
 
     def text() -> str:
-        texts = [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
-        return compile.generate_module(structure, kernels(), loops) + "\n\n" + compile.decorated(texts)
+        return compile.generate_module(structure, kernels(), loops) + "\n\n" + compile.decorated(_texts())
 
     modules = sorted({*sources.makers(kernels), *(name.partition(":")[0] for name in loops)})
     return compile.generated(f"{structure}_blocks", modules, text).integrate_blocks

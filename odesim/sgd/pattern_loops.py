@@ -80,6 +80,13 @@ def collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on
         bias_change[j] += change[j].sum()
 
 
+def add(more, G):
+    """G += more, entry by entry: an assignment to a slice takes two seconds to compile."""
+    for j in range(G.shape[0]):
+        for c in range(G.shape[1]):
+            G[j, c] += more[j, c]
+
+
 def group(expert, place):
     """The examples ordered by expert (B,), those of one expert in their own order; `place` (M + 1,) is used up."""
     members = np.empty(expert.size, dtype=np.int64)
@@ -103,9 +110,10 @@ def descend(
     table = (flat @ frame.T).reshape((M, J, frame.shape[0]))
     logits = np.empty((M, B))
     router_fields(routers, total if D > 0 else np.empty((B, 0)), routers @ frame.T, atoms, amplitudes, logits)
-    expert[:] = dispatch(logits, noise, *numbers)
+    chosen = dispatch(logits, noise, *numbers)
     first = np.zeros(M + 1, dtype=np.int64)
     for i in range(B):
+        expert[i] = chosen[i]
         first[expert[i] + 1] += 1
     share = first[1:] / B
     members = group(expert, np.cumsum(first))
@@ -123,9 +131,10 @@ def descend(
             fields = np.empty((J, S + D, b))
             filter_fields(table[m], filters[m], bias[m], atoms, amplitudes, dense, index, fields)
             h, r, y = np.empty((M, b)), np.empty((M, b)), np.empty(b)
-            for i in range(b):
-                h[:, i] = logits[:, index[i]]
-                r[:, i] = noise[:, index[i]]
+            for i in range(b):  # entry by entry: an assignment of slices takes two seconds to compile
+                for n in range(M):
+                    h[n, i] = logits[n, index[i]]
+                    r[n, i] = noise[n, index[i]]
                 y[i] = labels[index[i]]
             change, router_change, u = coefficients(m, fields, h, r, y, share, *numbers)
             loss += losses(u, *numbers).sum()
@@ -139,7 +148,7 @@ def descend(
                             R[n, c] += router_change[n, i] * total[index[i], c]
                 collect_dense(dense, index, change, S, G[m])
             at += b
-        G[m] += on_atoms @ frame
+        add(on_atoms @ frame, G[m])
     R += router_on_atoms @ frame
     return G / B, g / B, R / B, loss / B
 
@@ -169,11 +178,12 @@ def descend_counted(filters, bias, routers, frame, atoms, amplitudes, labels, lo
         filter_fields(table[m], filters[m], bias[m], atoms, amplitudes, none, index, fields)
         h, r, y, weight = np.empty((M, b)), np.zeros((M, b)), np.empty(b), np.empty(b)
         for i in range(b):
-            h[:, i] = logits[:, index[i]]
+            for n in range(M):
+                h[n, i] = logits[n, index[i]]
             y[i] = labels[index[i]]
             weight[i] = counts[m, index[i]]
         change, router_change, u = coefficients(m, fields, h, r, y, share, *numbers)
         loss += (weight * losses(u, *numbers)).sum()
         collect(atoms, amplitudes, index, weight * change, weight * router_change, on_atoms, router_on_atoms, g[m])
-        G[m] += on_atoms @ frame
+        add(on_atoms @ frame, G[m])
     return G / B, g / B, router_on_atoms @ frame / B, loss / B

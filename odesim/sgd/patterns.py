@@ -12,9 +12,10 @@ from derivations.contract import Initial
 from derivations.patterns import Examples, PatternModel, Weights
 from odesim.errors import UsageError
 from odesim.machine import streams
+from odesim.sgd import light
 from odesim.sgd.bind import ERF
 
-LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "group", "descend", "descend_counted")
+LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "descend", "descend_counted")
 COMPILED = ("dispatch", "coefficients", "losses")
 
 
@@ -29,8 +30,9 @@ def compile_numba(model: PatternModel) -> Any:
         return inspect.getsource(inspect.unwrap(getattr(owner, name)))
 
     def text() -> str:
-        texts = [ERF, *(source(module, name) for name in (*model.helpers, *COMPILED))]
-        return compile.numba_module(model.module, [*texts, *(source(pattern_loops, name) for name in LOOPS)])
+        own = [light.lightened(source(module, name)) for name in (*model.helpers, *COMPILED)]
+        around = [source(pattern_loops, name) for name in LOOPS]
+        return compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *around])
 
     return compile.generated("patterns_" + model.module.replace(".", "_"), [model.module], text)
 
