@@ -3,7 +3,6 @@
 import functools
 import multiprocessing
 import queue
-import signal
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from odesim.errors import NumericalError
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.verification import Verdict, claims_of, verify
 from odesim.machine.executor import completed
-from odesim.machine.processes import single_threaded
+from odesim.machine.processes import follow_parent, single_threaded
 from odesim.request.case import find_system
 from odesim.store.verdicts import Ledger
 
@@ -94,8 +93,8 @@ def _next(outbox: Any, crew: Sequence[Any]) -> Any:
 
 
 def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
-    """Judge group after group until an empty one comes; Ctrl-C is left to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Judge group after group until an empty one comes."""
+    follow_parent()
     laboratory = Laboratory(find_system(system), *settings)
     while group := inbox.get():
         for judged in _judges(system, settings, group, laboratory):

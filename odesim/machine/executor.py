@@ -2,12 +2,11 @@
 
 import concurrent.futures
 import importlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from odesim.errors import MissingError, NumericalError
-from odesim.machine.processes import single_threaded
+from odesim.machine.processes import follow_parent, single_threaded
 
 LOCAL = "local"
 ROUNDS = 4
@@ -60,7 +59,7 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
-        pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+        pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=follow_parent)
         return pool, lambda: pool.shutdown(wait=False, cancel_futures=True)
     try:
         distributed = importlib.import_module("distributed")
@@ -72,8 +71,3 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
         raise MissingError(f"no dask scheduler answers at {scheduler} ({error}).") from None
     # The cells of a sweep are pure functions of what they are sent, but a control may ask for the same twice.
     return client.get_executor(pure=False), client.close
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the parent, which sends its workers home."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator
 
 from odesim.errors import UsageError
@@ -32,3 +33,23 @@ def single_threaded() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def follow_parent() -> None:
+    """To be called first by a worker process: Ctrl-C is for the parent, which sends it home, and it ends with the
+    parent, also where that is killed: it would wait for work for ever.
+    """
+    import multiprocessing
+    import multiprocessing.connection
+    import threading
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def end() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=end, name="follow-parent", daemon=True).start()
