@@ -1,9 +1,9 @@
 """Compiled functions as other compiled functions see them: linked into the caller, with no machine code of their own.
 
 For every function that another one calls, numba optimises it, makes its machine code, its entries for Python and for C
-and a file of its cache, links it into the caller, and does all that again there, and again in the caller's caller: two
-thirds of the time that a first run waited.  Here a function that is called from compiled code is typed, lowered and
-linked; what Python calls is optimised, with all that it calls, and made machine code once.
+and a file of its cache, links it into the caller, and does all that again there, and again in the caller's caller: more
+than half of kawata's first run, whose integrator is six calls deep.  Here a function that is called from compiled code
+is typed, lowered and linked; what Python calls is optimised, with all that it calls, and made machine code once.
 
 A constant among the arguments has the type of a variable, so that one form serves all calls.
 """
