@@ -25,7 +25,7 @@ import numpy as np
 
 SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "INT": signal.SIGINT}
 EXITS = {"KILL": {-9}, "TERM": {143, -15, 130}, "INT": {130, -2}}
-"""What the command may end with beside 0, where it was done before the signal came; -2: Python had not begun."""
+"""What the command may end with beside 0, where it was done before the signal came; -2: before Python's beginning or after its end."""
 MARK = "ODESIM_FAULT_MARK"
 """An environment variable by which the processes of a case are known."""
 
@@ -118,6 +118,7 @@ def one(command: Command, folder: Path, name: str, kind: str, moment: float) -> 
         problems.append(f"exit code {process.returncode} after {kind}")
     if "Traceback" in told:
         problems.append("a traceback")
+        print(f"    {told.strip()[-600:]}", flush=True)
     finished = (out / "manifest.json").exists()
     shown = odesim(["show", str(out)])
     if finished and shown.returncode != 0:
