@@ -25,7 +25,7 @@ import numpy as np
 
 SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "INT": signal.SIGINT}
 EXITS = {"KILL": {-9}, "TERM": {143, -15, 130}, "INT": {130, -2}}
-"""What the command may end with beside 0, where it was done before the signal came; -2: before Python's beginning or after its end."""
+"""What a command may end with beside 0, where it was done before; -2 where Python itself began or ended."""
 MARK = "ODESIM_FAULT_MARK"
 """An environment variable by which the processes of a case are known."""
 
