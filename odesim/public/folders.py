@@ -33,6 +33,11 @@ def load(folder: str | os.PathLike[str]) -> Any:
 
 def save(result: Any, folder: str | os.PathLike[str], *, overwrite: bool, pictures: bool) -> Path:
     """Write a result of this session into a folder.  Raises `UsageError` for what cannot be stored."""
+    with store.claimed(Path(folder)):
+        return _saved(result, folder, overwrite, pictures)
+
+
+def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, pictures: bool) -> Path:
     if isinstance(result, store.Run):
         return _copied(result, Path(folder), overwrite)
     if isinstance(result, Verdicts):

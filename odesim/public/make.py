@@ -1,5 +1,6 @@
 """To compute: flows, SGD, both beside each other, and grids of them.  Nothing is written unless a folder is named."""
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
@@ -227,6 +228,7 @@ def sweep(
     from odesim.ask import sweep as ask
     from odesim.errors import UsageError
     from odesim.request.parse import whole_number
+    from odesim.store.claim import claimed
     from odesim.sweeps import swept
 
     system = chosen(system)
@@ -237,18 +239,19 @@ def sweep(
     wanted = ask.request(system, over, parameters, **options)
     place = Path(folder) if folder is not None else None
     crew = whole_number(workers, "--workers")
-    try:
-        with watched(f"sweeping {system.name}") as progress:
-            data = ask.run(wanted, place, scheduler=scheduler, workers=crew, report=progress)
-    except KeyboardInterrupt:
-        kept = (
-            f"the finished runs are kept in {place}, and the same call goes on"
-            if place
-            else "nothing is kept: a folder= keeps what is finished"
-        )
-        stop(f"interrupted; {kept}", None)
-    if place is not None:
-        swept.save(wanted, data, place, keep=True)
+    with claimed(place) if place is not None else contextlib.nullcontext():
+        try:
+            with watched(f"sweeping {system.name}") as progress:
+                data = ask.run(wanted, place, scheduler=scheduler, workers=crew, report=progress)
+        except KeyboardInterrupt:
+            kept = (
+                f"the finished runs are kept in {place}, and the same call goes on"
+                if place
+                else "nothing is kept: a folder= keeps what is finished"
+            )
+            stop(f"interrupted; {kept}", None)
+        if place is not None:
+            swept.save(wanted, data, place, keep=True)
     return data
 
 
