@@ -110,6 +110,14 @@ def of_disk(error: BaseException) -> StorageError | None:
     return StorageError(f"{why}: {name} is not whole; free some space or choose another place")
 
 
+def of_memory(error: BaseException) -> NumericalError | None:
+    """The sizes behind an array that does not fit into memory."""
+    if not isinstance(error, MemoryError):
+        return None
+    asked = f" ({error})" if str(error) else ""
+    return NumericalError(f"the memory of this machine does not suffice{asked}; take smaller sizes")
+
+
 def exit_code(exception: BaseException) -> int:
     """2 usage, 3 numerical or storage, 4 missing device or extra, 130 interrupted, 70 a mistake of ours."""
     from hermite.errors import NotReached

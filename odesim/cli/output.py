@@ -21,7 +21,7 @@ def complain(error: BaseException, *, interrupted: bool = False) -> int:
         return 2
     from odesim import errors
 
-    error = errors.of_path(error) or errors.of_disk(error) or error
+    error = errors.of_path(error) or errors.of_disk(error) or errors.of_memory(error) or error
     code = errors.exit_code(error)
     if interrupted and code == errors.INTERNAL:
         error, code = KeyboardInterrupt(), errors.INTERRUPTED

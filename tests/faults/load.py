@@ -139,7 +139,7 @@ def resident(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def killed_workers(told: Told, every: float = 15.0) -> Iterator[str]:
+def killed_workers(told: Told, every: float = 6.0) -> Iterator[str]:
     """The address of a cluster of this machine, one of whose workers is killed every few seconds."""
     import distributed
 

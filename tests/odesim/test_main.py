@@ -52,3 +52,12 @@ def test_an_error_of_ours_without_ctrl_c_is_named_as_such(monkeypatch, capsys):
     monkeypatch.setattr(cli, "app", wrong)
     assert cli._run(["doctor"]) == 70
     assert "internal error, RuntimeError" in capsys.readouterr().err
+
+
+def test_sizes_beyond_the_memory_are_a_sentence(monkeypatch, capsys):
+    def large(words, **_):
+        raise MemoryError("Unable to allocate 5.96 GiB")
+
+    monkeypatch.setattr(cli, "app", large)
+    assert cli._run(["doctor"]) == 3
+    assert "does not suffice (Unable to allocate 5.96 GiB); take smaller sizes" in capsys.readouterr().err
