@@ -72,7 +72,10 @@ def asked(system: System, stage: str, tier: str) -> Iterator[list[str]]:
     first = system.stages[0].name
     tiers = ["-p", f"tier={tier}"] if any(f.name == "tier" for f in dataclasses.fields(system.parameters)) else []
     named = ["--system", system.name, *(["--stage", stage] if stage != first else []), *tiers]
-    horizon = 1e-3 * Case.build(system, {"tier": tier} if tiers else {}, stage=first).until
+    try:
+        horizon = 1e-3 * Case.build(system, {"tier": tier} if tiers else {}, stage=first).until
+    except ValueError:  # a tier that needs more than its name
+        horizon = 1e-3 * Case.build(system, {}, stage=first).until
     flow = ["integrate", *named, "--until", f"{horizon:g}", "--save-points", "3"]
     sgd = ["simulate", *named, "--method", "compressed", "--batch", "8", "--save-points", "3"]
     yield flow
