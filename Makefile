@@ -37,7 +37,7 @@ demo: install  ## integrate the liao system, and compare the two back ends on a 
 test: install  ## the tests that need neither a GPU nor patience
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-# Environments of their own, made anew; PYTHON names the interpreter.  The type checker and the linters stay out of it.
+# Environments of their own, made anew; PYTHON names the interpreter, TESTS some of the tests (all).
 VERSIONS := .versions
 define other_versions
 	"$(or $(PYTHON),python3)" -m venv --clear $(VERSIONS)/$(1)

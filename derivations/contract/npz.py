@@ -30,18 +30,16 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         ...     read_npz(Path(folder) / "x.npz")
         {'a': array([1., 2.])}
     """
-    try:
-        with path.open("rb") as file:
-            if file.read(6) == b"\x93NUMPY":
-                raise ValueError(f"{path} holds a single array, and is no .npz file")
-        with zipfile.ZipFile(path) as packed:
-            if sum(member.file_size for member in packed.infolist()) > LARGEST:
-                raise ValueError(f"{path} holds more than {LARGEST / 2**30:.0f} GiB")
-        with np.load(path, allow_pickle=False) as file:
-            return {name: np.asarray(file[name]) for name in file.files}
-    except OSError:
-        raise
-    except DAMAGED as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise ValueError(f"{path} is not a valid .npz file of numbers") from error
+    with path.open("rb") as file:
+        if file.read(6) == b"\x93NUMPY":
+            raise ValueError(f"{path} holds a single array, and is no .npz file")
+        try:
+            with zipfile.ZipFile(file) as packed:
+                size = sum(member.file_size for member in packed.infolist())
+            file.seek(0)
+            if size <= LARGEST:
+                with np.load(file, allow_pickle=False) as held:
+                    return {name: np.asarray(held[name]) for name in held.files}
+        except DAMAGED as error:
+            raise ValueError(f"{path} is not a valid .npz file of numbers") from error
+    raise ValueError(f"{path} holds more than {LARGEST / 2**30:.0f} GiB")

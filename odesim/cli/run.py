@@ -94,42 +94,29 @@ def execute(
     `given` are the options of the folder and of the answer.
     """
     from odesim import store
-
-    with store.claimed(store.folder_of(request, given["out"])):
-        return _executed(request, job, label, started, given)
-
-
-def _executed(
-    request: Any,
-    job: "Callable[[Any, Any], list[Trajectory]]",
-    label: str,
-    started: float,
-    given: "Mapping[str, Any]",
-) -> int:
-    """The job, by a command that alone writes into its folder."""
-    from odesim import store
     from odesim.cli.ahead import made_ready
 
     resume, json, quiet = given.get("resume", False), given["json"], given["quiet"]
-    target = store.prepare(request, given["out"], overwrite=given["overwrite"], resume=resume)
-    if target.stored is not None:
-        runs = target.stored.stages or (target.stored,)
-        made = [run.trajectory for run in runs]
-        return report(made, target.folder, json=json, quiet=quiet, note="already finished")
-    with made_ready(not given["no_figures"]) as draw:
-        trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
-        if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
-            request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
-        if len(getattr(request, "cases", ())) > 1:
-            store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
-        else:
-            store.save(trajectories[0], request, target.folder, {"solve": seconds}, draw)
-    note = f"{time.perf_counter() - started:.1f} s in all"
-    if refused is not None:
-        report(trajectories, target.folder, json=json, quiet=quiet, note=note)
-        kept = f"the stages before it are kept: --from {target.folder} goes on from there"
-        raise type(refused)(f"{str(refused).rstrip('.')}; {kept}", trajectories)
-    return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
+    with store.claimed(store.folder_of(request, given["out"])):
+        target = store.prepare(request, given["out"], overwrite=given["overwrite"], resume=resume)
+        if target.stored is not None:
+            runs = target.stored.stages or (target.stored,)
+            made = [run.trajectory for run in runs]
+            return report(made, target.folder, json=json, quiet=quiet, note="already finished")
+        with made_ready(not given["no_figures"]) as draw:
+            trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
+            if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
+                request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
+            if len(getattr(request, "cases", ())) > 1:
+                store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
+            else:
+                store.save(trajectories[0], request, target.folder, {"solve": seconds}, draw)
+        note = f"{time.perf_counter() - started:.1f} s in all"
+        if refused is not None:
+            report(trajectories, target.folder, json=json, quiet=quiet, note=note)
+            kept = f"the stages before it are kept: --from {target.folder} goes on from there"
+            raise type(refused)(f"{str(refused).rstrip('.')}; {kept}", trajectories)
+        return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
 
 
 def _compute(

@@ -83,5 +83,7 @@ def test_a_folder_is_free_again_after_an_error_and_is_held_within_one_process_to
 
 def test_a_place_that_cannot_be_written_is_told_by_what_writes_there(tmp_path):
     (tmp_path / "file").write_text("")
+    reached = []
     with claimed(tmp_path / "file" / "run"):
-        pass
+        reached.append(sorted(path.name for path in tmp_path.iterdir()))
+    assert reached == [["file"]]
