@@ -9,7 +9,11 @@ def main() -> NoReturn:
     try:
         from odesim import cli
 
-        cli.main()
+        try:
+            cli.main()
+        except SystemExit as end:
+            cli.interrupts.leave(end.code)
+            raise
     except KeyboardInterrupt:  # while modules were imported; every command answers its own
         print("odesim: interrupted; no result was written.", file=sys.stderr)
         sys.exit(130)

@@ -37,6 +37,10 @@ CENTRES = 12
 """Nodes of the law of beta on every piece between two kinks, or 24 points where noise smooths them."""
 ZETAS = 64
 """Antithetic samples of the noise patches in tier specnoise."""
+BELOW_TWO = (
+    "; for 1 < q < 2 an alignment that comes to 0 could rest there for any time: the flow leaves at once, with an "
+    "error above the tolerance (900-fold at 1e-8 for q = 1.7)"
+)
 STRENGTH = Component("strength", ("expert",), ANY, "s_m", "alignment of the specialised filter with its feature")
 ROUTE = tuple(f"derivations.chen.loops:{name}" for name in ("winning", "speed"))
 MANIFOLD = tuple(f"derivations.chen.reduced_loops:{name}" for name in ("split_nodes", "gate_values", "mean_weight"))
@@ -69,11 +73,29 @@ def explore(parameters: Parameters) -> Equations:
         observe=lambda initial, state: {},
         constants=constants,
         invariants=_race_invariant if p.activation == "cubic" else lambda initial, state: {},
-        crossings=(),
+        crossings=_standstill(p),
         summary=summarise,
-        validity="while the router is uniform and every margin small: time up to about sqrt(sigma_0)",
+        validity="while the router is uniform and every margin small: time up to about sqrt(sigma_0)"
+        + (BELOW_TWO if p.activation == "power" and 1.0 < p.power < 2.0 else ""),
         neglects="the router (h = 0), the margins (q = 1/2), centres and noise patches, whose mean drift vanishes",
     )
+
+
+def _standstill(p: Parameters) -> tuple[Crossing, ...]:
+    """The end of the race of an expert all of whose alignments are negative: they come to 0 together.
+
+    For psi ~ |x|^(q - 1), q > 2, x^(2 - q) keeps its distances within an expert, so that all of them are 0 at one time;
+    the direction psi/|psi| of what follows is made of the order of their rounding errors.  With a positive alignment
+    no negative one ever reaches 0.
+    """
+    if p.activation != "cubic" and not (p.activation == "power" and p.power > 2.0):
+        return ()
+    reason = (
+        "all alignments of an expert, negative until now, come to zero together: the direction of its race is not "
+        "determined from here on"
+    )
+    meaning = "first time an alignment comes to zero from below, where the race ends"
+    return (Crossing("T_zero", "feat", 0.0, terminal=True, reason=reason, meaning=meaning),)
 
 
 def _expert(activation: str) -> Mapping[str, Kernel]:

@@ -1,22 +1,15 @@
 """The command `odesim`.  Importing it is light: each command imports what it needs when it runs."""
 
 import atexit
-import contextlib
 import gc
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
 
 import typer
 
-from odesim.cli import examples, figures, inform, observe, report, run, sgd, stored, sweep, verify
+from odesim.cli import examples, figures, inform, interrupts, observe, report, run, sgd, stored, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
-
-if TYPE_CHECKING:
-    from sys import UnraisableHookArgs
 
 app = typer.Typer(
     name="odesim",
@@ -80,7 +73,7 @@ def _run(words: list[str]) -> int:
     """The exit code of the command, every exception turned into a sentence."""
     asked: list[int] = []
     try:
-        with _noting_interrupts(asked):
+        with interrupts.noting(asked):
             code = app(words, prog_name="odesim", standalone_mode=False) or 0
         sys.stdout.flush()
     except BrokenPipeError:
@@ -101,40 +94,6 @@ def _run(words: list[str]) -> int:
         return code
     # Typer turns Ctrl-C into this code without a word.
     return complain(KeyboardInterrupt()) if code == INTERRUPTED else code
-
-
-@contextlib.contextmanager
-def _noting_interrupts(asked: list[int]) -> Iterator[None]:
-    """Keep in `asked` that Ctrl-C came, which raises `KeyboardInterrupt` as ever.
-
-    LLVM calls back into Python while it compiles: what is raised there is dropped with a traceback, and the compiler
-    fails a moment later for want of what it was to be given.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
-        yield
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        signal.default_int_handler(number, frame)
-
-    def dropped(unraisable: "UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
-            hook(unraisable)
-
-    hook = sys.unraisablehook
-    signal.signal(signal.SIGINT, note)
-    sys.unraisablehook = dropped
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.unraisablehook = hook
-
-
-def _in_main_thread() -> bool:
-    """Whether signals may be handled here."""
-    return threading.current_thread() is threading.main_thread()
 
 
 def _left_alone() -> int:

@@ -1,7 +1,8 @@
 """One loop for every run: piece by piece, with progress, a checkpoint now and then, and Ctrl-C heard between pieces."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +17,8 @@ Progress = Callable[[float, float], None]
 """Called with what is done and the whole, in units of the clock."""
 CHECKPOINT_SECONDS = 10.0
 """A run that is killed loses this much of its work at most."""
+PIECE_SECONDS = 0.25
+"""About how long compiled code runs between two looks at Ctrl-C, the progress and the clock of the checkpoints."""
 
 
 @runtime_checkable
@@ -35,6 +38,33 @@ class Course(Protocol):
     def state(self) -> dict[str, np.ndarray]: ...
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None: ...
+
+
+class Pace:
+    """How many steps of a map are taken in one piece: as many as take about `PIECE_SECONDS`, found on the way.
+
+    >>> pace = Pace()
+    >>> pace.count(10), pace.count(10**12)
+    (10, 1024)
+    """
+
+    def __init__(self) -> None:
+        self.most = 1024
+
+    def count(self, remaining: int) -> int:
+        """The number of steps of the next piece, out of those that remain."""
+        return min(remaining, self.most)
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Around a piece: the next one is twice or half as long where this one was too short or too long."""
+        began = time.monotonic()
+        yield
+        seconds = time.monotonic() - began
+        if seconds > PIECE_SECONDS:
+            self.most = max(1, self.most // 2)
+        elif seconds < 0.4 * PIECE_SECONDS:
+            self.most *= 2
 
 
 def drive(

@@ -11,7 +11,7 @@ import numpy as np
 from derivations.contract import Recursion
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
-from odesim.flow.driver import Progress, drive
+from odesim.flow.driver import Pace, Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Record
 from odesim.request.case import EULER, Case
@@ -85,12 +85,12 @@ def iterate(
 
 
 class _Map:
-    """The map as a course: one piece is a step where hitting times are looked for, else the steps to a save."""
+    """The map as a course: one piece is a step where hitting times are looked for, else some of the steps to a save."""
 
     def __init__(self, problem: Problem, h: float, schedule: np.ndarray) -> None:
         self.problem, self.h, self.schedule = problem, h, schedule
         self.take, self.y, self.at = stepper(problem, h), problem.start, 0
-        self.saved = [self.y]
+        self.saved, self.pace = [self.y], Pace()
         self.hits = {c.name: _first(problem, c, self.y, 0.0, None) for c in problem.equations.crossings}
 
     @property
@@ -107,8 +107,9 @@ class _Map:
             return Outcome("stopped", clock(self.reached), reasons[0])
         if self.at == schedule[-1]:
             return Outcome("completed", clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
-        count = 1 if crossings else int(schedule[len(self.saved)]) - self.at
-        moved = self.take(self.reached, self.y, count)
+        count = 1 if crossings else self.pace.count(int(schedule[len(self.saved)]) - self.at)
+        with self.pace.timed():
+            moved = self.take(self.reached, self.y, count)
         if not np.isfinite(moved).all():
             last = clock(schedule[len(self.saved) - 1] * h)
             return Outcome("failed", last, f"the state is no longer finite by step {self.at + count}: smaller steps?")

@@ -11,7 +11,7 @@ import numpy as np
 from derivations.contract import Stepped
 from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
-from odesim.flow.driver import Progress, drive
+from odesim.flow.driver import Pace, Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Record, save_times
 from odesim.request.trajectory import Outcome, Trajectory, Variable
@@ -67,7 +67,7 @@ def solve(
     times = whole_steps(save_times(case) if times is None else np.asarray(times, float), step)
     if times.size < 2:
         raise UsageError(f"--until {case.until:g} is less than half a step of {step:g}: give at least one step")
-    course = _March(problem, march, times)
+    course = _March(problem, march, times, step)
     outcome, seconds = drive(course, times[-1], progress, checkpoint)
     counted = dict(zip(COUNTS, map(int, course.kept.counts), strict=True))
     statistics: dict[str, Any] = {"solver": SOLVER, **counted, "seconds": seconds}
@@ -86,10 +86,11 @@ class _Kept(NamedTuple):
 
 
 class _March:
-    """The way from one save time to the next as a course."""
+    """The way from one save time to the next as a course; a map of given `step` also rests on the way."""
 
-    def __init__(self, problem: Problem, march: Stepped, times: np.ndarray) -> None:
-        self.problem, self.times, self.done = problem, times, 0
+    def __init__(self, problem: Problem, march: Stepped, times: np.ndarray, step: float | None) -> None:
+        self.problem, self.times, self.done, self.step = problem, times, 0, step
+        self.now, self.pace = float(times[0]), Pace()
         self.states = np.full((times.size, problem.start.size), np.nan)
         self.states[0] = problem.start
         hits = np.full((len(march.names), march.width), np.inf)
@@ -99,7 +100,7 @@ class _March:
 
     @property
     def reached(self) -> float:
-        return float(self.times[self.done])
+        return self.now
 
     def advance(self) -> Outcome | None:
         if self.done + 1 == self.times.size:
@@ -107,25 +108,38 @@ class _March:
             return Outcome("completed", end, f"reached time {end:g}")
         before = _Kept(*(array.copy() for array in self.kept))
         (y, hits, memory, counts), march = self.kept, self.problem.functions["march"]
-        now, then = self.times[self.done], self.times[self.done + 1]
+        now, then = self.now, self._next()
         try:
-            status = march(y, now, then, hits, memory, self.tolerances, counts, *self.problem.arguments)
+            with self.pace.timed():
+                status = march(y, now, then, hits, memory, self.tolerances, counts, *self.problem.arguments)
         except BaseException:  # broken off on the way: the arrays are half written
             self.kept = before
             raise
         if status != 0 or not np.isfinite(y).all():
-            hits[hits > now] = np.inf
-            return _failed(self.problem, int(status), now)
-        self.done += 1
-        self.states[self.done] = y
+            last = self.times[self.done]
+            hits[hits > last] = np.inf
+            return _failed(self.problem, int(status), last)
+        self.now = then
+        if then == self.times[self.done + 1]:
+            self.done += 1
+            self.states[self.done] = y
         return None
 
+    def _next(self) -> float:
+        """The next save time, or before it as many steps of a map as take a moment: they are the same in pieces."""
+        end = float(self.times[self.done + 1])
+        if self.step is None:
+            return end
+        first, last = round(self.now / self.step), round(end / self.step)
+        count = self.pace.count(last - first)
+        return end if first + count == last else (first + count) * self.step
+
     def state(self) -> dict[str, np.ndarray]:
-        saved = {"states": self.states[: self.done + 1], "done": np.array(self.done)}
+        saved = {"states": self.states[: self.done + 1], "done": np.array(self.done), "now": np.array(self.now)}
         return {**saved, **self.kept._asdict()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.done = int(arrays["done"])
+        self.done, self.now = int(arrays["done"]), float(arrays["now"])
         self.states[: self.done + 1] = arrays["states"]
         self.kept = _Kept(*(arrays[name].copy() for name in _Kept._fields))
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from derivations.chen import initial, nodes, reduced
 from derivations.chen.parameters import Parameters
@@ -173,3 +174,18 @@ def test_two_tiers_slide_alike_where_the_router_is_too_slow():
     strength = exact["feat"][-1].max(axis=(1, 2))
     assert exact.outcome.kind == "completed" and strength == pytest.approx(reduced_run["strength"][-1], abs=1e-4)
     assert strength[0] == pytest.approx(0.3437 * 4 ** (1 / 3), rel=0.03)
+
+
+def test_a_race_whose_filters_all_come_to_zero_ends_there():
+    sizes = {"tier": "explore", "J": 1, "M": 2, "K": 2}
+    run = integrate("chen", seed=1, **sizes)
+    assert run.outcome.kind == "stopped" and "not determined" in run.outcome.reason
+    start, end = run.state["feat"].values[0], run.state["feat"].values[-1]
+    doomed = (start < 0).all(axis=(1, 2))
+    assert doomed.any() and np.abs(end[doomed]).max() < 1e-9
+    # 1/x - 1/x' is conserved and the speed is 1: the time of arrival is a length, by quadrature over the larger one
+    x = np.sort(start[doomed][0].ravel())
+    gap = 1 / x[0] - 1 / x[1]
+    length = quad(lambda u: np.sqrt(1 + (1 / (1 / u + gap) / u) ** 4), x[1], 0.0)[0]
+    assert run.time[-1] == pytest.approx(length, rel=1e-7)
+    assert integrate("chen", seed=0, **sizes).outcome.kind == "completed"  # a positive one wins

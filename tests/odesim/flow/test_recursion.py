@@ -8,9 +8,10 @@ import pytest
 
 import odesim
 from odesim.cli import _run as command
-from odesim.flow import recursion, solve
+from odesim.flow import driver, recursion, solve
 from odesim.flow.problem import prepare
 from odesim.request.case import Case
+from odesim.store import Checkpoint
 from odesim.sweeps import sweep
 
 SIZES = {"n": 4, "p": 2, "m": 6, "d": 5, "mode": "joint", "k": 2, "l": 2}
@@ -238,3 +239,40 @@ def test_a_step_is_refused_alike_by_every_command(words, sentence, capsys, monke
     monkeypatch.setattr("odesim.sgd.simulation.simulate", None)  # nothing is computed before the refusal
     assert command(words) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("pruning", {"k": 8, "m": 4, "stride": 10.0}, {"until": 2000.0}),
+        ("pmoe", {**SIZES, "step": 0.25}, {"backend": "jax"}),
+    ],
+)
+def test_steps_in_pieces_are_the_same_steps(given, monkeypatch):
+    name, parameters, options = given
+    case = Case.build(name, parameters, save_points=4, **options)
+    whole = solve.solve(case)
+    monkeypatch.setattr(driver.Pace, "count", lambda pace, remaining: min(remaining, 3))
+    pieces = solve.solve(case)
+    assert whole.outcome == pieces.outcome
+    assert whole.statistics["steps"] == pieces.statistics["steps"] > 30
+    for component in whole.state:
+        assert np.array_equal(whole.state[component], pieces.state[component])
+    for extra in whole.extras:  # hitting times among them
+        assert np.array_equal(whole.extras[extra], pieces.extras[extra], equal_nan=True)
+
+
+def test_a_recursion_of_endless_steps_hears_ctrl_c_and_goes_on(tmp_path):
+    case = Case.build("pruning", {"k": 8, "m": 4, "stride": 0.1}, until=2000.0, save_points=2)
+    whole, checkpoint = solve.solve(case), Checkpoint(tmp_path, case.digest)
+    seen: list[float] = []
+
+    def progress(done: float, until: float) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve.solve(case, progress=progress, checkpoint=checkpoint)
+    assert 0.0 < seen[0] < case.until  # between the only two times that are saved
+    again = solve.solve(case, checkpoint=checkpoint)
+    assert all(np.array_equal(whole.state[name], again.state[name]) for name in whole.state)

@@ -1,0 +1,66 @@
+"""Ctrl-C that Python cannot hear, and the end of a process in which XLA still works."""
+
+import signal
+import subprocess
+import sys
+import time
+
+DEAF = """
+import hashlib
+from odesim.cli import interrupts
+interrupts.PATIENCE = 0.3
+with interrupts.noting([]):
+    print("at work", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"word", b"salt", 2**31 - 1)  # half an hour of C, in which other threads run
+"""
+HEARD = """
+import time
+from odesim.cli import interrupts
+interrupts.PATIENCE = 0.3
+try:
+    with interrupts.noting([]):
+        print("at work", flush=True)
+        time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1.0)  # longer than the patience: what was heard is left to its end
+    print("heard", flush=True)
+"""
+LEFT = """
+import atexit, sys
+from odesim.cli import interrupts
+atexit.register(print, "the end of the interpreter")
+sys.modules.pop("jax", None)
+interrupts.leave(130)
+sys.modules["jax"] = sys
+interrupts.leave(3)
+print("still here")
+interrupts.leave(130)
+print("never")
+"""
+
+
+def interrupted(program: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a program that gets Ctrl-C when it says that it is at work."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "at work\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    told, said = process.communicate(timeout=60)
+    return process.returncode, told, said
+
+
+def test_ctrl_c_ends_a_compiled_step_that_never_returns():
+    code, _, said = interrupted(DEAF)
+    assert code == 130
+    assert said == "odesim: interrupted inside a long compiled step; what was saved before it is kept.\n"
+
+
+def test_what_hears_ctrl_c_is_left_to_its_end():
+    assert interrupted(HEARD) == (0, "heard\n", "")
+
+
+def test_an_interrupted_process_does_not_wait_for_the_threads_of_xla():
+    done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "still here\n")
