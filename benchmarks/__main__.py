@@ -29,6 +29,8 @@ TOPICS = {
 """The topics in their order, and whether each is held to one core."""
 ON_REQUEST = {"device": False}
 """Topics that run only where `--only` names them, and write their own result files."""
+FAILED = "failed:"
+"""Begins the note of a topic that could not be measured; the exit code is then 1."""
 
 
 def main() -> int:
@@ -49,12 +51,13 @@ def main() -> int:
     for topic in topics:
         print(f"measuring {topic} ...", file=sys.stderr, flush=True)
         found[topic] = run_topic(topic, options.quick)
-    show([row for rows in found.values() for row in rows])
+    everything = [row for rows in found.values() for row in rows]
+    show(everything)
     if regular and not options.quick:
         rows = [row for topic in regular for row in found[topic]]
         for sentence in record.write(rows, set(TOPICS) <= set(regular)):
             print(f"slower: {sentence}")
-    return 0
+    return int(any(row["note"].startswith(FAILED) for row in everything))
 
 
 def run_topic(topic: str, quick: bool) -> list[dict[str, Any]]:
@@ -64,7 +67,7 @@ def run_topic(topic: str, quick: bool) -> list[dict[str, Any]]:
             call = f"benchmarks.__main__:topic_rows({topic!r}, {quick})"
             return measure.child(call, {"ODESIM_CACHE": cache}, timeout=3600.0)
         except Exception as error:
-            return [dataclasses.asdict(measure.Row(topic, note=f"failed: {error}"))]
+            return [dataclasses.asdict(measure.Row(topic, note=f"{FAILED} {error}"))]
 
 
 def topic_rows(topic: str, quick: bool) -> list[dict[str, Any]]:

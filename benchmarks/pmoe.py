@@ -59,7 +59,7 @@ def difference(counts: Any, vectors: Any) -> float:
 
     for engine in (counts, vectors):
         engine.advance(10)
-    pairs = zip(counts.products(counts.moving[0]), vectors.products(vectors.moving[0]), strict=True)
+    pairs = zip(counts.measured(counts.moving[0]), vectors.measured(vectors.moving[0]), strict=True)
     return float(max(np.abs(a - b).max() for a, b in pairs))
 
 
@@ -93,7 +93,7 @@ def torch_loop(steps: int, engine: Any) -> Any:
     frame = torch.tensor(engine.frame)
     hidden = torch.tensor(engine.moving[0][0].copy(), requires_grad=True)
     router = torch.tensor(engine.moving[0][1].copy(), requires_grad=True)
-    out = torch.tensor(engine.out[0][..., 0, 0].copy())
+    out = torch.tensor(engine.out[0].copy())
 
     def step() -> None:
         label = torch.where(torch.rand(BATCH) < 0.5, 1.0, -1.0).double()

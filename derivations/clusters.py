@@ -17,15 +17,29 @@ def clusters(overlaps: np.ndarray) -> np.ndarray:
     >>> clusters(np.array([[1.0, 0.9, 0.0], [0.9, 1.0, -0.1], [0.0, -0.1, 1.0]])).tolist()
     [0, 0, 1]
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
     sizes, cluster = np.abs(overlaps), np.arange(len(overlaps))
     for level in LEVELS:
-        cluster = connected_components(csr_array(sizes > level), directed=False)[1]
+        cluster = components(sizes > level)
         if np.bincount(cluster).max() <= LARGEST:
             break
     return cluster
+
+
+def components(joined: np.ndarray) -> np.ndarray:
+    """The connected component (n,) of every vertex of a graph, from the symmetric matrix (n, n) of its edges.
+
+    Numbered by their first vertices, as `scipy.sparse.csgraph.connected_components` does, in a tenth of its time for
+    the few vectors of a model: the smallest number that is reached spreads until it spreads no more.
+
+    >>> components(np.array([[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]], bool)).tolist()
+    [0, 1, 0, 1]
+    """
+    label = np.arange(len(joined))
+    while True:
+        least = np.minimum(label, np.where(joined, label, len(label)).min(axis=1, initial=len(label)))
+        if np.array_equal(least, label):
+            return np.unique(label, return_inverse=True)[1]
+        label = least[least]  # and to whoever reached it before
 
 
 def labels(cluster: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -57,17 +57,18 @@ def _module(equations: Equations) -> types.ModuleType:
     return module
 
 
-def compile_beside(equations: Equations, name: str, functions: Sequence[str]) -> types.ModuleType:
+def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequence[str]]) -> types.ModuleType:
     """More functions in a module of their own, `name`, which call those of some equations and share their machine code.
 
-    `functions` are source texts in the order in which they call each other.
+    `functions()` are source texts in the order in which they call each other; finding them takes longer than a short
+    run, so that they are asked for only where they have to be written.
     """
     base = _module(equations)
     shared = {key: value for key, value in vars(base).items() if hasattr(value, "py_func")}
     others = [value.__module__ for value in shared.values()]
     origin = ", ".join(sorted({base.__name__, *others}))  # a digest of what is called is part of the name
     module = generated(
-        f"{equations.structure}_{name}", sources.roots(equations), lambda: numba_module(origin, functions)
+        f"{equations.structure}_{name}", sources.roots(equations), lambda: numba_module(origin, functions())
     )
     vars(module).update({key: value for key, value in shared.items() if key not in vars(module)})
     return module

@@ -50,7 +50,7 @@ def compile_blocks(equations: Equations) -> Callable[..., Any]:
     """
     from odesim.code import compile
 
-    return compile.compile_beside(equations, "blocks", _texts()).integrate_blocks
+    return compile.compile_beside(equations, "blocks", _texts).integrate_blocks
 
 
 def _texts() -> list[str]:

@@ -117,8 +117,12 @@ class Recorder:
     def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
         """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
 
+        place = int(self._entries[crossing.component][index])
+
         def at(y: np.ndarray) -> float:
-            return float(crossing.margin(self.equations.unpack(y)[crossing.component][index]))
+            # a look at one entry: taking the whole state apart for it takes longer than the interpolant
+            entry = y[place] if place >= 0 else self.equations.unpack(y)[crossing.component][index]
+            return float(crossing.margin(entry))
 
         @functools.cache
         def value(t: float) -> float:

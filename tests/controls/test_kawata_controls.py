@@ -8,7 +8,7 @@ from odesim.request.case import find_system
 SYSTEM = find_system("kawata")
 FAST = ("algebra", "sequences", "initialisation", "gates")
 """Modules without integrations, decided within seconds."""
-SLOW = {"phase2-n"}
+SLOW = {"phase2-n", "lem-C.15-noise", "lem-C.15-grad"}
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:

@@ -8,7 +8,7 @@ from odesim.request.case import find_system
 SYSTEM = find_system("pruning")
 FAST = ("identities", "gradients", "timing", "findings")
 """Modules whose claims are decided within seconds."""
-SLOW = {"monotone-classes", "k-crit", "eq-23", "eq-25", "eq-26", "dip-threshold"}
+SLOW = {"monotone-classes", "k-crit", "eq-23", "eq-25", "eq-26", "dip-threshold", "lem-E4"}
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:

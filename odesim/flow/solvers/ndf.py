@@ -83,9 +83,11 @@ def compile_ndf(equations: Equations) -> Any:
     from odesim.code import compile
     from odesim.flow.solvers import ndf_loops
 
-    texts = [inspect.getsource(getattr(ndf_loops, name)) for name in LOOPS]
-    flow = inspect.getsource(load(coupled_of(equations).flow))
-    return compile.compile_beside(equations, "ndf", [flow, *texts])
+    def texts() -> list[str]:
+        around = [getattr(ndf_loops, name) for name in LOOPS]
+        return [inspect.getsource(function) for function in (load(coupled_of(equations).flow), *around)]
+
+    return compile.compile_beside(equations, "ndf", texts)
 
 
 @functools.cache

@@ -1,6 +1,9 @@
 """Declarations that many tests share, one for each thing that a declaration can say."""
 
+from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 from derivations.contract import System
 from derivations.declare import reading, system
@@ -97,6 +100,13 @@ EXACT: dict[str, dict[str, Any]] = {
     },
 }
 """Declarations whose means are all closed."""
+LONG = {"relu with biases"}
+"""Those whose kernels take several seconds to compile: what all go through, they go through in `make slow`."""
+
+
+def each(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test over declarations, the `LONG` ones among them marked slow."""
+    return [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in names]
 
 
 def made(tables: dict[str, Any]) -> System:

@@ -79,6 +79,7 @@ def test_a_claim_of_the_name_of_a_generated_one_is_refused():
         claims(system)
 
 
+@pytest.mark.slow
 def test_a_polynomial_of_heavy_tails_does_not_run_away_in_few_steps():
     # A replica at batch 2 leaves the finite numbers within eight steps; means of such samples tell nothing apart.
     system = odesim.declare(student={"unit": "w^2"}, training={"limit": "online", "step": 0.05}, start={"norm": 1.0})

@@ -29,7 +29,13 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+SLOW = ("normalised", "two groups")
+"""Models whose integration takes longer than that of the others, which say the same."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MODELS]
+)
 @pytest.mark.parametrize("solver", ["NDF", "CVODE"])
 def test_implicit_solvers_agree_with_an_explicit_one(name, solver):
     system = odesim.declare(**MODELS[name])

@@ -14,7 +14,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.system import numbers, rows
 from odesim.flow.problem import compile_functions, prepare
 from odesim.request.case import Case
-from tests.derivations.declare.closed import EXACT, made
+from tests.derivations.declare.closed import EXACT, each, made
 
 FEW = ("erf", "liao", "two groups", "phase retrieval")
 COMPILED = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in EXACT]
@@ -52,7 +52,7 @@ def test_the_loops_equal_the_arrays(name):
         assert loops[role](y, *arguments) == pytest.approx(arrays[role](y, *arguments), rel=1e-12, abs=1e-13)
 
 
-@pytest.mark.parametrize("name", FLOWS)
+@pytest.mark.parametrize("name", each(FLOWS))
 def test_the_flow_is_the_gradient_of_the_loss(name):
     # The loss is a function of vectors; its central differences know nothing of Stein's lemma.
     equations, found = start(name)
@@ -149,7 +149,7 @@ def z_scores(blocks: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return (blocks.mean(0) - expected) / np.maximum(error, 1e-14)
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", each(EXACT))
 def test_the_dynamics_is_the_mean_over_samples(name):
     equations, found = start(name, seed=1)
     p, at = found.parameters, rows(found.parameters)

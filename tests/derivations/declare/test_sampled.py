@@ -11,7 +11,7 @@ from derivations.declare.model import model
 from derivations.declare.system import rows
 from odesim.flow.problem import compile_functions
 from odesim.sgd.drift import state_drift
-from tests.derivations.declare.closed import EXACT
+from tests.derivations.declare.closed import EXACT, each
 from tests.derivations.declare.closed import made as closed_system
 from tests.derivations.declare.models import TABLES
 
@@ -44,7 +44,7 @@ def test_the_sampled_drift_is_the_mean_of_one_step_of_sgd(name):
         place += count
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", each(EXACT))
 def test_sampled_and_exact_agree_within_the_scatter(name):
     parameters = closed_system(EXACT[name]).parameters(d=50, points=2**13)
     found = initial.enter(parameters, None, np.random.default_rng(0))

@@ -51,7 +51,18 @@ def test_every_entry_trains(name):
     assert max(np.abs(path[:, -1] - path[:, 0]).max() for path in moving) > 1e-3
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if stated.claims(derivations.system(name))])
+LONG = ("ben_arous_2021",)
+"""Entries whose published times are those of thousands of steps."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
+        for name in NAMES
+        if stated.claims(derivations.system(name))
+    ],
+)
 def test_what_is_published_comes_out(name):
     system = derivations.system(name)
     for claim in stated.claims(system):

@@ -25,6 +25,8 @@ except KeyboardInterrupt:
     time.sleep(1.0)  # longer than the patience: what was heard is left to its end
     print("heard", flush=True)
 """
+HEARING = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""A suite that was started in the background hands on that Ctrl-C is ignored."""
 LEFT = """
 import atexit, sys
 from odesim.cli import interrupts
@@ -42,7 +44,7 @@ print("never")
 def interrupted(program: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a program that gets Ctrl-C when it says that it is at work."""
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", HEARING + program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None and process.stdout.readline() == "at work\n"
     time.sleep(0.2)

@@ -163,6 +163,7 @@ def test_what_cannot_be_a_lane_is_said():
         ensemble.solve([Case.build("liao", {"m": 3, "m_star": 1}, until=1.0)])
 
 
+@pytest.mark.slow
 def test_a_sweep_on_jax_uses_lanes_where_cells_share_a_shape(tmp_path, monkeypatch):
     wanted = sweep.Sweep.build(
         "liao", {"m": (2, 3), "seed": (0, 1, 2, 3)}, {"m_star": 1, "d": 100}, until=12.0, save_points=2, rtol=RTOL,
