@@ -1,5 +1,6 @@
 """The command `odesim`, also as `python -m odesim`: what Ctrl-C meets before the program itself can answer it."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -15,8 +16,8 @@ def main() -> NoReturn:
             cli.interrupts.leave(end.code)
             raise
     except KeyboardInterrupt:  # while modules were imported; every command answers its own
-        print("odesim: interrupted; no result was written.", file=sys.stderr)
-        sys.exit(130)
+        print("odesim: interrupted; no result was written.", file=sys.stderr, flush=True)
+        os._exit(130)  # as `cli.interrupts.leave`, which may not have been imported
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from pathlib import Path
 
 STORE = "h5netcdf"
 DRAW = "matplotlib.figure"
+PATIENCE = 1.0
+"""Seconds that a command that was interrupted, or failed, waits for its imports in the background."""
 
 
 @contextlib.contextmanager
@@ -23,6 +25,7 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
     gc.set_threshold(100_000, 50, 1000)
     thread = threading.Thread(target=_import, name="odesim-import-ahead", daemon=True)
     thread.start()
+    patience = None
     try:
         if not figures:
             yield None
@@ -35,8 +38,12 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
 
             with Painter() as painter:
                 yield painter.draw
+    except BaseException:
+        # Ctrl-C inside an import here can leave the lock of a module taken: the thread then waits for it for ever.
+        patience = PATIENCE
+        raise
     finally:
-        thread.join()  # a thread must not be importing while the interpreter shuts down
+        thread.join(patience)  # a thread must not be importing while the interpreter shuts down
 
 
 def _import() -> None:

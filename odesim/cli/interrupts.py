@@ -82,12 +82,13 @@ def _ending_the_deaf(heard: threading.Event) -> Iterator[None]:
 
 
 def leave(code: object) -> None:
-    """End an interrupted process at once where XLA's threads may still be at work, which its end does not wait for.
+    """End an interrupted process at once: everything that was to be told or kept has been.
 
-    The interpreter would take their code away under them: one Ctrl-C in twenty ended in an abort or a segmentation
-    fault.
+    Threads of XLA may still be at work, whose code the interpreter would take away under them (one Ctrl-C in twenty
+    ended in an abort or a segmentation fault), a thread may wait for the lock of a module whose import was broken off,
+    and Python itself ends by the signal where it was raised inside a text that it executed.
     """
-    if code == INTERRUPTED and "jax" in sys.modules:
+    if code == INTERRUPTED:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()

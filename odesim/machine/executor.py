@@ -1,7 +1,9 @@
 """Where long work runs: processes of this machine, or the workers of a dask scheduler, one face for both."""
 
 import concurrent.futures
+import contextlib
 import importlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -48,9 +50,10 @@ def completed(
                 yield number, found
             futures = {pool.submit(function, *tasks[number]): number for number in blamed}
     finally:
-        for future in futures:
-            future.cancel()
-        close()
+        with _given_up():
+            for future in futures:
+                future.cancel()
+            close()
 
 
 def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
@@ -71,3 +74,14 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
         raise MissingError(f"no dask scheduler answers at {scheduler} ({error}).") from None
     # The cells of a sweep are pure functions of what they are sent, but a control may ask for the same twice.
     return client.get_executor(pure=False), client.close
+
+
+@contextlib.contextmanager
+def _given_up() -> Iterator[None]:
+    """Tell nothing of answers to tasks that nobody waits for any more, which dask's event loop reports as errors."""
+    log = logging.getLogger("tornado.application")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before

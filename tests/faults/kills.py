@@ -8,6 +8,7 @@ result, and no process of the command lives.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class Command:
 
 
 SGD = "simulate --system liao --method compressed -p m=4 -p m_star=2 -q --no-figures"
+SWEEP = "sweep --system liao --over seed=0..9 -p m=6 -p m_star=2 --until 200 -q"
 COMMANDS = {
     "integrate, numba": Command(
         "integrate --system liao -p m=12 -p m_star=3 --until 600 --solver DOP853 -q --no-figures", True
@@ -58,7 +60,8 @@ COMMANDS = {
         " --until 3 --no-figures",
         True,
     ),
-    "sweep": Command("sweep --system liao --over seed=0..9 -p m=6 -p m_star=2 --until 200 --workers 2 -q", True),
+    "sweep": Command(f"{SWEEP} --workers 2", True),
+    "sweep, dask": Command(f"{SWEEP} --scheduler SCHEDULER", True),
     "verify": Command("verify --system pruning --claim lem-4.1-i --claim lem-4.2-i --workers 2 -q", True),
     "figures": Command("figures --system liao --only fig1 --quick -q", False),
     "report": Command("report RUN -q --out OUT/page.html --overwrite", False, before="integrate --system liao -q"),
@@ -74,12 +77,24 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     for name in options.only or COMMANDS:
-        with tempfile.TemporaryDirectory() as folder:
-            found = attack(COMMANDS[name], Path(folder), options.cases, np.random.default_rng(options.seed))
+        with tempfile.TemporaryDirectory() as folder, placed(COMMANDS[name]) as command:
+            found = attack(command, Path(folder), options.cases, np.random.default_rng(options.seed))
         tally = ", ".join(f"{n} {what}" for what, n in found.most_common())
         print(f"{name}: {tally}", flush=True)
         wrong += sum(n for what, n in found.items() if what.isupper())
     return 1 if wrong else 0
+
+
+@contextlib.contextmanager
+def placed(command: Command) -> Iterator[Command]:
+    """A command with the address of a cluster of this machine, which outlives it, where it asks for one."""
+    if "SCHEDULER" not in command.words:
+        yield command
+        return
+    import distributed
+
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield dataclasses.replace(command, words=command.words.replace("SCHEDULER", cluster.scheduler_address))
 
 
 def attack(command: Command, folder: Path, cases: int, rng: np.random.Generator) -> collections.Counter[str]:

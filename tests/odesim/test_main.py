@@ -1,3 +1,4 @@
+import os
 import signal
 import sys
 
@@ -21,6 +22,7 @@ def test_ctrl_c_while_modules_are_imported_is_a_sentence(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "odesim.cli", raising=False)
     monkeypatch.delattr(odesim, "cli", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.setattr(os, "_exit", sys.exit)
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 130

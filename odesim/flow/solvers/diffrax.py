@@ -40,7 +40,7 @@ def count(statistics: Statistics, name: str, accepted: int, rejected: int) -> No
     import diffrax
 
     statistics.steps += accepted
-    statistics.rejected += rejected
+    statistics.reject(rejected)
     method = getattr(diffrax, name)
     if issubclass(method, diffrax.AbstractERK):
         statistics.evaluations += (accepted + rejected) * (method.tableau.num_stages - method.tableau.fsal)

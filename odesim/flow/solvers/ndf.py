@@ -139,7 +139,7 @@ def ndf_steps(
     step = first_step(lambda y: loops.inner_flow(y, *arguments), y, slope, until - t, rtol, atol)
     loops.begin(y, slope, step, D)
     control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected, statistics.evaluations), 3
+    blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected or 0, statistics.evaluations), 3
     counts[2] = 2
     while control[0] < until:
         if status == 3:

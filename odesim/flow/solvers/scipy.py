@@ -53,7 +53,7 @@ def scipy_steps(
 
     method = getattr(scipy.integrate, name)
     if hasattr(method, "A"):
-        method = _measured(method, bounds)
+        method = _measured(method, bounds, statistics)
     solver = method(flow, t, y, until, rtol=rtol, atol=atol)
     derivative = flow(t, y)
     while solver.status == "running":
@@ -71,14 +71,19 @@ def scipy_steps(
         yield Segment(t0, y0, solver.t, solver.y.copy(), dense, interior)
 
 
-def _measured(method: Any, bounds: Bounds) -> Any:
-    """A Runge-Kutta class of SciPy whose errors are relative to `distance`, not to the entries themselves."""
+def _measured(method: Any, bounds: Bounds, statistics: Statistics) -> Any:
+    """A Runge-Kutta class of SciPy whose errors are relative to `distance`, not to the entries themselves.
+
+    It asks for the error of every attempt: those above 1 it repeats with a shorter step, and tells nobody.
+    """
 
     class Measured(method):
         def _estimate_error_norm(self, K: np.ndarray, h: float, scale: np.ndarray) -> Any:
             moved = self.y + h * (K[:-1].T @ self.B)
             size = np.maximum(distance(np, self.y, bounds), distance(np, moved, bounds))
-            return super()._estimate_error_norm(K, h, self.atol + self.rtol * size)
+            error = super()._estimate_error_norm(K, h, self.atol + self.rtol * size)
+            statistics.reject(0 if error < 1.0 else 1)
+            return error
 
     return Measured
 

@@ -51,16 +51,21 @@ class Segment:
 
 @dataclasses.dataclass
 class Statistics:
-    """What an integrator counted; `evaluations` stays 0 where the library does not tell."""
+    """What an integrator counted; where the library does not tell, `evaluations` stays 0 and `rejected` None."""
 
     solver: str
     steps: int = 0
-    rejected: int = 0
+    rejected: int | None = None
     evaluations: int = 0
 
     def known(self) -> dict[str, Any]:
-        """What was counted, without the number of evaluations where it is not known."""
-        return {name: value for name, value in vars(self).items() if name != "evaluations" or value}
+        """What was counted, without what is not known."""
+        unknown = {"evaluations": 0, "rejected": None}
+        return {name: value for name, value in vars(self).items() if name not in unknown or value != unknown[name]}
+
+    def reject(self, steps: int) -> None:
+        """Count attempts that were given up; 0 says that they are counted at all."""
+        self.rejected = (self.rejected or 0) + steps
 
 
 @dataclasses.dataclass(frozen=True)

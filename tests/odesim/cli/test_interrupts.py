@@ -1,9 +1,14 @@
-"""Ctrl-C that Python cannot hear, and the end of a process in which XLA still works."""
+"""Ctrl-C that Python cannot hear, and the end of a process whose threads still work."""
 
 import signal
 import subprocess
 import sys
+import threading
 import time
+
+import pytest
+
+from odesim.cli import ahead
 
 DEAF = """
 import hashlib
@@ -28,12 +33,10 @@ except KeyboardInterrupt:
 HEARING = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 """A suite that was started in the background hands on that Ctrl-C is ignored."""
 LEFT = """
-import atexit, sys
+import atexit, threading
 from odesim.cli import interrupts
 atexit.register(print, "the end of the interpreter")
-sys.modules.pop("jax", None)
-interrupts.leave(130)
-sys.modules["jax"] = sys
+threading.Thread(target=threading.Event().wait).start()  # which the interpreter would wait for
 interrupts.leave(3)
 print("still here")
 interrupts.leave(130)
@@ -63,6 +66,17 @@ def test_what_hears_ctrl_c_is_left_to_its_end():
     assert interrupted(HEARD) == (0, "heard\n", "")
 
 
-def test_an_interrupted_process_does_not_wait_for_the_threads_of_xla():
+def test_an_interrupted_process_waits_for_no_thread():
     done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (130, "still here\n")
+
+
+def test_an_interrupted_command_does_not_wait_for_ever_for_what_it_imports_ahead(monkeypatch):
+    never = threading.Event()
+    monkeypatch.setattr(ahead, "_import", never.wait)
+    monkeypatch.setattr(ahead, "PATIENCE", 0.1)
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), ahead.made_ready(False):
+        raise KeyboardInterrupt
+    assert time.perf_counter() - began < 30.0
+    never.set()

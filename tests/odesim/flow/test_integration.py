@@ -14,6 +14,7 @@ from odesim.errors import UsageError
 from odesim.flow import record, solve
 from odesim.flow.problem import compile_functions, initial_condition
 from odesim.flow.solvers import diffrax, step
+from odesim.flow.solvers.scipy import scipy_steps
 from odesim.request.case import Case
 
 C1 = 0.20662096414190703726
@@ -262,6 +263,24 @@ def test_evaluations_that_are_not_counted_are_not_told():
     statistics = step.Statistics("Kvaerno3")
     diffrax.count(statistics, "Kvaerno3", 3, 1)
     assert statistics.known() == {"solver": "Kvaerno3", "steps": 3, "rejected": 1}
+
+
+@pytest.mark.parametrize(("solver", "stages"), [("RK45", 6), ("DOP853", 12)])
+def test_steps_that_are_repeated_are_counted(solver, stages):
+    statistics = step.Statistics(solver)
+
+    def jumping(t, y):
+        return np.where(t < 0.5, -y, 200.0 - 300.0 * y)
+
+    list(scipy_steps(solver, jumping, 0.0, np.ones(2), 1.0, 1e-6, 1e-9, statistics))
+    assert statistics.rejected and statistics.rejected > 3
+    # At the start: the slope twice, and one more for the length of the first step.
+    assert statistics.evaluations == 3 + stages * (statistics.steps + statistics.rejected)
+
+
+def test_steps_that_are_not_counted_are_not_told():
+    assert "rejected" in run(until=2.0, save_points=2, solver="DOP853").statistics
+    assert "rejected" not in run(until=2.0, save_points=2, solver="CVODE").statistics
 
 
 def test_refused_options_are_sentences():
