@@ -24,12 +24,15 @@ class Kernel:
     """A scalar kernel: exact SymPy outputs in named inputs.
 
     `table` names the inputs that arrive together as rows of one array (the correlation functions), `scalars` the
-    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.
+    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.  With `lanes`
+    loops call it for so many lanes in turn, one vector operation each: the rows of the table then stand one after the
+    other in one flat array, and the function becomes part of its caller.
     """
 
     table: tuple[str, ...]
     scalars: tuple[str, ...]
     outputs: Mapping[str, Any]
+    lanes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

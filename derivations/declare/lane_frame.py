@@ -11,27 +11,24 @@ second: Callable[..., None]
 
 
 def added(Y, w, into, first, last, target):
-    """target = sum of Y w_u w_v over the columns (place in target, place in Y, u, v) of `into`, matrices taken as flat.
-
-    A unit's number one past the last stands for 1.
-    """
-    units, flat, means = w.size, target.reshape(-1), Y.reshape(-1)
+    """target = sum of Y w_u w_v over the columns (place in target, place in Y, u, v) of `into`; matrices are flat."""
+    flat, means = target.reshape(-1), Y.reshape(-1)
     flat[:] = 0.0
     for k in range(first, last):
-        u, v = into[2, k], into[3, k]
-        value = means[into[1, k]]
-        if u < units:
-            value *= w[u]
-        if v < units:
-            value *= w[v]
-        flat[into[0, k]] += value
+        flat[into[0, k]] += means[into[1, k]] * w[into[2, k]] * w[into[3, k]]
 
 
 def gradient(Y, w, into, parts, scalars, moves, n):
-    """C = dL/dG (students, n), and the derivatives of the loss in the units' own numbers, from the means of pairs."""
-    C, R = np.empty((moves.size, n)), np.empty(scalars.shape)
-    added(Y, w, into, parts[0], parts[1], C)
-    added(Y, w, into, parts[1], parts[2], R)
+    """C = dL/dG (students, n), and the derivatives of the loss in the units' own numbers, from the means of pairs.
+
+    In `into` a unit's number one past the last stands for the factor 1.
+    """
+    C, R, weights = np.empty((moves.size, n)), np.empty(scalars.shape), np.empty(w.size + 1)
+    weights[-1] = 1.0
+    for u in range(w.size):
+        weights[u] = w[u]
+    added(Y, weights, into, parts[0], parts[1], C)
+    added(Y, weights, into, parts[1], parts[2], R)
     return C, R
 
 

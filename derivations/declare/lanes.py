@@ -24,7 +24,7 @@ class Served(NamedTuple):
 
     `cells` are the arguments of the pair that it reads, by number; `at` is the place among them of the correlation of
     the two gates, -1 without series, of which it reads `rows`; `split` says that every series has two, even powers and
-    odd ones.
+    odd ones; `means` is how many it gives.
     """
 
     program: int
@@ -33,6 +33,7 @@ class Served(NamedTuple):
     at: int
     rows: int
     split: bool
+    means: int
 
 
 class Entry(NamedTuple):
@@ -99,9 +100,11 @@ def _alike(one: Shape, two: Shape) -> bool:
 
 
 def _function(maker: "Maker", name: str, kinds: Sequence[tuple[int, int, bool]]) -> tuple[str, Served]:
-    """`name(G, S, m, numbers, C, first)`: the means C[:, first:] of sixteen pairs from cells G and series S.
+    """`name(G, S, m, numbers, C)`: the means C of sixteen pairs from cells G and series S, flat arrays, row by row.
 
-    Its names are among those that no number of a user's can have (`named.WRITTEN`).
+    LLVM makes vector operations only where it knows that no two arrays overlap, which it tests for few of them, and
+    takes every row of unknown length for one.  The names are among those that no number of a user's can have
+    (`named.WRITTEN`).
     """
     declared, (g, h, same) = maker.declared, kinds[0]
     both = [maker.shapes[k] for k in (g, h)]
@@ -110,8 +113,13 @@ def _function(maker: "Maker", name: str, kinds: Sequence[tuple[int, int, bool]])
     program, tables = maker.program((g, h), same)
     results = program.results(wanted)
     split = any(gate.kind == "softplus" for gate, *_ in tables.pairs)
-    series = r"(S[2*\1, i] + S[2*\1 + 1, i])" if split else r"S[\1, i]"
-    lines = [re.sub(r"\bS\[(\d+)\]", series, line) for line in [*program.body(), *_stored(results)]]
+
+    def series(found: re.Match[str]) -> str:
+        row = int(found[1])
+        return f"({_cell('S', 2 * row)} + {_cell('S', 2 * row + 1)})" if split else _cell("S", row)
+
+    stored = [f"{_cell('C', k)} = {result}" for k, result in enumerate(results)]
+    lines = [re.sub(r"\bS\[(\d+)\]", series, line) for line in [*program.body(), *stored]]
     whole, arguments = "\n".join(lines), program.arguments(())[:-2]
     cells = [k for k, cell in enumerate(arguments) if re.search(rf"\b{cell}\b", whole)]
     at = -1
@@ -121,34 +129,39 @@ def _function(maker: "Maker", name: str, kinds: Sequence[tuple[int, int, bool]])
         cells = sorted({*cells, rho})
         at = cells.index(rho)
     head = [f"    {word} = numbers[{k}]" for k, word in enumerate(declared.names) if re.search(rf"\b{word}\b", whole)]
-    read = [f"{arguments[cell]} = G[{k}, i]" for k, cell in enumerate(cells)]
+    read = [f"{arguments[cell]} = {_cell('G', k)}" for k, cell in enumerate(cells)]
     body = [f"        {line}" for line in (*read, *lines)]
-    text = "\n".join([f"def {name}(G, S, m, numbers, C, first):", *head, f"    for i in range({LANES}):", *body])
+    text = "\n".join([f"def {name}(G, S, m, numbers, C):", *head, f"    for i in range({LANES}):", *body])
     rows = len(tables.pairs) * (1 + split)
-    return text + "\n", Served(len(maker.tables) - 1, tuple(kinds), tuple(cells), at, rows, split)
+    return text + "\n", Served(len(maker.tables) - 1, tuple(kinds), tuple(cells), at, rows, split, len(results))
 
 
-def _stored(results: Sequence[str]) -> list[str]:
-    return [f"C[{k}, first + i] = {result}" for k, result in enumerate(results)]
+def _cell(array: str, row: int) -> str:
+    return f"{array}[{LANES * row} + i]"
 
 
 def _pairs_text(served: Sequence[Served]) -> str:
     """`pairs`: the means Y (mean, pair) of all pairs, function by function, from `flat` of `loops.seen`."""
     lines = [
         "def pairs(flat, numbers, means, cells, spans, looks, reach, Y):",
-        f"    X = np.empty((cells.shape[0], {LANES}))",
-        f"    S, square = np.empty((looks.shape[1], {LANES})), np.empty({LANES})",
+        f"    X, square = np.empty({LANES} * cells.shape[0]), np.empty({LANES})",
+        f"    S, Z = np.empty({LANES} * looks.shape[1]), np.empty({LANES} * Y.shape[0])",
+        f"    table = S.reshape((looks.shape[1], {LANES}))",
     ]
     for k, one in enumerate(served):
         rows = f"looks[{k}, :{one.rows}"
+        rho = f"X[{LANES * one.at} : {LANES * (one.at + 1)}]"
         table = f"{rows}, 2:], {rows}, 0], {rows}, 1], reach[{k}]"
         lines += [
             f"    for block in range(spans[{k}], spans[{k + 1}]):",
             f"        start = {LANES} * block",
             f"        for k in range({len(one.cells)}):",
             f"            for lane in range({LANES}):",
-            "                X[k, lane] = flat[cells[k, start + lane]]",
-            *([f"        correlations(X[{one.at}], {table}, square, S)"] if one.at >= 0 else []),
-            f"        lanes_{k}(X, S, means[{one.program}], numbers, Y, start)",
+            f"                X[{LANES} * k + lane] = flat[cells[k, start + lane]]",
+            *([f"        correlations({rho}, {table}, square, table)"] if one.at >= 0 else []),
+            f"        lanes_{k}(X, S, means[{one.program}], numbers, Z)",
+            f"        for k in range({one.means}):",
+            f"            for lane in range({LANES}):",
+            f"                Y[k, start + lane] = Z[{LANES} * k + lane]",
         ]
     return "\n".join(lines) + "\n"

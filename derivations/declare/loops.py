@@ -59,19 +59,22 @@ def motion(G, D, E, norms, moves, rates):
     """D_ab = u_a' . u_b by the motion of student u_a alone (S, n) in place of C G; E (S, S) becomes what is added to Q.
 
     D = -rate (C G + decay G), tangential on the sphere (kind 1) and for normalised weights (kind 2), whose G is that of
-    the unit vectors; rates = (rate, decay, second, kind, noise, both).
+    the unit vectors; rates = (rate, decay, second, kind, noise, both), and E is zero where `second` is.
     """
     S, n = D.shape
     rate, decay, kind = rates[0], rates[1], rates[3]
     for a in range(S):
-        own = D[a, a] / G[a, a] if kind > 0.0 else -decay
-        for b in range(n):
-            value = D[a, b] - own * G[a, b]
-            if kind == 2.0:
-                value = value * norms[b] / norms[a] + decay * norms[a] * norms[b] * G[a, b]
-            D[a, b] = -rate * moves[a] * value
-        for b in range(S):
-            E[a, b] *= rates[2] * moves[a] * moves[b] / (norms[a] * norms[b])
+        own, pull = D[a, a] / G[a, a] if kind > 0.0 else -decay, -rate * moves[a]
+        if kind == 2.0:
+            inverse, shrink = 1.0 / norms[a], decay * norms[a]
+            for b in range(n):
+                D[a, b] = pull * norms[b] * ((D[a, b] - own * G[a, b]) * inverse + shrink * G[a, b])
+        else:
+            for b in range(n):
+                D[a, b] = pull * (D[a, b] - own * G[a, b])
+        if rates[2] > 0.0:
+            for b in range(S):
+                E[a, b] *= rates[2] * moves[a] * moves[b] / (norms[a] * norms[b])
         if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
             for b in range(n):
                 D[a, b] -= 0.5 * E[a, a] / G[a, a] * G[a, b]

@@ -76,6 +76,6 @@ def _tuples(plain: dict) -> Kernels:
         places=tuple(tuple(entry) for entry in plain["places"]),
         closed=plain["closed"],
         second=plain["second"],
-        lanes=tuple(Served(a, tuple(tuple(kind) for kind in kinds), tuple(cells), at, rows, split)
-                    for a, kinds, cells, at, rows, split in plain["lanes"]),
+        lanes=tuple(Served(a, tuple(tuple(kind) for kind in kinds), tuple(cells), *others)
+                    for a, kinds, cells, *others in plain["lanes"]),
     )  # fmt: skip

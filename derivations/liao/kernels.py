@@ -17,6 +17,7 @@ from typing import Any
 import sympy
 
 from derivations.contract import Kernel
+from derivations.lanes import LANES
 from derivations.liao.pairs import correlation_pairs
 from hermite.gaussian import pair_kernel
 
@@ -77,7 +78,7 @@ def exact_kernels(degree: int) -> dict[str, Kernel]:
     gradient = {name: partial(degree, name) for name in ("rho", "z11", "z12", "z21", "z22", "g")}
     names = table_names(degree)
     return {
-        "pair_gradient": Kernel(names, scalars, {**gradient, "K": kernel(degree)}),
+        "pair_gradient": Kernel(names, scalars, {**gradient, "K": kernel(degree)}, LANES),
         "pair_energy": Kernel(names, scalars, {"K": kernel(degree)}),
     }
 

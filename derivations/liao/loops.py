@@ -17,27 +17,40 @@ aligned_gradient: Callable[..., tuple[float, ...]]
 aligned_energy: Callable[..., tuple[float, ...]]
 
 
-def pair_blocks(X, energy, series, shift, odd, reach, square, S, Y):
+def pair_blocks(X, energy, series, shift, odd, reach, table, Y):
     """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22) of all pairs from X = (rho, g, z11, z12, z21, z22).
 
     Returns sum energy K and sum |energy K|; value and derivatives in one function, as compiling the pair kernel twice
-    takes a second.
+    takes a second.  The lanes of a block are copied into flat arrays and out of them (`Kernel.lanes`); `table`
+    (functions * 16) is room for the correlations.
     """
     total, size = 0.0, 0.0
+    S, square = table.reshape((table.size // 16, 16)), np.empty(16)
+    x, found = np.empty(5 * 16), np.empty(7 * 16)
     for block in range(X.shape[1] // 16):
         a = 16 * block
         correlations(X[0, a : a + 16], series, shift, odd, reach, square, S)
+        for k in range(5):
+            for lane in range(16):
+                x[16 * k + lane] = X[k + 1, a + lane]
         for lane in range(16):
-            p = a + lane
-            d_rho, d11, d12, d21, d22, d_g, K = pair_gradient(S, lane, X[1, p], X[2, p], X[3, p], X[4, p], X[5, p])
-            Y[0, p] = d_rho
-            Y[1, p] = d_g
-            Y[2, p] = d11
-            Y[3, p] = d12
-            Y[4, p] = d21
-            Y[5, p] = d22
-            total += energy[p] * K
-            size += abs(energy[p] * K)
+            d_rho, d11, d12, d21, d22, d_g, K = pair_gradient(
+                table, lane, x[lane], x[16 + lane], x[32 + lane], x[48 + lane], x[64 + lane]
+            )
+            found[lane] = d_rho
+            found[16 + lane] = d_g
+            found[32 + lane] = d11
+            found[48 + lane] = d12
+            found[64 + lane] = d21
+            found[80 + lane] = d22
+            found[96 + lane] = K
+        for k in range(6):
+            for lane in range(16):
+                Y[k, a + lane] = found[16 * k + lane]
+        for lane in range(16):
+            term = energy[a + lane] * found[96 + lane]
+            total += term
+            size += abs(term)
     return total, size
 
 
@@ -147,8 +160,8 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     D[-1] = 0.0
     gather(known, at["inputs"], inputs)
     G, X, Y = inputs[: n * n].reshape(n, n), inputs[n * n :].reshape(6, -1), np.empty((6, at["energy"].size))
-    S = np.empty((series.shape[0], 16))
-    loss = resolved(*pair_blocks(X, at["energy"], series, shift, odd, reach, np.empty(16), S, Y))
+    table = np.empty(16 * series.shape[0])
+    loss = resolved(*pair_blocks(X, at["energy"], series, shift, odd, reach, table, Y))
     scatter(Y.reshape(-1), at["first"], at["factor"], at["output"], at["entry"], at["weight"], C)
     N, dy = D[:-1].reshape(s, n), np.empty(y.size)
     np.matmul(C.reshape(s, n), G, out=N)
@@ -170,8 +183,8 @@ def inner_flow(
     found = np.empty(inputs.size)
     gather(known, inputs, found)
     G, X = found[: n * n].reshape(n, n), found[n * n :].reshape(6, (inputs.size - n * n) // 6)
-    Y, S = np.empty((6, X.shape[1])), np.empty((series.shape[0], 16))
-    pair_blocks(X, energy, series, shift, odd, reach, np.empty(16), S, Y)
+    Y, table = np.empty((6, X.shape[1])), np.empty(16 * series.shape[0])
+    pair_blocks(X, energy, series, shift, odd, reach, table, Y)
     C, D, dy = np.empty(s * n), np.zeros(s * n + 1), np.empty(y.size)
     scatter(Y.reshape(-1), first, factor, output, entry, weight, C)
     N = D[:-1].reshape(s, n)

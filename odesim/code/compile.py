@@ -31,6 +31,8 @@ FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
 DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
+INLINED = DECORATOR.replace("@njit(", "@njit(forceinline=True, ")
+"""For what loops over lanes call."""
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
@@ -276,13 +278,19 @@ def _horner(expression: Any) -> Any:
 
 
 def _scalar_source(name: str, kernel: Kernel) -> str:
-    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane]."""
+    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane], or S[lanes k + lane].
+
+    LLVM makes vector operations of a loop over lanes only where it sees all of it and knows that no two of its arrays
+    overlap, which it tests for few arrays, and takes every row of unknown length for one.
+    """
     lines, outputs = _body(kernel)
     used = " ".join([*lines, *outputs])
-    table = [f"{symbol} = S[{k}, lane]" for k, symbol in enumerate(kernel.table) if symbol in used]
+    place = f"{kernel.lanes}*{{}} + lane" if kernel.lanes else "{}, lane"
+    table = [f"{symbol} = S[{place.format(k)}]" for k, symbol in enumerate(kernel.table) if symbol in used]
     arguments = ", ".join(["S", "lane", *kernel.scalars])
     body = "\n".join(f"    {line}" for line in [*table, *lines])
-    return f"def {name}({arguments}):\n{body}\n    return ({', '.join(outputs)},)\n"
+    text = f"def {name}({arguments}):\n{body}\n    return ({', '.join(outputs)},)\n"
+    return INLINED + text if kernel.lanes else text
 
 
 def _array_source(kernel: Kernel) -> str:
