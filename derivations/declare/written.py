@@ -19,11 +19,15 @@ HELPERS = {
         return values
     return values.reshape((-1, 1))
 ''',
+    "rows_added": '''def rows_added(x):
+    """The sum of the rows (K, ..)."""
+    return x.sum(0)
+''',
     "total": '''def total(values):
     """The sum over the units, (1, ..)."""
     if values.ndim == 1:
         return np.array([values.sum()])
-    return values.sum(0).reshape((1, -1))
+    return rows_added(values).reshape((1, -1))
 ''',
     "highest": '''def highest(values):
     """The largest over the units, (1, ..)."""

@@ -47,6 +47,11 @@ def nonlinearity(z, degree):
     return value, degree * below
 
 
+def rows_added(x):
+    """The sum of the rows (m, ...)."""
+    return x.sum(0)
+
+
 def coefficients(fields, labels, m, m_star, degree, kind, temperature, keep, first):
     """The gradient of the squared error along x: r pi'(v.x) He(w.x) for routers, r pi(v.x) He'(w.x) for experts.
 
@@ -57,7 +62,7 @@ def coefficients(fields, labels, m, m_star, degree, kind, temperature, keep, fir
     h, slope = nonlinearity(w, degree)
     teacher_p = gate(fields[2 * m : 2 * m + m_star], kind, temperature)
     teacher_h, _ = nonlinearity(fields[2 * m + m_star :], degree)
-    residual = (p * h).sum(0) - (teacher_p * teacher_h).sum(0)
+    residual = rows_added(p * h) - rows_added(teacher_p * teacher_h)
     return np.concatenate((residual * gate_slope(v, p, kind, temperature) * h, residual * p * slope))
 
 
@@ -119,7 +124,7 @@ def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
 
 MODEL = Model(
     module="derivations.liao.model",
-    helpers=("gate", "gate_slope", "nonlinearity"),
+    helpers=("gate", "gate_slope", "nonlinearity", "rows_added"),
     normalised=True,
     noise=(0, 0),
     sizes=sizes,

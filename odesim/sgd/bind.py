@@ -19,6 +19,14 @@ ERF = """def erf(z):
     return out
 """
 """numba has no error function of arrays; a model that uses `erf` gets this one."""
+ROWS_ADDED = """def rows_added(x):
+    total = 1.0 * x[0]
+    for k in range(1, x.shape[0]):
+        total += x[k]
+    return total
+"""
+FOR_NUMBA = {"rows_added": ROWS_ADDED}
+"""What stands for helpers of a model in numba, which takes a second to compile the sum of an axis (for its errors)."""
 STUBS = {
     "draw": "def draw(uniform, normal, *numbers):\n    return uniform\n",
     "mean": "def mean(labels, *numbers):\n    return labels\n",
@@ -66,6 +74,6 @@ def numba_sources(model: Model) -> list[str]:
     """The source texts of a model's functions, in the order in which numba must meet them."""
     module = module_of(model)
     names = [*helpers_of(model, module), *(role for role in ROLES if hasattr(module, role))]
-    texts = [inspect.getsource(inspect.unwrap(getattr(module, name))) for name in names]
+    texts = [FOR_NUMBA.get(name) or inspect.getsource(inspect.unwrap(getattr(module, name))) for name in names]
     texts += [text for name, text in STUBS.items() if not hasattr(module, name)]
     return [ERF, *texts]
