@@ -39,6 +39,7 @@ def main() -> int:
     """Try every end, and print a line for every tier."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.extremes", description=__doc__)
     parser.add_argument("--system", action="append", choices=derivations.names())
+    parser.add_argument("--only", action="append", help="STAGE/TIER (all)")
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
@@ -47,7 +48,8 @@ def main() -> int:
         for system in map(derivations.system, options.system or derivations.names()):
             for stage in system.stages:
                 for tier in stage.tiers if isinstance(stage, Dynamics) else ():
-                    wrong += attacked(system, stage.name, tier, place)
+                    if options.only is None or f"{stage.name}/{tier}" in options.only:
+                        wrong += attacked(system, stage.name, tier, place)
     return 1 if wrong else 0
 
 

@@ -1,8 +1,9 @@
 """False alarms of sampled claims: every form whose measurement depends on the seed, judged at many seeds.
 
 `python -m tests.faults.verdicts --system liao --seeds 40 --most 5 --out FILE` measures at seed 0, keeps the forms that
-took at most `--most` seconds and whose samples are others at seed 1, judges them at every further seed, and adds a
-line of JSON for every seed to FILE, from which it goes on when it is started again.  A law refutes a true statement
+took at most `--most` seconds (one is given up after four times that, compilations included) and whose samples are
+others at seed 1, judges them at every further seed, and adds a line of JSON for every seed to FILE, from which it goes
+on when it is started again.  A law refutes a true statement
 with probability `ALARM` at most: a form is flagged, and the exit code is 1, where refutations (of what is expected to
 hold) or confirmations (of what is expected to fail) are more than that allows at 1 %.
 """
@@ -11,11 +12,13 @@ import argparse
 import collections
 import hashlib
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import scipy.stats
 
@@ -28,6 +31,15 @@ from odesim.evidence.laboratory import Laboratory
 SURPRISE = 0.01
 """A form is flagged where so many false alarms have at most this probability."""
 Form = tuple[str, str]
+
+
+class TooLong(BaseException):
+    """The time of a form is over: nothing that is measured may take it for an outcome."""
+
+
+def give_up(signum: int, frame: FrameType | None) -> NoReturn:
+    """What the alarm does."""
+    raise TooLong
 
 
 def main() -> int:
@@ -52,7 +64,7 @@ def collect(name: str, seeds: int, most: float, limit: float, out: Path) -> dict
     for seed in range(len(lines), seeds):
         if time.perf_counter() - began > limit:
             break
-        made = judged(Laboratory(system, "quick", "numba", seed), chosen)
+        made = judged(Laboratory(system, "quick", "numba", seed), chosen, 0.0 if seed else 4 * most)
         if seed == 0:
             chosen = {
                 form for form, row in made.items() if row["seconds"] <= most and row["expected"] != "inconclusive"
@@ -73,16 +85,23 @@ def collect(name: str, seeds: int, most: float, limit: float, out: Path) -> dict
     return table
 
 
-def judged(lab: Laboratory, chosen: set[Form] | None) -> dict[Form, dict[str, Any]]:
-    """Every chosen form (all of them with `None`) that can be judged quickly, with a digest of its samples."""
+def judged(lab: Laboratory, chosen: set[Form] | None, patience: float) -> dict[Form, dict[str, Any]]:
+    """Every chosen form (all of them with `None`) that ends in `patience` seconds (0: any), and what it gave."""
     found = {}
+    signal.signal(signal.SIGALRM, give_up)
     for claim, variant in forms(lab):
         form = (claim.id, variant.name)
         if chosen is not None and form not in chosen:
             continue
         if verification.grid_of(claim, variant, lab.effort) is None:
             continue
-        verdict = verification.verify(lab, claim, variant)
+        signal.setitimer(signal.ITIMER_REAL, patience)
+        try:
+            verdict = verification.verify(lab, claim, variant)
+        except TooLong:
+            continue
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         told = verdict.as_dict()
         samples = hashlib.sha256(json.dumps(told["samples"]).encode()).hexdigest()
         row = {"answer": verdict.answer, "expected": verdict.expected, "seconds": verdict.seconds, "samples": samples}
