@@ -27,6 +27,17 @@ class BagWeights:
 
 
 @dataclasses.dataclass(frozen=True)
+class BagTables:
+    """What counts alone need: pre (k, M, P) and route (k, P), inner products of hidden units and routers with the
+    frame, out as in `BagWeights`, and the frame's Gram matrix (P, P)."""
+
+    pre: np.ndarray
+    route: np.ndarray
+    out: np.ndarray
+    gram: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
 class Bags:
     """N examples: `counts` (P, N) copies of every frame vector, and `labels` (N,): +-1, or the classes 1..c."""
 
@@ -59,7 +70,8 @@ class BagModel:
     `rates(parameters, step_size)` what the experts' and the routers' gradients are multiplied by; `ball(parameters)`
     the half-diameter rho of pattern sets (0 for points): a patch is then normalised(frame vector + rho direction),
     and the first `points(parameters)` vectors of the frame are points even then.
-    `place(initial, arrays, rng)` gives the weights in d dimensions; `data(initial)` the fixed training set or None;
+    `place(initial, arrays, rng)` gives the weights in d dimensions, `tables(initial)` their inner products with the
+    frame; `data(initial)` the fixed training set or None;
     `measure(initial, pre (k, M, P), route (k, P))` the flat numbers that are saved, read by `observe`; `compressible`
     is empty, or the reason why counts do not suffice.  `conflict(parameters, explicit, arrays, batch)` is empty, or
     what the names of the parameters that were given, the arrays of an initial file and the batch contradict each other
@@ -76,6 +88,7 @@ class BagModel:
     ball: Callable[[Any], float]
     points: Callable[[Any], int]
     place: Callable[[Initial, Mapping[str, np.ndarray] | None, np.random.Generator], BagWeights]
+    tables: Callable[[Initial], BagTables]
     data: Callable[[Initial, int], Bags | None]
     measure: Callable[[Initial, np.ndarray, np.ndarray], np.ndarray]
     compressible: Callable[[Any], str]

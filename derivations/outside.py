@@ -21,6 +21,8 @@ GROUP = "odesim.systems"
 """The group of entry points of installed packages: name = "module:ATTRIBUTE"."""
 ATTRIBUTE = "SYSTEM"
 """What a system is called where a reference does not say."""
+FOREIGN: dict[str, str] = {}
+"""The files of the systems that others wrote, by module, of those that this process has asked for."""
 
 
 def split(reference: str) -> tuple[str, str]:
@@ -112,6 +114,8 @@ def found(reference: str) -> System:
         known = [name for name, value in vars(module).items() if isinstance(value, System)]
         has = f"it has {', '.join(known)}" if known else "it has none: write SYSTEM = System(...)"
         raise UsageError(f"{place} has no system {attribute!r}; {has}")
+    if not module.__name__.startswith(f"{__package__}."):
+        FOREIGN[module.__name__] = str(vars(module).get("__file__", place))
     return system
 
 

@@ -44,6 +44,7 @@ def enter_joint(parameters: Parameters, previous: Mapping[str, np.ndarray] | Non
 def _enter(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator, stage: str) -> Initial:
     p = settle(p, stage)
     if previous is None:
+        check(p)  # what fits while the mode is open (two experts) need not fit here (four)
         gram = world.gram_of(p)
         pre, out = neurons(p, gram, rng)
         return assemble(p, gram, pre, out, start_routers(p, gram, rng, stage))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.bags import BagModel, Bags, BagWeights
+from derivations.bags import BagModel, Bags, BagTables, BagWeights
 from derivations.contract import Initial, Labelled, UsageError
 from derivations.frames import Sizes
 from derivations.pmoe import world
@@ -165,6 +165,12 @@ def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.ran
     return BagWeights(hidden, c["out"], routers, np.pad(base, ((0, 0), (0, p.d - rank))))
 
 
+def tables(initial: Initial) -> BagTables:
+    """The state and the constants that it moves by."""
+    return BagTables(*(np.array(initial.state[name], float) for name in ("pre", "route")),
+                     *(np.asarray(initial.constants[name], float) for name in ("out", "gram")))  # fmt: skip
+
+
 def data(initial: Initial, batch: int) -> Bags | None:
     """The training set: that of the file, or one drawn from the data seed; None for fresh samples every step."""
     p, c = initial.parameters, initial.constants
@@ -273,6 +279,7 @@ def _model(weigh: str, **different: Any) -> BagModel:
         "ball": lambda parameters: parameters.rho,
         "points": lambda parameters: parameters.classes,
         "place": place,
+        "tables": tables,
         "data": data,
         "measure": measure,
         "compressible": compressible,

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+LONGEST = 600
+"""Characters of an error that is not ours to word; numba tells pages."""
 INTERRUPTED = 130  # that of odesim.errors, which is not light enough to be imported here
 
 
@@ -28,11 +30,21 @@ def complain(error: BaseException, *, interrupted: bool = False) -> int:
     if isinstance(error, KeyboardInterrupt):
         sentence = "interrupted; no result was written."
     elif code == errors.INTERNAL:
-        sentence = f"internal error, {type(error).__name__}: {error} (--debug shows where; please report it)"
+        sentence = _of_program(error)
     else:
         sentence = _ended(str(error))
     print(f"odesim: {sentence}", file=sys.stderr)
     return code
+
+
+def _of_program(error: BaseException) -> str:
+    """What is said of a mistake of ours, or of whoever wrote the system: in one line, however much was told."""
+    said = " ".join(str(error).split())
+    said = said if len(said) <= LONGEST else f"{said[:LONGEST]} .."
+    outside = sys.modules.get("derivations.outside")
+    foreign = list(outside.FOREIGN.values()) if outside is not None else []
+    whose = f"unless it is of {' or '.join(foreign)}, please report it" if foreign else "please report it"
+    return f"internal error, {type(error).__name__}: {said} (--debug shows where; {whose})"
 
 
 def _path(error: Any) -> str:

@@ -64,17 +64,17 @@ def descent(
     model: BagModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
     """Minus the mean gradients over drawn batches along the frame (repeats, k, M + 1, P): neurons, then the router."""
-    p, c = initial.parameters, initial.constants
+    p, tables = initial.parameters, model.tables(initial)
     functions, numbers, law = importlib.import_module(model.module), model.numbers(p), model.law(p)
-    pre, out, gram = (np.asarray(a, float) for a in (initial.state["pre"], c["out"], c["gram"]))
+    pre, out = tables.pre, tables.out
     drawn, found = functions.draw(rng.random((model.uniforms(p), batch)), *law), []
     response = functions.respond(pre, beside(out, pre))[..., None]
     for repeat in range(repeats):
         if fresh and repeat > 0:
             drawn = functions.draw(rng.random((model.uniforms(p), batch)), *law)
-        counts = counts_of(drawn[0], len(gram))
+        counts = counts_of(drawn[0], len(tables.gram))
         experts, routers, _ = getattr(functions, model.weigh)(
-            initial.state["route"][..., None], response, counts, drawn[1], *numbers
+            tables.route[..., None], response, counts, drawn[1], *numbers
         )
         neurons = pushed(out, experts.mean(axis=-1)) * functions.slope(pre)
         found.append(np.concatenate([neurons, routers.mean(axis=-1)[:, None]], axis=1))
@@ -107,10 +107,10 @@ class BagChains(Replicas):
                 f"{len(self.training)} for full batches, or -p data=online for fresh samples"
             )
         self.atoms = None if self.training is None else atoms_of(self.training.counts)
-        self.gram = np.asarray(initials[0].constants["gram"], float)
-        self.out = [np.asarray(initial.constants["out"], float) for initial in initials]
+        tables = [model.tables(initial) for initial in initials]
+        self.gram, self.out = tables[0].gram, [of.out for of in tables]
         if compressed:
-            self.moving = [(np.array(i.state["pre"]), np.array(i.state["route"])) for i in initials]
+            self.moving = [(of.pre, of.route) for of in tables]
             self.frame = None
         else:
             placed = [

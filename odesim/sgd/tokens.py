@@ -53,10 +53,11 @@ def descent(
         tokens, copies, labels = functions.draw(rng.random((model.uniforms(initial), batch)), *numbers)
         return Samples(tokens, copies, labels, np.full(batch, 1 / batch))
 
+    w = model.place(initial, None, True)
     drawn, found = draw(), []
     for repeat in range(repeats):
         drawn = draw() if fresh and repeat > 0 else drawn
-        routers, neurons = gradients(functions, numbers, initial.state["h"], initial.state["u"], drawn)
+        routers, neurons = gradients(functions, numbers, w.routers, w.neurons, drawn)
         found.append(np.concatenate([neurons, routers[:, None]], axis=1))
     return np.array(found)
 

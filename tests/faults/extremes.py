@@ -20,7 +20,7 @@ import numpy as np
 
 import derivations
 import odesim
-from derivations.contract import Dynamics, System
+from derivations.contract import Dynamics, Recursion, System, load
 from odesim.flow.problem import prepare
 from odesim.request.case import Case
 from tests.faults.inputs import outcome
@@ -49,11 +49,11 @@ def main() -> int:
             for stage in system.stages:
                 for tier in stage.tiers if isinstance(stage, Dynamics) else ():
                     if options.only is None or f"{stage.name}/{tier}" in options.only:
-                        wrong += attacked(system, stage.name, tier, place)
+                        wrong += attacked(system, stage, tier, place)
     return 1 if wrong else 0
 
 
-def attacked(system: System, stage: str, tier: str, place: Path) -> int:
+def attacked(system: System, stage: Dynamics, tier: str, place: Path) -> int:
     """Try one tier; gives the number of faults."""
     found: collections.Counter[str] = collections.Counter()
     for words in asked(system, stage, tier):
@@ -61,32 +61,85 @@ def attacked(system: System, stage: str, tier: str, place: Path) -> int:
         place.mkdir()
         what = outcome([*words, "--out", str(place / "run"), "--no-figures", "--quiet"], place, PATIENCE)
         if what == "exit code 0":
-            what = judged(place / "run", system, stage)
+            what = judged(place / "run", system, stage.name)
         found[what] += 1
         if what.isupper():
             print(f"    {what}: {' '.join(words)}\n    {(place / 'stderr').read_text()[-600:]}", flush=True)
-    print(f"{system.name} {stage} {tier}: " + ", ".join(f"{n} {what}" for what, n in found.most_common()), flush=True)
+    print(
+        f"{system.name} {stage.name} {tier}: " + ", ".join(f"{n} {what}" for what, n in found.most_common()), flush=True
+    )
     return sum(n for what, n in found.items() if what.isupper())
 
 
-def asked(system: System, stage: str, tier: str) -> Iterator[list[str]]:
-    """The commands: every numeric parameter at its ends for the flow and for SGD, then steps that diverge."""
-    first = system.stages[0].name
-    tiers = ["-p", f"tier={tier}"] if any(f.name == "tier" for f in dataclasses.fields(system.parameters)) else []
-    named = ["--system", system.name, *(["--stage", stage] if stage != first else []), *tiers]
-    try:
-        horizon = 1e-3 * Case.build(system, {"tier": tier} if tiers else {}, stage=first).until
-    except ValueError:  # a tier that needs more than its name
-        horizon = 1e-3 * Case.build(system, {}, stage=first).until
-    flow = ["integrate", *named, "--until", f"{horizon:g}", "--save-points", "3"]
-    sgd = ["simulate", *named, "--method", "compressed", "--batch", "8", "--save-points", "3"]
-    yield flow
-    for field in dataclasses.fields(system.parameters):
-        for value in ends(field):
-            yield [*flow, "-p", f"{field.name}={value}"]
-            yield [*sgd, "--step-size", f"{horizon / 100:g}", "--until", f"{horizon:g}", "-p", f"{field.name}={value}"]
+def asked(system: System, stage: Dynamics, tier: str) -> Iterator[list[str]]:
+    """The commands: every numeric parameter at its ends for the flow and, once a stage, for SGD; steps that diverge.
+
+    Horizons are those of about twenty steps, of a recursion and of SGD, whatever their clock says at these parameters.
+    """
+    own = {"tier": tier} if any(field.name == "tier" for field in dataclasses.fields(system.parameters)) else {}
+    chosen = needed(system, stage, own)
+    flow = ["integrate", "--save-points", "3"]
+    sgd = ["simulate", "--method", "compressed", "--batch", "8", "--save-points", "3"]
+    changes: list[dict[str, Any]] = [{}]
+    changes += [{field.name: value} for field in dataclasses.fields(system.parameters) for value in ends(field)]
+    for change in changes:
+        yield [
+            *flow,
+            *words(system, stage, {**own, **chosen, **change}),
+            "--until",
+            lasting(system, stage, own | change),
+        ]
+    if tier != stage.tiers[0]:
+        return
+    for change in changes:
+        step = 1e-5 * Case.build(system, {}, stage=stage.name).until
+        until = ticks(system, stage, change, step)
+        yield [*sgd, *words(system, stage, chosen | change), "--step-size", f"{step:g}", "--until", until]
     for step in STEPS:
-        yield [*sgd, "--step-size", f"{step:g}", "--until", f"{20 * step:g}"]
+        until = ticks(system, stage, {}, step)
+        yield [*sgd, *words(system, stage, chosen), "--step-size", f"{step:g}", "--until", until]
+
+
+def words(system: System, stage: Dynamics, values: dict[str, Any]) -> list[str]:
+    """The options of a stage and of parameters."""
+    given = [word for name, value in values.items() for word in ("-p", f"{name}={value}")]
+    return ["--system", system.name, "--stage", stage.name, *given]
+
+
+def needed(system: System, stage: Dynamics, own: dict[str, Any]) -> dict[str, Any]:
+    """The first choice of a parameter with which a tier can be asked for, where it needs one."""
+    choices = [{field.name: choice} for field in dataclasses.fields(system.parameters) if field.name not in own
+               for choice in field.metadata.get("choices") or ()]  # fmt: skip
+    for change in ({}, *choices):
+        try:
+            load(stage.equations)(Case.build(system, own | change, stage=stage.name).parameters, own.get("tier"))
+        except (ValueError, KeyError):
+            continue
+        return change
+    return {}
+
+
+def lasting(system: System, stage: Dynamics, values: dict[str, Any]) -> str:
+    """The end of a flow: a thousandth of its horizon, and twenty steps of a recursion."""
+    try:
+        case = Case.build(system, values, stage=stage.name)
+        advance = load(stage.equations)(case.parameters, values.get("tier", stage.tiers[0])).advance
+    except (ValueError, KeyError):
+        return f"{1e-3 * Case.build(system, {}, stage=stage.name).until:g}"
+    recursion = advance if isinstance(advance, Recursion) else getattr(advance, "map", None)
+    if recursion is not None:
+        return f"{20 * getattr(case.parameters, recursion.step):.17g}"
+    return f"{1e-3 * case.until:g}"
+
+
+def ticks(system: System, stage: Dynamics, values: dict[str, Any], step: float) -> str:
+    """The time of twenty steps of SGD."""
+    try:
+        parameters = Case.build(system, values, stage=stage.name).parameters
+        parameters = stage.stepped(parameters, step, frozenset(values))
+    except ValueError:
+        parameters = Case.build(system, {}, stage=stage.name).parameters
+    return f"{20 * stage.tick(parameters, step):.17g}"
 
 
 def ends(field: Any) -> list[Any]:

@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,40 +14,13 @@ import pytest
 import derivations
 import odesim
 from derivations import outside
-from odesim.cli import _run as command
 from odesim.errors import UsageError
 from odesim.request.case import Case, find_system
 from odesim.show import figures
 from odesim.sweeps import sweep
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
 FAST = ["--quiet", "--save-points", "5", "-p", "d=20"]
-
-
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory):
-    """The folder of the system, in a folder of its own; nothing of this process's memory of it stays."""
-    folder = tmp_path_factory.mktemp("elsewhere") / "teacher"
-    shutil.copytree(HERE / "teacher", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    before = list(sys.path)
-    yield folder
-    sys.path[:] = before
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("teacher", "alone")]:
-        del sys.modules[name]
-
-
-@pytest.fixture
-def asked(teacher, tmp_path, monkeypatch, capsys):
-    """Call the command in an empty folder: exit code 0, and what it printed."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words, code=0):
-        assert command([str(word) for word in words]) == code
-        said = capsys.readouterr()
-        return said.err if code else said.out
-
-    return call
 
 
 def fresh(*words, path=(), cwd=None):

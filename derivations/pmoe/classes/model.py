@@ -172,6 +172,7 @@ def _model(weigh: str, **different: Any) -> BagModel:
         "ball": lambda parameters: parameters.rho,
         "points": lambda parameters: parameters.classes,
         "place": place,
+        "tables": model.tables,
         "data": model.data,
         "measure": measure,
         "compressible": model.compressible,

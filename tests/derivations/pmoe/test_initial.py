@@ -112,3 +112,8 @@ def test_explicit_weights_have_the_products_of_the_start():
     assert np.allclose(placed.frame @ placed.frame.T, start.constants["gram"], atol=1e-14)
     assert np.allclose(placed.hidden @ placed.frame.T, start.state["pre"], atol=1e-13)
     assert np.allclose(placed.routers @ placed.frame.T, start.state["route"], atol=1e-13)
+
+
+def test_what_a_stage_settles_is_checked_too():
+    with pytest.raises(odesim.UsageError, match="m = 2 neurons do not divide among k = 4 experts"):
+        odesim.integrate("pmoe", stage="joint", m=2, until=1.0)
