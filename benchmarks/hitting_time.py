@@ -32,7 +32,7 @@ def slope(m: Any) -> Any:
 def rows(quick: bool) -> list[Row]:
     """Our paths and the peers, warm, one core, all at rtol 1e-10 and atol 1e-12 (heyoka: machine precision)."""
     solvers: dict[str, Callable[[], float]] = {
-        "numba path": ours("numba"), "JAX path": ours("jax"), "recorder": ours_scipy(), "recorder, JAX": ours_jax()
+        "odesim.Flow": ours(), "recorder": ours_scipy(), "recorder, JAX": ours_jax()
     }  # fmt: skip
     notes = {}
     for name, build in PEERS.items():
@@ -60,8 +60,7 @@ def rows(quick: bool) -> list[Row]:
 
 
 WHAT = {
-    "numba path": "bar 30 us; odesim.Flow, numba",
-    "JAX path": "bar 1.1 times diffrax; odesim.Flow, JAX",
+    "odesim.Flow": "bar 9 us",
     "recorder": "odesim's stepper and recorder, as in a run, around SciPy's DOP853",
     "recorder, JAX": "odesim's stepper and recorder, as in a run, around diffrax's Dopri8",
 }
@@ -72,10 +71,7 @@ def many(quick: bool) -> list[Row]:
     """1,024 hitting times on one core, at relative 1e-9, against heyoka's scalar loop."""
     exact = EXACT - 1 / START + np.arctanh(START) + 1 / MANY - np.arctanh(MANY)
     solvers: dict[str, Callable[[], Any]] = {
-        backend: functools.partial(
-            flow().hitting_times, {"m": MANY}, "m", LEVEL, until=1e5, rtol=1e-9, atol=1e-16, backend=backend
-        )
-        for backend in ("numba", "jax")
+        "ours": functools.partial(flow().hitting_times, {"m": MANY}, "m", LEVEL, until=1e5, rtol=1e-9, atol=1e-16)
     }
     note = "bar 8 ms at 1e-9"
     try:
@@ -88,11 +84,10 @@ def many(quick: bool) -> list[Row]:
     peer = times.get("heyoka")
     return [
         Row(
-            f"1,024 hitting times, information exponent 3, d = 1e2..1e8, {backend}", times[backend].median,
-            times[backend].spread, "heyoka", peer.median if peer else None, worst[backend], worst.get("heyoka"),
+            "1,024 hitting times, information exponent 3, d = 1e2..1e8", times["ours"].median,
+            times["ours"].spread, "heyoka", peer.median if peer else None, worst["ours"], worst.get("heyoka"),
             note=note,
         )
-        for backend in ("numba", "jax")
     ]  # fmt: skip
 
 
@@ -106,9 +101,9 @@ def flow() -> Any:
     return odesim.Flow({"m": slope(sympy.Symbol("m"))})
 
 
-def ours(backend: str) -> Callable[[], float]:
+def ours() -> Callable[[], float]:
     """odesim's hitting times of small flows."""
-    options = {"until": 2 * EXACT, "rtol": RTOL, "atol": ATOL, "backend": backend}
+    options = {"until": 2 * EXACT, "rtol": RTOL, "atol": ATOL}
     return lambda: float(flow().hitting_times({"m": START}, "m", LEVEL, **options))
 
 

@@ -1,11 +1,11 @@
-"""Hitting times of small flows given as SymPy expressions: one of them, or many at once, by numba or by JAX."""
+"""Hitting times of small flows given as SymPy expressions: one of them, or many at once."""
 
 import dataclasses
 import functools
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,6 @@ FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", 
 LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
 LIMITED = 4
 """The status of a flow whose steps are limited by stability."""
-STATUS = {**blocks.STATUS, LIMITED: "stability limits the steps (the numba back end would change its method)"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,7 +128,6 @@ class Flow:
         absolute: bool = False,
         rtol: float = 1e-9,
         atol: float = 1e-14,
-        backend: str = "numba",
     ) -> np.ndarray:
         """When `entry` first passes `level`, upwards (`direction` 1) or downwards (-1); its size with `absolute`.
 
@@ -138,16 +136,13 @@ class Flow:
         are those of one step of DOP853; crossings are located on shorter steps, to round-off.  A crossing and its
         return within one step are noticed on the cubic through the step, at its quarters and where it turns: an entry
         that exceeds its level by less than the error of that cubic can be missed (less of it with a tighter `rtol`).
-        The numba back end takes a Rosenbrock method for flows whose steps are limited by stability; the JAX back end
-        (one compiled call, all flows in lockstep, compiled for every number of flows) does not.  Raises `UsageError`
-        for values that do not fit, and `NumericalError` where a flow fails.
+        Flows whose steps are limited by stability are integrated by a Rosenbrock method.  Raises `UsageError` for
+        values that do not fit, and `NumericalError` where a flow fails.
         """
         table, shape = self._table(values)
-        if backend not in ("numba", "jax"):
-            raise UsageError(f"hitting times have no backend {backend!r}; {nearest(backend, ['numba', 'jax'])}")
         crossing, options = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
-            return self._times(table, crossing, options, backend).reshape(shape)
+            return self._times(table, crossing, options).reshape(shape)
         # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
         level = crossing.threshold
         start, found = table[:, self.states.index(entry)], np.zeros(len(table))
@@ -155,29 +150,22 @@ class Flow:
             chosen = sign * start > level
             signed = dataclasses.replace(crossing, threshold=sign * level, direction=-sign, absolute=False)
             if chosen.any():
-                found[chosen] = self._times(table[chosen], signed, options, backend)
+                found[chosen] = self._times(table[chosen], signed, options)
         return found.reshape(shape)
 
-    def _times(
-        self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float], backend: str
-    ) -> np.ndarray:
+    def _times(self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float]) -> np.ndarray:
         """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
         where, n = self.states.index(crossing.component), len(self.slopes)
         level, direction = crossing.threshold, float(crossing.direction)
-        if backend == "numba":
-            found, status, worst = self._numba.march_lanes(
-                table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
-            )
-            if worst:
-                self._stiff(table, found, status, crossing, *options)
-                worst = status.max()
-        else:
-            numbers = np.array([level, direction, *options, blocks.MOST_STEPS])
-            found, status = np.asarray(self._jax(table, numbers, where, bool(crossing.absolute)))
+        found, status, worst = self._numba.march_lanes(
+            table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
+        )
+        if worst:
+            self._stiff(table, found, status, crossing, *options)
             worst = status.max()
         if worst:
             raise NumericalError(
-                f"{STATUS[int(worst)]} in {int((status != 0).sum())} of {status.size} flows; "
+                f"{blocks.STATUS[int(worst)]} in {int((status != 0).sum())} of {status.size} flows; "
                 "try other tolerances or an earlier until"
             )
         return found
@@ -271,19 +259,6 @@ class Flow:
         text = repr([(name, list(kernel.outputs.items())) for name, kernel in self._kernels.items()])
         stem = f"hitting_{len(self.slopes)}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         return compile.generated(stem, (), lambda: module_text(stem, self._kernels, len(self.slopes)))
-
-    @functools.cached_property
-    def _jax(self) -> Callable[..., Any]:
-        """The jitted march."""
-        from odesim.machine import device
-
-        device.configure("auto" if device.version("jax") else "cpu")
-        import jax.numpy as jnp
-
-        from odesim.code import compile
-        from odesim.small import lane_arrays
-
-        return lane_arrays.compile_lanes(compile.array_kernel(self._kernels["slopes"], jnp), len(self.slopes))
 
 
 def crossing_of(

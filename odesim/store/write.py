@@ -1,11 +1,12 @@
 """Writing a run folder so that it is there completely or not at all."""
 
+import contextlib
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +46,25 @@ def save(
     moved into place at the end; the checkpoint goes.  Raises `StorageError` if the disk is full or lost; then the
     folder is as it was.
     """
+    with installed(folder) as staging:
+        _write(trajectory, case, staging, dict(wall_times), draw)
+    return Path(os.path.abspath(folder))
+
+
+@contextlib.contextmanager
+def installed(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, which takes the place of `folder` at the end; what fails leaves `folder` as it was.
+
+    Raises `StorageError` if the disk is full or lost.
+    """
     folder = Path(os.path.abspath(folder))
     with storing(folder):
         staging = _staging(folder)
         try:
-            _write(trajectory, case, staging, dict(wall_times), draw)
+            yield staging
             _install(staging, folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    return folder
 
 
 def save_stages(
@@ -64,37 +75,25 @@ def save_stages(
     draw: Draw | None,
 ) -> Path:
     """Write a run of several stages: `stages/01-NAME/`, ... each a run folder, and one manifest on top."""
-    folder = Path(os.path.abspath(folder))
-    with storing(folder):
-        staging = _staging(folder)
-        try:
-            names = []
-            for k, (trajectory, case) in enumerate(zip(trajectories, request.cases, strict=False), 1):
-                names.append(f"{k:02d}-{case.stage}")
-                stage = staging / STAGES / names[-1]
-                stage.mkdir(parents=True)
-                _write(trajectory, case, stage, {}, draw)
-            write_json(staging / SUMMARY, {t.origin.stage: t.summary for t in trajectories})
-            top = manifest(trajectories[-1], request, staging, wall_times)
-            write_manifest(staging / MANIFEST, {**top, "stages": names})
-            synchronise(staging)
-            _install(staging, folder)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    return folder
+    with installed(folder) as staging:
+        names = []
+        for k, (trajectory, case) in enumerate(zip(trajectories, request.cases, strict=False), 1):
+            names.append(f"{k:02d}-{case.stage}")
+            stage = staging / STAGES / names[-1]
+            stage.mkdir(parents=True)
+            _write(trajectory, case, stage, {}, draw)
+        write_json(staging / SUMMARY, {t.origin.stage: t.summary for t in trajectories})
+        top = manifest(trajectories[-1], request, staging, wall_times)
+        write_manifest(staging / MANIFEST, {**top, "stages": names})
+        synchronise(staging)
+    return Path(os.path.abspath(folder))
 
 
 def copy(run: Run, folder: Path) -> Path:
     """A stored run in another folder, replacing what odesim wrote there before; as `save`, at once or not at all."""
-    folder = Path(os.path.abspath(folder))
-    with storing(folder):
-        staging = _staging(folder)
-        try:
-            shutil.copytree(run.folder, staging, dirs_exist_ok=True)
-            _install(staging, folder)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    return folder
+    with installed(folder) as staging:
+        shutil.copytree(run.folder, staging, dirs_exist_ok=True)
+    return Path(os.path.abspath(folder))
 
 
 def redraw(run: Run, draw: Callable[[Trajectory, Path], Sequence[Path]]) -> list[Path]:

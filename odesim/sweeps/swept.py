@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 import derivations
 from odesim.request.trajectory import COUNTED
-from odesim.store.files import CELLS, MANIFEST, SUMMARY, replacing, storing, write_json
+from odesim.store.files import CELLS, MANIFEST, SUMMARY, synchronise, write_json
 from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
@@ -98,15 +99,15 @@ def _of_cell(sweep: "Sweep", name: str, k: int) -> Any:
 
 
 def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = False) -> None:
-    """Write dataset, summary and, last, the manifest of a finished sweep; the files of its cells go unless `keep`."""
+    """Put dataset, summary and manifest of a finished sweep in the place of `folder`; its cells go unless `keep`."""
     from odesim.store.manifest import file_hashes, versions
+    from odesim.store.write import installed
 
-    with storing(folder):
+    with installed(folder) as staging:
         # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
-        content = bytes(data.to_netcdf(engine="h5netcdf"))
-        with replacing(folder / DATA) as file:
-            file.write(content)
-        write_json(folder / SUMMARY, {"cells": data["outcome"].size, "outcomes": counts(data)})
+        (staging / DATA).write_bytes(bytes(data.to_netcdf(engine="h5netcdf")))
+        synchronise(staging / DATA)
+        write_json(staging / SUMMARY, {"cells": data["outcome"].size, "outcomes": counts(data)})
         told = {
             "schema": SCHEMA,
             "kind": "sweep",
@@ -115,10 +116,21 @@ def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = F
             "seed": sweep.seed,
         }
         cases = [cell.request.request() for cell in sweep.cells[:1]]
-        files = {name: entry for name, entry in file_hashes(folder).items() if name in (DATA, SUMMARY)}
-        write_manifest(folder / MANIFEST, {**told, "first_cell": cases[0], "versions": versions(), "files": files})
-        if not keep:
-            clear(folder)
+        files = file_hashes(staging)
+        write_manifest(staging / MANIFEST, {**told, "first_cell": cases[0], "versions": versions(), "files": files})
+        if keep and (folder / CELLS).is_dir():
+            shutil.copytree(folder / CELLS, staging / CELLS, copy_function=_linked)
+        synchronise(staging)
+    if not keep:
+        clear(folder)  # where files were moved one by one
+
+
+def _linked(source: str, target: str) -> None:
+    """The same file under a second name, or a copy where the file system has but one for each."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def clear(folder: Path) -> None:

@@ -40,6 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.extremes", description=__doc__)
     parser.add_argument("--system", action="append", choices=derivations.names())
     parser.add_argument("--only", action="append", help="STAGE/TIER (all)")
+    parser.add_argument("-p", dest="given", action="append", default=[], help="NAME=VALUE, for tiers that need it")
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
@@ -49,14 +50,15 @@ def main() -> int:
             for stage in system.stages:
                 for tier in stage.tiers if isinstance(stage, Dynamics) else ():
                     if options.only is None or f"{stage.name}/{tier}" in options.only:
-                        wrong += attacked(system, stage, tier, place)
+                        given = dict(word.split("=", 1) for word in options.given)
+                        wrong += attacked(system, stage, tier, given, place)
     return 1 if wrong else 0
 
 
-def attacked(system: System, stage: Dynamics, tier: str, place: Path) -> int:
+def attacked(system: System, stage: Dynamics, tier: str, given: dict[str, Any], place: Path) -> int:
     """Try one tier; gives the number of faults."""
     found: collections.Counter[str] = collections.Counter()
-    for words in asked(system, stage, tier):
+    for words in asked(system, stage, tier, given):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         what = outcome([*words, "--out", str(place / "run"), "--no-figures", "--quiet"], place, PATIENCE)
@@ -71,13 +73,13 @@ def attacked(system: System, stage: Dynamics, tier: str, place: Path) -> int:
     return sum(n for what, n in found.items() if what.isupper())
 
 
-def asked(system: System, stage: Dynamics, tier: str) -> Iterator[list[str]]:
+def asked(system: System, stage: Dynamics, tier: str, given: dict[str, Any]) -> Iterator[list[str]]:
     """The commands: every numeric parameter at its ends for the flow and, once a stage, for SGD; steps that diverge.
 
     Horizons are those of about twenty steps, of a recursion and of SGD, whatever their clock says at these parameters.
     """
     own = {"tier": tier} if any(field.name == "tier" for field in dataclasses.fields(system.parameters)) else {}
-    chosen = needed(system, stage, own)
+    chosen = given or needed(system, stage, own)
     flow = ["integrate", "--save-points", "3"]
     sgd = ["simulate", "--method", "compressed", "--batch", "8", "--save-points", "3"]
     changes: list[dict[str, Any]] = [{}]
@@ -87,16 +89,16 @@ def asked(system: System, stage: Dynamics, tier: str) -> Iterator[list[str]]:
             *flow,
             *words(system, stage, {**own, **chosen, **change}),
             "--until",
-            lasting(system, stage, own | change),
+            lasting(system, stage, own | chosen | change),
         ]
     if tier != stage.tiers[0]:
         return
     for change in changes:
         step = 1e-5 * Case.build(system, {}, stage=stage.name).until
-        until = ticks(system, stage, change, step)
+        until = ticks(system, stage, chosen | change, step)
         yield [*sgd, *words(system, stage, chosen | change), "--step-size", f"{step:g}", "--until", until]
     for step in STEPS:
-        until = ticks(system, stage, {}, step)
+        until = ticks(system, stage, chosen, step)
         yield [*sgd, *words(system, stage, chosen), "--step-size", f"{step:g}", "--until", until]
 
 

@@ -77,13 +77,31 @@ def test_a_full_disk_leaves_no_half_written_dataset(tmp_path, monkeypatch):
     wanted = sweep.Sweep.build("liao", {"seed": (0, 1)}, {"m": 3, "m_star": 1, "d": 100}, until=1.0, save_points=2)
     data = sweep.run(wanted, tmp_path)
 
-    def full(path):
+    def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(swept, "replacing", full)
-    with pytest.raises(StorageError, match="the disk is full"):
-        swept.save(wanted, data, tmp_path)
-    assert not list(tmp_path.glob("*.partial")) and not (tmp_path / "manifest.json").exists()
+    for step in ("synchronise", "write_json", "write_manifest"):
+        monkeypatch.setattr(swept, step, full)
+        with pytest.raises(StorageError, match="the disk is full"):
+            swept.save(wanted, data, tmp_path / "sweep")
+        monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["cells"]
+
+
+def test_a_sweep_that_cannot_be_kept_leaves_the_older_run(tmp_path, monkeypatch):
+    odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, save_points=3).save(tmp_path / "run")
+    wanted = sweep.Sweep.build("liao", {"seed": (0, 1)}, {"m": 3, "m_star": 1, "d": 100}, until=1.0, save_points=2)
+    data = sweep.run(wanted, tmp_path / "run")
+    monkeypatch.setattr(swept, "write_manifest", lambda *arguments: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(StorageError):
+        swept.save(wanted, data, tmp_path / "run")
+    assert odesim.load(tmp_path / "run").trajectory.time.size == 3
+    monkeypatch.undo()
+    swept.save(wanted, data, tmp_path / "run", keep=True)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "cells", "manifest.json", "summary.json", "sweep.nc",
+    ]  # fmt: skip
+    assert len(list((tmp_path / "run" / "cells").iterdir())) == 2
 
 
 def test_a_damaged_module_in_the_cache_is_written_again(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Hitting times of small flows: closed forms, SciPy, both back ends, lanes, stability, mistakes."""
+"""Hitting times of small flows: closed forms, SciPy, lanes, stability, mistakes."""
 
 import types
 
@@ -12,7 +12,6 @@ from odesim.flow import block_loops, blocks
 from odesim.small import lane_loops, lanes
 from odesim.small.hitting import Flow, module_text
 
-BACKENDS = ("numba", "jax")
 m, v, a, b = sympy.symbols("m v a b")
 ESCAPE = Flow({"m": m**2 * (1 - m**2)})
 PAIR = Flow({"m": a * m**2 * (1 - m**2) * v, "v": b * (1 - v) * m})
@@ -23,22 +22,20 @@ def exact_time(q):
     return -1 / q + np.arctanh(q)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_times_are_those_of_the_closed_form_from_one_flow_to_many(backend):
+def test_times_are_those_of_the_closed_form_from_one_flow_to_many():
     start = np.array([0.6, *np.random.default_rng(0).permutation(np.logspace(-5, -0.5, 20))])
-    times = ESCAPE.hitting_times({"m": start}, "m", 0.5, until=1e6, rtol=1e-11, atol=1e-17, backend=backend)
+    times = ESCAPE.hitting_times({"m": start}, "m", 0.5, until=1e6, rtol=1e-11, atol=1e-17)
     np.testing.assert_allclose(times[1:], exact_time(0.5) - exact_time(start[1:]), rtol=1e-11)
     assert times[0] == 0.0
-    alone = ESCAPE.hitting_times({"m": start[7]}, "m", 0.5, until=1e6, rtol=1e-11, atol=1e-17, backend=backend)
+    alone = ESCAPE.hitting_times({"m": start[7]}, "m", 0.5, until=1e6, rtol=1e-11, atol=1e-17)
     assert alone.shape == () and alone == pytest.approx(times[7], rel=1e-14)
-    short = ESCAPE.hitting_times({"m": start[1:].reshape(4, 5)}, "m", 0.5, until=20.0, backend=backend)
+    short = ESCAPE.hitting_times({"m": start[1:].reshape(4, 5)}, "m", 0.5, until=20.0)
     assert short.shape == (4, 5)
     np.testing.assert_array_equal(np.isinf(short.ravel()), times[1:] > 20.0)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("entry", "level", "sign"), [("m", 0.4, 1), ("v", 0.6, 1), ("m", -0.4, -1)])
-def test_a_state_of_two_with_parameters_agrees_with_scipy(backend, entry, level, sign):
+def test_a_state_of_two_with_parameters_agrees_with_scipy(entry, level, sign):
     from scipy.integrate import solve_ivp
 
     rates = np.array([0.5, 1.0, 3.0])
@@ -57,31 +54,25 @@ def test_a_state_of_two_with_parameters_agrees_with_scipy(backend, entry, level,
         options = {"rtol": 1e-12, "atol": 1e-15, "max_step": 5.0, "events": reached}
         return solve_ivp(slope, (0.0, until), [start, 0.1], "DOP853", **options).t_events[0][0]
 
-    times = PAIR.hitting_times(
-        values, entry, level, until=until, direction=sign, rtol=1e-12, atol=1e-15, backend=backend
-    )
+    times = PAIR.hitting_times(values, entry, level, until=until, direction=sign, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(times, [scipy_time(rate) for rate in rates], rtol=1e-8)
     if entry == "m":
-        sized = PAIR.hitting_times(
-            values, "m", 0.4, until=until, absolute=True, rtol=1e-12, atol=1e-15, backend=backend
-        )
+        sized = PAIR.hitting_times(values, "m", 0.4, until=until, absolute=True, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(sized, times, rtol=1e-14)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_crossing_that_begins_and_ends_inside_a_step_is_found(backend):
+def test_a_crossing_that_begins_and_ends_inside_a_step_is_found():
     for level in (0.3, 0.99):
-        time = OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", level, until=20.0, rtol=1e-6, backend=backend)
+        time = OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", level, until=20.0, rtol=1e-6)
         assert time == pytest.approx(np.arcsin(level), rel=1e-5)
-    down = OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", -0.5, until=20.0, direction=-1, backend=backend)
+    down = OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", -0.5, until=20.0, direction=-1)
     assert down == pytest.approx(np.pi + np.arcsin(0.5), rel=1e-8)
-    assert np.isinf(OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", 1.001, until=20.0, backend=backend))
+    assert np.isinf(OSCILLATOR.hitting_times({"m": 0.0, "v": 1.0}, "m", 1.001, until=20.0))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_size_that_passes_zero_within_a_step_has_fallen_to_its_level(backend):
+def test_a_size_that_passes_zero_within_a_step_has_fallen_to_its_level():
     start = np.array([1.0, -1.0, 0.005])
-    values, options = {"m": start, "v": 0.0}, {"until": 20.0, "direction": -1, "absolute": True, "backend": backend}
+    values, options = {"m": start, "v": 0.0}, {"until": 20.0, "direction": -1, "absolute": True}
     for level in (0.1, 0.01, 1e-9, 0.0):
         times = OSCILLATOR.hitting_times(values, "m", level, **options)
         exact = np.where(abs(start) > level, np.arccos(np.minimum(level / abs(start), 1.0)), 0.0)
@@ -90,24 +81,22 @@ def test_a_size_that_passes_zero_within_a_step_has_fallen_to_its_level(backend):
         OSCILLATOR.hitting_times(values, "m", -0.1, **options)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_an_excursion_above_the_level_is_found_where_the_cubic_turns(backend):
+def test_an_excursion_above_the_level_is_found_where_the_cubic_turns():
     """m = -b (v - 1)^2 with v the time: the cubic is exact, however long the step."""
     flow, gap = Flow({"m": -2 * b * (v - 1), "v": sympy.Integer(1)}), 1e-8
     rates = np.array([1.0, 1e2, 1e4])
     for sign in (1, -1):
         values = {"m": -sign * rates, "v": 0.0, "b": sign * rates}
-        times = flow.hitting_times(values, "m", -sign * gap, until=50.0, direction=sign, backend=backend)
+        times = flow.hitting_times(values, "m", -sign * gap, until=50.0, direction=sign)
         np.testing.assert_allclose(times, 1.0 - np.sqrt(gap / rates), rtol=1e-9)
     assert block_loops.turning(0.0, 1.0, 0.0, -1.0, 2.0) == 0.5
     assert block_loops.turning(0.0, 1.0, 0.0, 1.0, 2.0) == 0.0
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_flow_does_not_step_over_its_pole(backend):
+def test_a_flow_does_not_step_over_its_pole():
     flow = Flow({"m": m**2, "v": sympy.Integer(1)})
     with pytest.raises(NumericalError):
-        flow.hitting_times({"m": 1.0, "v": 0.0}, "v", 2.0, until=5.0, backend=backend)
+        flow.hitting_times({"m": 1.0, "v": 0.0}, "v", 2.0, until=5.0)
 
 
 def test_a_step_that_ends_beyond_its_level_has_crossed_it(monkeypatch):
@@ -169,8 +158,8 @@ RELAXING = {"m": -1000 * (m - v), "v": sympy.Integer(1)}
 """From rest m = t - (1 - exp(-1000 t)) / 1000."""
 
 
-def relaxing_times(flow, **options):
-    return flow.hitting_times({"m": [0.0, 9.0], "v": [0.0, 9.5]}, "m", 10.0, until=1e4, rtol=1e-7, atol=1e-9, **options)
+def relaxing_times(flow):
+    return flow.hitting_times({"m": [0.0, 9.0], "v": [0.0, 9.5]}, "m", 10.0, until=1e4, rtol=1e-7, atol=1e-9)
 
 
 def test_flows_limited_by_stability_change_the_method():
@@ -200,8 +189,6 @@ def test_flows_limited_by_stability_change_the_method():
         pytest.raises(NumericalError, match="2 of 2 flows whose steps"),
     ):
         relaxing_times(flow)
-    with pytest.raises(NumericalError, match=r"stability limits the steps .* in 2 of 2 flows"):
-        relaxing_times(flow, backend="jax")
 
 
 @pytest.mark.slow
@@ -222,14 +209,13 @@ MIXED = sympy.E * abs(m) * m + sympy.sqrt(2) * sympy.sin(m) + sympy.sign(m) / m*
 MIXED += sympy.cos(a * m) / (1 + m) + sympy.sinh(m) * sympy.cosh(m) + sympy.asin(m) * sympy.erf(m) + sympy.pi
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_quotients_constants_and_functions_are_those_of_sympy(backend):
+def test_quotients_constants_and_functions_are_those_of_sympy():
     """One flow in eight lanes: the others hold zeros, by which nothing may stumble."""
     from scipy.integrate import quad
 
     slope = sympy.lambdify(m, MIXED.subs(a, 2), "scipy")
     exact = quad(lambda x: 1 / slope(x), 0.3, 0.9, epsabs=1e-14, epsrel=1e-13)[0]
-    time = Flow({"m": MIXED}).hitting_times({"m": 0.3, "a": 2.0}, "m", 0.9, until=10.0, rtol=1e-11, backend=backend)
+    time = Flow({"m": MIXED}).hitting_times({"m": 0.3, "a": 2.0}, "m", 0.9, until=10.0, rtol=1e-11)
     assert time == pytest.approx(exact, rel=1e-10)
 
 
@@ -241,17 +227,16 @@ def test_the_jacobian_of_every_function_is_real_and_right():
         assert jacobian(None, at, 2.0)[0] == pytest.approx((above - below) / 2e-6, rel=1e-6)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_flow_that_fails_is_an_error(backend):
+def test_a_flow_that_fails_is_an_error():
     flow = Flow({"m": sympy.log(a - m)})
     with pytest.raises(NumericalError, match="the step size fell to zero in 1 of 2 flows"):
-        flow.hitting_times({"m": 0.0, "a": [-1.0, 5.0]}, "m", 2.0, until=10.0, backend=backend)
+        flow.hitting_times({"m": 0.0, "a": [-1.0, 5.0]}, "m", 2.0, until=10.0)
 
 
 def test_mistakes_are_named():
-    def times(flow=PAIR, entry="m", until=1.0, backend="numba", **changed):
+    def times(flow=PAIR, entry="m", until=1.0, **changed):
         values = {"m": 0.1, "v": 0.1, "a": 1.0, "b": 1.0, **changed}
-        return flow.hitting_times(values, entry, 0.5, until=until, backend=backend)
+        return flow.hitting_times(values, entry, 0.5, until=until)
 
     with pytest.raises(
         UsageError, match="needs values of m, v at time 0 and of the parameters a, b, but got m, v, a, b, c"
@@ -271,8 +256,6 @@ def test_mistakes_are_named():
         times(m="small")
     with pytest.raises(UsageError, match="the level nan can never"):
         PAIR.hitting_times({"m": 0.1, "v": 0.1, "a": 1.0, "b": 1.0}, "m", np.nan, until=1.0)
-    with pytest.raises(UsageError, match="no backend 'numpy'"):
-        times(backend="numpy")
     with pytest.raises(UsageError, match="the slope of m uses gamma"):
         Flow({"m": sympy.gamma(m)})
     with pytest.raises(UsageError, match="the slope of m is not a finite real expression: I"):
