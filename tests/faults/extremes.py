@@ -47,8 +47,8 @@ def main() -> int:
         place = Path(name) / "case"
         os.chdir(name)
         for system in map(derivations.system, options.system or derivations.names()):
-            for stage in system.stages:
-                for tier in stage.tiers if isinstance(stage, Dynamics) else ():
+            for stage in (stage for stage in system.stages if isinstance(stage, Dynamics)):
+                for tier in stage.tiers:
                     if options.only is None or f"{stage.name}/{tier}" in options.only:
                         given = dict(word.split("=", 1) for word in options.given)
                         wrong += attacked(system, stage, tier, given, place)

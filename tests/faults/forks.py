@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import gc
 import io
 import os
 import resource
@@ -112,4 +113,5 @@ def _run(words: list[str], place: Path, before: Callable[[], None] | None) -> No
                 traceback.print_exc()
         said.flush()
         told.flush()
+    gc.collect()  # what the end of an interpreter would finalise: the semaphores of a crew of processes
     os._exit(code)
