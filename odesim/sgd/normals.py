@@ -7,8 +7,10 @@ error function: 22 to 30 ns a normal number where these take 8.7, and JAX's end 
 import math
 from typing import Any
 
-STREAM = "threefry2x32-20, Box-Muller"
-"""The name of the stream, kept with a run's state: a run is not continued with other numbers than it began with."""
+STREAM = "threefry2x32-20, Box-Muller, blocks of 256"
+"""The name of the stream, kept with a run's state: a run is not continued with other numbers than it began with.
+
+Its last part is the least size of a block (`traced.FEWEST`), because a key serves a block."""
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 """Rotations and parity of Threefry-2x32 (Salmon, Moraes, Dror and Shaw 2011, section 3.1 and table 1)."""

@@ -15,9 +15,9 @@ BLOCK_BYTES = 1 << 21
 """Memory of the samples held at once: a block that stays in a core's cache between being drawn and being used."""
 GPU_BLOCK_BYTES = 1 << 28
 """The same on a GPU, which wants large products."""
-LARGE_BYTES = 1 << 26
+LARGE_BYTES = 1 << 27
 """Up to this size a block holds at least `FEWEST` samples, so that every pass over the weights serves many."""
-FEWEST = 64
+FEWEST = 256
 EPSILON = 2.22e-16
 ARRAY = "an array, which may differ between replicas"
 """Stands for an array among a model's numbers: the others are compiled in."""

@@ -2,11 +2,11 @@
 
 import contextlib
 import dataclasses
-import gc
 import io
 import os
 import resource
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -113,5 +113,11 @@ def _run(words: list[str], place: Path, before: Callable[[], None] | None) -> No
                 traceback.print_exc()
         said.flush()
         told.flush()
-    gc.collect()  # what the end of an interpreter would finalise: the semaphores of a crew of processes
+    # What the end of an interpreter calls: crews of processes go home, and their semaphores are removed.
+    for module, function in (
+        ("concurrent.futures.process", "_python_exit"),
+        ("multiprocessing.util", "_exit_function"),
+    ):
+        if module in sys.modules:
+            getattr(sys.modules[module], function)()
     os._exit(code)

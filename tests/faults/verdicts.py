@@ -100,6 +100,10 @@ def judged(lab: Laboratory, chosen: set[Form] | None, patience: float) -> dict[F
             verdict = verification.verify(lab, claim, variant)
         except TooLong:
             continue
+        except SystemError as error:  # what numba makes of it where compiled code calls Python
+            if not isinstance(error.__cause__, TooLong):
+                raise
+            continue
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         told = verdict.as_dict()

@@ -56,6 +56,8 @@ class Disk:
             name = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fspath(path)
         except (OSError, TypeError):
             return None
+        if isinstance(path, int) and not name.startswith("/"):  # a pipe to another process
+            return None
         name = os.path.realpath(name if isinstance(name, str) else os.fsdecode(name))
         return name if any(name == root or name.startswith(root + "/") for root in self.roots) else None
 
