@@ -109,10 +109,17 @@ class Trajectory(Result):
     asked: Any = dataclasses.field(default=None, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The values of a component, an observable or an extra by name; `KeyError` names those there are."""
+        """The values of a component, an observable or an extra by name, or of "time" (and "step" of a simulation).
+
+        `KeyError` names those there are.
+        """
+        axes = {"time": self.time, **({} if self.step is None else {"step": self.step})}
+        if name in axes:
+            return axes[name]
         found = self.state.get(name, self.extras.get(name))
         if found is None:
-            raise KeyError(f"this run has no variable {name!r}; it has {', '.join([*self.state, *self.extras])}")
+            known = ", ".join([*axes, *self.state, *self.extras])
+            raise KeyError(f"this run has no variable {name!r}; it has {known}")
         return found.values
 
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:

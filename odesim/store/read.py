@@ -12,6 +12,7 @@ from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
 from odesim.store.folder import manifest_of, require
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray
 
 
@@ -35,8 +36,13 @@ class Run(Result):
         """How the run ended."""
         return self.trajectory.outcome
 
+    @property
+    def time(self) -> "np.ndarray":
+        """The saved times (of the last stage, where there are several)."""
+        return self.trajectory.time
+
     def __getitem__(self, name: str) -> Any:
-        """The values of a component, an observable or an extra by name."""
+        """The values of a component, an observable or an extra by name, as `Trajectory` has them."""
         return self.trajectory[name]
 
     def dataset(self) -> "xarray.Dataset":

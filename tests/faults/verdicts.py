@@ -12,13 +12,12 @@ import argparse
 import collections
 import hashlib
 import json
-import signal
+import multiprocessing
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import scipy.stats
 
@@ -31,15 +30,6 @@ from odesim.evidence.laboratory import Laboratory
 SURPRISE = 0.01
 """A form is flagged where so many false alarms have at most this probability."""
 Form = tuple[str, str]
-
-
-class TooLong(BaseException):
-    """The time of a form is over: nothing that is measured may take it for an outcome."""
-
-
-def give_up(signum: int, frame: FrameType | None) -> NoReturn:
-    """What the alarm does."""
-    raise TooLong
 
 
 def main() -> int:
@@ -88,29 +78,37 @@ def collect(name: str, seeds: int, most: float, limit: float, out: Path) -> dict
 def judged(lab: Laboratory, chosen: set[Form] | None, patience: float) -> dict[Form, dict[str, Any]]:
     """Every chosen form (all of them with `None`) that ends in `patience` seconds (0: any), and what it gave."""
     found = {}
-    signal.signal(signal.SIGALRM, give_up)
     for claim, variant in forms(lab):
         form = (claim.id, variant.name)
         if chosen is not None and form not in chosen:
             continue
         if verification.grid_of(claim, variant, lab.effort) is None:
             continue
-        signal.setitimer(signal.ITIMER_REAL, patience)
-        try:
-            verdict = verification.verify(lab, claim, variant)
-        except TooLong:
-            continue
-        except SystemError as error:  # what numba makes of it where compiled code calls Python
-            if not isinstance(error.__cause__, TooLong):
-                raise
-            continue
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-        told = verdict.as_dict()
-        samples = hashlib.sha256(json.dumps(told["samples"]).encode()).hexdigest()
-        row = {"answer": verdict.answer, "expected": verdict.expected, "seconds": verdict.seconds, "samples": samples}
-        found[form] = row
+        row = within(patience, lambda: judge(lab, claim, variant)) if patience else judge(lab, claim, variant)  # noqa: B023
+        if row is not None:
+            found[form] = row
     return found
+
+
+def judge(lab: Laboratory, claim: Claim, variant: Variant) -> dict[str, Any]:
+    """One verdict, with a digest of its samples."""
+    verdict = verification.verify(lab, claim, variant)
+    samples = hashlib.sha256(json.dumps(verdict.as_dict()["samples"]).encode()).hexdigest()
+    return {"answer": verdict.answer, "expected": verdict.expected, "seconds": verdict.seconds, "samples": samples}
+
+
+def within(seconds: float, call: Callable[[], Any]) -> Any:
+    """What a call gives in a process of its own, which is killed where it takes longer: then None."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(call()))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(seconds) else None
+    finally:
+        process.kill()
+        process.join()
 
 
 def forms(lab: Laboratory) -> Iterator[tuple[Claim, Variant]]:
@@ -132,7 +130,7 @@ def show(table: Mapping[Form, Mapping[str, Any]]) -> int:
     for (claim, variant), row in table.items():
         count, answers = alarms(row["expected"], row["answers"]), row["answers"]
         surprising = scipy.stats.binom.sf(count - 1, len(answers), ALARM) < SURPRISE
-        flagged += surprising
+        flagged += int(surprising)
         tally = ", ".join(f"{n} {answer}" for answer, n in collections.Counter(answers).most_common())
         mark = "  MORE THAN PROMISED" if surprising else ""
         print(f"{claim} ({variant}): expected {row['expected']}; {tally}; {row['seconds']:.1f} s{mark}")

@@ -25,7 +25,7 @@ def test_the_flow_on_both_back_ends_is_the_closed_form(asked, words):
 
     run = found[0]
     parameters = SYSTEM.parameters()
-    expected = claims.exact(run["margin"][0], run.trajectory.time, parameters.m * chances(parameters))
+    expected = claims.exact(run["margin"][0], run["time"], parameters.m * chances(parameters))
     for one in found:
         assert one["margin"] == pytest.approx(expected, abs=1e-6)
     hit, u = run["T_word"], run["u"]
