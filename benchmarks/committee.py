@@ -144,7 +144,7 @@ def state(p: int, seed: int = 0) -> np.ndarray:
 
 def flat(p: int, symbols: Any, step: float = STEP) -> list[Any]:
     """The same right-hand side as p^2 + p (p + 1) / 2 expressions in `symbols`, for programs that take expressions."""
-    from odesim.code.compile import array_kernel
+    from odesim.code.arrays import array_kernel
 
     found = {name: array_kernel(kernel) for name, kernel in kernels().items()}
     n, upper = 2 * p, {}

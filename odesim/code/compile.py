@@ -1,9 +1,8 @@
-"""From symbolic kernels to compiled functions: the one place where SymPy becomes numba, NumPy or JAX.
+"""From symbolic kernels to functions compiled by numba.
 
-For numba, the CSE'd scalar kernels and the plain loops of a system are written, together, into one generated
-module that is compiled once and kept in a cache folder under a digest of its text.  A note beside it says from which
-sources it was made (`odesim.code.sources` finds them), so that a second process loads the machine code and imports no
-SymPy.
+The CSE'd scalar kernels (`printer`) and the plain loops of a system are written, together, into one generated module
+that is compiled once and kept in a cache folder under a digest of its text.  A note beside it says from which sources
+it was made (`sources` finds them), so that a second process loads the machine code and imports no SymPy.
 Parameters are run-time arguments throughout.
 """
 
@@ -24,6 +23,8 @@ import numpy as np
 from derivations import cache
 from derivations.contract import Equations, Kernel, Written, load
 from odesim.code import kept, sources
+from odesim.code.arrays import from_arrays
+from odesim.code.printer import scalar_source
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 """Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
@@ -46,7 +47,7 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
     for role, name in equations.roles.items():
         function = getattr(module, name, None)
         if function is None:
-            function = _from_arrays(equations, np)[role]
+            function = from_arrays(equations, np)[role]
         found |= both_roles(function) if role == "flow_loss" else {role: function}
     return found
 
@@ -107,58 +108,6 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     return kept.imported(path, text)
 
 
-_traced: dict[str, dict[str, Callable[..., Any]]] = {}
-"""The functions made for JAX by the structure of their equations: it compiles a function anew for every new object."""
-
-
-def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
-    """The same functions built from array operations, for `backend` "numpy" or "jax" (not yet jitted)."""
-    if backend == "jax":
-        import jax.numpy as xp
-
-        if equations.structure not in _traced:
-            _traced[equations.structure] = _from_arrays(equations, xp)
-        return _traced[equations.structure]
-    return _from_arrays(equations, np)
-
-
-def _from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
-    kernels = equations.kernels()
-    functions = {name: array_kernel(kernel, xp) for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
-    written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "loops"]
-    return dict(equations.arrays(xp, {**functions, **_array_texts(written, xp)}))
-
-
-def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]:
-    """The functions of some texts, which may call each other, with `np` and the elementary functions of a library."""
-    if not texts:
-        return {}
-    namespace = {"np": xp, **_elementary(xp)}
-    known = set(namespace)
-    exec("\n\n".join(texts), namespace)
-    return {name: value for name, value in namespace.items() if name not in known and callable(value)}
-
-
-def array_kernel(kernel: Kernel, xp: Any = None) -> Callable[..., tuple[Any, ...]]:
-    """A kernel as a function of (table, *scalars), the table indexable by its first axis.
-
-    `xp` is the array library (NumPy unless given) whose elementary functions the kernel uses.
-    """
-    namespace = _elementary(xp)
-    exec(_array_source(kernel), namespace)
-    return namespace["evaluate"]
-
-
-def _elementary(xp: Any) -> dict[str, Any]:
-    """The elementary functions that a printed kernel may call, of one array library."""
-    if xp is None:
-        import numpy as xp
-    names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")
-    found: dict[str, Any] = {name: getattr(xp, name) for name in names}
-    special = importlib.import_module("jax.scipy.special" if "jax" in xp.__name__ else "scipy.special")
-    return {**found, "asin": xp.arcsin, "erf": special.erf, "pi": xp.pi}
-
-
 def module_text(equations: Equations) -> str:
     """The text of the module that numba compiles for some equations."""
     return generate_module(equations.structure, equations.kernels(), equations.loops, equations.around)
@@ -169,7 +118,7 @@ def generate_module(
 ) -> str:
     """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
     texts = [
-        kernel.text if isinstance(kernel, Written) else _scalar_source(name, kernel)
+        kernel.text if isinstance(kernel, Written) else INLINED * bool(kernel.lanes) + scalar_source(name, kernel)
         for name, kernel in kernels.items()
         if not (isinstance(kernel, Written) and kernel.serves in ("arrays", "around"))
     ]
@@ -237,65 +186,3 @@ def both_roles(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
         "flow": lambda t, y, *arguments: function(t, y, *arguments)[0],
         "loss": lambda y, *arguments: function(0.0, y, *arguments)[1],
     }
-
-
-def _body(kernel: Kernel) -> tuple[list[str], list[str]]:
-    """CSE'd assignments and output expressions as Python source, integer powers as products."""
-    import sympy
-    from sympy.codegen.rewriting import create_expand_pow_optimization
-
-    expand = create_expand_pow_optimization(12)
-    printer = _printer()
-    factored = [_horner(expression) for expression in kernel.outputs.values()]
-    assignments, outputs = sympy.cse(factored, symbols=sympy.numbered_symbols("x_"), optimizations="basic")
-    lines = [f"{name} = {printer.doprint(expand(value))}" for name, value in assignments]
-    return lines, [str(printer.doprint(expand(value))) for value in outputs]
-
-
-def _printer() -> Any:
-    """SymPy's Python printer; sign(x) stays a call, so that one text serves scalars and arrays."""
-    from sympy.printing.pycode import PythonCodePrinter
-
-    class Printer(PythonCodePrinter):
-        def _print_sign(self, e: Any) -> str:
-            return f"sign({self._print(e.args[0])})"
-
-        def _print_Pow(self, expr: Any, rational: bool = False) -> str:
-            # numba raises where x**(-1) divides by zero; a quotient is an infinity, also in a lane that stands by
-            if expr.exp.is_Integer and expr.exp < 0:
-                return f"(1.0/({self._print(expr.base)})**{-expr.exp})"
-            return super()._print_Pow(expr, rational)
-
-    return Printer({"fully_qualified_modules": False})
-
-
-def _horner(expression: Any) -> Any:
-    """Collect a polynomial kernel in g, its highest power first, which shortens it before CSE."""
-    import sympy
-
-    g = sympy.Symbol("g")
-    return sympy.collect(sympy.expand(expression), g, sympy.factor_terms) if expression.has(g) else expression
-
-
-def _scalar_source(name: str, kernel: Kernel) -> str:
-    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane], or S[lanes k + lane].
-
-    LLVM makes vector operations of a loop over lanes only where it sees all of it and knows that no two of its arrays
-    overlap, which it tests for few arrays, and takes every row of unknown length for one.
-    """
-    lines, outputs = _body(kernel)
-    used = " ".join([*lines, *outputs])
-    place = f"{kernel.lanes}*{{}} + lane" if kernel.lanes else "{}, lane"
-    table = [f"{symbol} = S[{place.format(k)}]" for k, symbol in enumerate(kernel.table) if symbol in used]
-    arguments = ", ".join(["S", "lane", *kernel.scalars])
-    body = "\n".join(f"    {line}" for line in [*table, *lines])
-    text = f"def {name}({arguments}):\n{body}\n    return ({', '.join(outputs)},)\n"
-    return INLINED + text if kernel.lanes else text
-
-
-def _array_source(kernel: Kernel) -> str:
-    lines, outputs = _body(kernel)
-    used = " ".join([*lines, *outputs])
-    table = [f"{symbol} = S[{k}]" for k, symbol in enumerate(kernel.table) if symbol in used]
-    body = "\n".join(f"    {line}" for line in [*table, *lines])
-    return f"def evaluate({', '.join(['S', *kernel.scalars])}):\n{body}\n    return ({', '.join(outputs)},)\n"

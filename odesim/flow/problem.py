@@ -135,7 +135,7 @@ def _require_finite(initial: Initial) -> None:
 
 def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callable[..., Any]]:
     """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
-    from odesim.code import compile
+    from odesim.code import arrays, compile
 
     if backend == "numba" and (equations.loops or equations.around):
         return compile.compile_numba(equations)
@@ -144,4 +144,4 @@ def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callab
 
         device.configure("auto" if device.version("jax") else "cpu")
     # What is means over arrays has no loops for numba to compile.
-    return compile.compile_arrays(equations, "numpy" if backend == "numba" else backend)
+    return arrays.compile_arrays(equations, "numpy" if backend == "numba" else backend)

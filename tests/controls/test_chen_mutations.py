@@ -8,7 +8,7 @@ from derivations.chen import loops, population
 from derivations.chen.claims.gradient import against_flow
 from derivations.claim import Evaluator
 from derivations.contract import load
-from odesim.code import compile
+from odesim.code import printer
 from odesim.evidence.laboratory import Laboratory
 from odesim.request.case import find_system
 
@@ -45,7 +45,7 @@ def compiled():
         laboratory = Laboratory(find_system("chen"))
         equations = population.exact(laboratory.system.parameters())
         head = "import numpy as np\n"
-        kernel = compile._scalar_source("activation", equations.kernels()["activation"])
+        kernel = printer.scalar_source("activation", equations.kernels()["activation"])
         names = [name for name in equations.loops if name.startswith(loops.__name__)]
         texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]
         source = "\n\n".join(texts)

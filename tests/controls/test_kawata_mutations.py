@@ -10,7 +10,7 @@ from derivations.claim import Evaluator
 from derivations.contract import Kernel
 from derivations.kawata import kernels, population, tiers
 from derivations.kawata.arrays import build_exact
-from odesim.code.compile import array_kernel
+from odesim.code.arrays import array_kernel
 from odesim.evidence import verification
 from odesim.evidence.laboratory import Laboratory
 from odesim.request.case import find_system

@@ -10,7 +10,7 @@ import pytest
 from derivations.contract import load
 from derivations.pmoe import initial, loops, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
-from odesim.code import compile
+from odesim.code import printer
 
 MUTATIONS = {
     "routing by the smallest": ("values[order[at - 1]] < values[i]", "values[order[at - 1]] > values[i]"),
@@ -57,7 +57,7 @@ def compiled(equations, old: str, new: str):
     """The flow compiled anew from the loops with one text replaced."""
     import numba
 
-    kernel = compile._scalar_source("logistic", equations.kernels()["logistic"])
+    kernel = printer.scalar_source("logistic", equations.kernels()["logistic"])
     names = [name for name in equations.loops if name.startswith(loops.__name__)]
     texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]
     source = "\n\n".join(texts)

@@ -12,7 +12,7 @@ import pytest
 
 from derivations.contract import load
 from derivations.pruning import population
-from odesim.code import compile
+from odesim.code import arrays
 
 LIMIT = 1e-9
 SINGLE = {
@@ -71,7 +71,7 @@ def enumerate_inputs(h, sigma, pi, count, top, data):
 
 def difference(data, old, new):
     """The largest deviation of a mutated slope from the enumeration, over three random states."""
-    kernel = compile.array_kernel(population._kernels()["gate"])
+    kernel = arrays.array_kernel(population._kernels()["gate"])
     references = [f"derivations.pruning.{name}" for name in population.SLOPES[data]]
     source = "\n\n".join(inspect.getsource(inspect.unwrap(load(name))) for name in references)
     assert old in source, "the mutation names a text that is no longer there"

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erf
 
 from derivations.chen import kernels
-from odesim.code.compile import array_kernel
+from odesim.code.arrays import array_kernel
 
 KNOWN = {
     "cubic": lambda z: z**3,

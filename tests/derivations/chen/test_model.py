@@ -103,7 +103,7 @@ def test_numba_and_jax_make_the_same_pass(variant, activation):
 def test_the_activations_are_those_that_sympy_differentiates():
     from derivations.chen import kernels
     from derivations.chen.parameters import ACTIVATIONS
-    from odesim.code.compile import array_kernel
+    from odesim.code.arrays import array_kernel
 
     z = np.array([-2.1, -0.4, 0.0, 0.3, 1.7])  # at a kink the slope is the mean of both sides
     for kind, name in enumerate(ACTIVATIONS):

@@ -9,7 +9,8 @@ from derivations.contract import Initial
 from derivations.liao import initial, overlaps, population, reduced
 from derivations.liao.gate import gate_table
 from derivations.liao.parameters import Parameters
-from odesim.code.compile import compile_arrays, compile_numba
+from odesim.code.arrays import compile_arrays
+from odesim.code.compile import compile_numba
 
 C1, C3 = 0.20662096414190703726, -0.062396483959259193493
 """Hermite coefficients of the logistic function, to twenty digits (mpmath, independent of this program)."""

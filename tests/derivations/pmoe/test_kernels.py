@@ -10,7 +10,7 @@ import sympy
 from scipy import integrate, stats
 
 from derivations.pmoe import kernels, signal
-from odesim.code.compile import array_kernel
+from odesim.code.arrays import array_kernel
 
 
 def test_the_loss_and_its_slope():

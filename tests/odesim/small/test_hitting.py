@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy
 
-from odesim.code import compile
+from odesim.code import arrays, compile
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import block_loops, blocks
 from odesim.small import lane_loops, lanes
@@ -221,7 +221,7 @@ def test_quotients_constants_and_functions_are_those_of_sympy():
 
 def test_the_jacobian_of_every_function_is_real_and_right():
     flow = Flow({"m": MIXED * sympy.log(a) + sympy.tanh(m) * sympy.exp(-m)})
-    slope, jacobian = (compile.array_kernel(flow._kernels[name]) for name in ("slopes", "jacobian"))
+    slope, jacobian = (arrays.array_kernel(flow._kernels[name]) for name in ("slopes", "jacobian"))
     for at in (-0.6, 0.4, 0.8):
         (above,), (below,) = (slope(None, at + h, 2.0) for h in (1e-6, -1e-6))
         assert jacobian(None, at, 2.0)[0] == pytest.approx((above - below) / 2e-6, rel=1e-6)

@@ -1,0 +1,62 @@
+"""From symbolic kernels to functions of an array library, NumPy or JAX."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, Kernel, Written
+from odesim.code.printer import array_source
+
+_traced: dict[str, dict[str, Callable[..., Any]]] = {}
+"""The functions made for JAX by the structure of their equations: it compiles a function anew for every new object."""
+
+
+def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
+    """The same functions built from array operations, for `backend` "numpy" or "jax" (not yet jitted)."""
+    if backend == "jax":
+        import jax.numpy as xp
+
+        if equations.structure not in _traced:
+            _traced[equations.structure] = from_arrays(equations, xp)
+        return _traced[equations.structure]
+    return from_arrays(equations, np)
+
+
+def from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
+    """The functions of `equations` by role, built anew from the operations of one array library."""
+    kernels = equations.kernels()
+    functions = {name: array_kernel(kernel, xp) for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
+    written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "loops"]
+    return dict(equations.arrays(xp, {**functions, **_array_texts(written, xp)}))
+
+
+def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]:
+    """The functions of some texts, which may call each other, with `np` and the elementary functions of a library."""
+    if not texts:
+        return {}
+    namespace = {"np": xp, **_elementary(xp)}
+    known = set(namespace)
+    exec("\n\n".join(texts), namespace)
+    return {name: value for name, value in namespace.items() if name not in known and callable(value)}
+
+
+def array_kernel(kernel: Kernel, xp: Any = None) -> Callable[..., tuple[Any, ...]]:
+    """A kernel as a function of (table, *scalars), the table indexable by its first axis.
+
+    `xp` is the array library (NumPy unless given) whose elementary functions the kernel uses.
+    """
+    namespace = _elementary(xp)
+    exec(array_source(kernel), namespace)
+    return namespace["evaluate"]
+
+
+def _elementary(xp: Any) -> dict[str, Any]:
+    """The elementary functions that a printed kernel may call, of one array library."""
+    if xp is None:
+        import numpy as xp
+    names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")
+    found: dict[str, Any] = {name: getattr(xp, name) for name in names}
+    special = importlib.import_module("jax.scipy.special" if "jax" in xp.__name__ else "scipy.special")
+    return {**found, "asin": xp.arcsin, "erf": special.erf, "pi": xp.pi}
