@@ -1,4 +1,4 @@
-"""On JAX's default device (a GPU where there is one): an ensemble of flows, compressed and explicit SGD.
+"""On JAX's default device (a GPU where there is one): sampled means, compressed and explicit SGD.
 
 Run by `python -m benchmarks --only device`; a full run writes `results/device-NAME.json` with the device's name.
 Floors are counted operations at the speed of the device's own matrix product, and the measured cost of drawing the
@@ -8,24 +8,18 @@ same random numbers there.
 import dataclasses
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks import explicit_sgd
 from benchmarks.measure import Row, compare
-from benchmarks.right_hand_side import count_operations
 
 RESULTS = Path(__file__).resolve().parent / "results"
-DIMENSIONS = tuple(10**k for k in range(3, 11))
-SOLVER = "Kvaerno5"
-STAGES = 7
-"""Stages of a step of that solver, each with at least one evaluation."""
 REPLICAS = 64
 
 
 def rows(quick: bool) -> list[Row]:
-    """Ensemble, compressed SGD and explicit SGD; written to a file of the device unless `quick`."""
+    """Sampled means, compressed SGD and explicit SGD; written to a file of the device unless `quick`."""
     from odesim.machine import device
 
     device.configure("auto")
@@ -33,7 +27,7 @@ def rows(quick: bool) -> list[Row]:
 
     name = jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
     peak = {dtype: matmul_speed(dtype, 512 if quick else 4096) for dtype in ("float32", "float64")}
-    found = [ensemble(quick, peak["float64"]), compressed(quick, peak["float64"]), explicit(quick, peak["float32"])]
+    found = [sampled(quick, peak["float64"]), compressed(quick, peak["float64"]), explicit(quick, peak["float32"])]
     found = [dataclasses.replace(row, name=f"{row.name}, on {name}") for row in found]
     if not quick:
         content = {"device": name, "described": device.describe(), "matrix_product_flops": peak}
@@ -64,41 +58,25 @@ def normal_seconds(shape: tuple[int, ...], dtype: str) -> float:
     return compare({"normals": lambda: draw(key).block_until_ready()}, 15)["normals"].median
 
 
-def ensemble(quick: bool, peak: float) -> Row:
-    """256 seeds by 8 dimensions of liao (10, 3), orthogonal start, until 2 sqrt(d), integrated together."""
-    import numpy as np
+def sampled(quick: bool, peak: float) -> Row:
+    """One right-hand side by means over a sample: a declared committee of ten fields, online; floor: its products."""
+    import jax
 
-    from odesim.flow import ensemble
+    import odesim
     from odesim.flow.problem import prepare
     from odesim.request.case import Case
 
-    sizes = {"m": 2, "m_star": 1} if quick else {"m": 10, "m_star": 3}
-    dimensions, seeds = ((100, 200), 2) if quick else (DIMENSIONS, 256)
-    cases = [
-        Case.build(
-            "liao", {**sizes, "init": "orthogonal", "d": d}, seed=seed, until=2.0 * d**0.5, save_points=2, rtol=1e-4,
-            backend="jax", solver=SOLVER,
-        )
-        for d in dimensions
-        for seed in range(seeds)
-    ]  # fmt: skip
-    times, runs = [], []
-    for _ in range(2):  # the first compiles
-        began = time.perf_counter()
-        runs = ensemble.solve(cases)
-        times.append(time.perf_counter() - began)
-    steps = sum(run.statistics["steps"] + run.statistics["rejected"] for run in runs)
-    plain = prepare(dataclasses.replace(cases[0], backend="numba", solver=None))
-    operations = steps * STAGES * count_operations(plain, plain.start)
-    unfound = sum(not np.isfinite(run["T_gamma2"]).any(axis=0).all() for run in runs)
-    failed = sum(run.outcome.kind == "failed" for run in runs)
-    note = (
-        f"bar 10 s on a GPU; {unfound} of {len(runs)} runs have not found all teachers by 2 sqrt(d), {failed} failed; "
-    )
-    note += f"{steps} steps; first call, compilation included, {times[0]:.0f} s; {operations / peak / times[1]:.2%} of "
-    note += "the matrix product's speed, if every stage were one evaluation of the slope"
-    name = f"ensemble of {len(runs)} runs, liao ({sizes['m']}, {sizes['m_star']}), {SOLVER}"
-    return Row(name, times[1], 0.0, floor_seconds=operations / peak, note=note)
+    points = 2**14 if quick else 2**20
+    unit = {"unit": "erf(w/sqrt(2))", "units": 5}
+    system = odesim.declare(student=unit, teacher=unit, training={"limit": "online"}, start={"norm": 0.7})
+    case = Case.build(system, {"tier": "sampled", "points": points}, until=1.0, backend="jax")
+    problem = prepare(case)
+    slope, y = problem.slope(), problem.start
+    times = compare({"ours": lambda: jax.block_until_ready(slope(0.0, y))}, 3 if quick else 50)["ours"]
+    products = 2.0 * 10**2 * points  # the fields, and the sums of their products
+    note = f"{2 * products / peak / times.median:.1%} of the matrix product's speed"
+    name = f"right-hand side of sampled means, ten fields, {points} points"
+    return Row(name, times.median, times.spread, floor_seconds=2 * products / peak, note=note)
 
 
 def compressed(quick: bool, peak: float) -> Row:

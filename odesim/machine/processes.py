@@ -22,9 +22,10 @@ def crew_size(asked: int | None, most: int | None = None) -> int:
 
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
-    """Processes started in here use one thread each: the cores are shared among them already."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    """Processes started in here use one thread each, and of a GPU's memory what they need: both are shared already."""
+    wanted = {**dict.fromkeys(THREAD_VARIABLES, "1"), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:

@@ -1,6 +1,5 @@
 """One request over a grid of parameters and seeds: cells computed by many processes, kept one by one, then joined."""
 
-import collections
 import dataclasses
 import functools
 import itertools
@@ -25,7 +24,6 @@ from odesim.sweeps.swept import ABOUT, CURVE, POINT, joined
 if TYPE_CHECKING:
     import xarray
 
-    from odesim.flow.problem import Problem
 
 Readers = Mapping[str, Callable[[Any, str], Any]]
 NAMED: Readers = {"seed": seed_number}
@@ -247,10 +245,6 @@ def run(
     """Compute the cells that `folder` lacks, the longest first, and join all of them.
 
     Every finished cell is a file of its own, named by the digest of its case: a kill loses what was in progress.
-    With "local" and `backend="jax"`, flows that share equations, sizes and a solver of diffrax are integrated together
-    in this process, by one program on JAX's device (`odesim.flow.ensemble`), to the tolerances of single runs.  All
-    other cells are computed one by one; so are those of a dask scheduler, and those of several workers where JAX has
-    but the CPU, on which one program for many cells gains less than a second core.
     """
     store = folder / CELLS
     with storing(folder):
@@ -268,9 +262,6 @@ def run(
 
 
 def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
-    if scheduler == LOCAL and any(map(_traced, cells)) and (workers <= 1 or _accelerated()):
-        lanes, cells = _together(cells)
-        yield from _ensemble(lanes)
     if scheduler == LOCAL and min(workers, len(cells)) <= 1:
         yield from ((cell, compute(*cell.words)) for cell in cells)
         return
@@ -279,42 +270,6 @@ def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tu
     tasks = [cell.words for cell in cells]
     for number, arrays in completed(compute, tasks, scheduler, min(workers, len(cells))):
         yield cells[number], arrays
-
-
-def _traced(cell: Cell) -> bool:
-    """Whether a cell is a flow on JAX."""
-    return isinstance(cell.request, Case) and cell.case.backend == "jax"
-
-
-def _accelerated() -> bool:
-    """Whether JAX has a device other than the CPU."""
-    from odesim.machine import device
-
-    device.configure("auto")
-    import jax
-
-    return jax.default_backend() != "cpu"
-
-
-def _together(cells: Sequence[Cell]) -> tuple[list[tuple[Cell, "Problem"]], list[Cell]]:
-    """The cells that share a program of JAX with at least one other, prepared, and the rest."""
-    from odesim.flow import ensemble
-    from odesim.flow.problem import prepare
-
-    prepared = [(cell, prepare(cell.case)) for cell in cells if _traced(cell)]
-    shapes = {id(cell): ensemble.shape(problem) for cell, problem in prepared if ensemble.fits(problem)}
-    common = {shape for shape, count in collections.Counter(shapes.values()).items() if count > 1}
-    lanes = [(cell, problem) for cell, problem in prepared if shapes.get(id(cell)) in common]
-    chosen = {id(cell) for cell, _ in lanes}
-    return lanes, [cell for cell in cells if id(cell) not in chosen]
-
-
-def _ensemble(lanes: Sequence[tuple[Cell, "Problem"]]) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:
-    """Cells integrated together on JAX, each as soon as its run ends."""
-    from odesim.flow import ensemble
-
-    for k, run in ensemble.finished([problem for _, problem in lanes]):
-        yield lanes[k][0], condensed(run, lanes[k][0].case)
 
 
 def _path(store: Path, cell: Cell) -> Path:

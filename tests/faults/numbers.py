@@ -88,10 +88,12 @@ def drawn(system: System, stage: str, tier: str, rng: np.random.Generator, count
         try:
             case = Case.build(system, {**given, "tier": tier}, **options)
             until = case.until * float(10.0 ** rng.uniform(-2.0, -0.3))
-            yield Case.build(system, {**given, "tier": tier}, **options, until=until)
+            case = Case.build(system, {**given, "tier": tier}, **options, until=until)
+            prepare(case)
         except UsageError:
             continue
         made += 1
+        yield case
 
 
 def draw(field: Any, rng: np.random.Generator) -> Any:
