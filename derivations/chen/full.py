@@ -27,7 +27,20 @@ from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, LOOPS, STATE, WATCHED, exact, flat, kernels
 from derivations.chen.population import invariants as exact_invariants
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Labelled, Layout, Smooth, UsageError
+from derivations.contract import (
+    Code,
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Labelled,
+    Layout,
+    Observables,
+    Smooth,
+    Tier,
+    UsageError,
+)
 
 REST = Component(
     "rest", ("weight", "direction"), ANY, "", "coordinates of a weight outside the signals; filters first, then routers"
@@ -52,32 +65,34 @@ def full(parameters: Parameters) -> Equations:
     p = parameters
     if p.P == 3:
         exactly = exact(p)
-        return dataclasses.replace(
-            exactly, tier="full", validity=f"{exactly.validity}; with noise patches (P > 3) {accuracy(p)}"
-        )
+        validity = f"{exactly.about.validity}; with noise patches (P > 3) {accuracy(p)}"
+        return dataclasses.replace(exactly, about=dataclasses.replace(exactly.about, name="full", validity=validity))
     shared = [name for name in LOOPS if not name.endswith(("p3_flow_loss", "p3_watch"))]
     own = ("coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_flow_loss", "full_watch")
     return Equations(
-        tier="full",
+        about=Tier(
+            name="full",
+            validity=(
+                "exact for any P and activation in the limit of many examples and a small step, where no expert's "
+                f"gradient is incoherent (|E g| < {p.layer:g} E|g|), {accuracy(p)}"
+            ),
+            neglects="nothing beside that error",
+        ),
         advance=Smooth(between="interpolant"),
-        structure=f"chen_full_{p.activation}",
+        code=Code(
+            structure=f"chen_full_{p.activation}",
+            kernels=functools.partial(kernels, p.activation),
+            loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
+            roles={"flow_loss": "full_flow_loss", "watch": "full_watch"},
+            arrays=full_arrays.build_full,
+        ),
         state=(*STATE, REST),
-        kernels=functools.partial(kernels, p.activation),
-        loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
-        roles={"flow_loss": "full_flow_loss", "watch": "full_watch"},
-        arrays=full_arrays.build_full,
-        arguments=arguments,
         layout=Layout((*flat(p).parts, Dense("rest", (p.M * p.J + p.M, -1)))),
+        arguments=arguments,
         begin=lambda initial: {**initial.state, "rest": residual(initial)},
-        observe=observe,
-        constants=constants,
-        invariants=invariants,
         crossings=(Crossing("T_feat", "feat", 1.0, meaning="first time a filter's alignment reaches 1"),),
-        summary=summarise,
-        validity="exact for any P and activation in the limit of many examples and a small step, where no expert's "
-        f"gradient is incoherent (|E g| < {p.layer:g} E|g|), {accuracy(p)}",
-        neglects="nothing beside that error",
         watched=WATCHED,
+        observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
     )
 
 

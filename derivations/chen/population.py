@@ -26,7 +26,19 @@ from derivations.chen import arrays
 from derivations.chen.nodes import legendre_rows, rules
 from derivations.chen.parameters import Parameters
 from derivations.chen.summary import constants, summarise
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Layout, Smooth
+from derivations.contract import (
+    Code,
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Layout,
+    Observables,
+    Smooth,
+    Tier,
+)
 
 EXPERT = ("expert", "filter", "feature")
 ROUTER = ("expert", "feature")
@@ -73,25 +85,29 @@ def exact(parameters: Parameters) -> Equations:
         else f"the {parameters.P - 3} noise patches (it is exact for P = 3; tier full has them)"
     )
     return Equations(
-        tier="p3",
+        about=Tier(
+            name="p3",
+            validity=(
+                "exact for P = 3 and any activation in the limit of many examples and a small step, where no "
+                f"expert's gradient is incoherent (|E g| < {parameters.layer:g} E|g|); laws by {parameters.nodes} "
+                "nodes each"
+            ),
+            neglects=neglects,
+        ),
         advance=Smooth(between="interpolant"),
-        structure=f"chen_p3_{parameters.activation}",
+        code=Code(
+            structure=f"chen_p3_{parameters.activation}",
+            kernels=functools.partial(kernels, parameters.activation),
+            loops=LOOPS,
+            roles={"flow_loss": "p3_flow_loss", "watch": "p3_watch"},
+            arrays=arrays.build_p3,
+        ),
         state=STATE,
-        kernels=functools.partial(kernels, parameters.activation),
-        loops=LOOPS,
-        roles={"flow_loss": "p3_flow_loss", "watch": "p3_watch"},
-        arrays=arrays.build_p3,
-        arguments=arguments,
         layout=flat(parameters),
-        observe=lambda initial, state: {},
-        constants=constants,
-        invariants=invariants,
+        arguments=arguments,
         crossings=(Crossing("T_feat", "feat", 1.0, meaning="first time a filter's alignment reaches 1"),),
-        summary=summarise,
-        validity="exact for P = 3 and any activation in the limit of many examples and a small step, where no "
-        f"expert's gradient is incoherent (|E g| < {parameters.layer:g} E|g|); laws by {parameters.nodes} nodes each",
-        neglects=neglects,
         watched=WATCHED,
+        observables=Observables(constants=constants, invariants=invariants, summary=summarise),
     )
 
 

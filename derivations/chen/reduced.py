@@ -19,6 +19,7 @@ from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, STATE
 from derivations.chen.summary import constants, summarise
 from derivations.contract import (
+    Code,
     Component,
     Crossing,
     Dense,
@@ -27,7 +28,9 @@ from derivations.contract import (
     Kernel,
     Labelled,
     Layout,
+    Observables,
     Smooth,
+    Tier,
     UsageError,
 )
 
@@ -60,24 +63,31 @@ def explore(parameters: Parameters) -> Equations:
     p = parameters
     shape = (p.M, p.J, p.K)
     return Equations(
-        tier="explore",
+        about=Tier(
+            name="explore",
+            validity=(
+                "while the router is uniform and every margin small: time up to about sqrt(sigma_0)"
+                + (BELOW_TWO if p.activation == "power" and 1.0 < p.power < 2.0 else "")
+            ),
+            neglects="the router (h = 0), the margins (q = 1/2), centres and noise patches, whose mean drift vanishes",
+        ),
         advance=Smooth(),
-        structure=f"chen_explore_{p.activation}",
+        code=Code(
+            structure=f"chen_explore_{p.activation}",
+            kernels=functools.partial(_expert, p.activation),
+            loops=("derivations.chen.loops:speed", "derivations.chen.reduced_loops:explore_flow"),
+            roles={"flow": "explore_flow"},
+            arrays=reduced_arrays.build_explore,
+        ),
         state=(STATE[0],),
-        kernels=functools.partial(_expert, p.activation),
-        loops=("derivations.chen.loops:speed", "derivations.chen.reduced_loops:explore_flow"),
-        roles={"flow": "explore_flow"},
-        arrays=reduced_arrays.build_explore,
-        arguments=lambda initial: (*shape, float(p.power), *rule(p.alpha, p.laws, 2 * STRENGTHS)),
         layout=Layout((Dense("feat", shape),)),
-        observe=lambda initial, state: {},
-        constants=constants,
-        invariants=_race_invariant if p.activation == "cubic" else lambda initial, state: {},
+        arguments=lambda initial: (*shape, float(p.power), *rule(p.alpha, p.laws, 2 * STRENGTHS)),
         crossings=_standstill(p),
-        summary=summarise,
-        validity="while the router is uniform and every margin small: time up to about sqrt(sigma_0)"
-        + (BELOW_TWO if p.activation == "power" and 1.0 < p.power < 2.0 else ""),
-        neglects="the router (h = 0), the margins (q = 1/2), centres and noise patches, whose mean drift vanishes",
+        observables=Observables(
+            constants=constants,
+            invariants=_race_invariant if p.activation == "cubic" else lambda initial, state: {},
+            summary=summarise,
+        ),
     )
 
 
@@ -176,27 +186,34 @@ def spec(parameters: Parameters, tier: str) -> Equations:
 
     missing = f"the noise patches' effect on the experts; {ZETAS} samples of them" if noisy else "noise patches"
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity=(
+                ("cubic experts" if noisy else "exact for P = 3 and cubic experts")
+                + " on the specialised manifold (feat = s_m at its own filter and feature, cen = gfeat = 0)"
+            ),
+            neglects=f"the losers of the race, cen and gfeat; {missing}",
+        ),
         advance=Smooth(between="interpolant" if noisy else "step"),
-        structure="chen_spec",
+        code=Code(
+            structure="chen_spec",
+            kernels=_manifold,
+            loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:spec_flow"),
+            roles={"flow": "spec_flow"},
+            arrays=reduced_arrays.build_spec,
+        ),
         state=(STRENGTH, STATE[2]),
-        kernels=_manifold,
-        loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:spec_flow"),
-        roles={"flow": "spec_flow"},
-        arrays=reduced_arrays.build_spec,
-        arguments=arguments,
         layout=Layout((Dense("strength", (p.M,)), Dense("gcen", (p.M, p.K)))),
+        arguments=arguments,
         begin=lambda initial: {**initial.state, "strength": _strength(initial)},
-        observe=observe,
-        constants=constants,
-        invariants=lambda initial, state: {
-            "router_sum": float(np.abs(state["gcen"].sum(axis=1) - state["gcen"][0].sum(axis=0)).max())
-        },
-        crossings=(),
-        summary=summarise,
-        validity=("cubic experts" if noisy else "exact for P = 3 and cubic experts")
-        + " on the specialised manifold (feat = s_m at its own filter and feature, cen = gfeat = 0)",
-        neglects=f"the losers of the race, cen and gfeat; {missing}",
+        observables=Observables(
+            observe=observe,
+            constants=constants,
+            invariants=lambda initial, state: {
+                "router_sum": float(np.abs(state["gcen"].sum(axis=1) - state["gcen"][0].sum(axis=0)).max())
+            },
+            summary=summarise,
+        ),
     )
 
 
@@ -225,33 +242,40 @@ def group2(parameters: Parameters) -> Equations:
         return (p.M, p.K, float(p.rho), float(p.layer), *laws, *_law_of_centres(p, False), *routing)
 
     return Equations(
-        tier="group2",
+        about=Tier(
+            name="group2",
+            validity="exact for P = 3 and cubic experts on the specialised manifold with K equal groups",
+            neglects="differences between the experts of a group, the losers of the race, cen, gfeat and noise patches",
+        ),
         advance=Smooth(),
-        structure="chen_group2",
+        code=Code(
+            structure="chen_group2",
+            kernels=_manifold,
+            loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:group2_flow"),
+            roles={"flow": "group2_flow"},
+            arrays=reduced_arrays.build_group2,
+        ),
         state=(
             Component("s", (), ANY, "s", "alignment of every specialist with its feature"),
             Component("D", (), ANY, "D", "router contrast, gcen of the own group minus that of the others"),
         ),
-        kernels=_manifold,
-        loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:group2_flow"),
-        roles={"flow": "group2_flow"},
-        arrays=reduced_arrays.build_group2,
-        arguments=arguments,
         layout=Layout((Dense("s", ()), Dense("D", ()))),
+        arguments=arguments,
         begin=lambda initial: {"s": _strength(initial).mean(), "D": contrast(initial)},
-        observe=observe,
-        constants=constants,
-        invariants=lambda initial, state: {},
         crossings=(
             Crossing("T_half", "D", 0.5, meaning="first time the contrast reaches 1/2"),
             Crossing("T_one", "D", 1.0, meaning="first time the contrast reaches 1"),
         ),
-        summary=lambda initial, run: {
-            "s": float(run["s"][-1]), "D": float(run["D"][-1]), "routed_in": float(run["routed_in"][-1])
-        },
-        validity="exact for P = 3 and cubic experts on the specialised manifold with K equal groups",
-        neglects="differences between the experts of a group, the losers of the race, cen, gfeat and noise patches",
-    )  # fmt: skip
+        observables=Observables(
+            observe=observe,
+            constants=constants,
+            summary=lambda initial, run: {
+                "s": float(run["s"][-1]),
+                "D": float(run["D"][-1]),
+                "routed_in": float(run["routed_in"][-1]),
+            },
+        ),
+    )
 
 
 def contrast(initial: Initial) -> float:

@@ -5,15 +5,18 @@ Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays ind
 """
 
 from derivations.contract.equations import Advance as Advance
+from derivations.contract.equations import Code as Code
 from derivations.contract.equations import Coupled as Coupled
 from derivations.contract.equations import Equations as Equations
 from derivations.contract.equations import Independent as Independent
 from derivations.contract.equations import Kernel as Kernel
 from derivations.contract.equations import Kind as Kind
+from derivations.contract.equations import Observables as Observables
 from derivations.contract.equations import Recursion as Recursion
 from derivations.contract.equations import Role as Role
 from derivations.contract.equations import Smooth as Smooth
 from derivations.contract.equations import Stepped as Stepped
+from derivations.contract.equations import Tier as Tier
 from derivations.contract.equations import Written as Written
 from derivations.contract.layout import Dense as Dense
 from derivations.contract.layout import Layout as Layout

@@ -149,50 +149,86 @@ Advance = Smooth | Independent | Recursion | Stepped
 
 
 @dataclasses.dataclass(frozen=True)
+class Tier:
+    """The name of a level of approximation, when it holds (`validity`), and what it leaves out (`neglects`).
+
+    >>> Tier("exact", "at every d", "nothing").name
+    'exact'
+    """
+
+    name: str
+    validity: str
+    neglects: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """What is derived and compiled, for numba and for an array library.
+
+    `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything they depend
+    on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
+    around the kernels, in order of use; `around` lists functions that call these and stay interpreted, and `common`
+    groups of those that they call and that know no kernel: all equations share a group's machine code.  `roles` says
+    which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions by
+    role from array operations (NumPy, JAX).
+
+    >>> Code("line", dict, (), {}, lambda xp, kernels: {"flow": lambda t, y: -y}).arrays(None, {})["flow"](0.0, 2.0)
+    -2.0
+    """
+
+    structure: str
+    kernels: Callable[[], Mapping[str, Kernel | Written]]
+    loops: tuple[str, ...]
+    roles: Mapping[Role, str]
+    arrays: Callable[..., Mapping[str, Callable[..., Any]]]
+    around: tuple[str, ...] = ()
+    common: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Observables:
+    """What is told of a run beside its state.
+
+    `summary(initial, trajectory)` are the headline numbers; `constants(initial)` what has no time axis;
+    `observe(initial, components)` what is saved beside the state (name -> (dims, array, meaning)), with a leading time
+    axis, from the components and "time"; `invariants(initial, state)` what the exact dynamics conserves or bounds, as
+    measured numbers.
+
+    >>> told = Observables(summary=lambda initial, trajectory: {"last": float(trajectory["time"][-1])})
+    >>> told.summary(None, {"time": np.array([0.0, 2.0])}), told.constants(None)
+    ({'last': 2.0}, {})
+    """
+
+    summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
+    constants: Callable[[Initial], Labelled] = lambda initial: {}
+    observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled] = lambda initial, components: {}
+    invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]] = lambda initial, state: {}
+
+
+@dataclasses.dataclass(frozen=True)
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
-    `advance` says how the state goes forward: as a smooth flow, in independent blocks, as a recursion, or by steps
-    that the loops bring along.
-
-    The code: `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything
-    they depend on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that
-    numba compiles around the kernels, in order of use; `around` lists functions that call these and stay interpreted,
-    and `common` groups of those that they call and that know no kernel: all equations share a group's machine code.
-    `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds
-    functions by role from array operations (NumPy, JAX).  `arguments(initial)` are their run-time numbers and arrays
-    (integers are sizes).
+    `about` names the tier, `code` is what is compiled, and `advance` says how the state goes forward: as a smooth flow,
+    in independent blocks, as a recursion, or by steps that the loops bring along.  `arguments(initial)` are the
+    run-time numbers and arrays of the functions (integers are sizes).
 
     The state: `layout` says where each component lies in y, and `begin(initial)` are the components at time 0, by
     default those of the initial condition; `state` are the components that are saved, all of y or some of it.
     `admits(initial)` raises `UsageError` for a start that this tier cannot follow.
 
-    What is told of a run: `observe(initial, components)` gives what is saved beside the state (name -> (dims, array,
-    meaning)), with a leading time axis, from the components and "time"; `constants(initial)` what has none;
-    `invariants(initial, state)` what the exact dynamics conserves or bounds, as measured numbers;
-    `summary(initial, trajectory)` the headline numbers.  `watched` are observables that the role "watch" gives as one
-    flat vector at every saved state.
+    `crossings` are the events whose first times are stored; `watched` are observables that the role "watch" gives as
+    one flat vector at every saved state, and `observables` what else is told of a run.
     """
 
-    tier: str
+    about: Tier
     advance: Advance
-    structure: str
+    code: Code
     state: tuple[Component, ...]
-    kernels: Callable[[], Mapping[str, Kernel | Written]]
-    loops: tuple[str, ...]
-    roles: Mapping[Role, str]
-    arrays: Callable[..., Mapping[str, Callable[..., Any]]]
-    arguments: Callable[[Initial], tuple[Any, ...]]
     layout: Layout
-    observe: Callable[[Initial, Mapping[str, np.ndarray]], Labelled]
-    constants: Callable[[Initial], Labelled]
-    invariants: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, float]]
-    crossings: tuple[Crossing, ...]
-    summary: Callable[[Initial, Mapping[str, np.ndarray]], Mapping[str, Any]]
-    validity: str
-    neglects: str
-    around: tuple[str, ...] = ()
-    common: tuple[tuple[str, ...], ...] = ()
+    arguments: Callable[[Initial], tuple[Any, ...]]
+    observables: Observables
+    crossings: tuple[Crossing, ...] = ()
     watched: tuple[Component, ...] = ()
     begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
     admits: Callable[[Initial], None] = lambda initial: None

@@ -18,7 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth, UsageError, Written
+from derivations.contract import (
+    Code,
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Layout,
+    Observables,
+    Smooth,
+    Tier,
+    UsageError,
+    Written,
+)
 from derivations.declare import population
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import number, without_wick
@@ -119,26 +132,27 @@ def equations(parameters: Any) -> Equations:
     at = rows(parameters)
     (block,) = [b for b in at.moving if b.columns.start >= at.students]
     return Equations(
-        tier="leading",
+        about=Tier(
+            name="leading",
+            validity="while all overlaps are small, from the first escape on it is ahead of the exact flow",
+            neglects=NEGLECTED,
+        ),
         advance=Smooth(),
-        structure="declared_leading",
+        code=Code(
+            structure="declared_leading",
+            kernels=lambda: {"growth": Written("def growth(m):\n    return m\n", "arrays")},
+            loops=(),
+            roles={"flow": "flow"},
+            arrays=build,
+        ),
         state=(Component(block.name, block.dims, (-np.inf, np.inf), block.name, block.meaning),),
-        kernels=lambda: {"growth": Written("def growth(m):\n    return m\n", "arrays")},
-        loops=(),
-        roles={"flow": "flow"},
-        arrays=build,
-        arguments=functools.partial(arguments, k, gain),
         layout=Layout((Dense(block.name, block.shape),)),
-        observe=lambda initial, state: {},
-        constants=population.constants,
-        invariants=lambda initial, state: {},
+        arguments=functools.partial(arguments, k, gain),
         crossings=(
             *(c for c in population.crossings(parameters.declaration, at) if c.component == block.name),
             Crossing("T_end", block.name, 1.0, absolute=True, terminal=True, reason=END, meaning="end of the tier"),
         ),
-        summary=functools.partial(told, k, gain, block.name),
-        validity="while all overlaps are small, from the first escape on it is ahead of the exact flow",
-        neglects=NEGLECTED,
+        observables=Observables(constants=population.constants, summary=functools.partial(told, k, gain, block.name)),
     )
 
 

@@ -15,7 +15,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from derivations.contract import Component, Coupled, Crossing, Equations, Initial, Labelled, Smooth, UsageError, Written
+from derivations.contract import (
+    Code,
+    Component,
+    Coupled,
+    Crossing,
+    Equations,
+    Initial,
+    Labelled,
+    Observables,
+    Smooth,
+    Tier,
+    UsageError,
+    Written,
+)
 from derivations.declare import arrays, coupling, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
@@ -33,9 +46,25 @@ COMMON = (
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
 INNER = (
-    "constants", "place", "outs", "biases", "rows", "columns", "scalars", "moves", "moving", "rates", "numbers",
-    "means", "cells", "spans", "looks", "reach", "into", "parts",
-)  # fmt: skip
+    "constants",
+    "place",
+    "outs",
+    "biases",
+    "rows",
+    "columns",
+    "scalars",
+    "moves",
+    "moving",
+    "rates",
+    "numbers",
+    "means",
+    "cells",
+    "spans",
+    "looks",
+    "reach",
+    "into",
+    "parts",
+)
 """The arguments of `loops.flow` that `lane_frame.inner_flow` has."""
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
@@ -52,26 +81,32 @@ def exact(parameters: Any) -> Equations:
     if found.pairs and any(found.pairs):
         require_unit(parameters)
     return Equations(
-        tier="exact",
+        about=Tier(
+            name="exact",
+            validity=validity(declared),
+            neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
+        ),
         advance=Smooth(coupled=coupled(declared, numbers(parameters))),
-        structure=f"declared_{identity(declared, found)}",
+        code=Code(
+            structure=f"declared_{identity(declared, found)}",
+            kernels=functools.partial(written, found),
+            loops=LOOPS,
+            roles={"flow": "flow", "loss": "loss", "watch": "watch"},
+            arrays=functools.partial(arrays.build, declared, found),
+            around=AROUND,
+            common=(COMMON, *((tilt.LOOPS,) if "erf_units" in dict(found.texts) else ())),
+        ),
         state=state(parameters),
-        kernels=functools.partial(written, found),
-        loops=LOOPS,
-        around=AROUND,
-        common=(COMMON, *((tilt.LOOPS,) if "erf_units" in dict(found.texts) else ())),
-        roles={"flow": "flow", "loss": "loss", "watch": "watch"},
-        arrays=functools.partial(arrays.build, declared, found),
-        arguments=functools.partial(arguments, found),
         layout=rows(parameters).layout,
-        observe=observe,
-        constants=constants,
-        invariants=invariants,
+        arguments=functools.partial(arguments, found),
         crossings=crossings(declared, rows(parameters)),
-        summary=functools.partial(summarise, "exact"),
-        validity=validity(declared),
-        neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
         watched=(ERROR,),
+        observables=Observables(
+            observe=observe,
+            constants=constants,
+            invariants=invariants,
+            summary=functools.partial(summarise, "exact"),
+        ),
     )
 
 

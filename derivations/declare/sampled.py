@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Smooth, UsageError, Written
+from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
 from derivations.declare import arrays, population, remembered
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels
@@ -38,25 +38,31 @@ def equations(parameters: Any, tier: str) -> Equations:
     kinks += [c.word for c in declared.own_loss.calls("relu", "abs", "step", "sign")] if declared.own_loss else []
     rough = KINKED if kinks or declared.loss == "hinge" else SMOOTH
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity=population.validity(declared),
+            neglects=f"the error of means over {parameters.points} points, which the summary measures",
+        ),
         advance=Smooth(between="interpolant", rough=rough),
-        structure=f"declared_{tier}_{identity(declared, found)}",
+        code=Code(
+            structure=f"declared_{tier}_{identity(declared, found)}",
+            kernels=functools.partial(texts, declared, found),
+            loops=(),
+            roles={"flow": "flow", "loss": "loss", "watch": "watch"},
+            arrays=functools.partial(build, declared, found),
+        ),
         state=population.state(parameters),
-        kernels=functools.partial(texts, declared, found),
-        loops=(),
-        roles={"flow": "flow", "loss": "loss", "watch": "watch"},
-        arrays=functools.partial(build, declared, found),
-        arguments=functools.partial(arguments, found),
         layout=rows(parameters).layout,
-        observe=observe,
-        constants=population.constants,
-        invariants=population.invariants,
-        crossings=population.crossings(declared, rows(parameters)),
-        summary=functools.partial(told, tier, found),
-        validity=population.validity(declared),
-        neglects=f"the error of means over {parameters.points} points, which the summary measures",
-        watched=(population.ERROR,),
+        arguments=functools.partial(arguments, found),
         admits=functools.partial(_require_signal, found),
+        crossings=population.crossings(declared, rows(parameters)),
+        watched=(population.ERROR,),
+        observables=Observables(
+            observe=observe,
+            constants=population.constants,
+            invariants=population.invariants,
+            summary=functools.partial(told, tier, found),
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Labelled, Smooth
+from derivations.contract import Equations, Initial, Labelled, Smooth, Tier
 from derivations.kawata import effective_arrays, population
 from derivations.kawata.initial import join
 from derivations.kawata.parameters import Parameters, degree
@@ -47,19 +47,27 @@ def equations(p: Parameters, softmax: float) -> Equations:
     found = population.neuronwise(p, "exact")
     return dataclasses.replace(
         found,
-        tier="effective",
+        about=Tier(
+            "effective",
+            validity="the mean of SGD with steps of size eta while h^2 |g|^2 is small, h = eta/J (times 1/M in "
+            "Phase I): its relative error is (3/4) h^2 E|g|^4/E|g|^2, and d h^2 below 1e-4 was seen to be enough",
+            neglects="higher orders in the step size, and the spread of the replicas (S), which moves the mean of what "
+            "is nonlinear",
+        ),
         advance=Smooth(),
-        structure=f"{found.structure}_effective",
-        loops=LOOPS,
-        roles={"flow": "effective_flow", "loss": "effective_loss"},
-        arrays=effective_arrays.build,
+        code=dataclasses.replace(
+            found.code,
+            structure=f"{found.code.structure}_effective",
+            loops=LOOPS,
+            roles={"flow": "effective_flow", "loss": "effective_loss"},
+            arrays=effective_arrays.build,
+        ),
         arguments=functools.partial(arguments, softmax=softmax),
-        observe=observe,
-        invariants=lambda initial, state: {"ball_excess": population.invariants(initial, state)["ball_excess"]},
-        validity="the mean of SGD with steps of size eta while h^2 |g|^2 is small, h = eta/J (times 1/M in Phase I): "
-        "its relative error is (3/4) h^2 E|g|^4/E|g|^2, and d h^2 below 1e-4 was seen to be enough",
-        neglects="higher orders in the step size, and the spread of the replicas (S), which moves the mean of what is "
-        "nonlinear",
+        observables=dataclasses.replace(
+            found.observables,
+            observe=observe,
+            invariants=lambda initial, state: {"ball_excess": population.invariants(initial, state)["ball_excess"]},
+        ),
     )
 
 

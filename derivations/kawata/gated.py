@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dense, Equations, Initial, Layout, Smooth
+from derivations.contract import Code, Component, Dense, Equations, Initial, Layout, Observables, Smooth, Tier
 from derivations.kawata import gated_arrays, population, summary
 from derivations.kawata.initial import expert_of, join, length_outside, outside
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, degree
@@ -41,25 +41,28 @@ def equations(p: Parameters) -> Equations:
     """The exact flow behind the gate.  Source: Kawata et al. 2025, Algorithm 1, Phase III; the closed form is ours."""
     C = p.C
     return Equations(
-        tier="gated",
+        about=Tier(
+            name="gated",
+            validity=(
+                "exact for Gaussian clusters at every d, links of finite degree, any frame and any gate, in the limit "
+                "of small step size (gradient flow on the population correlation loss)"
+            ),
+            neglects="nothing",
+        ),
         advance=Smooth(),
-        structure="kawata_gated",
+        code=Code(
+            structure="kawata_gated",
+            kernels=dict,
+            loops=LOOPS,
+            roles={"flow": "gated_flow", "loss": "gated_loss"},
+            arrays=gated_arrays.build,
+        ),
         state=STATE,
-        kernels=dict,
-        loops=LOOPS,
-        roles={"flow": "gated_flow", "loss": "gated_loss"},
-        arrays=gated_arrays.build,
-        arguments=arguments,
         layout=Layout((*population.overlaps(C), Dense("tilt", ())), rows=True),
+        arguments=arguments,
         begin=lambda initial: {**initial.state, "tilt": tilt(initial)},
-        observe=lambda initial, state: {},
-        constants=population.constants,
-        invariants=invariants,
         crossings=population.crossings(p),
-        summary=summary.summarise,
-        validity="exact for Gaussian clusters at every d, links of finite degree, any frame and any gate, in the limit "
-        "of small step size (gradient flow on the population correlation loss)",
-        neglects="nothing",
+        observables=Observables(constants=population.constants, invariants=invariants, summary=summary.summarise),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Layout, Smooth
+from derivations.contract import Code, Component, Crossing, Dense, Equations, Initial, Layout, Observables, Smooth, Tier
 from derivations.kawata import population, summary
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, count, exponent, links, weights_of_global
 
@@ -21,20 +21,23 @@ def equations(parameters: Parameters, tier: str = "R3") -> Equations:
     """xi' = k A dn xi^(k-1), dn' = 2 A xi^k, which conserves xi^2/k - dn^2/2."""
     level, neurons = parameters.threshold, count(parameters)
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity="leading order in small overlaps of a neuron that no local task pulls, C = 2 and s = (s, -s)",
+            neglects="the local tasks, the projection on the sphere, and higher orders in rho nu",
+        ),
         advance=Smooth(),
-        structure="kawata_hidden",
+        code=Code(
+            structure="kawata_hidden",
+            kernels=_kernels,
+            loops=("derivations.kawata.hidden:flow",),
+            roles={"flow": "flow"},
+            arrays=arrays,
+        ),
         state=STATE,
-        kernels=_kernels,
-        loops=("derivations.kawata.hidden:flow",),
-        roles={"flow": "flow"},
-        arrays=arrays,
-        arguments=arguments,
         layout=Layout((Dense("xi", (neurons,)), Dense("dn", (neurons,)))),
+        arguments=arguments,
         begin=lambda initial: {"xi": initial.state["xi"], "dn": difference(initial)},
-        observe=lambda initial, state: {},
-        constants=population.constants,
-        invariants=functools.partial(invariants, k=exponent(parameters)),
         crossings=(
             Crossing("T_xi", "xi", level, absolute=True, meaning=f"first time |xi| reaches {level:g}"),
             Crossing(
@@ -47,9 +50,11 @@ def equations(parameters: Parameters, tier: str = "R3") -> Equations:
                 meaning="first time |xi| reaches 0.999",
             ),
         ),
-        summary=summary.summarise,
-        validity="leading order in small overlaps of a neuron that no local task pulls, C = 2 and s = (s, -s)",
-        neglects="the local tasks, the projection on the sphere, and higher orders in rho nu",
+        observables=Observables(
+            constants=population.constants,
+            invariants=functools.partial(invariants, k=exponent(parameters)),
+            summary=summary.summarise,
+        ),
     )
 
 

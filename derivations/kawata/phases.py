@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Labelled, MapResult, UsageError
+from derivations.contract import Equations, Initial, Labelled, MapResult, Tier, UsageError
 from derivations.kawata import effective, gate, gated, ridge, tiers
 from derivations.kawata.initial import (
     draw_directions,
@@ -150,11 +150,12 @@ def retraining_equations(p: Parameters, tier: str | None = None) -> Equations:
         found = tiers.equations(p, tier)
     if p.routing == "perfect":
         return found
-    return dataclasses.replace(
-        found,
+    about = Tier(
+        found.about.name,
         validity="the gate's overlaps with tasks and neurons are small: a cluster's samples reach the expert at random",
-        neglects=f"{found.neglects}; the correlation of the gate's decision with the fields of tasks and neurons",
+        neglects=f"{found.about.neglects}; the correlation of the gate's decision with the fields of tasks and neurons",
     )
+    return dataclasses.replace(found, about=about)
 
 
 def enter_ridge(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:

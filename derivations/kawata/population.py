@@ -17,7 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Dense, Equations, Independent, Initial, Kernel, Labelled, Layout
+from derivations.contract import (
+    Code,
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Independent,
+    Initial,
+    Kernel,
+    Labelled,
+    Layout,
+    Observables,
+    Tier,
+)
 from derivations.kawata import arrays, summary
 from derivations.kawata.initial import outside
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, links, table_degree, weights_of_global
@@ -83,23 +96,20 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
     C = parameters.C
     mode, validity, neglects = MODES[tier]
     return Equations(
-        tier=tier,
+        about=Tier(name=tier, validity=validity, neglects=neglects),
         advance=Independent(2 * C + 1),
-        structure=f"kawata_degree{table_degree(parameters)}",
+        code=Code(
+            structure=f"kawata_degree{table_degree(parameters)}",
+            kernels=functools.partial(_kernels, table_degree(parameters)),
+            loops=LOOPS,
+            roles={"flow": "flow", "loss": "loss"},
+            arrays=arrays.build_exact,
+        ),
         state=STATE,
-        kernels=functools.partial(_kernels, table_degree(parameters)),
-        loops=LOOPS,
-        roles={"flow": "flow", "loss": "loss"},
-        arrays=arrays.build_exact,
-        arguments=functools.partial(arguments, mode=mode),
         layout=Layout(overlaps(C), rows=True),
-        observe=lambda initial, state: {},
-        constants=constants,
-        invariants=invariants,
+        arguments=functools.partial(arguments, mode=mode),
         crossings=crossings(parameters),
-        summary=summary.summarise,
-        validity=validity,
-        neglects=neglects,
+        observables=Observables(constants=constants, invariants=invariants, summary=summary.summarise),
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from derivations import clusters
 from derivations.contract import (
+    Code,
     Component,
     Coupled,
     Crossing,
@@ -30,7 +31,9 @@ from derivations.contract import (
     Kernel,
     Labelled,
     Layout,
+    Observables,
     Smooth,
+    Tier,
     Upper,
 )
 from derivations.liao import arrays
@@ -63,25 +66,28 @@ AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved
 def exact(parameters: Parameters) -> Equations:
     """The exact Gram flow.  Source: Liao & Kyrillidis 2026, Appendix A.3 (corrected, see the README's errata)."""
     return Equations(
-        tier="exact",
+        about=Tier(
+            name="exact",
+            validity=(
+                "exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
+                "small step size and large batch (gradient flow on the population loss)"
+            ),
+            neglects="nothing",
+        ),
         advance=Smooth(coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments)),
-        structure=f"liao_exact_degree{parameters.degree}",
+        code=Code(
+            structure=f"liao_exact_degree{parameters.degree}",
+            kernels=functools.partial(_kernels, parameters.degree),
+            loops=LOOPS,
+            roles={"flow_loss": "flow_loss"},
+            arrays=arrays.build_exact,
+            around=AROUND,
+        ),
         state=STATE,
-        kernels=functools.partial(_kernels, parameters.degree),
-        loops=LOOPS,
-        around=AROUND,
-        roles={"flow_loss": "flow_loss"},
-        arrays=arrays.build_exact,
-        arguments=arguments,
         layout=flat(parameters.m, parameters.m_star),
-        observe=observe,
-        constants=constants,
-        invariants=invariants,
+        arguments=arguments,
         crossings=crossings(parameters),
-        summary=summarise,
-        validity="exact for Gaussian inputs at every d, any teacher Gram matrix and any norms, in the limit of "
-        "small step size and large batch (gradient flow on the population loss)",
-        neglects="nothing",
+        observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
     )
 
 

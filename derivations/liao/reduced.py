@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Layout, Smooth, Upper
+from derivations.contract import (
+    Code,
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Layout,
+    Observables,
+    Smooth,
+    Tier,
+    Upper,
+)
 from derivations.liao import arrays, population
 from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.initial import greedy_matching
@@ -43,31 +56,39 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
     Source: Liao & Kyrillidis 2026, equation (5), with the saturating factors of the exact reduction m = m* = 1.
     """
     return Equations(
-        tier=tier,
-        advance=Smooth(),
-        structure=f"liao_cascade_degree{parameters.degree}",
-        state=PAIR,
-        kernels=functools.partial(_kernels, "aligned_kernels", parameters.degree),
-        loops=(
-            "derivations.lanes:correlations",
-            "derivations.liao.reduced_loops:cascade_flow",
-            "derivations.liao.reduced_loops:cascade_loss",
+        about=Tier(
+            name=tier,
+            validity="exact for m = m* = 1 with v perpendicular to w, w* and w to v*; otherwise the matched pairs, "
+            "alone",
+            neglects="every overlap except gamma1 and gamma2 of the greedily matched pairs, and all unused experts",
         ),
-        roles={"flow": "cascade_flow", "loss": "cascade_loss"},
-        arrays=arrays.build_cascade,
-        arguments=_cascade_arguments,
+        advance=Smooth(),
+        code=Code(
+            structure=f"liao_cascade_degree{parameters.degree}",
+            kernels=functools.partial(_kernels, "aligned_kernels", parameters.degree),
+            loops=(
+                "derivations.lanes:correlations",
+                "derivations.liao.reduced_loops:cascade_flow",
+                "derivations.liao.reduced_loops:cascade_loss",
+            ),
+            roles={"flow": "cascade_flow", "loss": "cascade_loss"},
+            arrays=arrays.build_cascade,
+        ),
+        state=PAIR,
         layout=Layout((Dense("gamma1", (parameters.m_star,)), Dense("gamma2", (parameters.m_star,)))),
+        arguments=_cascade_arguments,
         begin=_cascade_start,
-        observe=lambda initial, state: {},
-        constants=population.constants,
-        invariants=lambda initial, state: {
-            "overlap_excess": float(max(0.0, max(np.abs(state[k]).max(initial=0.0) for k in ("gamma1", "gamma2")) - 1)),
-            "loss_increase": float(np.diff(state["loss"]).max(initial=0.0)),
-        },
         crossings=population.crossings(parameters)[:2],
-        summary=_summarise_cascade,
-        validity="exact for m = m* = 1 with v perpendicular to w, w* and w to v*; otherwise the matched pairs, alone",
-        neglects="every overlap except gamma1 and gamma2 of the greedily matched pairs, and all unused experts",
+        observables=Observables(
+            constants=population.constants,
+            invariants=lambda initial, state: {
+                "overlap_excess": float(
+                    max(0.0, max(np.abs(state[k]).max(initial=0.0) for k in ("gamma1", "gamma2")) - 1)
+                ),
+                "loss_increase": float(np.diff(state["loss"]).max(initial=0.0)),
+            },
+            summary=_summarise_cascade,
+        ),
     )
 
 
@@ -104,29 +125,32 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
     repel = float(tier == "riccati")
     m, cross = parameters.m, (parameters.m, parameters.m_star)
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity="leading order while every overlap is small; the run stops when an overlap reaches 0.999",
+            neglects=(
+                "all terms of higher order: saturation, mis-alignments, router-router overlaps"
+                + ("" if repel else "; and the student-student term of I2, as the proof of Lemma 7 does")
+            ),
+        ),
         advance=Smooth(),
-        structure=f"liao_riccati_degree{parameters.degree}",
+        code=Code(
+            structure=f"liao_riccati_degree{parameters.degree}",
+            kernels=functools.partial(_kernels, "leading_kernels", parameters.degree),
+            loops=("derivations.liao.reduced_loops:riccati_flow",),
+            roles={"flow": "riccati_flow"},
+            arrays=arrays.build_riccati,
+        ),
         state=LEADING,
-        kernels=functools.partial(_kernels, "leading_kernels", parameters.degree),
-        loops=("derivations.liao.reduced_loops:riccati_flow",),
-        roles={"flow": "riccati_flow"},
-        arrays=arrays.build_riccati,
-        arguments=functools.partial(_riccati_arguments, repel=repel),
         layout=Layout((Dense("gamma1", cross), Dense("gamma2", cross), Upper("I2", m), Dense("I3_self", (m,)))),
+        arguments=functools.partial(_riccati_arguments, repel=repel),
         begin=lambda initial: {**initial.state, "I3_self": np.diag(initial.state["I3"])},
-        observe=observe,
-        constants=population.constants,
-        invariants=lambda initial, state: {},
         crossings=(
             *population.crossings(parameters),
             _end("gamma2"),
             _end("I2"),
         ),
-        summary=summarise,
-        validity="leading order while every overlap is small; the run stops when an overlap reaches 0.999",
-        neglects="all terms of higher order: saturation, mis-alignments, router-router overlaps"
-        + ("" if repel else "; and the student-student term of I2, as the proof of Lemma 7 does"),
+        observables=Observables(observe=observe, constants=population.constants, summary=summarise),
     )
 
 
@@ -157,18 +181,21 @@ def linear(parameters: Parameters, tier: str = "linear") -> Equations:
     full = population.exact(parameters)
     return dataclasses.replace(
         full,
-        tier=tier,
+        about=Tier(
+            tier,
+            validity="near the optimum, where every student has found its greedily matched teacher",
+            neglects="everything of second order in the distance of the Gram matrix from its value at the optimum",
+        ),
         advance=Smooth(),  # what is coupled in the exact flow is told with its right-hand side
-        structure="liao_linear",
-        kernels=dict,
-        loops=("derivations.liao.reduced_loops:linear_flow",),
-        roles={"flow": "linear_flow"},
-        around=(),
-        arrays=arrays.build_linear,
+        code=Code(
+            structure="liao_linear",
+            kernels=dict,
+            loops=("derivations.liao.reduced_loops:linear_flow",),
+            roles={"flow": "linear_flow"},
+            arrays=arrays.build_linear,
+        ),
         arguments=_linear_arguments,
-        invariants=lambda initial, state: {},
-        validity="near the optimum, where every student has found its greedily matched teacher",
-        neglects="everything of second order in the distance of the Gram matrix from its value at the optimum",
+        observables=dataclasses.replace(full.observables, invariants=lambda initial, state: {}),
     )
 
 

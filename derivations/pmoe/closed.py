@@ -20,7 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Smooth, UsageError
+from derivations.contract import (
+    Code,
+    Component,
+    Dense,
+    Equations,
+    Initial,
+    Labelled,
+    Layout,
+    Observables,
+    Smooth,
+    Tier,
+    UsageError,
+)
 from derivations.pmoe import arrays
 from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.signal import kernel
@@ -86,25 +98,27 @@ def rate(start: np.ndarray, coupling: np.ndarray) -> float:
 def equations(p: Parameters) -> Equations:
     """The two-dimensional exact equation of two samples at infinite width."""
     return Equations(
-        tier="L3",
+        about=Tier(
+            name="L3",
+            validity=(
+                "exact at infinite width for one sample of each class and frozen routers; the closed form where both "
+                "classes have the same margin"
+            ),
+            neglects="all fluctuations of the composition of samples, and those of neurons at finite width",
+        ),
         advance=Smooth(),
-        structure="pmoe_l3",
+        code=Code(
+            structure="pmoe_l3",
+            kernels=_kernels,
+            loops=("derivations.pmoe.loops:l3_flow_loss",),
+            roles={"flow_loss": "l3_flow_loss"},
+            arrays=arrays.build_l3,
+        ),
         state=(Component("push", ("class",), (0.0, np.inf), "X", "int v dt of the samples of class +1 and -1"),),
-        kernels=_kernels,
-        loops=("derivations.pmoe.loops:l3_flow_loss",),
-        roles={"flow_loss": "l3_flow_loss"},
-        arrays=arrays.build_l3,
-        arguments=two_samples,
         layout=Layout((Dense("push", (2,)),)),
+        arguments=two_samples,
         begin=lambda initial: {"push": np.zeros(2)},
-        observe=observe,
-        constants=constants,
-        invariants=lambda initial, state: {},
-        crossings=(),
-        summary=summarise,
-        validity="exact at infinite width for one sample of each class and frozen routers; the closed form where both "
-        "classes have the same margin",
-        neglects="all fluctuations of the composition of samples, and those of neurons at finite width",
+        observables=Observables(observe=observe, constants=constants, summary=summarise),
     )
 
 

@@ -23,7 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Recursion, Smooth
+from derivations.contract import (
+    Code,
+    Component,
+    Dense,
+    Equations,
+    Initial,
+    Labelled,
+    Layout,
+    Observables,
+    Recursion,
+    Smooth,
+    Tier,
+)
 from derivations.pmoe import arrays
 from derivations.pmoe.initial import response
 from derivations.pmoe.parameters import Parameters
@@ -62,23 +74,28 @@ NEGLECTS = {
 def routers(p: Parameters, tier: str) -> Equations:
     """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity="exact for every batch size, step and number of samples N_r (0: the population)",
+            neglects="nothing",
+        ),
         advance=Smooth(),
-        structure="pmoe_router",
+        code=Code(
+            structure="pmoe_router",
+            kernels=dict,
+            loops=ROUTER_LOOPS,
+            roles={"flow": "router_flow"},
+            arrays=arrays.build_router,
+        ),
         state=(ROUTE,),
-        kernels=dict,
-        loops=ROUTER_LOOPS,
-        roles={"flow": "router_flow"},
-        arrays=arrays.build_router,
-        arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)[None]),
         layout=Layout((Dense("route", (2, p.width)),)),
-        observe=observe_routers,
-        constants=constants,
-        invariants=lambda initial, state: {"router_sum": spread(state["route"].sum(axis=1))},
-        crossings=(),
-        summary=summarise,
-        validity="exact for every batch size, step and number of samples N_r (0: the population)",
-        neglects="nothing",
+        arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)[None]),
+        observables=Observables(
+            observe=observe_routers,
+            constants=constants,
+            invariants=lambda initial, state: {"router_sum": spread(state["route"].sum(axis=1))},
+            summary=summarise,
+        ),
     )
 
 
@@ -112,24 +129,25 @@ def equations(p: Parameters, tier: str) -> Equations:
     recursion = recursive(p, tier)
     first = PRE if neurons else RESPONSE
     return Equations(
-        tier=tier,
+        about=Tier(name=tier, validity=validity(p, tier, recursion), neglects=NEGLECTS[tier]),
         advance=advance(recursion),
-        structure=f"pmoe_{level}",
+        code=Code(
+            structure=f"pmoe_{level}",
+            kernels=_limit if tier == "L2" else _network,
+            loops=tuple(f"derivations.pmoe.loops:{name}" for name in LOOPS[level]),
+            roles={"flow_loss": f"{level}_flow_loss", "watch": f"{level}_watch"},
+            arrays=functools.partial(arrays.build, level),
+        ),
         state=(first, ROUTE),
-        kernels=_limit if tier == "L2" else _network,
-        loops=tuple(f"derivations.pmoe.loops:{name}" for name in LOOPS[level]),
-        roles={"flow_loss": f"{level}_flow_loss", "watch": f"{level}_watch"},
-        arrays=functools.partial(arrays.build, level),
-        arguments=functools.partial(arguments, level=level),
         layout=flat(p, Dense("pre", (p.k, p.m // p.k, p.width)) if neurons else Dense("response", (p.k, p.width))),
-        observe=observe,
-        constants=constants,
-        invariants=functools.partial(invariants, p=p),
-        crossings=(),
-        summary=summarise,
-        validity=validity(p, tier, recursion),
-        neglects=NEGLECTS[tier],
+        arguments=functools.partial(arguments, level=level),
         watched=WATCHED,
+        observables=Observables(
+            observe=observe,
+            constants=constants,
+            invariants=functools.partial(invariants, p=p),
+            summary=summarise,
+        ),
     )
 
 

@@ -12,7 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Crossing, Dense, Equations, Initial, Kernel, Labelled, Layout, Smooth
+from derivations.contract import (
+    Code,
+    Component,
+    Crossing,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Labelled,
+    Layout,
+    Observables,
+    Smooth,
+    Tier,
+)
 from derivations.pruning.parameters import Parameters
 
 ANY = (-np.inf, np.inf)
@@ -25,28 +38,31 @@ STATE = (
 def equations(parameters: Parameters) -> Equations:
     """The equations of tier `homogeneous`."""
     return Equations(
-        tier="homogeneous",
+        about=Tier(
+            name="homogeneous",
+            validity=(
+                "exact where all irrelevant patterns have the same logits and activations, the other task token is "
+                "never selected, no neuron is switched off, and until the gap falls below 0"
+            ),
+            neglects="differences between irrelevant patterns, and neurons that are switched off",
+        ),
         advance=Smooth(),
-        structure="pruning_homogeneous",
+        code=Code(
+            structure="pruning_homogeneous",
+            kernels=_kernels,
+            loops=("derivations.pruning.homogeneous_loops:homogeneous_flow",),
+            roles={"flow": "homogeneous_flow"},
+            arrays=build,
+        ),
         state=STATE,
-        kernels=_kernels,
-        loops=("derivations.pruning.homogeneous_loops:homogeneous_flow",),
-        roles={"flow": "homogeneous_flow"},
-        arrays=build,
-        arguments=arguments,
         layout=Layout((Dense("x", (parameters.k,)), Dense("D_own", (parameters.k,)))),
+        arguments=arguments,
         begin=begin,
-        observe=observe,
-        constants=constants,
-        invariants=invariants,
         crossings=(
             Crossing("T_gap", "x", float(np.log(parameters.l)), meaning="first time the gap reaches log l"),
             Crossing("T_death", "x", 0.0, -1, meaning="time at which the task token is lost for ever"),
         ),
-        summary=summarise,
-        validity="exact where all irrelevant patterns have the same logits and activations, the other task token is "
-        "never selected, no neuron is switched off, and until the gap falls below 0",
-        neglects="differences between irrelevant patterns, and neurons that are switched off",
+        observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
     )
 
 

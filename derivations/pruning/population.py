@@ -22,7 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dense, Equations, Initial, Kernel, Layout, Recursion, Stepped, UsageError
+from derivations.contract import (
+    Code,
+    Component,
+    Dense,
+    Equations,
+    Initial,
+    Kernel,
+    Layout,
+    Observables,
+    Recursion,
+    Stepped,
+    Tier,
+    UsageError,
+)
 from derivations.pruning import arrays, events
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
@@ -122,26 +135,26 @@ def recursion(parameters: Parameters) -> Equations:
     )  # fmt: skip
     family = "single" if law_of_slope(p) == "multi_copy" else law_of_slope(p)
     return Equations(
-        tier="recursion",
+        about=Tier(
+            name="recursion",
+            validity=validity(p),
+            neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
+        ),
         advance=Stepped(
             HITS, p.k, lambda initial: initial.parameters.k, REASONS, map=Recursion("stride"), reached=reached
         ),
-        structure=f"pruning_recursion_{family}",
+        code=Code(
+            structure=f"pruning_recursion_{family}",
+            kernels=_kernels,
+            loops=loops,
+            roles={"flow_loss": "recursion_flow_loss", "watch": "recursion_watch", "march": "march"},
+            arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
+        ),
         state=(H, U) if p.keep_u else (H,),
-        kernels=_kernels,
-        loops=loops,
-        roles={"flow_loss": "recursion_flow_loss", "watch": "recursion_watch", "march": "march"},
-        arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
-        arguments=recursion_arguments,
         layout=Layout((Dense("h", (p.k, p.d)), Dense("u", (p.k, p.m, p.d)))),
-        observe=observe,
-        constants=constants,
-        invariants=invariants,
-        crossings=(),
-        summary=summarise,
-        validity=validity(p),
-        neglects="nothing" if p.stride == 1 else f"changes within {p.stride:g} SGD steps",
+        arguments=recursion_arguments,
         watched=WATCHED,
+        observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
     )
 
 
@@ -168,7 +181,14 @@ def flow(parameters: Parameters, tier: str) -> Equations:
     loops = tuple(f"{HERE}.{name}" for name in own)
     exact = tier == "flow"
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity=(
+                "exact for data=single in the limit of small rates; changes of the order of tokens are located, ties "
+                "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)")
+            ),
+            neglects="nothing" if exact else "the motion of irrelevant alignments",
+        ),
         advance=Stepped(
             HITS,
             p.k,
@@ -177,23 +197,18 @@ def flow(parameters: Parameters, tier: str) -> Equations:
             record=events.record,
             reached=reached,
         ),
-        structure="pruning_flow",
+        code=Code(
+            structure="pruning_flow",
+            kernels=_kernels,
+            loops=loops,
+            roles={"flow": "hybrid_flow", "watch": "hybrid_watch", "march": "march"},
+            arrays=arrays.build_flow,
+        ),
         state=(H, D, D_MIN),
-        kernels=_kernels,
-        loops=loops,
-        roles={"flow": "hybrid_flow", "watch": "hybrid_watch", "march": "march"},
-        arrays=arrays.build_flow,
-        arguments=functools.partial(flow_arguments, int(not exact)),
         layout=Layout(tuple(Dense(component.name, (p.k, p.d)) for component in (H, D, D_MIN))),
-        observe=observe,
-        constants=constants,
-        invariants=invariants,
-        crossings=(),
-        summary=summarise,
-        validity="exact for data=single in the limit of small rates; changes of the order of tokens are located, ties "
-        "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)"),
-        neglects="nothing" if exact else "the motion of irrelevant alignments",
+        arguments=functools.partial(flow_arguments, int(not exact)),
         watched=WATCHED,
+        observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
     )
 
 

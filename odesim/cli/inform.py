@@ -75,8 +75,8 @@ def describe(system: "System") -> dict[str, Any]:
                 {
                     "name": tier,
                     "kind": equations.advance.kind,
-                    "validity": equations.validity,
-                    "neglects": equations.neglects,
+                    "validity": equations.about.validity,
+                    "neglects": equations.about.neglects,
                 }
                 | {"state": state}
             )

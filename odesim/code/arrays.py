@@ -18,18 +18,18 @@ def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[...
     if backend == "jax":
         import jax.numpy as xp
 
-        if equations.structure not in _traced:
-            _traced[equations.structure] = from_arrays(equations, xp)
-        return _traced[equations.structure]
+        if equations.code.structure not in _traced:
+            _traced[equations.code.structure] = from_arrays(equations, xp)
+        return _traced[equations.code.structure]
     return from_arrays(equations, np)
 
 
 def from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
     """The functions of `equations` by role, built anew from the operations of one array library."""
-    kernels = equations.kernels()
+    kernels = equations.code.kernels()
     functions = {name: array_kernel(kernel, xp) for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
     written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "loops"]
-    return dict(equations.arrays(xp, {**functions, **_array_texts(written, xp)}))
+    return dict(equations.code.arrays(xp, {**functions, **_array_texts(written, xp)}))
 
 
 def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]:

@@ -42,9 +42,9 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
     A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
     """
     module = _module(equations)
-    names = [reference.partition(":")[2] for reference in (*equations.loops, *equations.around)]
+    names = [reference.partition(":")[2] for reference in (*equations.code.loops, *equations.code.around)]
     found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
-    for role, name in equations.roles.items():
+    for role, name in equations.code.roles.items():
         function = getattr(module, name, None)
         if function is None:
             function = from_arrays(equations, np)[role]
@@ -54,8 +54,8 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
 
 def _module(equations: Equations) -> types.ModuleType:
     """The generated module of some equations, with the functions that they share with others."""
-    module = generated(equations.structure, sources.roots(equations), lambda: module_text(equations))
-    for group in equations.common:
+    module = generated(equations.code.structure, sources.roots(equations), lambda: module_text(equations))
+    for group in equations.code.common:
         vars(module).update(_common(group))
     return module
 
@@ -71,7 +71,7 @@ def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequ
     others = [value.__module__ for value in shared.values()]
     origin = ", ".join(sorted({base.__name__, *others}))  # a digest of what is called is part of the name
     module = generated(
-        f"{equations.structure}_{name}", sources.roots(equations), lambda: numba_module(origin, functions())
+        f"{equations.code.structure}_{name}", sources.roots(equations), lambda: numba_module(origin, functions())
     )
     vars(module).update({key: value for key, value in shared.items() if key not in vars(module)})
     return module
@@ -110,7 +110,8 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
 
 def module_text(equations: Equations) -> str:
     """The text of the module that numba compiles for some equations."""
-    return generate_module(equations.structure, equations.kernels(), equations.loops, equations.around)
+    code = equations.code
+    return generate_module(code.structure, code.kernels(), code.loops, code.around)
 
 
 def generate_module(

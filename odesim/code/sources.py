@@ -35,11 +35,12 @@ def roots(equations: Equations) -> tuple[str, ...]:
     >>> roots(prepare(Case.build("pruning", {"tier": "homogeneous"})).equations)
     ('derivations.pruning.homogeneous', 'derivations.pruning.homogeneous_loops')
     """
-    references = [*equations.loops, *equations.around, *(one for group in equations.common for one in group)]
+    code = equations.code
+    references = [*code.loops, *code.around, *(one for group in code.common for one in group)]
     match equations.advance:
         case Smooth(coupled=Coupled(flow=flow)):
             references.append(flow)
-    found = {*makers(equations.kernels), *(reference.partition(":")[0] for reference in references)}
+    found = {*makers(code.kernels), *(reference.partition(":")[0] for reference in references)}
     return tuple(sorted(found))
 
 

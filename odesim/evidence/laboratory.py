@@ -76,7 +76,7 @@ class Laboratory:
         """The compiled right-hand side and loss at the sizes and constants of `initial`, by components."""
         chosen = self.system.stage(stage) if stage else self.system.stages[0]
         equations = load(chosen.equations)(initial.parameters, tier)
-        key = f"{equations.structure} {self.backend}"
+        key = f"{equations.code.structure} {self.backend}"
         if key not in self._functions:
             functions = compile_functions(equations, self.backend)
             self._functions[key] = jitted(functions) if self.backend == "jax" else functions

@@ -64,11 +64,10 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
         # An overlap may pass 1 by its error, and a loss that is a mean square would then be negative.
         components["loss"] = _along(problem, "loss", np.clip(states, *problem.bounds))
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
-    extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.constants(initial).items()}
+    told = equations.observables
+    extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in told.constants(initial).items()}
     state |= _watched(problem, states, components, extras)
-    observed = {
-        n: Variable(dims, v, meaning) for n, (dims, v, meaning) in equations.observe(initial, components).items()
-    }
+    observed = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in told.observe(initial, components).items()}
     dims = {c.name: c.dims for c in equations.state}
     hits = {name: problem.past.of(name, values) for name, values in recorder.hits.items()}
     for crossing in equations.crossings:
@@ -88,8 +87,8 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
         origin=_origin(problem),
         outcome=outcome,
         statistics=statistics,
-        summary=equations.summary(initial, known),
-        invariants=equations.invariants(initial, components),
+        summary=told.summary(initial, known),
+        invariants=told.invariants(initial, components),
     )
 
 

@@ -137,7 +137,7 @@ def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callab
     """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
     from odesim.code import arrays, compile
 
-    if backend == "numba" and (equations.loops or equations.around):
+    if backend == "numba" and (equations.code.loops or equations.code.around):
         return compile.compile_numba(equations)
     if backend == "jax":
         from odesim.machine import device

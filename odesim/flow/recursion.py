@@ -38,7 +38,7 @@ def solve(
     """
     for name in REFUSED:
         if name in problem.case.options:
-            tier = problem.equations.tier
+            tier = problem.equations.about.name
             raise UsageError(f"--{name} has no meaning for tier {tier}, which is a recursion; leave it out")
     advance = problem.equations.advance
     assert isinstance(advance, Recursion)

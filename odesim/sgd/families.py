@@ -79,10 +79,10 @@ def require_loss(case: Case, asked: bool) -> None:
     equations = flow_of(stage, case.parameters) if stage.model else None
     if equations is None:
         raise UsageError("--population-loss: there is no flow, and no population loss, of this training; leave it out")
-    if equations.neglects != "nothing" and costly_loss(stage.truth(case.parameters), case.parameters):
+    if equations.about.neglects != "nothing" and costly_loss(stage.truth(case.parameters), case.parameters):
         raise UsageError(
-            f"--population-loss: the loss of tier {equations.tier} is not that of this training, because it neglects "
-            f"{equations.neglects}; leave it out"
+            f"--population-loss: the loss of tier {equations.about.name} is not that of this training, because it "
+            f"neglects {equations.about.neglects}; leave it out"
         )
 
 

@@ -184,7 +184,8 @@ def _require_smooth(problem: Problem, size: int) -> None:
         raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
     if not isinstance(equations.advance, Smooth | Independent):
         what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
-        raise UsageError(f"tier {equations.tier} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
+        name = equations.about.name
+        raise UsageError(f"tier {name} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
     if size > LARGEST:
         raise UsageError(
             f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: follow fewer neurons or "

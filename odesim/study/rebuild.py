@@ -74,7 +74,7 @@ def _flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.
 def _same(problem: Problem, trajectory: Trajectory, y: np.ndarray) -> bool:
     """Whether the start and the constants of a problem are those of a run."""
     close = _close(problem.start, y)
-    for name, (_, values, _) in problem.equations.constants(problem.initial).items():
+    for name, (_, values, _) in problem.equations.observables.constants(problem.initial).items():
         if name in trajectory.extras:
             close = close and _close(np.asarray(values), trajectory.extras[name].values)
     return close

@@ -45,8 +45,8 @@ def compiled():
         laboratory = Laboratory(find_system("chen"))
         equations = population.exact(laboratory.system.parameters())
         head = "import numpy as np\n"
-        kernel = printer.scalar_source("activation", equations.kernels()["activation"])
-        names = [name for name in equations.loops if name.startswith(loops.__name__)]
+        kernel = printer.scalar_source("activation", equations.code.kernels()["activation"])
+        names = [name for name in equations.code.loops if name.startswith(loops.__name__)]
         texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]
         source = "\n\n".join(texts)
         assert old in source, "the mutation names a text that is no longer there"

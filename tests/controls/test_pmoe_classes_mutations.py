@@ -44,7 +44,7 @@ def case():
 def deviation(case, old: str, new: str) -> float:
     """The largest difference of the step of the mutated loops, uncompiled, from the model's, relative to its size."""
     equations, start, expected = case
-    source = "\n\n".join(inspect.getsource(inspect.unwrap(load(name))) for name in equations.loops)
+    source = "\n\n".join(inspect.getsource(inspect.unwrap(load(name))) for name in equations.code.loops)
     assert old in source, "the mutation names a text that is no longer there"
     namespace: dict = {}
     exec("import numpy as np\n" + source.replace(old, new), namespace)

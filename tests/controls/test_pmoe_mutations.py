@@ -57,8 +57,8 @@ def compiled(equations, old: str, new: str):
     """The flow compiled anew from the loops with one text replaced."""
     import numba
 
-    kernel = printer.scalar_source("logistic", equations.kernels()["logistic"])
-    names = [name for name in equations.loops if name.startswith(loops.__name__)]
+    kernel = printer.scalar_source("logistic", equations.code.kernels()["logistic"])
+    names = [name for name in equations.code.loops if name.startswith(loops.__name__)]
     texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]
     source = "\n\n".join(texts)
     assert old in source, "the mutation names a text that is no longer there"

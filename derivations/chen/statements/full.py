@@ -240,8 +240,8 @@ def statement(p: Parameters) -> Statement:
         title="population flow of a top-1 routed mixture of patch classifiers with noise patches",
         source=f"{PAPER}, Definition 3.1, Algorithm 1, equations (3.1) and (3.4), Lemma E.2 (corrected)",
         clock=CLOCK,
-        validity=stated.validity,
-        neglects=stated.neglects,
+        validity=stated.about.validity,
+        neglects=stated.about.neglects,
         indices=[
             ((M, L), "experts"),
             ((J,), "filters"),

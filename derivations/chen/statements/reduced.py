@@ -75,8 +75,8 @@ def explore(p: Parameters, tier: str) -> Statement:
         title="the race of the filters at a uniform router",
         source=f"{PAPER}, Lemmas E.5 to E.8, with the constants of the limit",
         clock="time is arc length: every expert moves with its gradient divided by its Frobenius norm",
-        validity=stated.validity,
-        neglects=stated.neglects,
+        validity=stated.about.validity,
+        neglects=stated.about.neglects,
         indices=[((M,), "experts"), ((J,), "filters"), ((K,), "features"), ((I,), "strengths of the feature")],
         state=(Named(FEAT[M, J, K], "alignment of a filter with a feature"),),
         constants=(
@@ -220,8 +220,8 @@ def manifold(p: Parameters, tier: str) -> Statement:
         title="the specialised manifold" + (" with the noise patches' effect on the router" if noisy else ""),
         source=SOURCE,
         clock=CLOCK,
-        validity=stated.validity,
-        neglects=stated.neglects,
+        validity=stated.about.validity,
+        neglects=stated.about.neglects,
         indices=indices,
         state=(
             Named(STRENGTH[M], "alignment of the specialised filter with its feature"),
@@ -270,8 +270,8 @@ def group2(p: Parameters, tier: str) -> Statement:
         title="K equal groups of specialists, two variables, seen from cluster 1",
         source=SOURCE,
         clock=CLOCK,
-        validity=stated.validity,
-        neglects=stated.neglects,
+        validity=stated.about.validity,
+        neglects=stated.about.neglects,
         indices=[
             ((M, L), experts),
             ((I,), "strengths of the feature"),

@@ -229,8 +229,8 @@ def statement(p: Parameters) -> Statement:
         title="every neuron of the correlation loss on its own sphere, behind the gate of its expert",
         source="Kawata et al. 2025, Section 3.2, Algorithm 1 (Phase III); the closed form is ours",
         clock="one step of SGD of size eta advances t by eta; the factor 1/J of the network stands in U",
-        validity=told.validity,
-        neglects=told.neglects,
+        validity=told.about.validity,
+        neglects=told.about.neglects,
         indices=[
             ((J,), "neurons"), ((C1, C2), "clusters"), ((M, FIRST), "degrees along neuron and gate"),
             ((LEIBNIZ,), "terms of the derivative of a product, C(n-1, k) = 0 for k >= n"),

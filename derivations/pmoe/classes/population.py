@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dense, Equations, Initial, Labelled, Layout, Smooth
+from derivations.contract import Code, Component, Dense, Equations, Initial, Labelled, Layout, Observables, Smooth, Tier
 from derivations.pmoe import population, router, world
 from derivations.pmoe.arrays import build_router
 from derivations.pmoe.classes import arrays
@@ -68,24 +68,25 @@ def equations(p: Parameters, tier: str) -> Equations:
     shape = (p.k, p.m // p.k if tier == "L0" else p.classes, p.width)
     recursion = population.recursive(p, tier)
     return Equations(
-        tier=tier,
+        about=Tier(name=tier, validity=population.validity(p, tier, recursion), neglects=population.NEGLECTS[tier]),
         advance=population.advance(recursion),
-        structure=f"pmoe_classes_{level}",
+        code=Code(
+            structure=f"pmoe_classes_{level}",
+            kernels=_overlap if tier == "L2" else dict,
+            loops=loops(level),
+            roles={"flow_loss": f"class_{level}_flow_loss", "watch": f"class_{level}_watch"},
+            arrays=functools.partial(arrays.build, level),
+        ),
         state=(first, ROUTE),
-        kernels=_overlap if tier == "L2" else dict,
-        loops=loops(level),
-        roles={"flow_loss": f"class_{level}_flow_loss", "watch": f"class_{level}_watch"},
-        arrays=functools.partial(arrays.build, level),
-        arguments=functools.partial(arguments, level=level),
         layout=population.flat(p, Dense(first.name, shape)),
-        observe=observe,
-        constants=constants,
-        invariants=functools.partial(population.invariants, p=p),
-        crossings=(),
-        summary=summarise,
-        validity=population.validity(p, tier, recursion),
-        neglects=population.NEGLECTS[tier],
+        arguments=functools.partial(arguments, level=level),
         watched=WATCHED,
+        observables=Observables(
+            observe=observe,
+            constants=constants,
+            invariants=functools.partial(population.invariants, p=p),
+            summary=summarise,
+        ),
     )
 
 
@@ -93,23 +94,28 @@ def routers(p: Parameters, tier: str) -> Equations:
     """The routers' own training, by pairs of classes, solved exactly.  Source: equation (6), Appendix M.1, step 2."""
     require_outputs(p, tier)
     return Equations(
-        tier=tier,
+        about=Tier(
+            name=tier,
+            validity="exact for every batch size, step and number of samples N_r (0: the population)",
+            neglects="nothing",
+        ),
         advance=Smooth(),
-        structure="pmoe_router",
+        code=Code(
+            structure="pmoe_router",
+            kernels=dict,
+            loops=population.ROUTER_LOOPS,
+            roles={"flow": "router_flow"},
+            arrays=build_router,
+        ),
         state=(ROUTE,),
-        kernels=dict,
-        loops=population.ROUTER_LOOPS,
-        roles={"flow": "router_flow"},
-        arrays=build_router,
-        arguments=lambda initial: (p.k, p.width, initial.constants["gram"], pair_means(initial)),
         layout=Layout((Dense("route", (p.k, p.width)),)),
-        observe=observe_routers,
-        constants=constants,
-        invariants=lambda initial, state: {"router_sum": population.spread(pair_sums(state["route"]))},
-        crossings=(),
-        summary=summarise,
-        validity="exact for every batch size, step and number of samples N_r (0: the population)",
-        neglects="nothing",
+        arguments=lambda initial: (p.k, p.width, initial.constants["gram"], pair_means(initial)),
+        observables=Observables(
+            observe=observe_routers,
+            constants=constants,
+            invariants=lambda initial, state: {"router_sum": population.spread(pair_sums(state["route"]))},
+            summary=summarise,
+        ),
     )
 
 

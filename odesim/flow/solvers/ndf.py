@@ -58,7 +58,7 @@ def objection(problem: "Problem") -> str:
         return ""
     return (
         "--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
-        f"tier {problem.equations.tier} on {problem.case.backend} can have --solver CVODE"
+        f"tier {problem.equations.about.name} on {problem.case.backend} can have --solver CVODE"
     )
 
 
@@ -74,7 +74,7 @@ def coupled_of(equations: Equations) -> Coupled:
     """Where a flow is strongly coupled.  Raises `UsageError` for equations that do not say so."""
     advance = equations.advance
     if not isinstance(advance, Smooth) or advance.coupled is None:
-        raise UsageError(f"the equations of tier {equations.tier} have no flow that is compiled as a whole")
+        raise UsageError(f"the equations of tier {equations.about.name} have no flow that is compiled as a whole")
     return advance.coupled
 
 

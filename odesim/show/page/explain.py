@@ -63,7 +63,7 @@ def _others(stage: Any, parameters: Any, tier: str) -> list[str]:
         except UsageError as reason:
             lines.append(f"{name}: none here: {str(reason).removeprefix(f'tier {name}: ')}")
             continue
-        lines.append(f"{name}: {equations.validity}; neglects {equations.neglects or 'nothing'}")
+        lines.append(f"{name}: {equations.about.validity}; neglects {equations.about.neglects or 'nothing'}")
     return lines
 
 

@@ -223,7 +223,7 @@ def test_doubling_the_points_shows_the_stated_error():
         assert max(errors) < 1.5 * stated and max(errors) > stated / 4, (points, errors, stated)
     slope = np.polyfit(np.log(list(found)), np.log([max(each) for each in found.values()]), 1)[0]
     assert -1.0 < slope < -0.5  # faster than Monte Carlo's -1/2
-    assert f"{full.stated_error(4096):.1g}" in full.full(Parameters(**{**SIZE, "points": 4096})).validity
+    assert f"{full.stated_error(4096):.1g}" in full.full(Parameters(**{**SIZE, "points": 4096})).about.validity
 
 
 def test_every_expert_moves_at_unit_speed_and_routers_keep_their_sum(lab):

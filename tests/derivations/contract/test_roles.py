@@ -32,11 +32,13 @@ def test_roles_name_functions_that_are_compiled_and_take_what_the_role_gives(nam
     found = list(tiers(name))
     assert found
     for equations in found:
-        functions = {reference.partition(":")[2]: reference for reference in (*equations.loops, *equations.around)}
-        assert len(functions) == len(equations.loops) + len(equations.around)
-        assert len({"flow", "flow_loss"} & set(equations.roles)) == 1
-        assert ("march" in equations.roles) == isinstance(equations.advance, Stepped)
-        assert ("watch" in equations.roles) == bool(equations.watched)
-        for role, function in equations.roles.items():
+        functions = {
+            reference.partition(":")[2]: reference for reference in (*equations.code.loops, *equations.code.around)
+        }
+        assert len(functions) == len(equations.code.loops) + len(equations.code.around)
+        assert len({"flow", "flow_loss"} & set(equations.code.roles)) == 1
+        assert ("march" in equations.code.roles) == isinstance(equations.advance, Stepped)
+        assert ("watch" in equations.code.roles) == bool(equations.watched)
+        for role, function in equations.code.roles.items():
             taken = tuple(inspect.signature(inspect.unwrap(load(functions[function]))).parameters)
             assert taken[: len(FIRST[role])] == FIRST[role]

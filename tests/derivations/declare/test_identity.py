@@ -12,7 +12,7 @@ BASE = {"student": {"unit": "He(2, w)", "units": 2}, "teacher": {"units": 2}}
 def structure(tier, **tables):
     parameters = odesim.declare(**{**BASE, **tables}).parameters()
     found = population.exact(parameters) if tier == "exact" else sampled.equations(parameters, "sampled")
-    return found.structure
+    return found.code.structure
 
 
 @pytest.mark.parametrize("tier", ["exact", "sampled"])

@@ -44,8 +44,8 @@ def equations():
 def parts(found):
     """The files that hold the kernels and functions of some equations, found by importing them."""
     coupled = getattr(found.advance, "coupled", None)
-    references = [*found.loops, *found.around, *([coupled.flow] if coupled else [])]
-    modules = {*sources.makers(found.kernels), *(reference.partition(":")[0] for reference in references)}
+    references = [*found.code.loops, *found.code.around, *([coupled.flow] if coupled else [])]
+    modules = {*sources.makers(found.code.kernels), *(reference.partition(":")[0] for reference in references)}
     return {
         Path(sys.modules[name].__file__) for name in modules if importlib.import_module(name) and name != "builtins"
     }

@@ -14,6 +14,7 @@ import numpy as np
 
 from derivations import drawing
 from derivations.contract import (
+    Code,
     Component,
     Crossing,
     Dense,
@@ -24,12 +25,14 @@ from derivations.contract import (
     Labelled,
     Layout,
     Model,
+    Observables,
     Smooth,
     Source,
     System,
+    Tier,
     UsageError,
     parameter,
-)  # fmt: skip
+)
 
 SOURCE = Source("Nobody", "On One Teacher", "Nowhere", 2026)
 
@@ -46,23 +49,25 @@ class Parameters:
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The exact flow."""
     return Equations(
-        tier="exact",
+        about=Tier(name="exact", validity="always", neglects=""),
         advance=Smooth(),
-        structure="outside_teacher",
+        code=Code(
+            structure="outside_teacher",
+            kernels=kernels,
+            loops=(f"{__name__}:flow", f"{__name__}:loss"),
+            roles={"flow": "flow", "loss": "loss"},
+            arrays=arrays,
+        ),
         state=(Component("rho", ("student",), meaning="w . v"), Component("q", ("student",), (0.0, 4.0))),
-        kernels=kernels,
-        loops=(f"{__name__}:flow", f"{__name__}:loss"),
-        roles={"flow": "flow", "loss": "loss"},
-        arrays=arrays,
-        arguments=lambda initial: (1.0,),
         layout=Layout((Dense("rho", (parameters.m,)), Dense("q", (parameters.m,)))),
-        observe=lambda initial, state: {},
-        constants=lambda initial: {},
-        invariants=lambda initial, state: {"shortfall": float(np.max(np.maximum(state["rho"] ** 2 - state["q"], 0.0)))},
+        arguments=lambda initial: (1.0,),
         crossings=(Crossing("T_rho", "rho", parameters.level, meaning="time at which the teacher is found"),),
-        summary=lambda initial, trajectory: {"final_rho": float(trajectory["rho"][-1].min())},
-        validity="always",
-        neglects="",
+        observables=Observables(
+            invariants=lambda initial, state: {
+                "shortfall": float(np.max(np.maximum(state["rho"] ** 2 - state["q"], 0.0)))
+            },
+            summary=lambda initial, trajectory: {"final_rho": float(trajectory["rho"][-1].min())},
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import (
+    Code,
     Component,
     Crossing,
     Dense,
@@ -23,12 +24,14 @@ from derivations.contract import (
     Kernel,
     Labelled,
     Layout,
+    Observables,
     Smooth,
     Source,
     System,
+    Tier,
     UsageError,
     parameter,
-)  # fmt: skip
+)
 from derivations.frames import Sizes
 from derivations.tokens import Samples, TokenModel, TokenWeights
 
@@ -55,25 +58,27 @@ def chances(parameters: Parameters) -> np.ndarray:
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The exact flow."""
     return Equations(
-        tier="exact",
+        about=Tier(name="exact", validity="always", neglects="nothing"),
         advance=Smooth(),
-        structure="outside_words",
+        code=Code(
+            structure="outside_words",
+            kernels=kernels,
+            loops=(f"{__name__}:flow", f"{__name__}:loss"),
+            roles={"flow": "flow", "loss": "loss"},
+            arrays=arrays,
+        ),
         state=(Component("u", PLACE, (-np.inf, np.inf), "u_rq", "weight of a neuron on a word"),),
-        kernels=kernels,
-        loops=(f"{__name__}:flow", f"{__name__}:loss"),
-        roles={"flow": "flow", "loss": "loss"},
-        arrays=arrays,
-        arguments=lambda initial: (chances(initial.parameters), initial.constants["signs"], initial.parameters.m),
         layout=Layout((Dense("u", (parameters.m, parameters.N)),)),
-        observe=lambda initial, state: {"margin": margin(initial, state["u"])},
-        constants=lambda initial: {"signs": (("word",), initial.constants["signs"], "label of a word")},
-        invariants=lambda initial, state: {"apart": float(np.ptp(state["u"] - initial.state["u"], axis=-2).max())},
+        arguments=lambda initial: (chances(initial.parameters), initial.constants["signs"], initial.parameters.m),
         crossings=(
             Crossing("T_word", "u", parameters.level, absolute=True, meaning="time at which a word is learned"),
         ),
-        summary=lambda initial, trajectory: {"error": float((trajectory["margin"][-1] <= 0).mean())},
-        validity="always",
-        neglects="nothing",
+        observables=Observables(
+            observe=lambda initial, state: {"margin": margin(initial, state["u"])},
+            constants=lambda initial: {"signs": (("word",), initial.constants["signs"], "label of a word")},
+            invariants=lambda initial, state: {"apart": float(np.ptp(state["u"] - initial.state["u"], axis=-2).max())},
+            summary=lambda initial, trajectory: {"error": float((trajectory["margin"][-1] <= 0).mean())},
+        ),
     )
 
 

@@ -197,7 +197,7 @@ def behind_a_gate(activation, orthogonal, seed):
 def test_neurons_behind_a_gate(activation, orthogonal, seed):
     initial = prepare(behind_a_gate(activation, orthogonal, seed)).initial
     run = Compiled("kawata", "phase3", "gated", {}, initial=initial)
-    assert run.equations.tier == "gated"
+    assert run.equations.about.name == "gated"
     y, state = run.state(np.random.default_rng(seed))
     evaluator = Evaluator(run.statement, {**run.constants, **state})
     assert distance(evaluator.rates(), run.flow(y), run.statement) < CLOSE
