@@ -189,3 +189,21 @@ def test_a_race_whose_filters_all_come_to_zero_ends_there():
     length = quad(lambda u: np.sqrt(1 + (1 / (1 / u + gap) / u) ** 4), x[1], 0.0)[0]
     assert run.time[-1] == pytest.approx(length, rel=1e-7)
     assert integrate("chen", seed=0, **sizes).outcome.kind == "completed"  # a positive one wins
+
+
+def test_states_inside_long_steps_are_as_accurate_as_those_at_their_ends():
+    size = {
+        "init": "specialised",
+        "normaliser": "expert",
+        "rho": 155.0,
+        "strength": 0.0101,
+        "tier": "p3",
+        "laws": "uniform",
+    }
+    options = {**size, "seed": 540, "rtol": 1e-10}
+    whole = integrate("chen", until=0.08, save_points=9, **options)
+    assert whole.statistics["steps"] < 5  # so that most saved states lie between two
+    for k in (1, 4, 6):
+        ended = integrate("chen", until=float(whole.time[k]), save_points=2, **options)
+        for name in ("feat", "gcen"):
+            np.testing.assert_allclose(whole[name][k], ended[name][-1], rtol=3e-9, atol=1e-14)
