@@ -121,8 +121,10 @@ def _between(solver: Any, t0: float, y0: np.ndarray) -> Callable[[float], np.nda
     import scipy.integrate
 
     found: Any = solver.dense_output()
+    if not hasattr(found, "F"):
+        return found
     scale = solver.atol + solver.rtol * np.abs(solver.y)
-    if not hasattr(found, "F") or (np.abs(found.F[-1]) * LARGEST <= TRUSTED * scale).all():
+    if (np.abs(found.F[-1]) * LARGEST <= TRUSTED * scale).all():
         return found
     half = (solver.t - t0) / 2.0
     finer = type(solver)(

@@ -45,7 +45,7 @@ def test_with_three_patches_it_is_the_exact_tier(lab):
     p = Parameters(**{**SIZE, "P": 3})
     start = initial.random(p, np.random.default_rng(0))
     ours, theirs = full.full(p), population.exact(p)
-    assert ours.tier == "full" and ours.structure == theirs.structure and "rest" not in start.state
+    assert ours.about.name == "full" and ours.code.structure == theirs.code.structure and "rest" not in start.state
     first, second = (lab.functions(start, tier).flow(start.state) for tier in ("full", "p3"))
     assert all((first[name] == second[name]).all() for name in second)
 
