@@ -115,7 +115,7 @@ def _between(solver: Any, t0: float, y0: np.ndarray) -> Callable[[float], np.nda
     """The interpolant of an accepted step from (t0, y0), or those of its halves where that of DOP853 is not accurate.
 
     Where a smooth flow takes long steps it was seen to be wrong by 60 tolerances, at the ends of which the states are
-    right.  It is a sum of F_i x^a (1 - x)^b, a + b = i + 1, and 46 long steps of tier p3 of chen had an error of at
+    right.  It is a sum of F_i x^a (1 - x)^b, a + b = i + 1; in 38 long steps of chen's default run the error was at
     most a quarter of the last term, mostly a twentieth.  Half the step leaves a hundredth of it.
     """
     import scipy.integrate
