@@ -46,25 +46,9 @@ COMMON = (
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
 INNER = (
-    "constants",
-    "place",
-    "outs",
-    "biases",
-    "rows",
-    "columns",
-    "scalars",
-    "moves",
-    "moving",
-    "rates",
-    "numbers",
-    "means",
-    "cells",
-    "spans",
-    "looks",
-    "reach",
-    "into",
-    "parts",
-)
+    "constants", "place", "outs", "biases", "rows", "columns", "scalars", "moves", "moving", "rates", "numbers",
+    "means", "cells", "spans", "looks", "reach", "into", "parts",
+)  # fmt: skip
 """The arguments of `loops.flow` that `lane_frame.inner_flow` has."""
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")

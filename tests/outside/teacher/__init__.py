@@ -32,7 +32,7 @@ from derivations.contract import (
     Tier,
     UsageError,
     parameter,
-)
+)  # fmt: skip
 
 SOURCE = Source("Nobody", "On One Teacher", "Nowhere", 2026)
 

@@ -31,7 +31,7 @@ from derivations.contract import (
     Tier,
     UsageError,
     parameter,
-)
+)  # fmt: skip
 from derivations.frames import Sizes
 from derivations.tokens import Samples, TokenModel, TokenWeights
 
