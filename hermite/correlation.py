@@ -1,13 +1,19 @@
 """Correlation functions S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] as power series in the correlation rho."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hermite.correlation_table import CorrelationTable, evaluate_rows, require_correlation
 from hermite.errors import DegreeError, DomainError, NotReached, degree
 from hermite.expansion import Expansion
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 __all__ = ["MAXIMUM_ORDER", "CorrelationTable", "Correlations", "NotReached", "for_gate"]
 
@@ -61,7 +67,7 @@ class Correlations:
         f, g = self.f, self.second
         return (f.exact and f.order - a <= g.order - b) or (g.exact and g.order - b <= f.order - a)
 
-    def coefficients(self, a: int, b: int, terms: int) -> np.ndarray:
+    def coefficients(self, a: int, b: int, terms: int) -> Float[np.ndarray, "{terms}"]:
         """Return the coefficients of rho^0..rho^(terms-1) in S_ab.
 
         c^f_{q+a} c^g_{q+b} / q! = a^f_{q+a} a^g_{q+b} sqrt((q+a)! (q+b)!) / q!.
@@ -76,7 +82,7 @@ class Correlations:
             raise NotReached(f"S_{a},{b}: expected expansions to order {short}; expand further")
         return np.concatenate([known, np.zeros(terms - known.size)])
 
-    def exact_zeros(self, a: int, b: int, terms: int) -> np.ndarray:
+    def exact_zeros(self, a: int, b: int, terms: int) -> Bool[np.ndarray, "{terms}"]:
         """Return booleans (terms,) marking the coefficients of S_ab that vanish exactly."""
         q = np.arange(min(self._reach(a, b), terms))
         marks = self.f.zero[q + a] | self.second.zero[q + b]
@@ -143,7 +149,7 @@ class Correlations:
         """Return max(1, |S_ab(1)|), to which tolerances are relative."""
         return max(1.0, abs(math.fsum(self._known(a, b))))
 
-    def evaluate(self, a: int, b: int, rho, tolerance: float = 1e-13) -> np.ndarray:
+    def evaluate(self, a: int, b: int, rho, tolerance: float = 1e-13) -> Float[np.ndarray, "*rho"]:
         """Return S_ab(rho) with as many terms as the largest |rho| needs.
 
         Arguments: a, b, derivative orders; rho, array of any shape in [-1, 1]; tolerance, relative to

@@ -1,15 +1,20 @@
 """Tables of correlation functions as dense series in rho, and their NumPy, numba and JAX evaluators."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, no_type_check
+from typing import TYPE_CHECKING, Any, no_type_check
 
 import numpy as np
 
 from hermite.errors import DomainError, ShapeError
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
-def require_correlation(rho) -> np.ndarray:
+
+def require_correlation(rho) -> Float[np.ndarray, "*rho"]:
     """Return rho as float64, or raise DomainError unless every entry lies in [-1, 1].
 
     >>> require_correlation([0.5]).tolist()
@@ -31,7 +36,9 @@ def _horner(coefficients: np.ndarray, square: np.ndarray) -> np.ndarray:
     return total
 
 
-def evaluate_rows(coefficients: np.ndarray, rho: np.ndarray) -> np.ndarray:
+def evaluate_rows(
+    coefficients: Float[np.ndarray, "rows powers"], rho: Float[np.ndarray, "*rho"]
+) -> Float[np.ndarray, "*rho rows"]:
     """Return sum_q coefficients[i, q] rho^q for every row i, even and odd parts apart.
 
     Arguments: coefficients (rows, Q+1); rho, array. Returns (*rho.shape, rows).
@@ -72,7 +79,7 @@ class CorrelationTable:
             raise ShapeError(f"expected {count} parities and truncation bounds, got other lengths; one a pair")
 
     @cached_property
-    def constants(self) -> np.ndarray:
+    def constants(self) -> Float[np.ndarray, "P"]:
         """The constant terms of the rows of parity 1 (c_0^2 of a gate), 0 elsewhere; shape (P,)."""
         return np.where(np.array(self.parity) == 1, self.coefficients[:, 0], 0.0)
 
@@ -94,7 +101,7 @@ class CorrelationTable:
             raise ShapeError(f"expected one of the pairs {self.pairs}, got {(a, b)}; build the table with it")
         return self.pairs.index((a, b))
 
-    def evaluate_numpy(self, rho) -> np.ndarray:
+    def evaluate_numpy(self, rho) -> Float[np.ndarray, "*rho P"]:
         """Return every S_ab(rho) by Horner in rho^2, shape (*rho.shape, P).
 
         Arguments: rho, array in [-1, 1]. Raises: DomainError. Source: Higham 2002, section 5.1.

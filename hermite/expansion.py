@@ -1,14 +1,19 @@
 """Hermite coefficients of a function, with error bounds and a remainder bound."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hermite.errors import DegreeError, NotReached, ShapeError, TooLarge, Undecided, degree
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 __all__ = ["Expansion", "NotReached", "Undecided", "expand", "orthonormal_polynomials"]
 
@@ -90,7 +95,7 @@ class Expansion:
         return self.orthonormal.size - 1
 
     @property
-    def derivative_means(self) -> np.ndarray:
+    def derivative_means(self) -> Float[np.ndarray, "terms"]:
         """c_k = a_k sqrt(k!), shape (K+1,); raises TooLarge when one exceeds the doubles."""
         means = np.empty_like(self.orthonormal)
         for k, a in enumerate(self.orthonormal):

@@ -1,12 +1,18 @@
 """The logistic function 1 / (1 + exp(-beta x)): Hermite coefficients and derivative moments."""
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hermite.errors import DomainError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 EPS = float(np.finfo(np.float64).eps)
 # pi to 40 decimals, so that pi / beta is rounded once only
@@ -73,7 +79,7 @@ def _solve(order: int, beta: float) -> tuple[np.ndarray, np.ndarray, float]:
     return a, error, float(np.sum(terms * w)) / total
 
 
-def coefficients(order: int, beta: float) -> tuple[np.ndarray, np.ndarray]:
+def coefficients(order: int, beta: float) -> tuple[Float[np.ndarray, "{order+1}"], Float[np.ndarray, "{order+1}"]]:
     """Return (a_0..a_order, their error bounds), orthonormal coefficients of 1 / (1 + exp(-beta x)).
 
     c_{2n+1} = (-1)^n (1/pi) int_0^inf w^(2n) (pi w / beta) / sinh(pi w / beta) exp(-w^2 / 2) dw,

@@ -1,11 +1,17 @@
 """The normal distribution function Phi(beta (x + shift)): Hermite coefficients, remainder and moments."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hermite.expansion import orthonormal_polynomials
 from hermite.polynomials import evaluate
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -19,7 +25,9 @@ def density(x: float) -> float:
     return math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
 
 
-def coefficients(order: int, beta: float, shift: float) -> tuple[np.ndarray, np.ndarray]:
+def coefficients(
+    order: int, beta: float, shift: float
+) -> tuple[Float[np.ndarray, "{order+1}"], Float[np.ndarray, "{order+1}"]]:
     """Return (a_k, error bounds) of Phi(beta (x + shift)) for k >= 1, with a_0 left at 0.
 
     c_k = s^-k (-1)^(k-1) He_{k-1}(t) phi(t), t = shift / s, s^2 = 1 + beta^-2.

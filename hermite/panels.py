@@ -1,12 +1,18 @@
 """Gaussian means of one and two variables by Gauss-Legendre panels, graded towards every kink and steep place."""
 
+from __future__ import annotations
+
 import math
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hermite.ladders import rung, slopes
 from hermite.laws import EPS, Law
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # phi is below 1e-21 beyond: what stands there, for a step that opens beyond say, is added to the error
 REACH = 9.75
@@ -59,7 +65,7 @@ def points(special: list[tuple[float, float]]):
 
 
 @cache
-def beyond() -> tuple[np.ndarray, np.ndarray]:
+def beyond() -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points"]]:
     """Return nodes and twice the Gaussian weights where |x| > REACH, up to 18 deviations: 1e-72 is left out.
 
     >>> x, w = beyond()

@@ -1,15 +1,21 @@
 """Gaussian expectations without Hermite algebra: tensor quadrature, sampling, mpmath."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hermite.errors import DegreeError, DomainError, NotReached, ShapeError, degree
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
-def factor(covariance) -> np.ndarray:
+
+def factor(covariance) -> Float[np.ndarray, "n n"]:
     """Return A with A A^T = C, from the eigenvectors of C, which may be singular.
 
     Arguments: covariance (n, n), symmetric positive semidefinite. Returns (n, n).
@@ -36,7 +42,10 @@ GRID = 4_000_000
 
 
 def expectation(
-    integrand: Callable[[np.ndarray], np.ndarray], covariance, nodes: int = 48, tolerance: float = 1e-6
+    integrand: Callable[[Float[np.ndarray, "n points"]], Float[np.ndarray, "points"]],
+    covariance,
+    nodes: int = 48,
+    tolerance: float = 1e-6,
 ) -> float:
     """Return E[integrand(x)] for centred Gaussian x of covariance C by a tensor Gauss-Hermite rule.
 
@@ -59,7 +68,9 @@ def expectation(
     return value
 
 
-def estimate(integrand: Callable[[np.ndarray], np.ndarray], covariance, nodes: int = 48) -> tuple[float, float]:
+def estimate(
+    integrand: Callable[[Float[np.ndarray, "n points"]], Float[np.ndarray, "points"]], covariance, nodes: int = 48
+) -> tuple[float, float]:
     """Return (E[integrand(x)], estimate of its error), for integrands of any smoothness.
 
     The value is that of the rule of 2 nodes per axis. Its error is judged by two rules of about half as many (odd where

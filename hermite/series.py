@@ -1,6 +1,9 @@
 """Multivariate Hermite series of a product of up to four functions, with a bound of what is cut off."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from hermite.errors import NotReached
 from hermite.expansion import orthonormal_polynomials
 from hermite.laws import EPS
 from hermite.panels import beyond, points
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 ORDER = 24
 
@@ -22,7 +28,9 @@ def _special(f, mean: float, spread: float) -> list[tuple[float, float]]:
     return [(at, sharp / abs(steep) if sharp > 0 else math.inf)]
 
 
-def coefficients(f, mean: float, spread: float, order: int) -> tuple[np.ndarray, np.ndarray, float]:
+def coefficients(
+    f, mean: float, spread: float, order: int
+) -> tuple[Float[np.ndarray, "{order+1}"], Float[np.ndarray, "{order+1}"], float]:
     """Return (a_0..a_order, errors, norm) of x -> f(mean + spread x), by panels graded towards the factor's zero.
 
     >>> from hermite.ladders import factor
@@ -46,7 +54,7 @@ def coefficients(f, mean: float, spread: float, order: int) -> tuple[np.ndarray,
     return fine, np.abs(fine - coarse) + EPS * (order + 16) * size + left, norm
 
 
-def largest(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> float:
+def largest(factors, slots, mean: Float[np.ndarray, "n"], covariance: Float[np.ndarray, "n n"]) -> float:
     """Return a bound of |E[prod f_k(z_k)]| by Hoelder's inequality, prod_k E[|f_k|^n]^(1/n) for n factors.
 
     >>> from hermite.ladders import factor
@@ -80,7 +88,9 @@ def _bound(correlation: np.ndarray, edges: int) -> float:
     return math.exp(best / 2) if best < 1400 else math.inf
 
 
-def evaluate(factors, mean: np.ndarray, covariance: np.ndarray, tolerance: float) -> tuple[float, float]:
+def evaluate(
+    factors, mean: Float[np.ndarray, "n"], covariance: Float[np.ndarray, "n n"], tolerance: float
+) -> tuple[float, float]:
     """Return (E[prod_k f_k(z_k)], bound) for two to four factors on variables of positive variance.
 
     sum_k e_k prod_i a^i_{k_i} over degrees k_i <= L, e_k = E[prod_i h_{k_i}(x_i)] at the correlations,

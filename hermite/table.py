@@ -1,11 +1,16 @@
 """Compiled tables E[He_i(x1) He_j(x2) He_k(x3) He_l(x4)] of all degrees up to K for one covariance."""
 
-from typing import no_type_check
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, no_type_check
 
 import numpy as np
 
 from hermite.errors import ShapeError, TooLarge, degree
 from hermite.kept import compiled
+
+if TYPE_CHECKING:
+    from jaxtyping import Float64
 
 # Up to this degree no entry can overflow while every |C_ij| <= 4 (beyond, the result is checked).
 SAFE_DEGREE = 30
@@ -119,7 +124,7 @@ def _fill(covariance, size, out):
     return largest
 
 
-def table(covariance, K: int, out: np.ndarray | None = None) -> np.ndarray:
+def table(covariance, K: int, out: Float64[np.ndarray, "*degrees"] | None = None) -> Float64[np.ndarray, "*degrees"]:
     """Return E[He_i(x1) He_j(x2) ...] for all degrees 0..K of 2, 3 or 4 centred jointly Gaussian variables.
 
     E[He_{i+1}(x1) R] = sum_{j != 1} C_1j k_j E[He_i(x1) R_j-] + (C_11 - 1) i E[He_{i-1}(x1) R],

@@ -1,13 +1,19 @@
 """Gaussian means of analytic factors by product rules in the eigenbasis of the covariance, nodes per eigenvalue."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hermite.errors import NotReached
 from hermite.ladders import Factor
 from hermite.laws import EPS
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # points of the finer rule, about half a second for three factors
 GRID = 2_097_152
@@ -64,7 +70,7 @@ def _rule(axis: _Axis, digits: float) -> tuple[np.ndarray, np.ndarray]:
     return x, step * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
 
 
-def evaluate(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
+def evaluate(factors, slots, mean: Float[np.ndarray, "n"], covariance: Float[np.ndarray, "n n"]) -> tuple[float, float]:
     """Return (E[prod f_k], error estimate) for analytic factors by a product rule in the eigenbasis.
 
     sum over the grid of prod w_i prod_k f_k(m + A x), A the eigenvectors times the roots of the eigenvalues. The

@@ -35,24 +35,53 @@ def pytest_configure(config: pytest.Config) -> None:
 def known(hint: object, names: dict) -> bool:
     """Whether an annotation, and all inside it, can be read where it stands: not what only type checkers import."""
     if isinstance(hint, (str, typing.ForwardRef)):
-        try:
-            hint = eval(getattr(hint, "__forward_arg__", hint), names)
-        except (NameError, AttributeError, TypeError):
-            return False
+        hint = read(hint, names)
     if typing.get_origin(hint) is typing.Literal:
         return True
     parts = typing.get_args(hint)[:1] if typing.get_origin(hint) is typing.Annotated else typing.get_args(hint)
-    return all(known(part, names) for one in parts for part in (one if isinstance(one, list) else [one]))
+    return hint is not UNKNOWN and all(
+        known(part, names) for one in parts for part in (one if isinstance(one, list) else [one])
+    )
+
+
+UNKNOWN = object()
+SHAPES = ("Bool", "Complex", "Float", "Float64", "Inexact", "Int", "Num", "Shaped")
+"""The array types of jaxtyping: modules import them for type checkers alone, as they take 60 ms at every start."""
+
+
+def read(hint: object, names: dict) -> object:
+    """What an annotation in quotes means; `UNKNOWN` where it names what only type checkers import."""
+    import jaxtyping
+
+    shapes = {name: getattr(jaxtyping, name) for name in SHAPES}
+    try:
+        return eval(getattr(hint, "__forward_arg__", hint), {**shapes, **names})
+    except (NameError, AttributeError, TypeError):
+        return UNKNOWN
 
 
 def checked(function):
-    """A function whose annotations beartype checks at every call; numba is given the one below (`inspect.unwrap`)."""
+    """A function whose annotations are checked at every call; numba is given the one below (`inspect.unwrap`).
+
+    Types by beartype; where an array has a shape, jaxtyping sees that its letters mean one number in the whole call.
+    """
     from beartype import BeartypeConf, beartype
 
-    for name in [name for name, hint in function.__annotations__.items() if not known(hint, function.__globals__)]:
-        del function.__annotations__[name]
     # A whole number is welcome where a float is expected, as every type checker has it.
-    return beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
+    check = beartype(conf=BeartypeConf(is_pep484_tower=True))
+    shaped = False
+    for name, hint in list(function.__annotations__.items()):
+        text = hint if isinstance(hint, str) else getattr(hint, "__forward_arg__", "")
+        if not known(hint, function.__globals__):
+            del function.__annotations__[name]
+        elif any(f"{shape}[" in text for shape in SHAPES):
+            function.__annotations__[name] = read(hint, function.__globals__)
+            shaped = True
+    if not shaped:
+        return check(function)
+    import jaxtyping
+
+    return jaxtyping.jaxtyped(function, typechecker=check)
 
 
 def checked_class(made):
@@ -103,8 +132,8 @@ class Finder(importlib.abc.MetaPathFinder):
 def check_annotations() -> None:
     """Check every annotation of our packages at run time.
 
-    By a hook of our own: that of jaxtyping costs about 15 microseconds a call, for array shapes that no annotation here
-    has, and beartype's own refuses names that stand under `TYPE_CHECKING`.
+    By a hook of our own: that of jaxtyping costs about 15 microseconds a call of any function, with shapes or without,
+    and beartype's own refuses names that stand under `TYPE_CHECKING`.
     """
     loaded = [name for name in PACKAGES if name in sys.modules]
     assert not loaded, f"imported before their annotations could be checked: {loaded}"
