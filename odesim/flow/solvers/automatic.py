@@ -1,4 +1,7 @@
-"""The default integrator: explicit while accuracy holds the steps down, implicit once stability does."""
+"""The default integrator: explicit while accuracy holds the steps down, implicit once stability does.
+
+Where the right-hand side has kinks and is exact between them, LSODA, from its first step.
+"""
 
 import collections
 import dataclasses
@@ -61,6 +64,28 @@ def automatic_steps(
     statistics.solver = said
 
 
+def through_kinks(
+    lsoda: Steps, explicit: Steps, start: tuple[float, np.ndarray], statistics: Statistics
+) -> Iterator[Segment]:
+    """The steps of LSODA; where it fails, those of DOP853 from there.
+
+    A step of DOP853 that a kink falls into is repeated with other lengths until its error estimate, a difference of
+    high order that knows nothing of kinks, happens to vanish: at a tolerance of 1e-10 chen's tiers were seen to be 160
+    to 730 tolerances off, and SciPy's own DOP853 up to 14,000.  LSODA comes down to a low order there: 11 at most on
+    the same runs, for fewer evaluations.
+    """
+    statistics.solver = "LSODA"
+    t, y = start
+    try:
+        for segment in lsoda(t, y):
+            yield segment
+            t, y = segment.t1, segment.y1
+    except StepFailure:
+        statistics.solver = "DOP853"
+        yield from explicit(t, y)
+        statistics.solver = f"LSODA to time {t:.6g}, then DOP853"
+
+
 def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg: explicit where an implicit method gains nothing, else as `automatic_steps` finds."""
     problem = leg.problem
@@ -68,8 +93,13 @@ def steps(leg: Leg) -> Iterator[Segment]:
     def explicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
 
-    # At kinks an implicit method was seen to creep, and to give up.
-    if problem.rtol < IMPLICIT or problem.smooth.between == "interpolant":
+    def lsoda(t: float, y: np.ndarray) -> Iterator[Segment]:
+        return scipy.steps(dataclasses.replace(leg, t=t, y=y), "LSODA")
+
+    # A mean over samples is known less well than what its kinks do to DOP853, which takes half the evaluations.
+    if problem.smooth.between == "interpolant" and not problem.smooth.rough:
+        return through_kinks(lsoda, explicit, (leg.t, leg.y), leg.statistics)
+    if problem.rtol < IMPLICIT:
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)
     compiled = leg.y.size >= SMALLEST and not ndf.objection(problem)
