@@ -6,12 +6,13 @@ decides which group sees an example.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.frames import Sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +64,30 @@ class Counting:
 
 
 @dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a run is trained and measured on, and what may change in it.
+
+    With `fresh` every step draws its examples.  Otherwise there is a training set of `count` examples (0: as many as a
+    batch), drawn with `seed`, one for all replicas or, with `own`, one for each.  `tests` examples, from the same seed,
+    are for accuracy and for the table of dispatch of the `clusters`.  With `noise` routing is noisy, with `stops` the
+    model's `halt` is asked before every step, with `biased` the filters' biases move too.
+
+    >>> Plan(clusters=4, seed=0, tests=2000, fresh=True).count
+    0
+    """
+
+    clusters: int
+    seed: int
+    tests: int
+    fresh: bool = False
+    count: int = 0
+    own: bool = False
+    noise: bool = False
+    stops: bool = False
+    biased: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class PatternModel:
     """The microscopic truth of a stage on pattern data, once for both simulators.
 
@@ -85,7 +110,12 @@ class PatternModel:
     `noisy(parameters)` = (dense patches, their standard deviation per entry); `place(initial, arrays, rng, compressed)`
     the weights at the start, in d dimensions or in the coordinates of the frame; `given(parameters, arrays)` the
     training set of an initial file or None; `compressible(parameters)` is empty, or the reason why the frame's
-    coordinates do not close; `observe(parameters, saved)` labels what is saved.  `counting` names the model's
+    coordinates do not close; `plan(parameters)` says what is trained on; `sizes(initial)` and `conflict` are as in
+    `derivations.bags`, where `patches` are all of an example.
+    `observe(parameters, saved)` labels what is saved: filters (M, J, F) and routers (M, F) along the frame, the table
+    of dispatch (K, M) under noise, seven scalars (dispatch entropy and accuracy on the test examples, both once more
+    under noise, then loss, accuracy and entropy on the training set), and, where the weights live in d dimensions,
+    the lengths outside the frame of filters (M, J) and routers (M,).  `counting` names the model's
     `Counting` as "module:attribute", if it has one.  With `costly_loss(parameters)` the population loss
     along training, by the flow's first tier, costs about as much as the training, and is saved only on request.
     """
@@ -98,6 +128,9 @@ class PatternModel:
     place: Callable[[Initial, Mapping[str, np.ndarray] | None, np.random.Generator, bool], Weights]
     given: Callable[[Any, Mapping[str, np.ndarray] | None], Examples | None]
     compressible: Callable[[Any], str]
+    plan: Callable[[Any], Plan]
+    sizes: Callable[[Initial], Sizes]
+    conflict: Callable[[Any, Collection[str], Mapping[str, Any], int], str]
     observe: Callable[[Any, np.ndarray], Labelled]
     counting: str = ""
     costly_loss: Callable[[Any], bool] = lambda parameters: False

@@ -10,7 +10,7 @@ Source: Chen et al. 2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from derivations.chen.initial import draw_entries
 from derivations.chen.parameters import ACTIVATIONS, Parameters
 from derivations.contract import Initial, Labelled
-from derivations.patterns import Examples, PatternModel, Weights
+from derivations.frames import Sizes
+from derivations.patterns import Examples, PatternModel, Plan, Weights
 
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
 
@@ -208,6 +209,34 @@ def compressible(parameters: Parameters) -> str:
     )
 
 
+def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[str, Any], batch: int) -> str:
+    """Empty, or what the training set contradicts in a request."""
+    p = parameters
+    if p.data == "online" and "X" in arrays:
+        return "-p data=online draws fresh examples, but the initial file brings a training set X, y"
+    if p.data == "fixed" and p.n and batch > p.n:
+        return (
+            f"--batch {batch} is more than the n = {p.n} examples of the fixed training set: give --batch {p.n} for "
+            "full batches, or -p data=online for fresh examples"
+        )
+    return ""
+
+
+def plan(parameters: Parameters) -> Plan:
+    """What a run is trained and tested on; filters have biases in the released protocol."""
+    p = parameters
+    return Plan(
+        clusters=p.K, seed=p.data_seed, tests=p.n_test, fresh=p.data == "online", count=p.n, own=p.sets == "own",
+        noise=p.noise, stops=p.early_stop, biased=p.variant == "released",
+    )  # fmt: skip
+
+
+def sizes(initial: Initial) -> Sizes:
+    """How much a run holds: M experts of J filters, 2 K signals in d dimensions, P patches."""
+    p = initial.parameters
+    return Sizes(experts=p.M, neurons=p.J, outputs=1, frame=2 * p.K, width=p.d, patches=p.P)
+
+
 SCALARS = {
     "entropy": "dispatch entropy on the test examples without routing noise",
     "accuracy": "test accuracy without routing noise",
@@ -221,18 +250,24 @@ SCALARS = {
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
     """The overlaps, dispatch and scalars from what is saved (..., size), and residual norms where followed."""
-    p, at = parameters, 0
+    p = parameters
     parts: dict[str, Any] = {}
     rest = (
         ("rest_filter", (p.M, p.J), ("expert", "filter"), "length of a filter outside the signals"),
         ("rest_router", (p.M,), ("expert",), "length of a router outside the signals"),
     )
-    followed = saved.shape[-1] > 2 * p.M * (p.J + 1) * p.K + p.K * p.M + len(SCALARS)
+    weights = 2 * p.M * (p.J + 1) * p.K
+    followed = saved.shape[-1] > weights + p.K * p.M + len(SCALARS)
+    along = saved[..., :weights].reshape(*saved.shape[:-1], -1, 2 * p.K)  # filters, then routers
+    filters = along[..., : p.M * p.J, :].reshape(*saved.shape[:-1], p.M, p.J, 2 * p.K)
+    routers = along[..., p.M * p.J :, :]
+    one, all_of = ("expert", "feature"), ("expert", "filter", "feature")
+    parts["feat"] = (all_of, filters[..., : p.K], "alignment of a filter with a feature signal")
+    parts["cen"] = (all_of, filters[..., p.K :], "alignment of a filter with a cluster centre")
+    parts["gcen"] = (one, routers[..., p.K :], "alignment of a router with a cluster centre")
+    parts["gfeat"] = (one, routers[..., : p.K], "alignment of a router with a feature signal")
+    at = weights
     for name, shape, dims, meaning in (
-        ("feat", (p.M, p.J, p.K), ("expert", "filter", "feature"), "alignment of a filter with a feature signal"),
-        ("cen", (p.M, p.J, p.K), ("expert", "filter", "feature"), "alignment of a filter with a cluster centre"),
-        ("gcen", (p.M, p.K), ("expert", "feature"), "alignment of a router with a cluster centre"),
-        ("gfeat", (p.M, p.K), ("expert", "feature"), "alignment of a router with a feature signal"),
         ("dispatch", (p.K, p.M), ("feature", "expert"), "share of test examples by cluster and expert, with noise"),
         *((name, (), (), meaning) for name, meaning in SCALARS.items()),
         *(rest if followed else ()),
@@ -254,6 +289,9 @@ MODEL = PatternModel(
     place=place,
     given=given,
     compressible=compressible,
+    plan=plan,
+    sizes=sizes,
+    conflict=conflict,
     observe=observe,
     counting="derivations.chen.counting:COUNTING",
     costly_loss=lambda parameters: True,

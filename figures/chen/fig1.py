@@ -30,7 +30,7 @@ def train(activation: str, n: int, shown: Any, epochs: Sequence[int], seed: int)
     from derivations.chen.parameters import Parameters
     from derivations.chen.route import entropy
     from odesim.machine import streams
-    from odesim.sgd.patterns import PatternChains, dispatch_table
+    from odesim.sgd.patterns import PatternChains
 
     p = Parameters(**SIZE, activation=activation, n_test=1)  # type: ignore[arg-type]
     start = initial.enter(p, None, streams.generator(seed, "initial"))
@@ -42,7 +42,7 @@ def train(activation: str, n: int, shown: Any, epochs: Sequence[int], seed: int)
         chain.advance(epoch - chain.steps)
         *_, expert, margin = chain.pass_over(chain.weights[0], shown, total, noise)
         experts.append(expert.tolist())
-        entropies.append(entropy(dispatch_table(shown.cluster, expert, p)))
+        entropies.append(entropy(chain.dispatch(shown.cluster, expert)))
         accuracies.append(float((margin > 0).mean()))
     return experts, entropies, accuracies
 

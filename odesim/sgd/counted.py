@@ -12,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial, load
 from derivations.patterns import Counting, Examples, PatternModel, Weights
-from odesim.sgd.patterns import PatternChains, dispatch_table, entropy
+from odesim.sgd.patterns import PatternChains, entropy
 
 
 def chains(
@@ -120,16 +120,16 @@ class CountedChains(PatternChains):
         """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""
         w, rng, listed = self.weights[k], self.rngs[k], self.held(k)[0]
         logits, counts = self.logits(w, listed), self.composition(k, rng)
-        return self.counted(w, listed, logits, self.dispatched(logits, counts, rng if self.parameters.noise else None))
+        return self.counted(w, listed, logits, self.dispatched(logits, counts, rng if self.plan.noise else None))
 
     def on_training(self, replica: int, w: Weights) -> tuple[float, float, float] | None:
         """Loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh data."""
         if self.chance is not None:
             return None
         e, counts = self.held(replica)
-        silent = np.zeros((self.parameters.M, len(e)))
+        silent = np.zeros((self.experts, len(e)))
         *_, expert, margin = self.pass_over(w, e, e.dense.sum(axis=1), silent)
         share = counts / counts.sum()
         loss = self.functions.losses(margin, *self.numbers)
-        table = dispatch_table(e.cluster, expert, self.parameters, share)
+        table = self.dispatch(e.cluster, expert, share)
         return float(share @ loss), float(share @ (margin > 0)), entropy(table)

@@ -111,23 +111,22 @@ class PatternReplicas(PatternChains):
         import jax
         import jax.numpy as jnp
 
-        f, p = self.functions_traced, self.parameters
-        biased = p.variant == "released"
+        f, plan = self.functions_traced, self.plan
 
         def step(k: Any, key: Any, state: Any, fixed: Any) -> Any:
             filters, bias, routers, best, stopped = state
             data_key, noise_key = jax.random.split(jax.random.fold_in(key, k))
             batch = self._batch(data_key, fixed)
-            noise = jax.random.uniform(noise_key, (p.M, batch[3].shape[0]), self.dtype) * p.noise
+            noise = jax.random.uniform(noise_key, (self.experts, batch[3].shape[0]), self.dtype) * plan.noise
             G, g, R, loss = descend(f, self.numbers, (filters, bias, routers, self.frame), batch, noise)
             rate, bias_rate, router_rate = f["rates"]((G**2).sum((1, 2)), (g**2).sum(1), *self.numbers)
             move, bias_move = ((self.step_size * each).astype(filters.dtype) for each in (rate, bias_rate))
-            stop = f["halt"](loss, best, *self.numbers) if p.early_stop else jnp.asarray(False)
+            stop = f["halt"](loss, best, *self.numbers) if plan.stops else jnp.asarray(False)
             stopped = jnp.where((stopped < 0) & stop, k, stopped)
             going = stopped < 0
             return (
                 jnp.where(going, filters + move[:, None, None] * G, filters),
-                jnp.where(going & biased, bias + bias_move[:, None] * g, bias),
+                jnp.where(going & plan.biased, bias + bias_move[:, None] * g, bias),
                 jnp.where(going, routers + self.step_size * router_rate * R, routers).astype(routers.dtype),
                 jnp.where(going, jnp.minimum(best, loss), best),
                 stopped,

@@ -58,18 +58,33 @@ def training_set(
 
     `own` is the number of the replica whose set it is, 0 for the one that all share.
     """
-    if parameters.data == "online":
+    plan = model.plan(parameters)
+    if plan.fresh:
         return None
     examples = model.given(parameters, arrays)
     if examples is None:
-        count, number = parameters.n or batch, (own,) if own else ()
-        examples = sample(model, parameters, streams.generator(parameters.data_seed, "data", *number), count, width)
+        number = (own,) if own else ()
+        rng = streams.generator(plan.seed, "data", *number)
+        examples = sample(model, parameters, rng, plan.count or batch, width)
     if batch > len(examples):
         raise UsageError(
             f"--batch {batch} is more than the {len(examples)} examples of the fixed training set: give --batch "
             f"{len(examples)} for full batches, or -p data=online for fresh examples"
         )
     return examples
+
+
+def entries(model: PatternModel, initial: Initial, simulation: Any) -> int:
+    """How many numbers a run holds: examples with their dense patches, and weights.  Counted batches hold none."""
+    from odesim.sgd.counted import examples_because
+
+    p, s = initial.parameters, model.sizes(initial)
+    plan, compressed = model.plan(p), simulation.method == "compressed"
+    width = s.frame if compressed else s.width
+    counted = compressed and simulation.case.backend == "numba" and not examples_because(model, p, simulation.batch)
+    drawn = 0 if counted and plan.fresh else max(plan.count, simulation.batch)
+    examples = (drawn + plan.tests) * (3 * model.noisy(p)[0] * width + 2 * s.experts + 8)
+    return examples + 6 * simulation.replicas * s.experts * (s.neurons + 1) * width
 
 
 def descent(
@@ -86,7 +101,7 @@ def descent(
     for _ in range(repeats):
         if fresh:
             examples = sample(model, p, rng, batch, weights.filters.shape[2])
-        noise = rng.random((p.M, batch))
+        noise = rng.random((len(weights.routers), batch))
         filters, _, routers, *_ = engine.pass_over(weights, examples, examples.dense.sum(axis=1), noise)
         found.append(np.concatenate([filters, routers[:, None]], axis=1))
     return np.array(found)
@@ -104,7 +119,7 @@ class PatternChains:
     ) -> None:  # fmt: skip
         p = initials[0].parameters
         self.model, self.parameters, self.batch, self.step_size = model, p, batch, step_size
-        self.numbers = model.numbers(p)
+        self.numbers, self.plan = model.numbers(p), model.plan(p)
         self.compiled = compile_numba(model)
         self.functions = importlib.import_module(model.module)
         self.weights = [
@@ -112,13 +127,14 @@ class PatternChains:
             for k, initial in enumerate(initials)
         ]
         width = frame_width(self.weights[0])
-        sets = len(initials) if p.sets == "own" else 1
+        sets = len(initials) if self.plan.own else 1
         self.sets = [training_set(model, p, arrays, batch, width, k) for k in range(sets)]
         self.totals = [None if e is None else e.dense.sum(axis=1) for e in self.sets]
         self.noise = None if arrays is None or "noise" not in arrays else np.array(arrays["noise"], float)
         self.beyond = not compressed
-        self.test = sample(model, p, streams.generator(p.data_seed, "test"), p.n_test, width)
-        self.test_noise = streams.generator(p.data_seed, "test noise").random((p.M, p.n_test))
+        self.experts = len(self.weights[0].routers)
+        self.test = sample(model, p, streams.generator(self.plan.seed, "test"), self.plan.tests, width)
+        self.test_noise = streams.generator(self.plan.seed, "test noise").random((self.experts, self.plan.tests))
         self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
         self.best, self.stopped = np.full(len(initials), np.inf), np.full(len(initials), -1)
         self.steps = 0
@@ -166,17 +182,17 @@ class PatternChains:
     def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a batch of its own."""
         examples, total = self._batch(k)
-        shape = (self.parameters.M, len(examples))
+        shape = (self.experts, len(examples))
         if self.noise is not None:
             noise = np.ascontiguousarray(self.noise[step])
         else:
-            noise = self.rngs[k].random(shape) if self.parameters.noise else np.zeros(shape)
+            noise = self.rngs[k].random(shape) if self.plan.noise else np.zeros(shape)
         return self.pass_over(self.weights[k], examples, total, noise)[:4]
 
     def _step(self, k: int, step: int) -> None:
         w = self.weights[k]
         filters, bias, routers, loss = self.descent(k, step)
-        if self.parameters.early_stop:
+        if self.plan.stops:
             if bool(self.functions.halt(loss, self.best[k], *self.numbers)):
                 self.stopped[k] = step
                 return
@@ -184,10 +200,9 @@ class PatternChains:
         squares = (filters**2).sum((1, 2)), (bias**2).sum(1)
         rate, bias_rate, router_rate = self.functions.rates(*squares, *self.numbers)
         move, bias_move = self.step_size * rate, self.step_size * bias_rate
-        biased = self.parameters.variant == "released"
         self.weights[k] = Weights(
             w.filters + move[:, None, None] * filters,
-            w.bias + bias_move[:, None] * bias if biased else w.bias,
+            w.bias + bias_move[:, None] * bias if self.plan.biased else w.bias,
             w.routers + self.step_size * router_rate * routers,
             w.frame,
         )
@@ -214,26 +229,31 @@ class PatternChains:
         silent = np.zeros_like(self.test_noise)
         *_, loss, expert, margin = self.pass_over(w, self.test, total, silent)
         *_, noisy_expert, noisy_margin = self.pass_over(w, self.test, total, self.test_noise)
-        sure = dispatch_table(self.test.cluster, expert, self.parameters)
-        noisy = dispatch_table(self.test.cluster, noisy_expert, self.parameters)
+        sure = self.dispatch(self.test.cluster, expert)
+        noisy = self.dispatch(self.test.cluster, noisy_expert)
         trained = self.on_training(replica, w) or (loss, (margin > 0).mean(), entropy(sure))
         inside, routers = w.filters @ w.frame.T, w.routers @ w.frame.T
-        k = self.parameters.K
         scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), *trained]
-        parts = [inside[..., :k], inside[..., k:], routers[:, k:], routers[:, :k], noisy, np.array(scalars)]
-        if self.beyond:  # in the coordinates of the signals nothing else is followed
+        parts = [inside, routers, noisy, np.array(scalars)]
+        if self.beyond:  # in the coordinates of the frame nothing else is followed
             pairs = ((w.filters, inside), (w.routers, routers))
             parts += [np.linalg.norm(whole - along @ w.frame, axis=-1) for whole, along in pairs]
         return np.concatenate([np.ravel(part) for part in parts])
+
+    def dispatch(self, cluster: np.ndarray, expert: np.ndarray, share: Any = None) -> np.ndarray:
+        """The share of examples by cluster and expert (K, M); each counts for `share` (equally unless given)."""
+        table = np.zeros((self.plan.clusters, self.experts))
+        np.add.at(table, (cluster, expert), 1 / cluster.size if share is None else share)
+        return table
 
     def on_training(self, replica: int, w: Weights) -> tuple[float, float, float] | None:
         """Loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh data."""
         training, total = self.own(replica)
         if training is None or total is None:
             return None
-        silent = np.zeros((self.parameters.M, len(training)))
+        silent = np.zeros((self.experts, len(training)))
         *_, loss, expert, margin = self.pass_over(w, training, total, silent)
-        return loss, float((margin > 0).mean()), entropy(dispatch_table(training.cluster, expert, self.parameters))
+        return loss, float((margin > 0).mean()), entropy(self.dispatch(training.cluster, expert))
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights, generators and step count."""
@@ -254,13 +274,6 @@ class PatternChains:
             rng.bit_generator.state = json.loads(str(generator))
         self.best, self.stopped = arrays["best"].copy(), arrays["stopped"].copy()
         self.steps = int(arrays["steps"])
-
-
-def dispatch_table(cluster: np.ndarray, expert: np.ndarray, parameters: Any, share: Any = None) -> np.ndarray:
-    """The share of examples by cluster and expert (K, M); each counts for `share` (equally unless given)."""
-    table = np.zeros((parameters.K, parameters.M))
-    np.add.at(table, (cluster, expert), 1 / cluster.size if share is None else share)
-    return table
 
 
 def entropy(counts: np.ndarray) -> float:

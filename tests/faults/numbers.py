@@ -1,4 +1,4 @@
-"""Flows at random parameters against SciPy at 1e-13: `python -m tests.faults.numbers --cases 40 [--system NAME]`.
+"""Flows at random parameters against SciPy at 1e-13: `python -m tests.faults.numbers --cases 40 [--system NAME/TIER]`.
 
 Parameters are drawn from their declared domains, near their defaults; horizons and seeds too.  The reference is
 SciPy's DOP853 on the compiled right-hand side.  A case is wrong where a completed run holds what is no number, or is
@@ -29,8 +29,7 @@ from odesim.request.case import Case
 
 BAR = 10.0
 EVALUATIONS = 200_000
-SECONDS = 20.0
-"""A reference that takes longer is given up, and counted as such."""
+"""A reference that takes more of them, or longer than --seconds, is given up, and counted as such."""
 
 
 class TooLong(Exception):
@@ -40,17 +39,22 @@ class TooLong(Exception):
 def main() -> int:
     """Draw, integrate twice, compare, print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.numbers", description=__doc__)
-    parser.add_argument("--system", action="append", help="a name or a file of a declared model (repeatable)")
+    parser.add_argument(
+        "--system", action="append", help="a name, with /TIER for one tier, or a file of a declared model"
+    )
     parser.add_argument("--cases", type=int, default=40, help="of every stage and tier")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e6, help="of every stage and tier")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of a reference")
     options = parser.parse_args()
     wrong = 0
-    for name in options.system or derivations.names():
+    for word in options.system or derivations.names():
+        name, _, only = (word, "", "") if word.endswith(".toml") else word.partition("/")
         system = derivations.system(name)
         for stage in system.stages:
             for tier in stage.tiers if isinstance(stage, Dynamics) else ():
-                wrong += show(system, stage.name, tier, options)
+                if only in ("", tier):
+                    wrong += show(system, stage.name, tier, options)
     return 1 if wrong else 0
 
 
@@ -63,7 +67,7 @@ def show(system: System, stage: str, tier: str, options: argparse.Namespace) -> 
         if time.perf_counter() - began > 60.0 * options.minutes:
             break
         try:
-            kind, ratio = compare(case)
+            kind, ratio = compare(case, options.seconds)
         except UsageError:
             kind, ratio = "refused", 0.0
         except Exception as error:
@@ -117,8 +121,8 @@ def draw(field: Any, rng: np.random.Generator) -> Any:
     return float(np.clip(scale * np.exp(rng.uniform(-1.2, 1.2)), low + 1e-9 * (domain.get("above") is not None), high))
 
 
-def compare(case: Case) -> tuple[str, float]:
-    """What became of a case, and its error in units of its tolerance."""
+def compare(case: Case, seconds: float) -> tuple[str, float]:
+    """What became of a case, and its error in units of its tolerance; a reference takes `seconds` at most."""
     problem = prepare(case)
     if isinstance(problem.equations.advance, Recursion | Stepped):
         return "steps of their own", 0.0
@@ -131,12 +135,14 @@ def compare(case: Case) -> tuple[str, float]:
         return run.outcome.kind, 0.0
     rtol, atol, times = problem.rtol, problem.atol, np.asarray(run.time)
     try:
-        exact = reference(problem, problem.start, times)
+        exact = reference(problem, problem.start, times, seconds)
         ratio = float((np.abs(found - exact) / (atol + rtol * np.abs(exact))).max())
         if ratio > BAR:
             allowed = atol + rtol * np.abs(exact)
             signs = np.random.default_rng(case.seed).choice([-1.0, 1.0], problem.start.size)
-            moved = (reference(problem, exact[k] + signs * allowed[k], times[k:]) for k in range(len(times) - 1))
+            moved = (
+                reference(problem, exact[k] + signs * allowed[k], times[k:], seconds) for k in range(len(times) - 1)
+            )
             growth = max(float((np.abs(of - exact[k:]) / allowed[k:]).max()) for k, of in enumerate(moved))
             if ratio <= BAR * growth:
                 return "amplified", ratio
@@ -147,13 +153,13 @@ def compare(case: Case) -> tuple[str, float]:
     return "good", ratio
 
 
-def reference(problem: Any, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+def reference(problem: Any, start: np.ndarray, times: np.ndarray, seconds: float) -> np.ndarray:
     """The states at `times` from a start at the first of them, at a relative tolerance of 1e-13."""
     slope, calls, began = problem.slope(), [0], time.perf_counter()
 
     def counted(t: float, y: np.ndarray) -> np.ndarray:
         calls[0] += 1
-        if calls[0] > EVALUATIONS or time.perf_counter() - began > SECONDS:
+        if calls[0] > EVALUATIONS or time.perf_counter() - began > seconds:
             raise TooLong
         return np.array(slope(t, np.ascontiguousarray(y)))
 
