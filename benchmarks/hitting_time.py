@@ -117,8 +117,8 @@ def ours_scipy() -> Callable[[], float]:
     y = np.array([START])
 
     def solve() -> float:
-        statistics = step.Statistics("DOP853")
-        return _first_hit(y, scipy.scipy_steps("DOP853", compiled, 0.0, y, 2 * EXACT, RTOL, ATOL, statistics))
+        span = step.Span(0.0, y, 2 * EXACT, RTOL, ATOL, step.Statistics("DOP853"))
+        return _first_hit(y, scipy.scipy_steps("DOP853", compiled, span))
 
     return solve
 
@@ -136,8 +136,8 @@ def ours_jax() -> Callable[[], float]:
         return slope(y)
 
     def solve() -> float:
-        statistics = step.Statistics("Dopri8")
-        segments = diffrax.diffrax_steps("Dopri8", traced, (), 0.0, y, 2 * EXACT, RTOL, ATOL, statistics)
+        span = step.Span(0.0, y, 2 * EXACT, RTOL, ATOL, step.Statistics("Dopri8"))
+        segments = diffrax.diffrax_steps("Dopri8", traced, (), span)
         return _first_hit(y, segments)
 
     return solve

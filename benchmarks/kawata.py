@@ -82,8 +82,8 @@ def single_neuron(quick: bool) -> Row:
     model: Any = load(stage.model)
     initial = load(stage.enter)(case.parameters, None, streams.generator(0, "initial"))
     chain = Chain.start(
-        model, initial.parameters, model.place(initial), d, 1, 1e-3 / math.sqrt(d) / d, np.random.default_rng(0), None,
-        initial,
+        model, initial.parameters, model.place(initial), d, 1, 1e-3 / math.sqrt(d) / d, np.random.default_rng(0),
+        initial=initial,
     )  # fmt: skip
 
     @numba.njit

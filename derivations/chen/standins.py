@@ -115,7 +115,7 @@ def descent(net: Network, s: Sample, kind: int, noise: np.ndarray, balance: floa
 
 
 def train(
-    s: Sample, experts: int, activation: str, rng: np.random.Generator, epochs: int, rate: float = 0.02,
+    s: Sample, experts: int, activation: str, rng: np.random.Generator, epochs: int, *, rate: float = 0.02,
     router_rate: float = 0.1, batch: int = 128, width: int = 16, balance: float = 0.01,
 ) -> Network:  # fmt: skip
     """Mini-batches with fresh routing noise U[0, 1]; both step sizes fall linearly to zero."""

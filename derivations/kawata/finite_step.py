@@ -62,8 +62,9 @@ def critical_step(initial: Initial) -> np.ndarray:
 
 
 def recovery_chance(
-    a: float, x: float, k: int, drift: float, F: float, S: float, until: float, replicas: int, rng: np.random.Generator
-) -> float:
+    a: float, x: float, k: int, drift: float, F: float, S: float, *, until: float, replicas: int,
+    rng: np.random.Generator,
+) -> float:  # fmt: skip
     """The share of paths of the critical equation from X = x that have left every bounded set by s = `until`.
 
     drift = p alpha beta.  Euler-Maruyama with steps that shrink as X grows; a path counts once X^{k-2} a k drift would

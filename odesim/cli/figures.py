@@ -18,6 +18,7 @@ Small = Annotated[bool, typer.Option("--quick", help="Smaller runs; the figures 
 
 
 def figures(
+    *,
     system: Owner = None,
     only: Only = None,
     out: Folder = None,

@@ -129,6 +129,7 @@ def _print_system(described: dict[str, Any]) -> None:
 
 
 def derive(
+    *,
     system: SystemName,
     parameter: Parameters = None,
     preset: Preset = None,

@@ -29,6 +29,7 @@ Explain = Annotated[
 
 
 def verify(
+    *,
     system: SystemName,
     claim: Claims = None,
     listing: List = False,

@@ -99,7 +99,7 @@ class Chain:
     @classmethod
     def start(
         cls, model: Model, parameters: Any, gram: np.ndarray, d: int, batch: int, step_size: float,
-        rng: np.random.Generator, functions: dict[str, Callable[..., Any]] | None = None,
+        rng: np.random.Generator, *, functions: dict[str, Callable[..., Any]] | None = None,
         initial: Initial | None = None,
     ) -> "Chain":  # fmt: skip
         """A replica at the raw Gram matrix `gram` (n, n); constants and scalars of a model are those of `initial`.

@@ -100,8 +100,9 @@ def step_change(
 
     gram, d = model.place(initial), initial.parameters.d
     chains = NumbaChains(
-        model, initial.parameters, np.array([gram] * replicas), d, batch, step_size, seed, 1, [initial] * replicas
-    )
+        model, initial.parameters, np.array([gram] * replicas), d, batch, step_size, seed, threads=1,
+        initials=[initial] * replicas,
+    )  # fmt: skip
     chains.advance(1)
     grams, scalars = unpacked(chains.grams() - packed(gram, model.scalars(initial)), len(gram))
     sizes = np.sqrt(replicas)

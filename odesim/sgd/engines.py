@@ -38,7 +38,7 @@ class NumbaChains:
     """Compressed replicas, each with its own generator, run in threads."""
 
     def __init__(
-        self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int,
+        self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int, *,
         threads: int | None = None, initials: Sequence[Initial] | None = None,
     ) -> None:  # fmt: skip
         functions = compile_numba(model)
@@ -52,8 +52,8 @@ class NumbaChains:
                 batch,
                 step_size,
                 streams.generator(seed, "samples", k),
-                functions,
-                initials[k] if initials is not None else None,
+                functions=functions,
+                initial=initials[k] if initials is not None else None,
             )
             for k, gram in enumerate(grams)
         ]

@@ -229,7 +229,10 @@ def make_engine(
     grams = np.array([model.place(initial) for initial in initials])
     step, batch, seed = simulation.step_size, simulation.batch, case.seed
     if simulation.method == "compressed" and case.backend == "numba":
-        return NumbaChains(model, parameters, grams, parameters.d, batch, step, seed, threads, initials), "cpu"
+        engine = NumbaChains(
+            model, parameters, grams, parameters.d, batch, step, seed, threads=threads, initials=initials
+        )
+        return engine, "cpu"
     platform: Any = simulation.device  # one of DEVICES, as `build` saw to
     device.configure(platform, threads)
     rows = None

@@ -19,7 +19,7 @@ from derivations.laws import Agrees, Equals, Power, Proven, Vanishes
 
 
 def trained(
-    rng: np.random.Generator, M: int = 4, J: int = 2, C: int = 2, kappa: float = 0.6, rho: float = 4.0, d: int = 60,
+    rng: np.random.Generator, *, M: int = 4, J: int = 2, C: int = 2, kappa: float = 0.6, rho: float = 4.0, d: int = 60,
     k: int = 3, tilt: float = 0.0, small: float = 0.05, copies: int = 1,
 ) -> Initial:  # fmt: skip
     """Experts after Phase I: expert m has one neuron at `kappa` of task m mod C (the first C * copies), the rest

@@ -67,7 +67,7 @@ def against_diffusion(lab: Any, point: Mapping[str, Any], seed: int, F: float = 
     a = point["a"]
     run = chains(lab, seed, 1.0, point["d"], a, 1.0 / a, 96, save_points=20)
     found = float(np.isfinite(run["T_kappa"][:, 0, 0]).mean())
-    return found - recovery_chance(a, 1.0, 3, 1.0, F, 21.0, 1.0 / a, 8000, rng_of(lab, seed))
+    return found - recovery_chance(a, 1.0, 3, 1.0, F, 21.0, until=1.0 / a, replicas=8000, rng=rng_of(lab, seed))
 
 
 def stationary(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:

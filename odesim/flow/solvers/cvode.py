@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from odesim.flow.solvers.coupled import CoupledBlocks
-from odesim.flow.solvers.step import INTERIOR, Entries, Interior, Leg, Segment, Solver, Statistics, StepFailure
+from odesim.flow.solvers.step import INTERIOR, Entries, Interior, Leg, Segment, Solver, Span, StepFailure
 
 KRYLOV = 15
 """Krylov vectors kept by GMRES: with the library's 5, the plateaus at d = 1e12 cost seven times the evaluations."""
@@ -28,18 +28,11 @@ def steps(leg: Leg) -> Iterator[Segment]:
     problem, statistics = leg.problem, leg.statistics
     slope, coupled = problem.slope(), problem.smooth.coupled
     blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
-    return cvode_steps(slope, leg.t, leg.y, leg.until, *problem.tolerances(*TOLERANCE), statistics, blocks)
+    return cvode_steps(slope, leg.span(TOLERANCE), blocks)
 
 
 def cvode_steps(
-    flow: Callable[[float, np.ndarray], np.ndarray],
-    t: float,
-    y: np.ndarray,
-    until: float,
-    rtol: float,
-    atol: float,
-    statistics: Statistics,
-    blocks: CoupledBlocks | None = None,
+    flow: Callable[[float, np.ndarray], np.ndarray], span: Span, blocks: CoupledBlocks | None = None
 ) -> Iterator[Segment]:
     """Accepted steps of CVODE's BDF on dy/dt = flow(t, y), the Jacobian applied by a difference quotient.
 
@@ -51,6 +44,8 @@ def cvode_steps(
     os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)
     os.environ.setdefault("SUNLOGGER_ERROR_FILENAME", os.devnull)
     from sksundae.cvode import CVODE, CVODEJacTimes, CVODEPrecond
+
+    t, y, until, statistics = span.t, span.y, span.until, span.statistics
 
     def right_hand_side(time: float, state: np.ndarray, derivative: np.ndarray) -> None:
         statistics.evaluations += 1
@@ -66,7 +61,7 @@ def cvode_steps(
     preconditioner = None if blocks is None else CVODEPrecond(blocks.setup, blocks.solve)
     solver = CVODE(
         right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian, precond=preconditioner,
-        rtol=rtol, atol=atol,
+        rtol=span.rtol, atol=span.atol,
     )  # fmt: skip
     solver.init_step(t, y)
     before = (t, y)

@@ -8,11 +8,11 @@ import numpy as np
 
 from odesim.code.traced import jax_slope, split
 from odesim.flow.solvers.step import (
-    UNBOUNDED,
     Bounds,
     Leg,
     Segment,
     Solver,
+    Span,
     Statistics,
     StepFailure,
     cubic_interior,
@@ -25,11 +25,7 @@ CHUNK = 64
 
 def steps(leg: Leg, name: str) -> Iterator[Segment]:
     """The steps of the method called `name` over a leg."""
-    problem, tolerances = leg.problem, leg.problem.tolerances()
-    return diffrax_steps(
-        name, problem.functions["flow"], problem.arguments, leg.t, leg.y, leg.until, *tolerances, leg.statistics,
-        problem.bounds,
-    )  # fmt: skip
+    return diffrax_steps(name, leg.problem.functions["flow"], leg.problem.arguments, leg.span())
 
 
 def count(statistics: Statistics, name: str, accepted: int, rejected: int) -> None:
@@ -78,29 +74,18 @@ def make_controller(rtol: Any, atol: Any, bounds: Bounds) -> Any:
     )
 
 
-def diffrax_steps(
-    name: str,
-    flow: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    t: float,
-    y: np.ndarray,
-    until: float,
-    rtol: float,
-    atol: float,
-    statistics: Statistics,
-    bounds: Bounds = UNBOUNDED,
-) -> Iterator[Segment]:
+def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...], span: Span) -> Iterator[Segment]:
     """Accepted steps of the diffrax solver called `name` on dy/dt = flow(t, y, *arguments), `CHUNK` steps a call."""
     sizes, arrays = split(arguments)
     chunk, single, slope = diffrax_functions(flow, sizes, name)
-    tolerances = (rtol, atol)
+    t, y, until, tolerances = span.t, span.y, span.until, (span.rtol, span.atol)
     derivative = np.asarray(slope(t, y, arrays))
     largest = float(np.abs(derivative).max(initial=0.0))
     step = min(until - t, 1e-3 / largest if largest > 0 else until - t)
     while t < until:
-        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, bounds, arrays)
+        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, span.bounds, arrays)
         accepted = int(np.isfinite(np.asarray(times)).sum())
-        count(statistics, name, accepted, int(rejected))
+        count(span.statistics, name, accepted, int(rejected))
         if accepted == 0:
             raise StepFailure(f"{name} rejected {CHUNK} steps in a row from time {t:g}")
         times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))

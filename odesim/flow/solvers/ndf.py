@@ -18,7 +18,7 @@ from derivations.contract import Coupled, Equations, Initial, Smooth, load
 from odesim.errors import UsageError
 from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
-from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Statistics, StepFailure
+from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Span, StepFailure
 
 if TYPE_CHECKING:
     from odesim.flow.problem import Problem
@@ -64,10 +64,7 @@ def objection(problem: "Problem") -> str:
 
 def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg."""
-    problem, tolerances = leg.problem, leg.problem.tolerances(*TOLERANCE)
-    return ndf_steps(
-        problem.equations, problem.initial, leg.t, leg.y, leg.until, *tolerances, leg.statistics, leg.recorder
-    )
+    return ndf_steps(leg.problem.equations, leg.problem.initial, leg.span(TOLERANCE), leg.recorder)
 
 
 def coupled_of(equations: Equations) -> Coupled:
@@ -116,22 +113,13 @@ class Blocks:
         return self.members, self.first, self.place
 
 
-def ndf_steps(
-    equations: Equations,
-    initial: Initial,
-    t: float,
-    y: np.ndarray,
-    until: float,
-    rtol: float,
-    atol: float,
-    statistics: Statistics,
-    recorder: Recorder,
-) -> Iterator[Segment]:
+def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Recorder) -> Iterator[Segment]:
     """The accepted steps in which something may happen that `recorder` waits for, and the last of every `CHUNK`.
 
     Raises `StepFailure` when the step size has shrunk to round-off, as it does where the state is no longer finite.
     """
-    coupled = coupled_of(equations)
+    coupled, statistics = coupled_of(equations), span.statistics
+    t, y, until, rtol, atol = span.t, span.y, span.until, span.rtol, span.atol
     loops, labels = compile_ndf(equations), coupled.labels(initial)
     arguments, table = coupled.arguments(initial), formulas()
     D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)

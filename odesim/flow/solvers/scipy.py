@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from odesim.flow.solvers.step import (
-    UNBOUNDED,
     Bounds,
     Leg,
     Segment,
     Solver,
+    Span,
     Statistics,
     StepFailure,
     cubic_interior,
@@ -26,24 +26,11 @@ TRUSTED = 20.0
 
 def steps(leg: Leg, name: str) -> Iterator[Segment]:
     """The steps of the method called `name` over a leg."""
-    problem, tolerances = leg.problem, leg.problem.tolerances()
-    return scipy_steps(
-        name, problem.slope(), leg.t, leg.y, leg.until, *tolerances, leg.statistics, problem.smooth.between,
-        problem.bounds,
-    )  # fmt: skip
+    return scipy_steps(name, leg.problem.slope(), leg.span(), leg.problem.smooth.between)
 
 
 def scipy_steps(
-    name: str,
-    slope: Callable[[float, np.ndarray], np.ndarray],
-    t: float,
-    y: np.ndarray,
-    until: float,
-    rtol: float,
-    atol: float,
-    statistics: Statistics,
-    between: str = "step",
-    bounds: Bounds = UNBOUNDED,
+    name: str, slope: Callable[[float, np.ndarray], np.ndarray], span: Span, between: str = "step"
 ) -> Iterator[Segment]:
     """Accepted steps of the SciPy solver called `name` on dy/dt = slope(t, y); `between` is that of `Smooth`.
 
@@ -52,15 +39,17 @@ def scipy_steps(
     """
     import scipy.integrate
 
+    statistics = span.statistics
+
     def flow(t: float, y: np.ndarray) -> np.ndarray:
         statistics.evaluations += 1
         return slope(t, y)
 
     method = getattr(scipy.integrate, name)
     if hasattr(method, "A"):
-        method = _measured(method, bounds, statistics)
-    solver = method(flow, t, y, until, rtol=rtol, atol=atol)
-    derivative = flow(t, y)
+        method = _measured(method, span.bounds, statistics)
+    solver = method(flow, span.t, span.y, span.until, rtol=span.rtol, atol=span.atol)
+    derivative = flow(span.t, span.y)
     while solver.status == "running":
         t0, y0, f0 = solver.t, solver.y.copy(), derivative
         message = solver.step()

@@ -69,6 +69,25 @@ class Statistics:
 
 
 @dataclasses.dataclass(frozen=True)
+class Span:
+    """From (t, y) to `until` at the tolerances of one step, with what is counted on the way.
+
+    `bounds` are those of the entries, from which Runge-Kutta methods measure their errors (`distance`).
+
+    >>> Span(0.0, np.ones(2), 1.0, 1e-9, 1e-12, Statistics("DOP853")).bounds
+    (-inf, inf)
+    """
+
+    t: float
+    y: np.ndarray
+    until: float
+    rtol: float
+    atol: float
+    statistics: Statistics
+    bounds: Bounds = UNBOUNDED
+
+
+@dataclasses.dataclass(frozen=True)
 class Leg:
     """What an integrator is given: a problem from (t, y) on, with what is looked for and what is counted.
 
@@ -85,6 +104,11 @@ class Leg:
     def until(self) -> float:
         """The horizon, which the last step reaches exactly."""
         return self.problem.case.until
+
+    def span(self, local: tuple[float, float] = LOCAL) -> Span:
+        """The leg without its problem; `local` is the tolerance of a step as `Problem.tolerances` takes it."""
+        tolerances = self.problem.tolerances(*local)
+        return Span(self.t, self.y, self.until, *tolerances, self.statistics, self.problem.bounds)
 
 
 def anything(problem: "Problem") -> str:

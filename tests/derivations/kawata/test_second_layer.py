@@ -72,6 +72,6 @@ def test_at_the_critical_step_drift_and_contraction_are_equal():
 def test_without_noise_the_critical_equation_blows_up_at_its_closed_time():
     # dX = a 3 X^2 ds from 2: infinite at s = 1/(6 a).
     a, rng = 0.5, np.random.default_rng(0)
-    late = finite_step.recovery_chance(a, 2.0, 3, 1.0, 0.0, 0.0, 1.1 / (6 * a), 3, rng)
-    early = finite_step.recovery_chance(a, 2.0, 3, 1.0, 0.0, 0.0, 0.5 / (6 * a), 3, rng)
+    late = finite_step.recovery_chance(a, 2.0, 3, 1.0, 0.0, 0.0, until=1.1 / (6 * a), replicas=3, rng=rng)
+    early = finite_step.recovery_chance(a, 2.0, 3, 1.0, 0.0, 0.0, until=0.5 / (6 * a), replicas=3, rng=rng)
     assert late == 1.0 and early == 0.0

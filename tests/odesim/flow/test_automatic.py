@@ -26,7 +26,7 @@ def bent(seed):
 
 
 def steps(name, slope, statistics, t, y):
-    return scipy_steps(name, slope, t, y, END, RTOL, 1e-3 * RTOL, statistics)
+    return scipy_steps(name, slope, step.Span(t, y, END, RTOL, 1e-3 * RTOL, statistics))
 
 
 def off(slope, found):

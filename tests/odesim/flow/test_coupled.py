@@ -10,7 +10,7 @@ from odesim.flow.problem import Problem, prepare
 from odesim.flow.solvers import cvode
 from odesim.flow.solvers.coupled import CoupledBlocks
 from odesim.flow.solvers.cvode import cvode_steps
-from odesim.flow.solvers.step import Statistics
+from odesim.flow.solvers.step import Span, Statistics
 from odesim.request.case import Case
 
 LABELS = np.array([7, 0, 2, 7, 2, 2, 5])
@@ -79,8 +79,8 @@ def test_the_preconditioner_spares_evaluations_and_changes_no_hitting_time():
     with_blocks = solve.solve(case)
     problem = prepare(case)
     statistics, end = Statistics("CVODE"), problem.start
-    for segment in cvode_steps(problem.slope(), 0.0, problem.start, 2e3, *problem.tolerances(*cvode.TOLERANCE),
-                               statistics):  # fmt: skip
+    span = Span(0.0, problem.start, 2e3, *problem.tolerances(*cvode.TOLERANCE), statistics)
+    for segment in cvode_steps(problem.slope(), span):
         end = segment.y1
     assert with_blocks.statistics["evaluations"] < 0.75 * statistics.evaluations  # 0.62; at d = 1e12 it is a sixth
     components = problem.equations.unpack(end)

@@ -249,7 +249,8 @@ def test_evaluations_of_diffrax_are_those_that_the_device_makes(solver):
     jax.config.update("jax_enable_x64", True)
     statistics = step.Statistics(solver)
     y, end = np.array([1.0, 2.0]), 50.0
-    last = list(diffrax.diffrax_steps(solver, flow, (), 0.0, y, end, 1e-6, 1e-9, statistics))[-1]
+    span = step.Span(0.0, y, end, 1e-6, 1e-9, statistics)
+    last = list(diffrax.diffrax_steps(solver, flow, (), span))[-1]
     jax.effects_barrier()
     np.testing.assert_allclose(last.y1, y / (1.0 + y * end), rtol=1e-4)
     # Beside the stages: the slope saved after every accepted step, those before the first, one at a call's start.
@@ -272,7 +273,7 @@ def test_steps_that_are_repeated_are_counted(solver, stages):
     def jumping(t, y):
         return np.where(t < 0.5, -y, 200.0 - 300.0 * y)
 
-    list(scipy_steps(solver, jumping, 0.0, np.ones(2), 1.0, 1e-6, 1e-9, statistics))
+    list(scipy_steps(solver, jumping, step.Span(0.0, np.ones(2), 1.0, 1e-6, 1e-9, statistics)))
     assert statistics.rejected and statistics.rejected > 3
     # At the start: the slope twice, and one more for the length of the first step.
     assert statistics.evaluations == 3 + stages * (statistics.steps + statistics.rejected)

@@ -83,7 +83,7 @@ def run_engine(kind, model, parameters, gram, batch, step, steps, replicas, seed
     grams = np.tile(gram, (replicas, 1, 1))
     d = freedom or parameters.d
     if kind == "numba":
-        made = NumbaChains(model, parameters, grams, d, batch, step, seed, 1)
+        made = NumbaChains(model, parameters, grams, d, batch, step, seed, threads=1)
     elif kind == "jax":
         made = TracedReplicas(model, parameters, grams, d, batch, step, seed)
     else:

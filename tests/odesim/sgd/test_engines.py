@@ -18,7 +18,7 @@ def made(kind, batch=6, replicas=3, seed=4, d=40, step=1e-3):
     rows = start_rows(3, 1, d)
     grams, parameters = np.tile(rows @ rows.T, (replicas, 1, 1)), Parameters(m=3, m_star=1, d=d)
     if kind == "numba":
-        return NumbaChains(MODEL, parameters, grams, d, batch, step, seed, 1)
+        return NumbaChains(MODEL, parameters, grams, d, batch, step, seed, threads=1)
     many = None if kind == "jax" else np.tile(rows, (replicas, 1, 1))
     return TracedReplicas(
         MODEL, parameters, grams, d, batch, step, seed, rows=many, dtype="float64" if many is None else kind

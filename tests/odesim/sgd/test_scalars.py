@@ -45,7 +45,7 @@ def engine(kind, name, batch, replicas, *, step=0.05, seed=3, d=50):
     model, parameters, start = made(name, d)
     grams = np.array([model.place(start)] * replicas)
     if kind == "numba":
-        return NumbaChains(model, parameters, grams, d, batch, step, seed, 1, [start] * replicas)
+        return NumbaChains(model, parameters, grams, d, batch, step, seed, threads=1, initials=[start] * replicas)
     rows = None
     if kind != "jax":
         rows = explicit_rows(model, None, grams, d, model.sizes(parameters)[0])
@@ -186,7 +186,9 @@ def test_a_step_decays_and_stays_where_there_is_nothing_to_learn():
         parameters = kind(d=20, teachers=2, units=2)
         start = initial.enter(parameters, None, np.random.default_rng(0))
         model = model_of(parameters)
-        chains = NumbaChains(model, parameters, np.array([model.place(start)]), 20, 5, 0.01, 1, 1, [start])
+        chains = NumbaChains(
+            model, parameters, np.array([model.place(start)]), 20, 5, 0.01, 1, threads=1, initials=[start]
+        )
         assert chains.advance(1)
         gram, _ = unpacked(chains.grams()[0], 4)
         assert np.abs(np.diag(gram)[:2] - (1 - 0.01 * 0.3) ** 2).max() < 1e-12
@@ -223,4 +225,4 @@ def test_weights_of_a_file_are_the_weights_of_explicit_training(no_flow):
 def test_an_engine_needs_the_start_of_a_model_with_scalars():
     model, parameters, start = made("wick")
     with pytest.raises(UsageError, match="initial condition"):
-        NumbaChains(model, parameters, np.array([model.place(start)]), 50, 1, 0.1, 0, 1)
+        NumbaChains(model, parameters, np.array([model.place(start)]), 50, 1, 0.1, 0, threads=1)
