@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e6, help="of every stage and tier")
     parser.add_argument("--seconds", type=float, default=20.0, help="of a reference")
+    parser.add_argument("--horizon", type=float, default=1.0, help="what the drawn horizons are multiplied by")
     options = parser.parse_args()
     wrong = 0
     for word in options.system or derivations.names():
@@ -63,7 +64,7 @@ def show(system: System, stage: str, tier: str, options: argparse.Namespace) -> 
     rng = np.random.default_rng([options.seed, *map(ord, f"{system.name}/{stage}/{tier}")])
     tally: collections.Counter[str] = collections.Counter()
     worst, began = 0.0, time.perf_counter()
-    for case in drawn(system, stage, tier, rng, options.cases):
+    for case in drawn(system, stage, tier, rng, options):
         if time.perf_counter() - began > 60.0 * options.minutes:
             break
         try:
@@ -82,10 +83,12 @@ def show(system: System, stage: str, tier: str, options: argparse.Namespace) -> 
     return sum(n for kind, n in tally.items() if kind[0].isupper())
 
 
-def drawn(system: System, stage: str, tier: str, rng: np.random.Generator, count: int) -> Iterator[Case]:
+def drawn(
+    system: System, stage: str, tier: str, rng: np.random.Generator, wanted: argparse.Namespace
+) -> Iterator[Case]:
     """Cases at random parameters, horizons, tolerances and seeds; what the program refuses is drawn anew."""
     made = tries = 0
-    while made < count and tries < 50 * count:
+    while made < wanted.cases and tries < 50 * wanted.cases:
         tries += 1
         given = {f.name: value for f in dataclasses.fields(system.parameters) if (value := draw(f, rng)) is not None}
         given.pop("tier", None)
@@ -93,7 +96,7 @@ def drawn(system: System, stage: str, tier: str, rng: np.random.Generator, count
         options["rtol"] = float(rng.choice([1e-6, 1e-8, 1e-10]))
         try:
             case = Case.build(system, {**given, "tier": tier}, **options)
-            until = case.until * float(10.0 ** rng.uniform(-2.0, -0.3))
+            until = case.until * wanted.horizon * float(10.0 ** rng.uniform(-2.0, -0.3))
             case = Case.build(system, {**given, "tier": tier}, **options, until=until)
             prepare(case)
         except UsageError:

@@ -27,6 +27,14 @@ IMPLICIT = 1e-8
 SMALLEST = 64
 """With fewer numbers than this CVODE is done in a tenth of a second, and NDF's loops take five to compile."""
 
+MOST_EVALUATIONS = 60
+"""In one step of LSODA, which takes three or four until it finds the flow stiff: then its Jacobian, by differences,
+takes one for every entry of the state, and kinks were seen to make it ask for one after the other."""
+PACE, CREEPING = 100, 20_000
+"""LSODA creeps where as many steps as it has just taken in a row say that so many more are left; its runs over chen's
+tiers take hundreds.  At a state on a kink its estimate of the Jacobian is without bound, and holds its steps down."""
+
+Slope = Callable[[float, np.ndarray], np.ndarray]
 Steps = Callable[[float, np.ndarray], Iterator[Segment]]
 """The steps of a method from (t, y) to the horizon."""
 
@@ -65,9 +73,9 @@ def automatic_steps(
 
 
 def through_kinks(
-    lsoda: Steps, explicit: Steps, start: tuple[float, np.ndarray], statistics: Statistics
+    lsoda: Steps, explicit: Steps, start: tuple[float, np.ndarray], until: float, statistics: Statistics
 ) -> Iterator[Segment]:
-    """The steps of LSODA; where it fails, those of DOP853 from there.
+    """The steps of LSODA; where it fails, becomes dear (`held_down`) or creeps, those of DOP853 from there.
 
     A step of DOP853 that a kink falls into is repeated with other lengths until its error estimate, a difference of
     high order that knows nothing of kinks, happens to vanish: at a tolerance of 1e-10 chen's tiers were seen to be 160
@@ -75,15 +83,33 @@ def through_kinks(
     the same runs, for fewer evaluations.
     """
     statistics.solver = "LSODA"
+    recent: collections.deque[float] = collections.deque(maxlen=PACE)
     t, y = start
     try:
         for segment in lsoda(t, y):
             yield segment
+            recent.append(t)
             t, y = segment.t1, segment.y1
+            if len(recent) == PACE and CREEPING * (t - recent[0]) < PACE * (until - t):
+                raise StepFailure("LSODA creeps")
     except StepFailure:
         statistics.solver = "DOP853"
         yield from explicit(t, y)
         statistics.solver = f"LSODA to time {t:.6g}, then DOP853"
+
+
+def held_down(slope: Slope, statistics: Statistics) -> Slope:
+    """The slope for a method that fails where one step takes more than `MOST_EVALUATIONS`."""
+    before = [statistics.steps, statistics.evaluations]
+
+    def flow(t: float, y: np.ndarray) -> np.ndarray:
+        if statistics.steps != before[0]:
+            before[:] = statistics.steps, statistics.evaluations
+        if statistics.evaluations - before[1] > MOST_EVALUATIONS:
+            raise StepFailure(f"a step took more than {MOST_EVALUATIONS} evaluations")
+        return slope(t, y)
+
+    return flow
 
 
 def steps(leg: Leg) -> Iterator[Segment]:
@@ -94,11 +120,13 @@ def steps(leg: Leg) -> Iterator[Segment]:
         return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
 
     def lsoda(t: float, y: np.ndarray) -> Iterator[Segment]:
-        return scipy.steps(dataclasses.replace(leg, t=t, y=y), "LSODA")
+        span = dataclasses.replace(leg, t=t, y=y).span()
+        slope = held_down(problem.slope(), leg.statistics)
+        return scipy.scipy_steps("LSODA", slope, span, problem.smooth.between)
 
     # A mean over samples is known less well than what its kinks do to DOP853, which takes half the evaluations.
     if problem.smooth.between == "interpolant" and not problem.smooth.rough:
-        return through_kinks(lsoda, explicit, (leg.t, leg.y), leg.statistics)
+        return through_kinks(lsoda, explicit, (leg.t, leg.y), leg.until, leg.statistics)
     if problem.rtol < IMPLICIT:
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)

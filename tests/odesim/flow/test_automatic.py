@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odesim.flow.solvers import step
-from odesim.flow.solvers.automatic import through_kinks
+from odesim.flow.solvers.automatic import MOST_EVALUATIONS, PACE, held_down, through_kinks
 from odesim.flow.solvers.scipy import scipy_steps
 
 START, END, RTOL = np.array([0.0, 0.2]), 1.8, 1e-8
@@ -25,8 +25,8 @@ def bent(seed):
     return slope
 
 
-def steps(name, slope, statistics, t, y):
-    return scipy_steps(name, slope, step.Span(t, y, END, RTOL, 1e-3 * RTOL, statistics))
+def steps(name, slope, statistics, t, y, until=END):
+    return scipy_steps(name, slope, step.Span(t, y, until, RTOL, 1e-3 * RTOL, statistics))
 
 
 def off(slope, found):
@@ -39,7 +39,7 @@ def off(slope, found):
 def test_kinks_are_passed_within_some_tolerances(seed):
     slope, statistics = bent(seed), step.Statistics("automatic")
     methods = [functools.partial(steps, name, slope, statistics) for name in ("LSODA", "DOP853")]
-    last = list(through_kinks(*methods, (0.0, START), statistics))[-1]
+    last = list(through_kinks(*methods, (0.0, START), END, statistics))[-1]
     assert last.t1 == END and statistics.solver == "LSODA"
     assert off(slope, last.y1) < 30.0  # DOP853 is off by up to 700, with as many evaluations
 
@@ -52,8 +52,47 @@ def test_what_lsoda_gives_up_is_done_by_dop853_from_its_last_step():
         raise step.StepFailure("it gives up")
 
     explicit = functools.partial(steps, "DOP853", slope, statistics)
-    found = list(through_kinks(failing, explicit, (0.0, START), statistics))
+    found = list(through_kinks(failing, explicit, (0.0, START), END, statistics))
     assert [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
     assert found[-1].t1 == END
     assert off(slope, found[-1].y1) < 1e3
     assert statistics.solver == f"LSODA to time {found[19].t1:.6g}, then DOP853"
+
+
+def test_lsoda_ends_where_its_jacobian_takes_an_evaluation_for_every_entry():
+    rates, start = np.geomspace(1.0, 3e3, 300), np.ones(300)
+    statistics = step.Statistics("automatic")
+
+    def slope(t, y):
+        return -rates * (y - np.cos(t))
+
+    def method(name, t, y):
+        held = held_down(slope, statistics) if name == "LSODA" else slope
+        return scipy_steps(name, held, step.Span(t, y, 0.5, RTOL, 1e-3 * RTOL, statistics))
+
+    found = list(
+        through_kinks(*(functools.partial(method, n) for n in ("LSODA", "DOP853")), (0.0, start), 0.5, statistics)
+    )
+    switched = statistics.solver.removeprefix("LSODA to time ").removesuffix(", then DOP853")
+    assert 0.0 < float(switched) < 0.1 < found[-1].t1 == 0.5
+    first = sum(segment.t1 <= float(switched) * (1 + 1e-5) for segment in found)
+    assert statistics.evaluations < 5 * first + MOST_EVALUATIONS + 25 * (len(found) - first)
+    exact = (rates**2 * np.cos(0.5) + rates * np.sin(0.5)) / (1 + rates**2)
+    exact += (1 - rates**2 / (1 + rates**2)) * np.exp(-rates * 0.5)
+    np.testing.assert_allclose(found[-1].y1, exact, rtol=1e-6)
+
+
+def test_what_lsoda_would_take_for_ever_is_done_by_dop853():
+    slope, statistics = bent(1), step.Statistics("automatic")
+
+    def creeping(t, y):
+        while True:
+            yield from steps("DOP853", slope, statistics, t, y, t + 1e-8)
+            t, y = t + 1e-8, y + 1e-8 * slope(t, y)
+
+    explicit = functools.partial(steps, "DOP853", slope, statistics)
+    found = list(through_kinks(creeping, explicit, (0.0, START), END, statistics))
+    assert [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
+    assert found[PACE - 1].t1 == pytest.approx(PACE * 1e-8)
+    assert statistics.solver == f"LSODA to time {found[PACE - 1].t1:.6g}, then DOP853"
+    assert found[-1].t1 == END and off(slope, found[-1].y1) < 1e3
