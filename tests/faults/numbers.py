@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e6, help="of every stage and tier")
     parser.add_argument("--seconds", type=float, default=20.0, help="of a reference")
     parser.add_argument("--horizon", type=float, default=1.0, help="what the drawn horizons are multiplied by")
+    parser.add_argument("--largest", type=int, default=0, help="no size is larger (0: near its default)")
     options = parser.parse_args()
     wrong = 0
     for word in options.system or derivations.names():
@@ -90,7 +91,11 @@ def drawn(
     made = tries = 0
     while made < wanted.cases and tries < 50 * wanted.cases:
         tries += 1
-        given = {f.name: value for f in dataclasses.fields(system.parameters) if (value := draw(f, rng)) is not None}
+        given = {
+            f.name: value
+            for f in dataclasses.fields(system.parameters)
+            if (value := draw(f, rng, wanted.largest)) is not None
+        }
         given.pop("tier", None)
         options: dict[str, Any] = {"stage": stage, "seed": int(rng.integers(1000)), "save_points": 5}
         options["rtol"] = float(rng.choice([1e-6, 1e-8, 1e-10]))
@@ -105,9 +110,11 @@ def drawn(
         yield case
 
 
-def draw(field: Any, rng: np.random.Generator) -> Any:
-    """A value of a parameter within its domain, or `None` for its default."""
+def draw(field: Any, rng: np.random.Generator, largest: int = 0) -> Any:
+    """A value of a parameter within its domain, or `None` for its default; whole numbers up to `largest` if given."""
     domain, default = field.metadata, field.default
+    if largest and isinstance(default, int) and not isinstance(default, bool) and default > largest:
+        return int(max(np.exp(rng.uniform(0.0, np.log(largest + 1.0))), domain.get("minimum") or 1))
     if rng.random() < 0.6 or default is None or isinstance(default, tuple):
         return None
     if domain.get("choices"):

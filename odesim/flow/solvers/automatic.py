@@ -28,8 +28,8 @@ SMALLEST = 64
 """With fewer numbers than this CVODE is done in a tenth of a second, and NDF's loops take five to compile."""
 
 MOST_EVALUATIONS = 60
-"""In one step of LSODA, which takes three or four on average until it finds the flow stiff: its Jacobian, by differences,
-then takes one for every entry of the state."""
+"""In one step of LSODA, which takes three or four on average until it finds the flow stiff: its Jacobian, by
+differences, then takes one for every entry of the state."""
 PACE, CREEPING = 100, 20_000
 """LSODA creeps where as many steps as it has just taken in a row say that so many more are left; its runs over chen's
 tiers take hundreds.  At a state on a kink its estimate of the Jacobian is without bound, and holds its steps down."""
