@@ -19,7 +19,7 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
     if reason:
         raise UsageError(f"--method compressed has no exact form here: {reason}")
     if precision == "float32" and backend != "jax":
-        raise UsageError("--precision float32 needs --backend jax here: NumPy runs in float64")
+        raise UsageError("--precision float32 needs --backend jax here: the other one runs in float64")
     reason = model.conflict(case.parameters, case.explicit, case.initial or {}, batch)
     if reason:
         raise UsageError(reason)
@@ -39,5 +39,5 @@ def require_memory(simulation: "Simulation", model: Any, initial: Initial) -> No
             f"batches of {simulation.batch} and {simulation.replicas} replicas of {s.experts} experts with "
             f"{s.neurons} neurons each, on {s.frame} patterns in {s.width} dimensions, need about "
             f"{needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: lower --batch, --seeds, --save-points or "
-            "the sizes"
+            "the sizes of the network and its data"
         )
