@@ -59,7 +59,7 @@ def difference(counts: Any, vectors: Any) -> float:
 
     for engine in (counts, vectors):
         engine.advance(10)
-    pairs = zip(counts.measured(counts.moving[0]), vectors.measured(vectors.moving[0]), strict=True)
+    pairs = zip(counts.move.tables(counts.moving[0]), vectors.move.tables(vectors.moving[0]), strict=True)
     return float(max(np.abs(a - b).max() for a, b in pairs))
 
 
@@ -90,7 +90,7 @@ def torch_loop(steps: int, engine: Any) -> Any:
     import torch
 
     n, k, taken, d = SIZES["n"], SIZES["k"], SIZES["l"], SIZES["d"]
-    frame = torch.tensor(engine.frame)
+    frame = torch.tensor(engine.move.frame)
     hidden = torch.tensor(engine.moving[0][0].copy(), requires_grad=True)
     router = torch.tensor(engine.moving[0][1].copy(), requires_grad=True)
     out = torch.tensor(engine.out[0].copy())

@@ -8,9 +8,9 @@ multinomial with the probabilities (R1) of `route`, whatever the number of examp
 
 import numpy as np
 
+from derivations.alphabet.patterns import Counting, Examples
 from derivations.chen import model, route
 from derivations.chen.parameters import Parameters
-from derivations.patterns import Counting, Examples
 
 LAWS = ("alpha", "beta", "gamma")
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.patterns import Examples, PatternModel, Plan, Weights
+from derivations.alphabet.sizes import Sizes
 from derivations.chen.initial import draw_entries
 from derivations.chen.parameters import ACTIVATIONS, Parameters
 from derivations.contract import Initial, Labelled
-from derivations.frames import Sizes
-from derivations.patterns import Examples, PatternModel, Plan, Weights
 
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
 

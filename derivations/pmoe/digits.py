@@ -59,12 +59,13 @@ def start(mode: str, d: int, rng: np.random.Generator) -> Network:
 
 
 def forward(net: Network, x: np.ndarray, labels: np.ndarray) -> tuple[Any, ...]:
-    """(fields, experts, routers, margin) of patches x (n, B, d)."""
+    """(slopes of the neurons, experts, routers, margin) of patches x (n, B, d)."""
     flat = x.reshape(-1, x.shape[-1])
     fields = (net.hidden.reshape(-1, x.shape[-1]) @ flat.T).reshape(*net.out.shape, *x.shape[:2])
     route = (net.routers @ flat.T).reshape(len(net.routers), *x.shape[:2])
-    response = model.respond(fields, net.out[..., None, None])
-    return fields, *model.weigh_joint(route, response, np.ones(x.shape[:2]), labels, net.l, net.gate)
+    value, slope = model.activate(fields)
+    response = model.respond(net.out, value)
+    return slope, *model.weigh_joint(route, response, np.ones(x.shape[:2]), labels, net.l, net.gate)
 
 
 def train(
@@ -93,9 +94,9 @@ def train(
 
 def step(net: Network, x: np.ndarray, labels: np.ndarray, rate: float, moving: bool) -> Network:
     """One step of descent on a batch."""
-    fields, experts, routers, _ = forward(net, x, labels)
+    slope, experts, routers, _ = forward(net, x, labels)
     flat, share = x.reshape(-1, x.shape[-1]), rate / len(labels)
-    change = net.out[..., None, None] * experts[:, None] * model.slope(fields)
+    change = net.out[..., None, None] * experts[:, None] * slope
     hidden = net.hidden + share * (change.reshape(-1, len(flat)) @ flat).reshape(net.hidden.shape)
     moved = net.routers + share * (routers.reshape(len(routers), -1) @ flat) if moving else net.routers
     return dataclasses.replace(net, hidden=hidden, routers=moved)

@@ -10,44 +10,19 @@ Source: Chowdhury et al. 2023, equations (1)-(6) and Algorithm 1; the softmax of
 The functions above `numbers` use `np` with elementwise operations and sums only: NumPy and JAX run one source.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.bags import BagModel, Bags, BagTables, BagWeights
+from derivations.alphabet.experts import relu as activate
+from derivations.alphabet.experts import respond, softmax_on, top_l
+from derivations.alphabet.frame import FrameModel, FrameWeights, Samples
+from derivations.alphabet.sizes import Sizes
 from derivations.contract import Initial, Labelled, UsageError
-from derivations.frames import Sizes
 from derivations.pmoe import world
 from derivations.pmoe.initial import root_of
 from derivations.pmoe.parameters import Parameters, settle
-
-
-def respond(fields, out):
-    """phi_s = sum_r a_{r,s} ReLU(h_{r,s}) on every patch: fields (k, M, ..), out (k, M, ..) -> (k, ..)."""
-    return (out * np.where(fields > 0, fields, 0.0)).sum(1)
-
-
-def slope(fields):
-    """The derivative of the ReLU, 1 at 0."""
-    return np.where(fields >= 0, 1.0, 0.0)
-
-
-def top_l(route, counts, l):  # noqa: E741
-    """How many of the `counts` (S, B) copies of every patch are among the l of largest `route` (k, S, B); ties by
-    index.
-    """
-    index = np.arange(counts.shape[0]).reshape(-1, 1)
-    if route.shape[2] == 1:  # patterns with multiplicities: one order for all samples
-        other = route.transpose(0, 2, 1)
-        higher = (other > route) | ((other == route) & (index.reshape(1, -1) < index))
-        return np.clip(l - np.where(higher, 1.0, 0.0) @ counts, 0.0, counts)
-    above = 0.0 * (route + counts)
-    for i in range(counts.shape[0]):
-        other = route[:, i : i + 1]
-        higher = (other > route) | ((other == route) & (i < index))
-        above = above + np.where(higher, counts[i], 0.0)
-    return np.clip(l - above, 0.0, counts)
 
 
 def gates(route, routed, l, gate):  # noqa: E741
@@ -56,10 +31,9 @@ def gates(route, routed, l, gate):  # noqa: E741
         return routed
     if gate == 2:
         return routed / l
-    top = np.where(routed > 0, route, -np.inf).max(axis=1, keepdims=True)
     if gate == 1:
-        raised = routed * np.exp(np.where(routed > 0, route - top, 0.0))
-        return raised / raised.sum(axis=1, keepdims=True)
+        return softmax_on(routed, route)
+    top = np.where(routed > 0, route, -np.inf).max(axis=1, keepdims=True)
     first = np.where((routed > 0) & (route == top), routed, 0.0)
     return first / first.sum(axis=1, keepdims=True)
 
@@ -98,7 +72,8 @@ def draw(uniform, cumulative):
     labels = np.where(uniform[0] < 0.5, 1.0, -1.0)
     first = np.where(labels > 0, 0, 1)
     others = 2 + (uniform[1:, None, :] >= cumulative[:, :, None]).sum(1)
-    return np.concatenate((first[None, :], others), axis=0), labels
+    tokens = np.concatenate((first[None, :], others), axis=0)
+    return tokens, np.ones(tokens.shape), labels
 
 
 GATES = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}
@@ -140,13 +115,21 @@ def router_rates(parameters: Parameters, step_size: float) -> tuple[float, float
     return 0.0, step_size
 
 
-def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> BagWeights:
-    """Weights in d dimensions: those of a file, or any with the products of `initial`, the rest drawn as they were."""
+def place(
+    initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator, compressed: bool
+) -> FrameWeights:
+    """The products of `initial`, or weights in d dimensions: those of a file, or any with these products.
+
+    What is orthogonal to the patterns is drawn as the weights were.
+    """
     p, c, s = initial.parameters, initial.constants, initial.state
+    if compressed:
+        pre, route, out, gram = (np.array(a, float) for a in (s["pre"], s["route"], c["out"], c["gram"]))
+        return FrameWeights(pre, route, out, gram=gram)
     if arrays is not None and "patterns" in arrays:
         frame, hidden = (np.array(arrays[name], float) for name in ("patterns", "hidden"))
         routers = np.array(arrays["router"], float) if "router" in arrays else np.zeros((p.k, p.d))
-        return BagWeights(hidden, np.array(arrays["out"], float), routers, frame)
+        return FrameWeights(hidden, routers, np.array(arrays["out"], float), frame)
     base = root_of(c["gram"])
     used = np.abs(base).max(axis=0) > 1e-10
     base = base[:, used]
@@ -162,25 +145,19 @@ def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.ran
     hidden = np.concatenate([s["pre"] @ inverse, beyond], axis=-1)
     rest = p.sigma_r * rng.standard_normal((p.k, p.d - rank))
     routers = np.concatenate([s["route"] @ inverse, rest], axis=-1)
-    return BagWeights(hidden, c["out"], routers, np.pad(base, ((0, 0), (0, p.d - rank))))
+    return FrameWeights(hidden, routers, c["out"], np.pad(base, ((0, 0), (0, p.d - rank))))
 
 
-def tables(initial: Initial) -> BagTables:
-    """The state and the constants that it moves by."""
-    return BagTables(*(np.array(initial.state[name], float) for name in ("pre", "route")),
-                     *(np.asarray(initial.constants[name], float) for name in ("out", "gram")))  # fmt: skip
-
-
-def data(initial: Initial, batch: int) -> Bags | None:
+def data(initial: Initial, batch: int) -> Samples | None:
     """The training set: that of the file, or one drawn from the data seed; None for fresh samples every step."""
     p, c = initial.parameters, initial.constants
     if bool(c["given"]):
         repeats = np.round(c["weight"] * int(c["given"])).astype(int)
-        return Bags(np.repeat(c["counts"], repeats, axis=0).T, np.repeat(c["label"], repeats))
+        return Samples(None, np.repeat(c["counts"], repeats, axis=0).T, np.repeat(c["label"], repeats))
     if p.data == "online":
         return None
     counts, labels = world.sample(p, world.generator(p.data_seed, "data"), p.N or batch, p.balanced)
-    return Bags(counts.T.astype(float), labels)
+    return Samples(None, counts.T.astype(float), labels)
 
 
 def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[str, Any], batch: int) -> str:
@@ -210,7 +187,7 @@ SCALARS = {
 def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
     """What is saved: pre, response, route, and the scalars over the population's compositions (or the file's)."""
     p, c = initial.parameters, initial.constants
-    phi = respond(pre, c["out"][..., None])
+    phi = respond(c["out"], activate(pre)[0])
     _, _, margin = weigh_joint(
         route[..., None], phi[..., None], c["counts"].T, c["label"], p.l, GATES.get(p.gate, 0)
     )  # fmt: skip
@@ -267,19 +244,23 @@ def observe_routers(parameters: Parameters, saved: np.ndarray) -> Labelled:
     return {"route": found, "router_loss": ((), router_loss(found[1]), ROUTER_LOSS)}
 
 
-def _model(weigh: str, **different: Any) -> BagModel:
+def of_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the parameters as one of the initial condition."""
+    return lambda initial, *rest: function(initial.parameters, *rest)
+
+
+def _model(weigh: str, **different: Any) -> FrameModel:
     common: dict[str, Any] = {
         "module": "derivations.pmoe.model",
-        "helpers": ("top_l", "gates", "weigh_joint"),
+        "helpers": ("softmax_on", "top_l", "gates", "weigh_joint"),
         "weigh": weigh,
-        "uniforms": lambda parameters: parameters.n,
-        "numbers": numbers,
-        "law": law,
-        "rates": rates,
-        "ball": lambda parameters: parameters.rho,
-        "points": lambda parameters: parameters.classes,
+        "counted": True,
+        "uniforms": of_parameters(lambda p: p.n),
+        "numbers": of_parameters(numbers),
+        "law": of_parameters(law),
+        "rates": of_parameters(rates),
+        "ball": of_parameters(lambda p: (p.rho, p.classes)),
         "place": place,
-        "tables": tables,
         "data": data,
         "measure": measure,
         "compressible": compressible,
@@ -287,9 +268,9 @@ def _model(weigh: str, **different: Any) -> BagModel:
         "sizes": sizes,
         "observe": observe,
     }
-    return BagModel(**{**common, **different})
+    return FrameModel(**{**common, **different})
 
 
 EXPERTS = _model("weigh_experts")
 JOINT = _model("weigh_joint")
-ROUTER = _model("weigh_router", rates=router_rates, observe=observe_routers)
+ROUTER = _model("weigh_router", rates=of_parameters(router_rates), observe=observe_routers)

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from derivations.bags import BagModel
+from derivations.alphabet.frame import FrameModel
 from derivations.pmoe import model
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters
 
 
-def of_stage(name: str) -> Callable[[Parameters], BagModel]:
+def of_stage(name: str) -> Callable[[Parameters], FrameModel]:
     """The model called `name` in either file, as a function of the parameters."""
 
-    def found(parameters: Parameters) -> BagModel:
+    def found(parameters: Parameters) -> FrameModel:
         return getattr(several if parameters.softmax else model, name)
 
     return found

@@ -24,9 +24,7 @@ def pooled(initial: Initial) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
     rows, labels, chance = table(initial)
     tokens = rows.T
     kept = min(initial.parameters.l, tokens.shape[0])
-    taken = model.top_tokens(h[:, tokens], np.ones(tokens.shape), kept)
-    raised = taken * np.exp(h[:, tokens] - np.where(taken > 0, h[:, tokens], -np.inf).max(axis=1, keepdims=True))
-    gate = raised / raised.sum(axis=1, keepdims=True)
+    gate = model.softmax_on(model.top_l(h[:, tokens], np.ones(tokens.shape), kept), h[:, tokens])
     return (gate * sigma[:, tokens]).sum(axis=1), gate[:, 0], gate.max(axis=1), labels, chance
 
 

@@ -13,22 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.experts import relu as activate
+from derivations.alphabet.experts import softmax_on, top_l
+from derivations.alphabet.frame import FrameModel, FrameWeights, Samples
+from derivations.alphabet.sizes import Sizes
 from derivations.contract import Initial, Labelled
-from derivations.frames import Sizes
 from derivations.pruning import inputs as test_inputs
 from derivations.pruning.norms import growth
 from derivations.pruning.parameters import DATA, Parameters
-from derivations.tokens import Samples, TokenModel, TokenWeights
 
 REPEATED = (DATA.index("single"), DATA.index("multi_copy"))
 
 
-def activate(u):
-    """ReLU and its derivative, 1 at zero."""
-    return np.maximum(u, 0.0), np.where(u >= 0, 1.0, 0.0)
-
-
-def draw(uniform, data, n, l, choice, hinge, router_rate, a, cumulative, tokens, labels):
+def draw(uniform, data, n, cumulative, tokens, labels):
     """Inputs from uniform numbers (U, B): a label, its task token, and irrelevant tokens of the law `data`.
 
     0 and 1: some patterns, each repeated; 2: n - 1 independent ones; 3: n - 1 different ones; 4: a row of a table.
@@ -52,53 +49,43 @@ def draw(uniform, data, n, l, choice, hinge, router_rate, a, cumulative, tokens,
     return np.concatenate((task, q + 2)), np.concatenate((0.0 * task + 1.0, copies)), y
 
 
-def top_tokens(logits, copies, l):
-    """How many copies of every token are among the l largest logits (k, P, B); earlier tokens win ties."""
-    order = np.argsort(-logits, axis=1, stable=True)
-    counted = np.take_along_axis(copies[None] + 0.0 * logits, order, axis=1)
-    before = np.cumsum(counted, axis=1) - counted
-    taken = np.minimum(np.maximum(l - before, 0.0), counted)
-    return np.take_along_axis(taken, np.argsort(order, axis=1, stable=True), axis=1)
-
-
-def coefficients(
-    logits, activation, copies, labels, data, n, l, choice, hinge, router_rate, a, cumulative, tokens, answers
-):  # fmt: skip
-    """Minus the gradient of the loss along every token: of the routers, and of the active neurons of each expert."""
+def weigh(route, response, copies, labels, l, choice, hinge, a):
+    """Minus the gradient of the loss along every token: of the active neurons of each expert, and of the routers."""
     sign = a.reshape(-1, 1, 1)
     if choice == 0:
-        taken = top_tokens(logits, copies, l)
-        raised = taken * np.exp(np.where(taken > 0, logits - logits.max(axis=1, keepdims=True), 0.0))
-        gate = raised / raised.sum(axis=1, keepdims=True)
-        pooled = (gate * activation).sum(axis=1, keepdims=True)
+        gate = softmax_on(top_l(route, copies, l), route)
+        pooled = (gate * response).sum(axis=1, keepdims=True)
         output = (sign * pooled).sum(axis=0)[0]
-        routers = sign * gate * (activation - pooled)
-        neurons = sign * gate
+        routers = sign * gate * (response - pooled)
+        experts = sign * gate
     else:
-        rank = np.argsort(np.argsort(-logits, axis=0, stable=True), axis=0, stable=True)
-        raised = np.where(rank < l, np.exp(logits - logits.max(axis=0, keepdims=True)), 0.0)
+        rank = np.argsort(np.argsort(-route, axis=0, stable=True), axis=0, stable=True)
+        raised = np.where(rank < l, np.exp(route - route.max(axis=0, keepdims=True)), 0.0)
         gate = raised / raised.sum(axis=0, keepdims=True)
-        mixed = (gate * sign * activation).sum(axis=0, keepdims=True)
+        mixed = (gate * sign * response).sum(axis=0, keepdims=True)
         output = (copies * mixed[0]).sum(axis=0)
-        routers = copies * gate * (sign * activation - mixed)
-        neurons = copies * gate * sign
+        routers = copies * gate * (sign * response - mixed)
+        experts = copies * gate * sign
     pushed = labels * np.where(labels * output < 1.0, 1.0, 0.0) if hinge == 1 else labels
-    return pushed * routers, pushed * neurons, output
-
-
-def rates(step_size, data, n, l, choice, hinge, router_rate, *rest):
-    """eta_r and eta_e: the step size is that of the neurons."""
-    return router_rate, step_size
+    return pushed * experts, pushed * routers, output
 
 
 def numbers(initial: Initial) -> tuple[Any, ...]:
-    """Run-time arguments of the functions above, in their order."""
+    """Run-time arguments of `weigh`, in their order."""
+    p = initial.parameters
+    return p.l, int(p.routing == "token_choice"), int(p.loss == "hinge"), np.asarray(initial.constants["a"], float)
+
+
+def law(initial: Initial) -> tuple[Any, ...]:
+    """Run-time arguments of `draw`, in their order."""
     p, c = initial.parameters, initial.constants
-    return (
-        DATA.index(p.data), p.n, p.l, int(p.routing == "token_choice"), int(p.loss == "hinge"), float(p.router_rate),
-        np.asarray(c["a"], float), np.cumsum(np.asarray(c["pi"], float)), np.asarray(c["tokens"], np.int64),
-        np.asarray(c["labels"], float),
-    )  # fmt: skip
+    table = np.asarray(c["tokens"], np.int64), np.asarray(c["labels"], float)
+    return DATA.index(p.data), p.n, np.cumsum(np.asarray(c["pi"], float)), *table
+
+
+def rates(initial: Initial, step_size: float) -> tuple[float, float]:
+    """eta_e and eta_r: the step size is that of the neurons."""
+    return step_size, float(initial.parameters.router_rate)
 
 
 def uniforms(initial: Initial) -> int:
@@ -122,18 +109,17 @@ def inputs(initial: Initial) -> Samples | None:
     return None
 
 
-def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, compressed: bool) -> TokenWeights:
+def place(
+    initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator, compressed: bool
+) -> FrameWeights:
     """The weights at the start: those of a file in its own dimensions, or alignments with the standard basis."""
+    out = np.ones(initial.state["u"].shape[:2])
     if arrays is not None and "w" in arrays and not compressed:
         w, neurons = np.array(arrays["w"], float), np.array(arrays["W"], float)
         patterns = np.asarray(arrays["P"], float) if "P" in arrays else np.eye(w.shape[1])
-        return TokenWeights(w, neurons, patterns)
-    return TokenWeights(initial.state["h"].copy(), initial.state["u"].copy(), np.eye(initial.parameters.d))
-
-
-def compressible(parameters: Parameters) -> str:
-    """Tokens are dictionary entries: the coordinates of the dictionary always close."""
-    return ""
+        return FrameWeights(neurons, w, out, patterns)
+    basis = None if compressed else np.eye(initial.parameters.d)
+    return FrameWeights(initial.state["u"].copy(), initial.state["h"].copy(), out, basis)
 
 
 def sizes(initial: Initial) -> Sizes:
@@ -142,7 +128,7 @@ def sizes(initial: Initial) -> Sizes:
     return Sizes(k, m, 1, d, d, uniforms(initial))
 
 
-def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
+def measure(initial: Initial, u: np.ndarray, h: np.ndarray) -> np.ndarray:
     """h, u (where kept), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0), the least margin, selection and gates."""
     p, c = initial.parameters, initial.constants
     sigma = activate(u)[0].sum(axis=1)
@@ -167,12 +153,10 @@ def measure(initial: Initial, h: np.ndarray, u: np.ndarray) -> np.ndarray:
 def respond(h: np.ndarray, sigma: np.ndarray, given: Any, p: Parameters, c: Mapping[str, Any]) -> tuple[Any, Any]:
     """The output f (B,) and every expert's gate mass of the first token (k, B) on inputs (tokens, copies, labels)."""
     tokens, copies, labels = given
-    rule = (DATA.index(p.data), p.n, min(p.l, tokens.shape[0]), int(p.routing == "token_choice"), 0, 0.0)
     a = np.asarray(c["a"], float)
-    _, neurons, output = coefficients(
-        h[:, tokens], sigma[:, tokens], copies, labels, *rule, a, np.zeros(1), tokens, labels
-    )
-    return output, neurons[:, 0] * (a[:, None] * labels)
+    rule = (min(p.l, tokens.shape[0]), int(p.routing == "token_choice"), 0, a)
+    experts, _, output = weigh(h[:, tokens], sigma[:, tokens], copies, labels, *rule)
+    return output, experts[:, 0] * (a[:, None] * labels)
 
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
@@ -206,14 +190,15 @@ def fixed(initial: Initial) -> Labelled:
     return {"a": (("expert",), initial.constants["a"], "head sign of an expert")}
 
 
-MODEL = TokenModel(
+MODEL = FrameModel(
     module="derivations.pruning.model",
-    helpers=("top_tokens",),
+    helpers=("softmax_on", "top_l"),
     numbers=numbers,
+    law=law,
     uniforms=uniforms,
+    rates=rates,
     inputs=inputs,
     place=place,
-    compressible=compressible,
     sizes=sizes,
     measure=measure,
     observe=observe,

@@ -6,10 +6,9 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from derivations.bags import BagModel
+from derivations.alphabet.frame import FrameModel
+from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Model, ScalarModel
-from derivations.patterns import PatternModel
-from derivations.tokens import TokenModel
 
 ROLES = ("coefficients", "update", "draw", "mean")
 ERF = """def erf(z):
@@ -34,7 +33,7 @@ STUBS = {
 """What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
 
 
-def module_of(model: Model | PatternModel | BagModel | TokenModel) -> types.ModuleType:
+def module_of(model: Model | PatternModel | FrameModel) -> types.ModuleType:
     """The module that holds a model's functions: its file, or, of a declared one, the cached text that it writes."""
     if not isinstance(model, ScalarModel):
         return importlib.import_module(model.module)
@@ -46,7 +45,7 @@ def module_of(model: Model | PatternModel | BagModel | TokenModel) -> types.Modu
     return compile.generated(model.stem, [model.module], text)
 
 
-def helpers_of(model: Model | PatternModel | BagModel | TokenModel, module: types.ModuleType) -> list[str]:
+def helpers_of(model: Model | PatternModel | FrameModel, module: types.ModuleType) -> list[str]:
     """The further functions that those of a model call, in the order in which numba must meet them."""
     if not isinstance(model, ScalarModel):
         return list(model.helpers)
@@ -54,9 +53,7 @@ def helpers_of(model: Model | PatternModel | BagModel | TokenModel, module: type
     return [name for name in own if name not in ROLES]
 
 
-def bind_jax(
-    model: Model | PatternModel | BagModel | TokenModel, roles: Sequence[str] = ROLES
-) -> dict[str, Callable[..., Any]]:
+def bind_jax(model: Model | PatternModel | FrameModel, roles: Sequence[str] = ROLES) -> dict[str, Callable[..., Any]]:
     """Those functions of a model that `roles` names, with `np` bound to `jax.numpy`, on the module's code objects."""
     import jax.numpy as jnp
     import jax.scipy.special

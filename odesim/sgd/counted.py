@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.patterns import Counting, Examples, PatternModel, Weights
 from derivations.contract import Initial, load
-from derivations.patterns import Counting, Examples, PatternModel, Weights
 from odesim.sgd.patterns import PatternChains, entropy
 
 

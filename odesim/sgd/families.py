@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.bags import BagModel
+from derivations.alphabet.frame import FrameModel
+from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Initial, Model, load
-from derivations.patterns import PatternModel
-from derivations.tokens import TokenModel
 from odesim.errors import UsageError
 from odesim.request.case import Case
 from odesim.sgd import drift
@@ -42,13 +41,9 @@ FAMILIES = {
         "odesim.sgd.pattern_simulation", "odesim.sgd.patterns", "odesim.sgd.counted:chains",
         "odesim.sgd.counted:replicas", "odesim.sgd.patterns:descent",
     ),
-    BagModel: Family(
-        "odesim.sgd.frame_simulation", "odesim.sgd.bags", "odesim.sgd.bags:BagChains",
-        "odesim.sgd.bags_traced:BagReplicas", "odesim.sgd.bags:descent",
-    ),
-    TokenModel: Family(
-        "odesim.sgd.frame_simulation", "odesim.sgd.tokens", "odesim.sgd.tokens:TokenChains",
-        "odesim.sgd.token_traced:TokenReplicas", "odesim.sgd.tokens:descent",
+    FrameModel: Family(
+        "odesim.sgd.frame_simulation", "odesim.sgd.frame", "odesim.sgd.frame:FrameChains",
+        "odesim.sgd.frame_traced:FrameReplicas", "odesim.sgd.frame:descent",
     ),
 }  # fmt: skip
 """The family of every type of model; models of Gaussian inputs have their own engines in `simulation`."""

@@ -1,4 +1,4 @@
-"""What simulations on finite alphabets (bags of patches, tokens) ask for beyond those of Gaussian inputs: checks."""
+"""What simulations on finite alphabets (frames, patterns) ask for beyond those of Gaussian inputs: checks."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

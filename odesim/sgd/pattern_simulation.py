@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Initial
-from derivations.patterns import PatternModel
 from odesim.errors import UsageError
 from odesim.request.case import Case
 from odesim.sgd import frame_simulation

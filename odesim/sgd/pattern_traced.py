@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.patterns import PatternModel, Weights
 from derivations.contract import Initial
-from derivations.patterns import PatternModel, Weights
 from odesim.sgd import normals
 from odesim.sgd.bind import bind_jax
 from odesim.sgd.patterns import PatternChains, frame_width

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.patterns import Examples, PatternModel, Weights
 from derivations.contract import Initial
-from derivations.patterns import Examples, PatternModel, Weights
 from odesim.errors import UsageError
 from odesim.machine import streams
 from odesim.sgd import light

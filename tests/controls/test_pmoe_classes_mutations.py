@@ -9,7 +9,7 @@ from derivations.contract import load
 from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
-from odesim.sgd.bags import pushed
+from odesim.sgd.frame_step import pushed
 
 MUTATIONS = {
     "no class of its own": ("push[i] = rest / total if i == y else -push[i] / total", "push[i] = -push[i] / total"),
@@ -34,9 +34,9 @@ def case():
     p = Parameters(mode="joint", classes=3, n=4, p=2, k=2, l=2, m=6, d=8, delta_d=0.3, b1=(0.4,), lam=0.7, sigma_r=0.6)
     start = initial.enter_joint(settle(p, "joint"), None, np.random.default_rng(1))
     p, s, c = start.parameters, start.state, start.constants
-    phi = several.respond(s["pre"], c["out"])[..., None]
+    phi = model.respond(c["out"], model.activate(s["pre"])[0])[..., None]
     experts, routers, _ = several.weigh_joint(s["route"][..., None], phi, c["counts"].T, c["label"], *model.numbers(p))
-    pull = pushed(c["out"], experts @ c["weight"]) * model.slope(s["pre"])
+    pull = pushed(c["out"], experts @ c["weight"]) * model.activate(s["pre"])[1]
     pre, route = pull @ c["gram"] / p.m, p.lam * (routers @ c["weight"]) @ c["gram"]
     return tiers.joint(p, "L0"), start, np.concatenate([pre.ravel(), route.ravel()])
 

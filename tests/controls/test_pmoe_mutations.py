@@ -45,9 +45,9 @@ def case():
     )
     start = initial.enter_joint(p, None, np.random.default_rng(1))
     s, c = start.state, start.constants
-    phi = model.respond(s["pre"], c["out"][..., None])[..., None]
+    phi = model.respond(c["out"], model.activate(s["pre"])[0])[..., None]
     experts, routers, _ = model.weigh_joint(s["route"][..., None], phi, c["counts"].T, c["label"], *model.numbers(p))
-    pull = (experts @ c["weight"])[:, None] * model.slope(s["pre"])
+    pull = (experts @ c["weight"])[:, None] * model.activate(s["pre"])[1]
     pre = c["out"][..., None] / p.m * (pull @ c["gram"])
     route = p.lam * (routers @ c["weight"]) @ c["gram"]
     return tiers.joint(p, "L0"), start, np.concatenate([pre.ravel(), route.ravel()])

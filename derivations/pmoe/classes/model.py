@@ -15,20 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from derivations.bags import BagModel
+from derivations.alphabet.experts import respond, softmax_on, top_l
+from derivations.alphabet.frame import FrameModel
 from derivations.contract import Initial, Labelled
 from derivations.pmoe import model
-from derivations.pmoe.model import GATES, gates, law, numbers, place, rates, router_rates, slope, top_l
+from derivations.pmoe.model import GATES, activate, gates, law, of_parameters
 from derivations.pmoe.parameters import Parameters, settle
 
-__all__ = ["EXPERTS", "JOINT", "ROUTER", "gates", "slope", "top_l"]
-
-
-def respond(fields, out):
-    """phi_{s,i} = sum_r a_{r,s,i} ReLU(h_{r,s}) on every patch: fields (k, M, ..), out (k, M, c) -> (k, c, ..)."""
-    positive = np.where(fields > 0, fields, 0.0)
-    wide = out.reshape(out.shape + (1,) * (fields.ndim - 2))
-    return np.stack([(wide[:, :, i] * positive).sum(1) for i in range(out.shape[2])], axis=1)
+__all__ = ["EXPERTS", "JOINT", "ROUTER", "activate", "gates", "softmax_on", "top_l"]
 
 
 def pushes(outputs, labels):
@@ -89,7 +83,8 @@ def draw(uniform, cumulative, classes):
     rest = np.transpose(uniform[:, 1:], (1, 0, 2)).reshape(n - 1, first.shape[1])
     count = (classes[:, 0] + classes[:, 1]).max()
     others = count + (rest[:, None, :] >= cumulative[:, :, None]).sum(1)
-    return np.concatenate((first, others), axis=0).astype(int), first[0] + 1.0
+    tokens = np.concatenate((first, others), axis=0).astype(int)
+    return tokens, np.ones(tokens.shape), first[0] + 1.0
 
 
 def law_of_all(parameters: Parameters) -> tuple[Any, ...]:
@@ -113,7 +108,7 @@ SHARE = "mean of v = 1 - softmax_y in a class"
 def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
     """What is saved: pre, response, route, and the scalars over the population's compositions (or the file's)."""
     p, c = initial.parameters, initial.constants
-    phi = respond(pre, c["out"])
+    phi = respond(c["out"], activate(pre)[0])
     share = gates(route[..., None], top_l(route[..., None], c["counts"].T, p.l), p.l, GATES.get(p.gate, 0))
     outputs = np.einsum("szb,siz->ib", share, phi) / p.l
     push, ahead, loss = pushes(outputs, c["label"])
@@ -160,36 +155,24 @@ def observe_routers(parameters: Parameters, saved: np.ndarray) -> Labelled:
     return {"route": found, "router_loss": (("pair",), pair_loss(found[1]), PAIR_LOSS)}
 
 
-def _model(weigh: str, **different: Any) -> BagModel:
+def _model(own: FrameModel, **different: Any) -> FrameModel:
     common: dict[str, Any] = {
         "module": "derivations.pmoe.classes.model",
-        "helpers": ("top_l", "gates", "pushes", "weigh_joint"),
-        "weigh": weigh,
-        "uniforms": lambda parameters: parameters.n,
-        "numbers": numbers,
-        "law": law_of_all,
-        "rates": rates,
-        "ball": lambda parameters: parameters.rho,
-        "points": lambda parameters: parameters.classes,
-        "place": place,
-        "tables": model.tables,
-        "data": model.data,
+        "helpers": ("softmax_on", "top_l", "gates", "pushes", "weigh_joint"),
+        "law": of_parameters(law_of_all),
         "measure": measure,
-        "compressible": model.compressible,
-        "conflict": model.conflict,
-        "sizes": model.sizes,
         "observe": observe,
     }
-    return BagModel(**{**common, **different})
+    return dataclasses.replace(own, **{**common, **different})
 
 
-EXPERTS = _model("weigh_experts")
-JOINT = _model("weigh_joint")
+EXPERTS = _model(model.EXPERTS)
+JOINT = _model(model.JOINT)
 ROUTER = _model(
-    "weigh_pairs",
-    uniforms=lambda parameters: parameters.n * (parameters.classes // 2),
-    law=law_of_pairs,
+    model.ROUTER,
+    weigh="weigh_pairs",
+    uniforms=of_parameters(lambda p: p.n * (p.classes // 2)),
+    law=of_parameters(law_of_pairs),
     sizes=lambda initial: dataclasses.replace(model.sizes(initial), blocks=initial.parameters.classes // 2),
-    rates=router_rates,
     observe=observe_routers,
 )

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from derivations.alphabet.patterns import Examples
 from derivations.chen import initial, model
 from derivations.chen.parameters import Parameters
-from derivations.patterns import Examples
 from odesim import simulate
 from odesim.errors import UsageError
 from odesim.sgd.patterns import PatternChains, sample

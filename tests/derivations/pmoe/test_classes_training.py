@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import odesim
+from derivations.alphabet.frame import Samples
 from derivations.pmoe import initial, model, router, tiers
 from derivations.pmoe.classes import model as several
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.flow.problem import compile_functions
-from odesim.sgd.bags import atoms_of, counts_of, pushed
+from odesim.sgd.frame import atoms_of
+from odesim.sgd.frame_step import counted, pushed
 
 from .test_classes import logistic_weights, two_outputs, weights
 
@@ -19,7 +21,7 @@ def test_what_moves_a_neuron_is_the_sum_over_its_outputs():
     np.testing.assert_allclose(pushed(out, experts), np.einsum("kmi,kisb->kmsb", out, experts), atol=1e-14)
     fields = rng.standard_normal((2, 3, 5, 6))
     expected = np.einsum("kmi,kmsb->kisb", out, np.maximum(fields, 0))
-    np.testing.assert_allclose(several.respond(fields, out), expected, atol=1e-14)
+    np.testing.assert_allclose(model.respond(out, np.maximum(fields, 0.0)), expected, atol=1e-14)
 
 
 @pytest.mark.parametrize(("mode", "k"), [("separate", 0), ("joint", 3), ("cnn", 0)])
@@ -65,11 +67,13 @@ def test_the_mean_step_is_the_population_flow(mode, k):
     s, c, rng, found = start.state, start.constants, np.random.default_rng(6), []
     weigh = getattr(several, truth.weigh)
     for _ in range(40):
-        atoms, labels = several.draw(rng.random((6, 5000)), *truth.law(p))
-        assert (atoms[0] + 1 == labels).all()
-        phi = several.respond(s["pre"], c["out"])[..., None]
-        experts, routers, _ = weigh(s["route"][..., None], phi, counts_of(atoms, 7), labels, *truth.numbers(p))
-        pull = pushed(c["out"], experts.mean(axis=-1)) * model.slope(s["pre"])
+        samples = Samples(*several.draw(rng.random((6, 5000)), *truth.law(start)))
+        assert samples.tokens is not None
+        assert (samples.tokens[0] + 1 == samples.labels).all()
+        value, slope = model.activate(s["pre"])
+        phi, counts = model.respond(c["out"], value)[..., None], counted(samples, 7).copies
+        experts, routers, _ = weigh(s["route"][..., None], phi, counts, samples.labels, *truth.numbers(start))
+        pull = pushed(c["out"], experts.mean(axis=-1)) * slope
         found.append(
             np.concatenate([(pull / p.m @ c["gram"]).ravel(), (p.lam * routers.mean(axis=-1) @ c["gram"]).ravel()])
         )
@@ -147,8 +151,8 @@ def test_routers_of_pairs_step_on_the_samples_of_their_own_classes():
 
 def test_fresh_samples_of_routers_are_as_many_of_every_pair():
     p = settle(Parameters(classes=6, m=12, n=3, p=2), "router")
-    rng = np.random.default_rng(0)
-    atoms, labels = several.draw(rng.random((several.ROUTER.uniforms(p), 4000)), *several.ROUTER.law(p))
+    start, rng = initial.enter_router(p, None, np.random.default_rng(1)), np.random.default_rng(0)
+    atoms, _, labels = several.draw(rng.random((several.ROUTER.uniforms(start), 4000)), *several.ROUTER.law(start))
     assert atoms.shape == (3, 12_000)
     assert (atoms[0] + 1 == labels).all()
     assert ((atoms[1:] >= 6) & (atoms[1:] < 8)).all()
@@ -178,18 +182,19 @@ def test_samples_of_a_training_set_have_labels_from_one_to_c():
     bags = several.JOINT.data(initial.enter_joint(p, None, np.random.default_rng(0)), 12)
     assert bags is not None
     assert np.array_equal(np.bincount(bags.labels.astype(int)), [0, 4, 4, 4])
-    assert (atoms_of(bags.counts) < 5).all()
+    assert (atoms_of(bags.copies) < 5).all()
 
 
 def test_balls_keep_the_patterns_of_all_classes_as_points():
-    from odesim.sgd.bags import BagChains
+    from odesim.sgd.frame import FrameChains
 
     p = settle(Parameters(mode="joint", classes=3, n=4, p=2, m=8, k=2, l=2, d=6, rho=0.3), "joint")
     start = [initial.enter_joint(p, None, np.random.default_rng(0))]
-    engine = BagChains(several.JOINT, start, None, compressed=False, batch=50, step_size=0.1, seed=3)
+    engine = FrameChains(several.JOINT, start, None, compressed=False, batch=50, step_size=0.1, seed=3)
     batch = engine.draw(np.random.default_rng(1))
-    assert engine.frame is not None
-    moved = np.abs(engine.patches(batch).reshape(4, 50, 6) - engine.frame[batch.atoms]).max(axis=-1)
+    frame = engine.move.frame
+    patches = engine.move.patches(batch.tokens, np.random.default_rng(2).standard_normal((4, 50, 6)))
+    moved = np.abs(patches - frame[batch.tokens]).max(axis=-1)
     assert (moved[0] == 0).all()
     assert (moved[1:] > 1e-3).all()
 

@@ -108,9 +108,9 @@ def test_explicit_weights_have_the_products_of_the_start():
 
     p = settle(Parameters(mode="joint", d=12, p=4, delta_d=0.4, irrelevant="random", m=12), "joint")
     start = initial.enter_joint(p, None, np.random.default_rng(0))
-    placed = model.place(start, None, np.random.default_rng(1))
+    placed = model.place(start, None, np.random.default_rng(1), False)
     assert np.allclose(placed.frame @ placed.frame.T, start.constants["gram"], atol=1e-14)
-    assert np.allclose(placed.hidden @ placed.frame.T, start.state["pre"], atol=1e-13)
+    assert np.allclose(placed.neurons @ placed.frame.T, start.state["pre"], atol=1e-13)
     assert np.allclose(placed.routers @ placed.frame.T, start.state["route"], atol=1e-13)
 
 

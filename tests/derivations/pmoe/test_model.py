@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 import odesim
+from derivations.alphabet.frame import Samples
 from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.flow.problem import compile_functions
-from odesim.sgd.bags import atoms_of, counts_of
+from odesim.sgd.frame import atoms_of
+from odesim.sgd.frame_step import counted
+
+
+def drawn(p: Parameters, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How often each pattern stands in drawn samples (P, B), and their labels (B,)."""
+    samples = counted(Samples(*model.draw(uniform, *model.law(p))), p.p + 2)
+    return samples.copies, samples.labels
 
 
 def both(mode: str, **options) -> list:
@@ -58,11 +66,12 @@ def test_the_mean_step_is_the_population_flow(mode):
     moved = equations.unpack(flow(0.0, equations.start(start), *equations.arguments(start)))
     s, c, rng, found = start.state, start.constants, np.random.default_rng(6), []
     for _ in range(40):
-        atoms, labels = model.draw(rng.random((8, 5000)), *model.law(p))
-        phi = model.respond(s["pre"], c["out"][..., None])[..., None]
+        counts, labels = drawn(p, rng.random((8, 5000)))
+        value, slope = model.activate(s["pre"])
+        phi = model.respond(c["out"], value)[..., None]
         weigh = model.weigh_joint if mode == "joint" else model.weigh_experts
-        experts, routers, _ = weigh(s["route"][..., None], phi, counts_of(atoms, 5), labels, *model.numbers(p))
-        pull = experts.mean(axis=-1)[:, None] * model.slope(s["pre"])
+        experts, routers, _ = weigh(s["route"][..., None], phi, counts, labels, *model.numbers(p))
+        pull = experts.mean(axis=-1)[:, None] * slope
         found.append(
             np.concatenate([
                 (c["out"][..., None] / p.m * pull @ c["gram"]).ravel(),
@@ -77,8 +86,8 @@ def test_the_mean_step_is_the_population_flow(mode):
 def test_the_spread_of_a_batch_is_that_of_the_closed_form():
     """CNN at v = 1/2: tr Cov(c)/|c|^2 = 2 (1 + (n-1)^2/p + (n-1)(1 - 1/p)) - 1 per sample; 25.5 at n = p = 8."""
     p = settle(Parameters(mode="cnn", n=8, p=8, d=10))
-    atoms, labels = model.draw(np.random.default_rng(0).random((8, 200_000)), *model.law(p))
-    share = labels * counts_of(atoms, 10) * 0.5 / 8
+    counts, labels = drawn(p, np.random.default_rng(0).random((8, 200_000)))
+    share = labels * counts * 0.5 / 8
     expected = 2 * (1 + 49 / 8 + 7 * (1 - 1 / 8)) - 1
     assert expected == 25.5
     c = np.array([0.5, -0.5]) * 0.5 / 8
@@ -118,11 +127,14 @@ def test_top_l_against_sorting():
 def test_counts_and_patches_are_two_forms_of_one_sample():
     rng = np.random.default_rng(2)
     counts = rng.multinomial(7, np.ones(4) / 4, size=12).T.astype(float)
-    assert np.array_equal(counts_of(atoms_of(counts), 4), counts)
+    tokens = atoms_of(counts)
+    again = counted(Samples(tokens, np.ones(tokens.shape), np.ones(12)), 4)
+    assert again.tokens is None
+    assert np.array_equal(again.copies, counts)
 
 
 def test_the_derivative_of_the_relu_at_zero_is_one():
-    assert model.slope(np.array([-1e-300, 0.0, 1.0])).tolist() == [0.0, 1.0, 1.0]
+    assert model.activate(np.array([-1e-300, 0.0, 1.0]))[1].tolist() == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("mode", ["joint", "cnn"])
@@ -174,7 +186,7 @@ def test_gates_of_balls_smear_by_the_gaussian_formula():
     x = c + s * rng.standard_normal((400_000, 4))
     h, tau = w @ c, s * np.linalg.norm(w)
     expected = c * norm.cdf(h / tau) + s**2 * w * norm.pdf(h / tau) / tau
-    assert np.abs((x * model.slope(x @ w)[:, None]).mean(axis=0) - expected).max() < 5 / np.sqrt(400_000)
+    assert np.abs((x * model.activate(x @ w)[1][:, None]).mean(axis=0) - expected).max() < 5 / np.sqrt(400_000)
 
 
 def test_training_refuses_rules_that_only_flows_have():
@@ -190,13 +202,13 @@ def test_the_clock_of_a_step_is_the_step_size_times_m():
 
 
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened():
-    from odesim.sgd.bags import BagChains
+    from odesim.sgd.frame import FrameChains
 
     p = settle(Parameters(mode="joint", n=5, p=2, m=8, k=2, l=2), "joint")
     starts = [initial.enter_joint(p, None, np.random.default_rng(k)) for k in range(2)]
 
-    def engine() -> BagChains:
-        return BagChains(model.JOINT, starts, None, compressed=True, batch=4, step_size=0.1, seed=3)
+    def engine() -> FrameChains:
+        return FrameChains(model.JOINT, starts, None, compressed=True, batch=4, step_size=0.1, seed=3)
 
     whole, first, second = engine(), engine(), engine()
     whole.advance(10)

@@ -61,8 +61,9 @@ def test_a_pool_stands_for_the_population_within_its_error():
 def test_draws_have_the_law_of_the_population():
     p = settle(Parameters(n=7, p=3, composition="bounded_close", close=2, b1=(0.4, 0, 0), b2=(-0.4, 0, 0)))
     counts, _, weight = world.population(p)
-    atoms, labels = model.draw(np.random.default_rng(0).random((7, 40_000)), *model.law(p))
+    atoms, copies, labels = model.draw(np.random.default_rng(0).random((7, 40_000)), *model.law(p))
     drawn = np.stack([(atoms == z).sum(axis=0) for z in range(5)])
+    assert (copies == 1).all()
     assert (drawn[2] == 2).all()
     assert (drawn[:2].sum(axis=0) == 1).all()
     assert np.abs(drawn.mean(axis=1) - weight @ counts).max() < 0.04

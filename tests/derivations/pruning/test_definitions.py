@@ -65,12 +65,12 @@ def test_a_neuron_at_zero_is_active_in_every_program():
 def test_a_token_that_stands_several_times_weighs_as_often_where_tokens_choose():
     rng = np.random.default_rng(4)
     logits, activation = rng.standard_normal((3, 2, 1)), rng.random((3, 2, 1))
-    rule = (0, 5, 2, 1, 0, 1.0, np.array([1.0, -1.0, 1.0]), np.zeros(1), None, None)
-    routers, neurons, output = model.coefficients(logits, activation, np.array([[1.0], [4.0]]), np.ones(1), *rule)
+    rule = (2, 1, 0, np.array([1.0, -1.0, 1.0]))
+    neurons, routers, output = model.weigh(logits, activation, np.array([[1.0], [4.0]]), np.ones(1), *rule)
     wide = [np.concatenate([x[:, :1], *[x[:, 1:]] * 4], axis=1) for x in (logits, activation)]
-    apart = model.coefficients(*wide, np.ones((5, 1)), np.ones(1), *rule)
+    apart = model.weigh(*wide, np.ones((5, 1)), np.ones(1), *rule)
     assert output == pytest.approx(apart[2], rel=1e-13)
-    for joint, one in ((routers, apart[0]), (neurons, apart[1])):
+    for joint, one in ((neurons, apart[0]), (routers, apart[1])):
         assert joint[:, 0] == pytest.approx(one[:, 0], rel=1e-13)
         assert joint[:, 1] == pytest.approx(one[:, 1:].sum(axis=1), rel=1e-13)
 

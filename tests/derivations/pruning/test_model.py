@@ -7,18 +7,31 @@ import numpy as np
 import pytest
 
 import odesim
+from derivations.alphabet.frame import Samples
 from derivations.contract import load
 from derivations.pruning import initial, population
 from derivations.pruning.parameters import Parameters
-from derivations.tokens import Samples
 from odesim.evidence.laboratory import Laboratory
 from odesim.flow.problem import compile_functions
 from odesim.request.case import find_system
-from odesim.sgd.tokens import TokenChains, gradients
+from odesim.sgd.frame import FrameChains
+from odesim.sgd.frame_step import numpy_library, step_of
 
 SYSTEM = find_system("pruning")
 MODEL = load(SYSTEM.stages[0].model)
 FUNCTIONS = importlib.import_module(MODEL.module)
+
+
+def gradients(start, batch):
+    """Minus the mean gradients along the patterns: of routers (k, d) and of neurons (k, m, d)."""
+    step = step_of(MODEL, start, 1.0, numpy_library(MODEL))
+    neurons, routers = step.along((start.state["u"], start.state["h"]), np.ones(start.state["u"].shape[:2]), batch)
+    return routers, neurons
+
+
+def drawn(start, rng, count):
+    """Inputs from a generator."""
+    return Samples(*FUNCTIONS.draw(rng.random((MODEL.uniforms(start), count)), *MODEL.law(start)))
 
 
 def small(seed=0, routing="expert_choice", loss="linear", data="iid", n=6, **more):
@@ -57,8 +70,8 @@ def test_gradients_equal_finite_differences_of_the_full_model(routing, loss):
     h, u, a = start.state["h"], start.state["u"], start.constants["a"]
     worst = 0.0
     for tokens, y in (([0, 3, 5, 3, 7, 2], 1.0), ([1, 4, 6, 2, 2, 5], -1.0), ([0, 2, 3, 4, 5, 6], 1.0)):
-        batch = Samples(np.array(tokens)[:, None], np.ones((6, 1)), np.array([y]), np.ones(1))
-        on_h, on_u = gradients(FUNCTIONS, MODEL.numbers(start), h, u, batch)
+        batch = Samples(np.array(tokens)[:, None], np.ones((6, 1)), np.array([y]))
+        on_h, on_u = gradients(start, batch)
         for _ in range(12):
             v, V = rng.standard_normal(h.shape), rng.standard_normal(u.shape)
             step = 1e-6
@@ -74,10 +87,10 @@ def test_the_reference_instance_passes_the_hinge_and_is_masked_by_it():
     big = dataclasses.replace(
         start, state={**start.state, "u": start.state["u"] + 50.0 * (np.arange(4) == 0)[:, None, None]}
     )
-    batch = Samples(np.array([0, 2, 3, 4, 5, 6])[:, None], np.ones((6, 1)), np.array([1.0]), np.ones(1))
-    assert (gradients(FUNCTIONS, MODEL.numbers(big), big.state["h"], big.state["u"], batch)[1] == 0).all()
-    linear = MODEL.numbers(small())
-    assert (gradients(FUNCTIONS, linear, big.state["h"], big.state["u"], batch)[1] != 0).any()
+    batch = Samples(np.array([0, 2, 3, 4, 5, 6])[:, None], np.ones((6, 1)), np.array([1.0]))
+    assert (gradients(big, batch)[1] == 0).all()
+    linear = dataclasses.replace(big, parameters=small().parameters)
+    assert (gradients(linear, batch)[1] != 0).any()
 
 
 @pytest.mark.parametrize(("data", "copies"), [("single", 1), ("multi_copy", 2), ("iid", 1), ("distinct", 1)])
@@ -86,18 +99,16 @@ def test_the_mean_gradient_of_the_model_is_the_population_slope(data, copies):
     equations = population.equations(start.parameters, "recursion")
     functions, y = compile_functions(equations, "numba"), equations.start(start)
     slope = equations.unpack(functions["flow"](0.0, y, *equations.arguments(start)))
-    h, u, p = start.state["h"], start.state["u"], start.parameters
+    p = start.parameters
     listed = MODEL.inputs(start)
     if listed is not None:
-        on_h, on_u = gradients(FUNCTIONS, MODEL.numbers(start), h, u, listed)
+        on_h, on_u = gradients(start, listed)
         assert np.abs(p.router_rate * on_h - slope["h"]).max() < 1e-15
         assert np.abs(p.eta_e * on_u - slope["u"]).max() < 1e-15
         return
     rng, means = np.random.default_rng(2), []
     for _ in range(40):
-        tokens, number, labels = FUNCTIONS.draw(rng.random((MODEL.uniforms(start), 4000)), *MODEL.numbers(start))
-        batch = Samples(tokens, number, labels, np.full(4000, 1 / 4000))
-        means.append(np.concatenate([g.ravel() for g in gradients(FUNCTIONS, MODEL.numbers(start), h, u, batch)]))
+        means.append(np.concatenate([g.ravel() for g in gradients(start, drawn(start, rng, 4000))]))
     expected = np.concatenate([slope["h"].ravel() / p.router_rate, slope["u"].ravel() / p.eta_e])
     error = np.std(means, axis=0, ddof=1) / np.sqrt(40)
     z = (np.mean(means, axis=0) - expected)[error > 0] / error[error > 0]
@@ -109,18 +120,19 @@ def test_samples_have_one_task_token_and_n_minus_one_others():
     rng = np.random.default_rng(3)
     for data, copies in (("single", 1), ("multi_copy", 3), ("iid", 1), ("distinct", 1)):
         start = small(data=data, n=6, copies=copies)
-        tokens, number, labels = FUNCTIONS.draw(rng.random((MODEL.uniforms(start), 500)), *MODEL.numbers(start))
+        batch = drawn(start, rng, 500)
+        tokens, number, labels = batch.tokens, batch.copies, batch.labels
         assert ((tokens[0] == 0) == (labels > 0)).all() and (tokens[1:] >= 2).all() and (tokens < 8).all()
         assert (number.sum(axis=0) == 6).all()
         if data == "distinct":
             assert all(len(set(column)) == 6 for column in tokens.T)
 
 
-def test_top_tokens_are_those_of_a_sort_with_copies_written_out():
+def test_the_tokens_that_are_kept_are_those_of_a_sort_with_copies_written_out():
     rng = np.random.default_rng(4)
     logits = rng.standard_normal((3, 4, 50)).round(1)  # with ties
     copies = rng.integers(1, 4, (4, 50)).astype(float)
-    taken = FUNCTIONS.top_tokens(logits, copies, 3)
+    taken = FUNCTIONS.top_l(logits, copies, 3)
     for s in range(3):
         for b in range(50):
             written = np.repeat(np.arange(4), copies[:, b].astype(int))
@@ -136,35 +148,34 @@ def test_explicit_training_in_a_rotated_dictionary_equals_training_in_its_coordi
     w, W = start.state["h"] @ P, start.state["u"] @ P
     arrays = {"w": w, "W": W, "a": start.constants["a"], "P": P}
     options = {"batch": 16, "step_size": 0.05, "seed": 0}
-    explicit = TokenChains(MODEL, [start], arrays, compressed=False, **options)
-    inside = TokenChains(MODEL, [start], None, compressed=False, **options)
+    explicit = FrameChains(MODEL, [start], arrays, compressed=False, **options)
+    inside = FrameChains(MODEL, [start], None, compressed=False, **options)
     for engine in (explicit, inside):
         engine.advance(50)
-    h, u = explicit.tables(explicit.weights[0])
-    assert np.abs(h - inside.weights[0].routers).max() < 1e-12
-    assert np.abs(u - inside.weights[0].neurons).max() < 1e-12
+    tables = [engine.move.tables(engine.moving[0]) for engine in (explicit, inside)]
+    assert all(np.abs(one - other).max() < 1e-12 for one, other in zip(*tables, strict=True))
+    assert np.abs(explicit.moving[0][0] - inside.moving[0][0]).max() > 0.1
 
 
 def test_jax_steps_as_numpy_does_on_the_same_samples():
     import jax
     import jax.numpy as jnp
 
-    from odesim.sgd.token_traced import TokenReplicas
+    from odesim.sgd.frame_traced import FrameReplicas
 
     for routing in ("expert_choice", "token_choice"):
         start = small(routing=routing)
         options = {"compressed": True, "batch": 32, "step_size": 0.05, "seed": 5}
-        traced = TokenReplicas(MODEL, [start], None, **options)
-        plain = TokenChains(MODEL, [start], None, **options)
-        weights = plain.weights[0]
-        key = traced.keys[0]
+        traced = FrameReplicas(MODEL, [start], None, **options)
+        plain = FrameChains(MODEL, [start], None, **options)
+        weights, key = plain.moving[0], traced.keys[0]
         for i in range(3):
             uniform = np.asarray(jax.random.uniform(jax.random.fold_in(key, i), (6, 32), jnp.float64))
-            tokens, copies, labels = FUNCTIONS.draw(uniform, *plain.numbers)
-            weights = plain.step(weights, Samples(tokens, copies, labels, np.full(32, 1 / 32)))
+            batch = Samples(*FUNCTIONS.draw(uniform, *MODEL.law(start)))
+            weights = plain.move.on_frame(weights, plain.out[0], batch)
         traced.advance(3)
-        assert np.abs(traced.weights[0].routers - weights.routers).max() < 1e-14
-        assert np.abs(traced.weights[0].neurons - weights.neurons).max() < 1e-14
+        for one, other in zip(traced.moving[0], weights, strict=True):
+            assert np.abs(one - other).max() < 1e-14
 
 
 def test_counted_batches_have_the_law_of_drawn_ones():
@@ -172,11 +183,11 @@ def test_counted_batches_have_the_law_of_drawn_ones():
     start = small(data="single", n=6)
     entries = []
     for compressed in (True, False):
-        engine = TokenChains(
+        engine = FrameChains(
             MODEL, [start] * 1500, None, compressed=compressed, batch=5, step_size=0.05, seed=int(compressed)
         )
         engine.advance(1)
-        entries.append(np.array([w.routers[0] - start.state["h"][0] for w in engine.weights]))
+        entries.append(np.array([routers[0] - start.state["h"][0] for _, routers in engine.moving]))
     spread = np.sqrt((entries[0].var(0) + entries[1].var(0)) / 1500)
     used = spread > 0
     assert (np.abs(entries[0].mean(0) - entries[1].mean(0))[used] < 4.5 * spread[used]).all()
@@ -198,12 +209,12 @@ def test_training_approaches_the_recursion_as_the_batch_grows():
 
 def test_the_shift_and_mass_invariants_hold_along_sgd():
     start = small(data="iid")
-    engine = TokenChains(MODEL, [start], None, compressed=True, batch=7, step_size=0.05, seed=0)
+    engine = FrameChains(MODEL, [start], None, compressed=True, batch=7, step_size=0.05, seed=0)
     engine.advance(300)
-    moved = engine.weights[0]
-    assert np.abs(moved.routers.sum(-1) - start.state["h"].sum(-1)).max() < 1e-12
+    neurons, routers = engine.moving[0]
+    assert np.abs(routers.sum(-1) - start.state["h"].sum(-1)).max() < 1e-12
     off = start.state["u"] < 0
-    assert np.array_equal(moved.neurons[off], start.state["u"][off])
+    assert np.array_equal(neurons[off], start.state["u"][off])
 
 
 def test_the_step_size_stands_for_the_rate_of_the_neurons():

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.frame import FrameModel, FrameWeights, Samples
+from derivations.alphabet.sizes import Sizes
 from derivations.contract import (
     Code,
     Component,
@@ -32,8 +34,6 @@ from derivations.contract import (
     UsageError,
     parameter,
 )  # fmt: skip
-from derivations.frames import Sizes
-from derivations.tokens import Samples, TokenModel, TokenWeights
 
 SOURCE = Source("Nobody", "On Single Words", "Nowhere", 2026)
 PLACE = ("neuron", "word")
@@ -165,16 +165,11 @@ def activate(u):
     return u, 1.0 + 0.0 * u
 
 
-def coefficients(logits, activation, copies, labels, cumulative, signs):
+def weigh(route, response, copies, labels):
     """Minus the gradient of log(1 + exp(-y f)) along the word; routers have none."""
-    output = (copies * activation[0]).sum(0)
-    pushed = labels / (1.0 + np.exp(labels * output)) + 0.0 * activation
-    return 0.0 * pushed, pushed, output
-
-
-def rates(step_size, cumulative, signs):
-    """Of the routers and of the neurons."""
-    return 0.0, step_size
+    output = (copies * response[0]).sum(0)
+    pushed = labels / (1.0 + np.exp(labels * output)) + 0.0 * response
+    return pushed, 0.0 * pushed, output
 
 
 def inputs(initial: Initial) -> Samples:
@@ -184,22 +179,25 @@ def inputs(initial: Initial) -> Samples:
     return Samples(words, np.ones((1, N)), initial.constants["signs"], chances(initial.parameters))
 
 
-def place(initial: Initial, arrays: Mapping[str, np.ndarray] | None, compressed: bool) -> TokenWeights:
+def place(
+    initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator, compressed: bool
+) -> FrameWeights:
     """One expert with a router that rests, in the coordinates of the words."""
-    u = initial.state["u"]
-    return TokenWeights(np.zeros((1, u.shape[1])), u[None].copy(), np.eye(u.shape[1]))
+    u = initial.state["u"][None].copy()
+    return FrameWeights(u, np.zeros((1, u.shape[2])), np.ones(u.shape[:2]), None if compressed else np.eye(u.shape[2]))
 
 
-MODEL = TokenModel(
+MODEL = FrameModel(
     module=__name__,
     helpers=(),
-    numbers=lambda initial: (np.cumsum(chances(initial.parameters)), initial.constants["signs"]),
+    numbers=lambda initial: (),
+    law=lambda initial: (np.cumsum(chances(initial.parameters)), initial.constants["signs"]),
+    rates=lambda initial, step_size: (step_size, 0.0),
     uniforms=lambda initial: 1,
     inputs=inputs,
     place=place,
-    compressible=lambda parameters: "",
     sizes=lambda initial: Sizes(1, initial.parameters.m, 1, initial.parameters.N, initial.parameters.N, 1),
-    measure=lambda initial, h, u: np.concatenate([u.ravel(), u[0].sum(0) * initial.constants["signs"]]),
+    measure=lambda initial, u, h: np.concatenate([u.ravel(), u[0].sum(0) * initial.constants["signs"]]),
     observe=lambda parameters, saved: observed(parameters, saved),
 )
 

@@ -1,4 +1,4 @@
-"""What models of finite alphabets say alike, whatever their inputs: bags of patches, and tokens of a dictionary.
+"""What models of finite alphabets say alike, whatever their inputs: vectors of a frame, and patterns.
 
 Types only.  An engine asks a model for these numbers, and never reads a parameter of a system by name.
 """

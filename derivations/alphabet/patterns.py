@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from derivations.alphabet.sizes import Sizes
 from derivations.contract import Initial, Labelled
-from derivations.frames import Sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ class PatternModel:
     the weights at the start, in d dimensions or in the coordinates of the frame; `given(parameters, arrays)` the
     training set of an initial file or None; `compressible(parameters)` is empty, or the reason why the frame's
     coordinates do not close; `plan(parameters)` says what is trained on; `sizes(initial)` and `conflict` are as in
-    `derivations.bags`, where `patches` are all of an example.
+    `derivations.alphabet.frame`, where `patches` are all of an example.
     `observe(parameters, saved)` labels what is saved: filters (M, J, F) and routers (M, F) along the frame, the table
     of dispatch (K, M) under noise, seven scalars (dispatch entropy and accuracy on the test examples, both once more
     under noise, then loss, accuracy and entropy on the training set), and, where the weights live in d dimensions,

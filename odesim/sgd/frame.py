@@ -1,0 +1,158 @@
+"""Training on vectors of a frame: replicas with weights in D dimensions, or with products with the frame alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.alphabet.frame import FrameModel, Samples
+from derivations.contract import Initial
+from odesim.errors import UsageError
+from odesim.machine import streams
+from odesim.sgd.frame_step import Weights, numpy_library, step_of
+
+
+def atoms_of(counts: np.ndarray) -> np.ndarray:
+    """The patches (n, B) of samples with equal totals, from their counts (P, B)."""
+    n = int(counts[:, 0].sum())
+    return np.array([np.repeat(np.arange(len(counts)), column.astype(int)) for column in counts.T]).reshape(-1, n).T
+
+
+class Source:
+    """Fresh samples of the data of one initial condition."""
+
+    def __init__(self, model: FrameModel, initial: Initial) -> None:
+        self.sample, self.uniforms, self.law = (
+            numpy_library(model).functions.draw,
+            model.uniforms(initial),
+            model.law(initial),
+        )
+
+    def draw(self, rng: np.random.Generator, batch: int) -> Samples:
+        """A batch."""
+        return Samples(*self.sample(rng.random((self.uniforms, batch)), *self.law))
+
+
+def entries(model: FrameModel, initial: Initial, simulation: Any) -> int:
+    """How many numbers a run holds: fields and responses on the vectors of its samples, weights, and what is saved.
+
+    Measured peaks of a step are 0.6 to 1.0 of it.
+    """
+    s, compressed, drawn = model.sizes(initial), simulation.method == "compressed", simulation.batch
+    if compressed and model.inputs(initial) is not None:
+        drawn = 0  # counts over the list of inputs
+    places = (s.frame if compressed and model.counted else s.patches) * s.blocks * drawn
+    neurons, width = s.experts * s.neurons, s.frame if compressed else s.width
+    step = (6 + 2 * s.outputs) * s.experts * places
+    if not compressed and model.ball is not None:
+        step += (3 * neurons + 2 * width) * places
+    saved = simulation.case.save_points * simulation.replicas * neurons * s.frame
+    return step + 6 * simulation.replicas * (neurons + s.experts) * width + saved
+
+
+def descent(
+    model: FrameModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
+) -> np.ndarray:
+    """Minus the mean gradients over drawn batches along the frame (repeats, k, M + 1, P): neurons, then the router."""
+    step, w = step_of(model, initial, 1.0, numpy_library(model)), model.place(initial, None, rng, True)
+    source, found = Source(model, initial), []
+    drawn = source.draw(rng, batch)
+    for repeat in range(repeats):
+        drawn = source.draw(rng, batch) if fresh and repeat > 0 else drawn
+        neurons, routers = step.along((w.neurons, w.routers), w.out, drawn)
+        found.append(np.concatenate([neurons, routers[:, None]], axis=1))
+    return np.array(found)
+
+
+class FrameChains:
+    """Replicas of one training run, each with its own weights and random numbers, one after the other; NumPy.
+
+    `compressed` keeps inner products with the frame only, which move by its Gram matrix; `explicit` keeps the weights
+    in D dimensions.  Both take the same samples from the same seed, unless batches are counted from a list.
+    """
+
+    def __init__(
+        self, model: FrameModel, initials: Sequence[Initial], arrays: Mapping[str, np.ndarray] | None, *,
+        compressed: bool, batch: int, step_size: float, seed: int,
+    ) -> None:  # fmt: skip
+        first = initials[0]
+        self.model, self.initials, self.batch = model, initials, batch
+        placed = [
+            model.place(initial, arrays, streams.generator(seed, "rest", k), compressed)
+            for k, initial in enumerate(initials)
+        ]
+        self.move = step_of(model, first, step_size, numpy_library(model), placed[0].frame, placed[0].gram)
+        self.moving: list[Weights] = [(np.array(w.neurons), np.array(w.routers)) for w in placed]
+        self.out = [np.asarray(w.out) for w in placed]
+        self.source = Source(model, first)
+        self.listed, self.training = model.inputs(first) if compressed else None, model.data(first, batch)
+        if self.training is not None and batch > len(self.training):
+            raise UsageError(
+                f"--batch {batch} is more than the {len(self.training)} samples of the training set: give --batch "
+                f"{len(self.training)} for full batches, or -p data=online for fresh samples"
+            )
+        if self.training is not None and self.training.tokens is None and self.move.by_patch:
+            tokens = atoms_of(self.training.copies)
+            self.training = Samples(tokens, np.ones(tokens.shape), self.training.labels)
+        self.rngs = [streams.generator(seed, "samples", k) for k in range(len(initials))]
+        self.steps = 0
+
+    def draw(self, rng: np.random.Generator) -> Samples:
+        """The samples of the next step: counts over the list of all inputs, of the training set, or fresh ones."""
+        if self.listed is not None:
+            s = self.listed
+            return Samples(s.tokens, s.copies, s.labels, rng.multinomial(self.batch, s.weight))
+        if self.training is None:
+            return self.source.draw(rng, self.batch)
+        if self.batch == len(self.training):
+            return self.training
+        return self.training.take(rng.choice(len(self.training), self.batch, replace=False))
+
+    def advance(self, steps: int) -> bool:
+        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
+        before = self.state()
+        try:
+            for k in range(len(self.moving)):
+                for _ in range(steps):
+                    self.moving[k] = self.stepped(k)
+        except BaseException:
+            self.restore(before)
+            raise
+        self.steps += steps
+        return self.finite()
+
+    def stepped(self, k: int) -> Weights:
+        """The weights of replica k after one step on a batch of its own."""
+        batch, move = self.draw(self.rngs[k]), self.move
+        if not move.by_patch:
+            return move.on_frame(self.moving[k], self.out[k], batch)
+        shape = (*batch.copies.shape, move.frame.shape[1])
+        directions = self.rngs[k].standard_normal(shape) if move.ball[0] else None
+        return move.on_patches(self.moving[k], self.out[k], batch, directions)
+
+    def finite(self) -> bool:
+        """Whether every weight is a number."""
+        return all(np.isfinite(array).all() for moving in self.moving for array in moving)
+
+    def grams(self) -> np.ndarray:
+        """What is saved of every replica (R, size), read by the model's `observe`."""
+        pairs = zip(self.initials, self.moving, strict=True)
+        return np.array([self.model.measure(initial, *self.move.tables(moving)) for initial, moving in pairs])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights, generators and step count."""
+        return {
+            "neurons": np.array([neurons for neurons, _ in self.moving]),
+            "routers": np.array([routers for _, routers in self.moving]),
+            "generators": np.array([json.dumps(rng.bit_generator.state) for rng in self.rngs]),
+            "steps": np.array(self.steps),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to a stored state."""
+        pairs = zip(arrays["neurons"], arrays["routers"], strict=True)
+        self.moving = [(neurons.copy(), routers.copy()) for neurons, routers in pairs]
+        for rng, generator in zip(self.rngs, arrays["generators"], strict=True):
+            rng.bit_generator.state = json.loads(str(generator))
+        self.steps = int(arrays["steps"])
