@@ -17,6 +17,11 @@ Role = Literal["flow", "loss", "flow_loss", "watch", "march"]
 """What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
 flow_loss(t, y, *arguments) -> both, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
 """
+HEADS: dict[Role, tuple[str, ...]] = {
+    "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "watch": ("y",),
+    "march": ("y", "t0", "t1", "hits", "memory", "tolerances", "counts"),
+}  # fmt: skip
+"""What comes before the run-time arguments."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +57,12 @@ class Coupled:
     """Where the Jacobian of a flow is large: between entries of the state that have the same label.
 
     `labels(initial)` makes whole numbers (size,) of a flat state.  `flow` is "module:inner_flow", a function
-    inner_flow(y, *arguments) -> dy/dt that numba compiles after the loops of the equations, for `arguments(initial)`.
+    inner_flow(y, p) -> dy/dt that numba compiles after the loops of the equations, for p = `arguments(initial)`.
     """
 
     labels: Callable[[Initial], Callable[[np.ndarray], np.ndarray]]
     flow: str
-    arguments: Callable[[Initial], tuple[Any, ...]]
+    arguments: Callable[[Initial], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +88,9 @@ class Smooth:
 class Independent:
     """A smooth flow of independent blocks of `size` numbers, each of which is integrated with steps of its own.
 
-    Among the loops of the equations are then `block_start(k, *arguments) -> work` (what block k needs, made once),
-    `block_slope(y, out, work, k, *arguments)` and `block_jacobian(y, J, work, k, *arguments)`, which fill the
-    derivative (size,) of a block and its Jacobian (size, size).  Other integrators take all blocks together.
+    Among the loops of the equations are then `block_start(k, p) -> work` (what block k needs, made once),
+    `block_slope(y, out, work, k, p)` and `block_jacobian(y, J, work, k, p)`, which fill the derivative (size,) of a
+    block and its Jacobian (size, size), p being the arguments in one.  Other integrators take all blocks together.
 
     >>> Independent(3).kind
     'ode'
@@ -172,6 +177,10 @@ class Code:
     which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions by
     role from array operations (NumPy, JAX).
 
+    `takes` is the class of the run-time arguments, a NamedTuple at the head of a module: loops and functions of arrays
+    take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take
+    the arguments one by one, which is for a few.
+
     >>> Code("line", dict, (), {}, lambda xp, kernels: {"flow": lambda t, y: -y}).arrays(None, {})["flow"](0.0, 2.0)
     -2.0
     """
@@ -183,6 +192,7 @@ class Code:
     arrays: Callable[..., Mapping[str, Callable[..., Any]]]
     around: tuple[str, ...] = ()
     common: tuple[tuple[str, ...], ...] = ()
+    takes: type[Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,8 +80,12 @@ def motion(G, D, E, norms, moves, rates):
                 D[a, b] -= 0.5 * E[a, a] / G[a, a] * G[a, b]
 
 
-def packed(D, R, E, rows, columns, scalars, moving, rates, dy):
-    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers."""
+def packed(D, R, E, targets, rates, dy):
+    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
+
+    `targets` = (rows, columns, scalars, moving) say what of them the entries of the state are, and what moves.
+    """
+    rows, columns, scalars, moving = targets
     for k in range(rows.size):
         a, b = rows[k], columns[k]
         dy[k] = D[a, b] + D[b, a] + E[a, b] if b < D.shape[0] else D[a, b]
@@ -91,11 +95,10 @@ def packed(D, R, E, rows, columns, scalars, moving, rates, dy):
                 dy[scalars[r, k]] = -rates[0] * moving[r] * R[r, k]
 
 
-def flow(
-    t, y, constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
-    means, *sizes,
-):  # fmt: skip
+def flow(t, y, *arguments):
     """dy/dt of the flat state."""
+    (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
+     means, *_) = arguments  # fmt: skip
     G, w, bias, norms, _ = seen(y, constants, place, outs, biases, moves, rates)
     S = moves.size
     C, R, E = np.empty((S, place.shape[0])), np.empty(scalars.shape), np.zeros((S, S))
@@ -104,7 +107,7 @@ def flow(
         second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
     D, dy = C @ G, np.empty(y.size)
     motion(G, D, E, norms, moves, rates)
-    packed(D, R, E, rows, columns, scalars, moving, rates, dy)
+    packed(D, R, E, (rows, columns, scalars, moving), rates, dy)
     return dy
 
 
@@ -122,11 +125,9 @@ def loss(y, *arguments):
     return float(0.5 * (out[0] + 2.0 * out[1] + out[2] + rates[4] ** 2))
 
 
-def parts(
-    y, constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
-    means, *sizes,
-):  # fmt: skip
+def parts(y, *arguments):
     """E[f^2], -E[f f*], E[f*^2] of the flat state."""
+    constants, place, outs, biases, starts, counts, _, _, _, moves, _, rates, numbers, series, means, *_ = arguments
     G, w, bias, _, _ = seen(y, constants, place, outs, biases, moves, rates)
     out = np.zeros(3)
     loss_parts(G, w, bias, starts, counts, numbers, series, means, out)

@@ -33,6 +33,7 @@ from derivations.declare import arrays, coupling, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.kernels import Kernels
+from derivations.declare.lane_frame import InnerArguments
 from derivations.declare.places import known_places
 from derivations.declare.remembered import identity, kernels
 from derivations.declare.rows import Rows
@@ -45,11 +46,6 @@ COMMON = (
     *(f"derivations.declare.lane_frame:{name}" for name in ("added", "gradient", "closed")),
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
-INNER = (
-    "constants", "place", "outs", "biases", "rows", "columns", "scalars", "moves", "moving", "rates", "numbers",
-    "means", "cells", "spans", "looks", "reach", "into", "parts",
-)  # fmt: skip
-"""The arguments of `loops.flow` that `lane_frame.inner_flow` has."""
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
@@ -101,11 +97,11 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Coupled | None:
     return Coupled(coupling.labels, "derivations.declare.lane_frame:inner_flow", inner_arguments)
 
 
-def inner_arguments(initial: Initial) -> tuple[Any, ...]:
+def inner_arguments(initial: Initial) -> InnerArguments:
     """The run-time arguments of `lane_frame.inner_flow`: those of the flow without what only its plain form reads."""
     p = initial.parameters
     known = arrays.read(arguments(kernels(p.declaration, numbers(p)), initial))
-    return tuple(getattr(known, name) for name in INNER)
+    return InnerArguments._make(getattr(known, name) for name in InnerArguments._fields)
 
 
 def validity(declared: Declaration) -> str:

@@ -54,16 +54,16 @@ def shifted(xp: Any, kind: int, a: Any, t: Any, series: Any, top: int) -> list[A
     return [a * math.exp(-0.5) * xp.cos(t + math.pi * i / 2) * size[i] for i in range(top + 1)]
 
 
-def tabulate(xp: Any, y: Any, size: tuple[int, ...], numbers: tuple[Any, ...]) -> tuple[Any, ...]:
-    """(kappa (N, C), xi (N, C) repeated, table of the kernels) of a flat state."""
-    C, degree, kind = size
-    rho, a, b, series, weight, local, remote = numbers
+def tabulate(xp: Any, y: Any, p: Any) -> tuple[Any, ...]:
+    """(rows, kappa (N, C), xi (N, C) repeated, table of the kernels) of a flat state; `p` as in `loops.Arguments`."""
+    C, degree, a, b = p.C, p.degree, p.a, p.b
     m = xp.reshape(y, (-1, 2 * C + 1))
     kappa, xi, nu = m[:, :C], m[:, C : C + 1], m[:, C + 1 :]
-    t = rho * nu + b[:, None]
-    table = shifted(xp, kind, a[:, None] + 0.0 * t, t, series[:, None, :], degree + 2)
-    table += [weight * local[:, i] for i in range(degree + 1)]
-    table += [weight * remote[:, i] for i in range(degree + 1)]
+    t = p.rho * nu + b[:, None]
+    table = shifted(xp, p.kind, a[:, None] + 0.0 * t, t, p.series[:, None, :], degree + 2)
+    table += [p.weight * p.local[:, i] for i in range(degree + 1)]
+    far = p.remote if p.mode != 4 else 0.0 * p.remote
+    table += [p.weight * far[:, i] for i in range(degree + 1)]
     return m, kappa, xi + 0.0 * kappa, table
 
 
@@ -77,11 +77,11 @@ def alone(xp: Any, m: Any, g: Any, mode: int, C: int) -> Any:
 
 
 def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)` and `loss(y, *arguments)` of the tiers exact, paper, R1, R2 and R4."""
+    """`flow(t, y, p)` and `loss(y, p)` of the tiers exact, paper, R1, R2 and R4."""
 
-    def flow(t, y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
-        numbers = (rho, a, b, series, weight, local, remote if mode != 4 else 0.0 * remote)
-        m, kappa, xi, table = tabulate(xp, y, (C, degree, kind), numbers)
+    def flow(t, y, p):
+        C, rho, mode = p.C, p.rho, p.mode
+        m, kappa, xi, table = tabulate(xp, y, p)
         d_kappa, d_xi, d_t, _ = kernels["cluster_gradient"](table, kappa, xi)
         d_t = d_t + 0.0 * kappa
         g = xp.concatenate([d_kappa + 0.0 * kappa, (d_xi + 0.0 * kappa).sum(1, keepdims=True), rho * d_t], axis=1)
@@ -89,14 +89,13 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
             return xp.reshape(alone(xp, m, g, mode, C), (-1,))
         last = 2 * C + 1 if mode == 1 else C + 1
         R = (m[:, :last] * g[:, :last]).sum(1, keepdims=True)
-        pushed = (g if orthonormal else g @ gram) - m * R
+        pushed = (g if p.orthonormal else g @ p.gram) - m * R
         if mode == 2:
             pushed = xp.concatenate([pushed[:, : C + 1], 0.0 * pushed[:, C + 1 :]], axis=1)
         return xp.reshape(pushed, (-1,))
 
-    def loss(y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
-        numbers = (rho, a, b, series, weight, local, remote if mode != 4 else 0.0 * remote)
-        _, kappa, xi, table = tabulate(xp, y, (C, degree, kind), numbers)
+    def loss(y, p):
+        _, kappa, xi, table = tabulate(xp, y, p)
         return -(kernels["cluster_gradient"](table, kappa, xi)[3] + 0.0 * kappa).sum()
 
     return {"flow": flow, "loss": loss}

@@ -20,12 +20,12 @@ which is exact.  Source: Kawata et al. 2025, Lemma C.7, whose noise terms these 
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from derivations.contract import Equations, Initial, Labelled, Smooth, Tier
 from derivations.kawata import effective_arrays, population
+from derivations.kawata.effective_loops import Arguments
 from derivations.kawata.initial import join
 from derivations.kawata.parameters import Parameters, degree
 
@@ -61,6 +61,7 @@ def equations(p: Parameters, softmax: float) -> Equations:
             loops=LOOPS,
             roles={"flow": "effective_flow", "loss": "effective_loss"},
             arrays=effective_arrays.build,
+            takes=Arguments,
         ),
         arguments=functools.partial(arguments, softmax=softmax),
         observables=dataclasses.replace(
@@ -83,7 +84,7 @@ def nodes(p: Parameters) -> tuple[np.ndarray, ...]:
     return x, w, u, v / np.sqrt(2 * np.pi)
 
 
-def arguments(initial: Initial, softmax: float = 1.0) -> tuple[Any, ...]:
+def arguments(initial: Initial, softmax: float = 1.0) -> Arguments:
     """The arguments of the exact flow, then d, the factor of D (N, C), the links, the noise and the nodes.
 
     A cluster's share in an update is P_c pi; the factor has P_c pi^2, with pi = `softmax`.
@@ -93,7 +94,7 @@ def arguments(initial: Initial, softmax: float = 1.0) -> tuple[Any, ...]:
     factor = np.ascontiguousarray(0.5 * p.eta / p.J**2 / p.C * softmax * np.asarray(c["share"], float))
     top = degree(p) + 1
     tables = (np.ascontiguousarray(local[:, :top]), np.ascontiguousarray(remote[:, :top]))
-    return (*population.arguments(initial), int(p.d), factor, *tables, float(p.zeta) ** 2, *nodes(p))
+    return Arguments(*population.arguments(initial), int(p.d), factor, *tables, float(p.zeta) ** 2, *nodes(p))
 
 
 def moments(initial: Initial, state: Mapping[str, np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -112,16 +113,16 @@ def moments(initial: Initial, state: Mapping[str, np.ndarray] | None = None) -> 
     837.0
     """
     m, c = join(initial.state if state is None else state), initial.constants
-    share, gram, args = np.asarray(c["share"], float), np.asarray(c["gram"], float), arguments(initial)
+    share, args = np.asarray(c["share"], float), arguments(initial)
     weight = np.divide(share, share.sum(axis=1, keepdims=True), out=np.zeros_like(share), where=share > 0)
     D, S = np.zeros(m.shape[:-1]), np.zeros((*m.shape, m.shape[-1]))
     for index in np.ndindex(m.shape[:-2]):
         for low in range(0, m.shape[-2], CHUNK):
             part = slice(low, low + CHUNK)
-            series = args[7][part] if len(args[7]) > 1 else args[7]
-            own = (*args[:5], args[5][part], args[6][part], series, *args[8:])
+            series = args.series[part] if len(args.series) > 1 else args.series
+            own = args._replace(a=args.a[part], b=args.b[part], series=series)
             at = (*index, part)
-            D[at], S[at] = effective_arrays.one_sample(np, m[at], gram, weight[part], *own)
+            D[at], S[at] = effective_arrays.one_sample(np, m[at], weight[part], own)
     return D, S
 
 

@@ -37,10 +37,10 @@ def root(xp: Any, square: Any) -> Any:
     return xp.sqrt(xp.maximum(square, 0.0))
 
 
-def given_cluster(xp: Any, m: Any, c: int, gram: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
-    """D_c (N,) and S_c (N, n, n) of neurons with overlaps m (N, n)."""
-    C, _, _, kind, rho, a, b, series = arguments[:8]
-    d, _, local, remote, noise, x0, w0, x1, w1 = arguments[14:]
+def given_cluster(xp: Any, m: Any, c: int, p: Any) -> tuple[Any, Any]:
+    """D_c (N,) and S_c (N, n, n) of neurons with overlaps m (N, n); `p` as in `effective_loops.Arguments`."""
+    C, kind, rho, a, b, series, gram, d, noise = p.C, p.kind, p.rho, p.a, p.b, p.series, p.gram, p.d, p.noise
+    local, remote, x0, w0, x1, w1 = p.links, p.others, p.x0, p.w0, p.x1, p.w1
     k, x, v = m[:, c], m[:, C], m[:, C + 1 + c]
     one = root(xp, 1 - k * k)
     low = quotient(xp, gram[c, C] - k * x, one)
@@ -76,21 +76,20 @@ def given_cluster(xp: Any, m: Any, c: int, gram: Any, arguments: tuple[Any, ...]
     return D, S + along[:, :, None] * away[:, None] + away[:, :, None] * along[:, None]
 
 
-def one_sample(xp: Any, m: Any, gram: Any, weight: Any, *arguments: Any) -> tuple[Any, Any]:
+def one_sample(xp: Any, m: Any, weight: Any, p: Any) -> tuple[Any, Any]:
     """D (N,) and S (N, n, n), clusters averaged with `weight` (N, C)."""
-    parts = [given_cluster(xp, m, c, gram, arguments) for c in range(arguments[0])]
-    D = sum(weight[:, c] * parts[c][0] for c in range(arguments[0]))
-    return D, sum(weight[:, c, None, None] * parts[c][1] for c in range(arguments[0]))
+    parts = [given_cluster(xp, m, c, p) for c in range(p.C)]
+    D = sum(weight[:, c] * parts[c][0] for c in range(p.C))
+    return D, sum(weight[:, c, None, None] * parts[c][1] for c in range(p.C))
 
 
 def build(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """`flow` and `loss`."""
     exact = arrays.build_exact(xp, kernels)
 
-    def flow(t, y, *arguments):
-        C, gram, factor = arguments[0], arguments[11], arguments[15]
-        m = xp.reshape(y, (-1, 2 * C + 1))
-        D, _ = one_sample(xp, m, gram, factor, *arguments)
-        return exact["flow"](t, y, *arguments[:14]) - xp.reshape(D[:, None] * m, (-1,))
+    def flow(t, y, p):
+        m = xp.reshape(y, (-1, 2 * p.C + 1))
+        D, _ = one_sample(xp, m, p.factor, p)
+        return exact["flow"](t, y, p) - xp.reshape(D[:, None] * m, (-1,))
 
-    return {"flow": flow, "loss": lambda y, *arguments: exact["loss"](y, *arguments[:14])}
+    return {"flow": flow, "loss": exact["loss"]}

@@ -1,9 +1,17 @@
 """The contraction of a finite step as plain loops for numba; `effective` has the derivation."""
 
+import collections
 import math
 from collections.abc import Callable
 
 import numpy as np
+
+from derivations.kawata import loops
+
+Arguments = collections.namedtuple(
+    "Arguments", (*loops.Arguments._fields, "d", "factor", "links", "others", "noise", "x0", "w0", "x1", "w1")
+)
+"""Those of the exact flow, then d, the factor of D (N, C), the links as they are (C, degree + 1), zeta^2, and nodes."""
 
 flow: Callable[..., np.ndarray]
 loss: Callable[..., float]
@@ -27,14 +35,17 @@ def slope_at(kind, t, row):
     return density if kind == 5 else 2.0 * density
 
 
-def one_sample(m, c, C, kind, rho, a, b, row, local, remote, gram, d, noise, x0, w0, x1, w1):
-    """D_c = E[|g|^2 | c] of one neuron with overlaps m."""
-    k, v = m[c], m[C + 1 + c]
-    along = math.sqrt(max(1.0 - k * k, 0.0))  # e1: the local task off the neuron
+def one_sample(m, k, c, p):
+    """D_c = E[|g|^2 | c] of neuron k with overlaps m."""
+    C, kind, rho, a, b, gram, d, noise = p.C, p.kind, p.rho, p.a[k], p.b[k], p.gram, p.d, p.noise
+    local, remote, x0, w0, x1, w1 = p.links, p.others, p.x0, p.w0, p.x1, p.w1
+    row = p.series[k] if p.series.shape[0] > 1 else p.series[0]
+    kappa, v = m[c], m[C + 1 + c]
+    along = math.sqrt(max(1.0 - kappa * kappa, 0.0))  # e1: the local task off the neuron
     x = m[C]
-    low = (gram[c, C] - k * x) / along if along > 1e-8 else 0.0
+    low = (gram[c, C] - kappa * x) / along if along > 1e-8 else 0.0
     across = math.sqrt(max(1.0 - x * x - low * low, 0.0))  # e2: the global task off both
-    first = (gram[c, C + 1 + c] - k * v) / along if along > 1e-8 else 0.0
+    first = (gram[c, C + 1 + c] - kappa * v) / along if along > 1e-8 else 0.0
     second = (gram[C, C + 1 + c] - x * v - low * first) / across if across > 1e-8 else 0.0
     rest = max(1.0 - v * v - first * first - second * second, 0.0)
     shift = rho * v + b
@@ -52,7 +63,7 @@ def one_sample(m, c, C, kind, rho, a, b, row, local, remote, gram, d, noise, x0,
             continue
         inner = 0.0
         for j in range(x1.size):
-            u = k * z0 + along * x1[j]
+            u = kappa * z0 + along * x1[j]
             f, before, h = 0.0, 0.0, 1.0
             for n in range(local.shape[1]):
                 f += local[c, n] * h
@@ -69,28 +80,22 @@ def one_sample(m, c, C, kind, rho, a, b, row, local, remote, gram, d, noise, x0,
     return total
 
 
-def effective_flow(
-    t, y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode,
-    d, factor, links, others, noise, x0, w0, x1, w1,
-):  # fmt: skip
+def effective_flow(t, y, p):
     """The exact flow minus factor_c D_c m of every neuron."""
-    out = flow(t, y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode)
+    C, factor = p.C, p.factor
+    out = flow(t, y, p)
     n = 2 * C + 1
     for k in range(y.size // n):
-        row = series[k] if series.shape[0] > 1 else series[0]
         m = y[k * n : k * n + n]
         for c in range(C):
             if factor[k, c] == 0.0:
                 continue
-            D = one_sample(m, c, C, kind, rho, a[k], b[k], row, links, others, gram, d, noise, x0, w0, x1, w1)
+            D = one_sample(m, k, c, p)
             for i in range(n):
                 out[k * n + i] -= factor[k, c] * D * m[i]
     return out
 
 
-def effective_loss(
-    y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode,
-    d, factor, links, others, noise, x0, w0, x1, w1,
-):  # fmt: skip
+def effective_loss(y, p):
     """The correlation loss, which the contraction lets rise."""
-    return loss(y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode)
+    return loss(y, p)

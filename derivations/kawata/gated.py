@@ -20,6 +20,7 @@ import numpy as np
 
 from derivations.contract import Code, Component, Dense, Equations, Initial, Layout, Observables, Smooth, Tier
 from derivations.kawata import gated_arrays, population, summary
+from derivations.kawata.gated_loops import Arguments
 from derivations.kawata.initial import expert_of, join, length_outside, outside
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, degree
 
@@ -56,6 +57,7 @@ def equations(p: Parameters) -> Equations:
             loops=LOOPS,
             roles={"flow": "gated_flow", "loss": "gated_loss"},
             arrays=gated_arrays.build,
+            takes=Arguments,
         ),
         state=STATE,
         layout=Layout((*population.overlaps(C), Dense("tilt", ())), rows=True),
@@ -83,7 +85,7 @@ def tilt(initial: Initial) -> np.ndarray:
     return np.divide(inside + far, norm, out=np.zeros(len(m)), where=norm > 0)
 
 
-def arguments(initial: Initial) -> tuple[Any, ...]:
+def arguments(initial: Initial) -> Arguments:
     """The run-time arguments of `gated_flow` and `gated_loss`, in their order."""
     p, c = initial.parameters, initial.constants
     gram, norm = np.asarray(c["gram"], float), directions(c)
@@ -97,10 +99,10 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     x, w = np.polynomial.legendre.leggauss(NODES)
     vectors = [np.ascontiguousarray(c[name], float) for name in ("a", "b", "sigma")]
     kind = ACTIVATIONS.index(p.activation)
-    return (
+    return Arguments._make((
         p.C, top, kind, float(p.rho), *vectors, 1.0 / (p.J * p.C), np.ascontiguousarray(local[:, : top + 1]),
         np.ascontiguousarray(remote[:, : top + 1]), frame, expert_of(p, p.neurons), tau, (x + 1) / 2, w / 2,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:

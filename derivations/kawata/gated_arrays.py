@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from derivations.kawata.arrays import special
+from derivations.kawata.gated_loops import Arguments
 
 SQRT2, NORMAL = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 
@@ -51,14 +52,15 @@ def _polynomial(a: Any, s: Any, v: Any, series: Any, m: int) -> Any:
     return a * total
 
 
-def decided(xp: Any, kind: int, a: Any, t: Any, tau: Any, q: Any, series: Any, top: int, x: Any, w: Any) -> Any:
+def decided(xp: Any, p: Arguments, a: Any, t: Any, tau: Any, q: Any) -> Any:
     """B[j][n] for j + n <= top (j < top where n = 0), as `gated_loops.decided`; a, t, tau, q of one shape (N, C)."""
+    kind, series, top = p.kind, p.series[:, None, :], p.degree + 2
     density, share = xp.exp(-tau * tau / 2) / NORMAL, special(xp).erfc(-tau / SQRT2) / 2
     plain = derivatives(xp, kind, a, t, 1.0 + 0.0 * q, series, top)
-    angle = xp.arcsin(q)[..., None] * x
+    angle = xp.arcsin(q)[..., None] * p.x
     wide = (a[..., None], (t[..., None] - xp.sin(angle) * tau[..., None]), xp.cos(angle), series[..., None, :])
     inner = derivatives(xp, kind, *wide, top)
-    factor = w * xp.arcsin(q)[..., None] * xp.cos(angle) * density[..., None]
+    factor = p.w * xp.arcsin(q)[..., None] * xp.cos(angle) * density[..., None]
     given = derivatives(xp, kind, a, t - q * tau, xp.sqrt(1.0 - q * q), series, top)
     He = hermite(tau, top)
     B = [[share * plain[j] + (factor * inner[j + 1]).sum(-1)] for j in range(top)]
@@ -75,13 +77,14 @@ def decided(xp: Any, kind: int, a: Any, t: Any, tau: Any, q: Any, series: Any, t
 def build(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """`flow` and `loss`."""
 
-    def gradient(y, C, degree, kind, rho, a, b, series, weight, local, remote, frame, expert, tau, x, w):
+    def gradient(y, p):
+        C, degree, rho, weight, local, remote, expert = p.C, p.degree, p.rho, p.weight, p.local, p.remote, p.expert
         m = xp.reshape(y, (-1, 2 * C + 2))
         kappa, xi, nu, q = m[:, :C], m[:, C : C + 1] + 0.0 * m[:, :C], m[:, C + 1 : -1], m[:, -1:] + 0.0 * m[:, :C]
-        gates = frame[expert][:, -1]
+        gates = p.frame[expert][:, -1]
         own, other = gates[:, :C], gates[:, C : C + 1]
-        t = rho * nu + b[:, None]
-        B = decided(xp, kind, a[:, None] + 0.0 * t, t, tau[expert], q, series[:, None, :], degree + 2, x, w)
+        t = rho * nu + p.b[:, None]
+        B = decided(xp, p, p.a[:, None] + 0.0 * t, t, p.tau[expert], q)
         d_kappa, d_xi, d_nu, d_q, value = (0.0 * kappa for _ in range(5))
         for i in range(degree + 1):
             for j in range(i + 1):
@@ -97,9 +100,8 @@ def build(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Calla
         parts = [d_kappa, d_xi.sum(1, keepdims=True), d_nu, d_q.sum(1, keepdims=True)]
         return m, xp.concatenate(parts, axis=1), value.sum()
 
-    def flow(t, y, *arguments):
-        m, g, _ = gradient(y, *arguments)
-        frame, expert = arguments[-5], arguments[-4]
-        return xp.reshape(xp.einsum("nij,nj->ni", frame[expert], g) - m * (m * g).sum(1, keepdims=True), (-1,))
+    def flow(t, y, p):
+        m, g, _ = gradient(y, p)
+        return xp.reshape(xp.einsum("nij,nj->ni", p.frame[p.expert], g) - m * (m * g).sum(1, keepdims=True), (-1,))
 
-    return {"flow": flow, "loss": lambda y, *arguments: -gradient(y, *arguments)[2]}
+    return {"flow": flow, "loss": lambda y, p: -gradient(y, p)[2]}

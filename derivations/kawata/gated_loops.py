@@ -4,8 +4,32 @@ The flat state is (neurons, 2C + 2): kappa_1..kappa_C, xi, nu_1..nu_C and the ov
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments: as `loops.Arguments`, with `weight` one number for all; then the Gram matrices `frame`
+    (M, C + 2, C + 2) of the frame and each gate's direction, the gate of every neuron, thresholds tau (M, C), nodes x
+    and weights w.
+    """
+
+    C: int
+    degree: int
+    kind: int
+    rho: float
+    a: Any
+    b: Any
+    series: Any
+    weight: float
+    local: Any
+    remote: Any
+    frame: Any
+    expert: Any
+    tau: Any
+    x: Any
+    w: Any
 
 
 def smoothed(kind, a, s, r, row, top, G):
@@ -48,12 +72,15 @@ def smoothed(kind, a, s, r, row, top, G):
             G[m] = value if kind == 3 else value * math.cos(s + 0.5 * math.pi * m)
 
 
-def decided(kind, a, t, tau, q, row, top, x, w, B, G):
+def decided(k, t, tau, q, p, B, G):
     """B[j, n] = E[d^j a sigma(u + t) d^n 1(v + tau >= 0)] for j + n <= top, u and v standard normal of correlation q.
 
     B[j, 0] at q is its value at 0 and the integral of dB[j, 0]/dq = B[j + 1, 1], taken in the angle arcsin q at the
-    nodes x of [0, 1]; where the indicator is differentiated, v = -tau and the mean is that given v.
+    nodes x of [0, 1]; where the indicator is differentiated, v = -tau and the mean is that given v.  a and sigma are
+    those of neuron k, top = degree + 2.
     """
+    kind, a, top, x, w = p.kind, p.a[k], p.degree + 2, p.x, p.w
+    row = p.series[k] if p.series.shape[0] > 1 else p.series[0]
     density = math.exp(-0.5 * tau * tau) / math.sqrt(2.0 * math.pi)
     share = 0.5 * math.erfc(-tau / math.sqrt(2.0))
     smoothed(kind, a, t, 1.0, row, top, G)
@@ -80,13 +107,13 @@ def decided(kind, a, t, tau, q, row, top, x, w, B, G):
             B[j, n] = density * total
 
 
-def gated_gradient(y, g, k, C, degree, kind, rho, a, b, series, weight, local, remote, gate, tau, x, w, B, G):
+def gated_gradient(y, g, k, p, gate, tau, B, G):
     """g = dU/d(kappa, xi, nu, q) of neuron k; returns U.  `gate` holds th.w*_1.., th.w*_g of its gate's direction."""
-    row = series[k] if series.shape[0] > 1 else series[0]
+    C, degree, rho, b, weight, local, remote = p.C, p.degree, p.rho, p.b, p.weight, p.local, p.remote
     g[:] = 0.0
     total = 0.0
     for c in range(C):
-        decided(kind, a[k], rho * y[C + 1 + c] + b[k], tau[c], y[2 * C + 1], row, degree + 2, x, w, B, G)
+        decided(k, rho * y[C + 1 + c] + b[k], tau[c], y[2 * C + 1], p, B, G)
         for i in range(degree + 1):
             if local[c, i] == 0.0 and remote[c, i] == 0.0:
                 continue
@@ -105,17 +132,16 @@ def gated_gradient(y, g, k, C, degree, kind, rho, a, b, series, weight, local, r
     return total
 
 
-def gated_flow(t, y, C, degree, kind, rho, a, b, series, weight, local, remote, frame, expert, tau, x, w):
+def gated_flow(t, y, p):
     """dm/dt = G g - m (m.g) of all neurons, G the Gram matrix of the frame and the own gate's direction."""
+    C, degree, frame, expert, tau = p.C, p.degree, p.frame, p.expert, p.tau
     n = 2 * C + 2
     out, g = np.empty(y.size), np.empty(n)
     B, G = np.empty((degree + 3, degree + 3)), np.empty(degree + 4)
     for k in range(y.size // n):
         m, e = y[k * n : k * n + n], expert[k]
         gate = frame[e, n - 1]
-        gated_gradient(
-            m, g, k, C, degree, kind, rho, a, b, series, weight, local, remote, gate, tau[e], x, w, B, G,
-        )  # fmt: skip
+        gated_gradient(m, g, k, p, gate, tau[e], B, G)
         R = 0.0
         for i in range(n):
             R += m[i] * g[i]
@@ -127,15 +153,13 @@ def gated_flow(t, y, C, degree, kind, rho, a, b, series, weight, local, remote, 
     return out
 
 
-def gated_loss(y, C, degree, kind, rho, a, b, series, weight, local, remote, frame, expert, tau, x, w):
+def gated_loss(y, p):
     """The correlation loss -sum_j U_j of all neurons followed."""
+    C, degree, frame, expert, tau = p.C, p.degree, p.frame, p.expert, p.tau
     n = 2 * C + 2
     g, total = np.empty(n), 0.0
     B, G = np.empty((degree + 3, degree + 3)), np.empty(degree + 4)
     for k in range(y.size // n):
         e = expert[k]
-        total -= gated_gradient(
-            y[k * n : k * n + n], g, k, C, degree, kind, rho, a, b, series, weight, local, remote,
-            frame[e, n - 1], tau[e], x, w, B, G,
-        )  # fmt: skip
+        total -= gated_gradient(y[k * n : k * n + n], g, k, p, frame[e, n - 1], tau[e], B, G)
     return total

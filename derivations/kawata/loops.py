@@ -5,8 +5,32 @@ The flat state is (neurons, 2C + 1): kappa_1..kappa_C, xi, nu_1..nu_C of each ne
 
 import math
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments: sizes (clusters C, degree and lowest degree of the links, kind of activation), then the
+    length rho of the means, second layer, biases and coefficients of the activation by neuron, lambda times the share
+    of each cluster (N, C), the links' coefficients (C, degree + 1), and the frame's Gram matrix.
+    """
+
+    C: int
+    degree: int
+    low: int
+    kind: int
+    rho: float
+    a: Any
+    b: Any
+    series: Any
+    weight: Any
+    local: Any
+    remote: Any
+    gram: Any
+    orthonormal: int
+    mode: int
+
 
 cluster_gradient: Callable[..., tuple[float, ...]]
 cluster_hessian: Callable[..., tuple[float, ...]]
@@ -55,8 +79,9 @@ def shifted(kind, a, t, row, low, top, S, lane):
             value /= math.sqrt(i + 1.0)
 
 
-def block_start(k, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
+def block_start(k, p):
     """The table of neuron k: the links' weights times lambda and the share of each cluster; the A_i come later."""
+    C, degree, weight, local, remote, mode = p.C, p.degree, p.weight, p.local, p.remote, p.mode
     S = np.zeros((3 * degree + 5, C))
     for c in range(C):
         for i in range(degree + 1):
@@ -65,8 +90,9 @@ def block_start(k, C, degree, low, kind, rho, a, b, series, weight, local, remot
     return S
 
 
-def gradient(y, g, S, k, C, degree, low, kind, rho, a, b, series):
+def gradient(y, g, S, k, p):
     """g = dU/d(kappa, xi, nu) of neuron k; returns U."""
+    C, degree, low, kind, rho, a, b, series = p.C, p.degree, p.low, p.kind, p.rho, p.a, p.b, p.series
     row = series[k] if series.shape[0] > 1 else series[0]
     g[C] = 0.0
     total = 0.0
@@ -98,13 +124,14 @@ def alone(y, g, mode, C):
         g[C + 1 :] = 0.0
 
 
-def block_slope(y, out, S, k, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
+def block_slope(y, out, S, k, p):
     """dm_a/dt = sum_b G_ab g_b - m_a R with R = sum_b m_b g_b.
 
     Modes: 0 the paper's, whose R lacks the means; 1 exact; 2 R1, means at rest; 3 R2; 4 R4.
     """
+    C, gram, orthonormal, mode = p.C, p.gram, p.orthonormal, p.mode
     n = 2 * C + 1
-    gradient(y, out, S, k, C, degree, low, kind, rho, a, b, series)
+    gradient(y, out, S, k, p)
     if mode > 2:
         alone(y, out, mode, C)
         return
@@ -125,8 +152,9 @@ def block_slope(y, out, S, k, C, degree, low, kind, rho, a, b, series, weight, l
         out[C + 1 :] = 0.0
 
 
-def hessian(y, H, S, k, C, degree, low, kind, rho, a, b, series):
+def hessian(y, H, S, k, p):
     """The Hessian of U in (kappa, xi, nu) of neuron k: a cluster couples kappa_c, xi and nu_c."""
+    C, degree, low, kind, rho, a, b, series = p.C, p.degree, p.low, p.kind, p.rho, p.a, p.b, p.series
     row = series[k] if series.shape[0] > 1 else series[0]
     H[:] = 0.0
     for c in range(C):
@@ -157,14 +185,13 @@ def jacobian_alone(y, J, g, H, mode, C):
                     J[p, q] = H[p, q] - y[p] * slope - (R if p == q else 0.0)
 
 
-def block_jacobian(
-    y, J, S, k, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode
-):  # fmt: skip
+def block_jacobian(y, J, S, k, p):
     """J_ab = (G H)_ab - [a = b] R - m_a (g_b + sum_c m_c H_cb), H the Hessian of U; modes as in `block_slope`."""
+    C, gram, orthonormal, mode = p.C, p.gram, p.orthonormal, p.mode
     n = 2 * C + 1
     g, H, carried = np.empty(n), np.empty((n, n)), np.empty(n)
-    gradient(y, g, S, k, C, degree, low, kind, rho, a, b, series)
-    hessian(y, H, S, k, C, degree, low, kind, rho, a, b, series)
+    gradient(y, g, S, k, p)
+    hessian(y, H, S, k, p)
     if mode > 2:
         jacobian_alone(y, J, g, H, mode, C)
         return
@@ -185,26 +212,25 @@ def block_jacobian(
         J[C + 1 :] = 0.0
 
 
-def flow(t, y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
+def flow(t, y, p):
     """dm/dt of all neurons."""
+    C = p.C
     n = 2 * C + 1
     out = np.empty(y.size)
     for k in range(y.size // n):
-        S = block_start(k, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode)
+        S = block_start(k, p)
         at = k * n
-        block_slope(
-            y[at : at + n], out[at : at + n], S, k,
-            C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode,
-        )  # fmt: skip
+        block_slope(y[at : at + n], out[at : at + n], S, k, p)
     return out
 
 
-def loss(y, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode):
+def loss(y, p):
     """The correlation loss -sum_j U_j of all neurons followed."""
+    C = p.C
     n = 2 * C + 1
     g = np.empty(n)
     total = 0.0
     for k in range(y.size // n):
-        S = block_start(k, C, degree, low, kind, rho, a, b, series, weight, local, remote, gram, orthonormal, mode)
-        total -= gradient(y[k * n : k * n + n], g, S, k, C, degree, low, kind, rho, a, b, series)
+        S = block_start(k, p)
+        total -= gradient(y[k * n : k * n + n], g, S, k, p)
     return total

@@ -13,7 +13,6 @@ Exact at every dimension, for links of finite degree and any frame; the paper's 
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from derivations.contract import (
 )
 from derivations.kawata import arrays, summary
 from derivations.kawata.initial import outside
+from derivations.kawata.loops import Arguments
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, links, table_degree, weights_of_global
 
 STATE = (
@@ -104,6 +104,7 @@ def neuronwise(parameters: Parameters, tier: str) -> Equations:
             loops=LOOPS,
             roles={"flow": "flow", "loss": "loss"},
             arrays=arrays.build_exact,
+            takes=Arguments,
         ),
         state=STATE,
         layout=Layout(overlaps(C), rows=True),
@@ -154,7 +155,7 @@ def teacher_series(parameters: Parameters, gram: np.ndarray) -> tuple[np.ndarray
     return local, remote
 
 
-def arguments(initial: Initial, mode: int = 1) -> tuple[Any, ...]:
+def arguments(initial: Initial, mode: int = 1) -> Arguments:
     """The run-time arguments of `flow` and `loss`, in their order."""
     p, fixed = initial.parameters, initial.constants
     gram = np.ascontiguousarray(fixed["gram"], float)
@@ -165,7 +166,8 @@ def arguments(initial: Initial, mode: int = 1) -> tuple[Any, ...]:
     weight = np.ascontiguousarray(fixed["share"], float) / (p.J * p.C)
     orthonormal = int(np.array_equal(gram, np.eye(len(gram))))
     vectors = [np.ascontiguousarray(fixed[name], float) for name in ("a", "b", "sigma")]
-    return (p.C, table_degree(p), low, kind, float(p.rho), *vectors, weight, local, remote, gram, orthonormal, mode)
+    rows = (*vectors, weight, local, remote, gram)
+    return Arguments._make((p.C, table_degree(p), low, kind, float(p.rho), *rows, orthonormal, mode))
 
 
 def constants(initial: Initial) -> Labelled:

@@ -79,13 +79,14 @@ def blocks(G: Any, m: int, m_star: int, first: str, second: str) -> tuple[Any, .
 
 
 def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)` and `loss(y, *arguments)` of the exact tier."""
+    """`flow(t, y, p)` and `loss(y, p)` of the exact tier."""
 
     def gradient(G: Any, m: int, m_star: int, group: str, table: tuple[Any, ...]) -> Any:
         rho, g, *z = blocks(G, m, m_star, "student", group)
         return kernels["pair_gradient"](correlations(xp, rho, *table), g, *z)[:6]
 
-    def flow(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
+    def flow(t, y, p):
+        m, m_star, teachers, rates, series, shift, odd = p.m, p.m_star, p.teachers, p.rates, p.series, p.shift, p.odd
         G = gram(xp, y, m, m_star, teachers)
         table = (series, shift, odd)
         d_rho, d11, d12, d21, d22, d_g = gradient(G, m, m_star, "student", table)
@@ -105,7 +106,8 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
         k = np.arange(2 * m)
         return pack_rows(xp, -rates[:, None] * (N - N[k, k][:, None] * G[: 2 * m]), m, m_star)
 
-    def loss(y, m, m_star, teachers, rates, series, shift, odd, reach):
+    def loss(y, p):
+        m, m_star, teachers, series, shift, odd = p.m, p.m_star, p.teachers, p.series, p.shift, p.odd
         G = gram(xp, y, m, m_star, teachers)
 
         total = size = 0.0
@@ -123,12 +125,14 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
 def build_cascade(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """`flow` and `loss` of the cascade tier."""
 
-    def flow(t, y, pairs, unused, rates1, rates2, series, shift, odd, reach, at_one):
+    def flow(t, y, p):
+        pairs, rates1, rates2, series, shift, odd = p.pairs, p.rates1, p.rates2, p.series, p.shift, p.odd
         g1, g2 = y[:pairs], y[pairs:]
         d_rho, d_g = kernels["aligned_gradient"](correlations(xp, g1, series, shift, odd), g2)
         return xp.concatenate([rates1 * d_rho * (1.0 - g1**2), rates2 * d_g * (1.0 - g2**2)])
 
-    def loss(y, pairs, unused, rates1, rates2, series, shift, odd, reach, at_one):
+    def loss(y, p):
+        pairs, unused, series, shift, odd, at_one = p.pairs, p.unused, p.series, p.shift, p.odd, p.at_one
         g1, g2 = y[:pairs], y[pairs:]
         matched = kernels["aligned_energy"](correlations(xp, g1, series, shift, odd), g2)[0]
         own = kernels["aligned_energy"](at_one, 1.0 + 0.0 * at_one[0])[0][0]
@@ -140,17 +144,18 @@ def build_cascade(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[st
 def build_riccati(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """`flow` of the leading-order tiers."""
 
-    def flow(t, y, m, m_star, repel, rates, at_zero, at_one):
+    def flow(t, y, p):
+        m, m_star, repel, rates, at_zero, at_one = p.m, p.m_star, p.repel, p.rates, p.at_zero, p.at_one
         size, upper = m * m_star, np.triu_indices(m, 1)
         g2 = xp.reshape(y[size : 2 * size], (m, m_star))
         i2 = y[2 * size : 2 * size + upper[0].size]
-        p = y[2 * size + upper[0].size :]
+        own = y[2 * size + upper[0].size :]
         d_rho, d_g = kernels["aligned_gradient"](at_zero[:, :, None], g2)
         _, pair = kernels["aligned_gradient"](at_zero, i2)
         v, w = rates[:m], rates[m:]
         repulsion = kernels["self_repulsion"](at_one)[0]
         parts = [v[:, None] * d_rho, w[:, None] * d_g, -repel * (w[upper[0]] + w[upper[1]]) * pair]
-        parts.append(-(v + w) * repulsion * p)
+        parts.append(-(v + w) * repulsion * own)
         return xp.concatenate([xp.reshape(part, (-1,)) for part in parts])
 
     return {"flow": flow}

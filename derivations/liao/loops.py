@@ -7,8 +7,45 @@ run-time argument, so one compiled file serves every size, dimension, gate and t
 
 import functools
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments: sizes, the teachers' Gram matrix, the students' rates (2m,), and the gate's table."""
+
+    m: int
+    m_star: int
+    teachers: Any
+    rates: Any
+    series: Any
+    shift: Any
+    odd: Any
+    reach: Any
+
+
+class InnerArguments(NamedTuple):
+    """Those of `inner_flow`: s = 2m and n = 2m + 2m* in place of m and m*, and the tables of `layout`."""
+
+    s: int
+    n: int
+    teachers: Any
+    rates: Any
+    series: Any
+    shift: Any
+    odd: Any
+    reach: Any
+    inputs: Any
+    energy: Any
+    first: Any
+    factor: Any
+    output: Any
+    entry: Any
+    weight: Any
+    rows: Any
+    columns: Any
+
 
 correlations: Callable[..., None]
 gather: Callable[..., None]
@@ -147,12 +184,14 @@ def layout(m, m_star):
     return {**tables, "factor": factor, "weight": weight[more], "energy": energy, "ends": np.array([1.0, 0.0])}
 
 
-def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
+def flow_loss(t, y, p):
     """(dy/dt, L) of the exact Gram flow: C = dL/dG, N = C G, D = -rate (N - diag(N) G).
 
     L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.  Stays a Python
     function: allocations and the matrix product take a second to compile and microseconds to call.
     """
+    m, m_star, teachers, rates = p.m, p.m_star, p.teachers, p.rates
+    series, shift, odd, reach = p.series, p.shift, p.odd, p.reach
     at = layout(m, m_star)
     n, s = 2 * m + 2 * m_star, 2 * m
     known = np.concatenate([y, teachers.ravel(), at["ends"]])
@@ -169,11 +208,11 @@ def flow_loss(t, y, m, m_star, teachers, rates, series, shift, odd, reach):
     return dy, loss
 
 
-def inner_flow(
-    y, s, n, teachers, rates, series, shift, odd, reach,
-    inputs, energy, first, factor, output, entry, weight, rows, columns,
-):  # fmt: skip
+def inner_flow(y, p):
     """dy/dt of `flow_loss` compiled as a whole, for loops that are themselves compiled; s = 2m, n = 2m + 2m*."""
+    s, n, teachers, rates, series, shift = p.s, p.n, p.teachers, p.rates, p.series, p.shift
+    odd, reach, inputs, energy, first, factor = p.odd, p.reach, p.inputs, p.energy, p.first, p.factor
+    output, entry, weight, rows, columns = p.output, p.entry, p.weight, p.rows, p.columns
     known = np.empty(y.size + teachers.size + 2)
     for k in range(y.size):  # assigned as slices they take a second to compile
         known[k] = y[k]

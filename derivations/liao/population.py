@@ -15,7 +15,6 @@ cost does not depend on d.  The reduced tiers say what they leave out.
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from derivations.contract import (
 )
 from derivations.liao import arrays
 from derivations.liao.initial import greedy_matching
+from derivations.liao.loops import Arguments, InnerArguments
 from derivations.liao.overlaps import assemble_gram
 from derivations.liao.parameters import Parameters
 from derivations.liao.summary import observe, summarise
@@ -81,6 +81,7 @@ def exact(parameters: Parameters) -> Equations:
             loops=LOOPS,
             roles={"flow_loss": "flow_loss"},
             arrays=arrays.build_exact,
+            takes=Arguments,
             around=AROUND,
         ),
         state=STATE,
@@ -113,14 +114,14 @@ def rates(initial: Initial) -> np.ndarray:
     return np.concatenate([initial.constants["norm_v"], initial.constants["norm_w"]]) ** -2.0
 
 
-def arguments(initial: Initial) -> tuple[Any, ...]:
+def arguments(initial: Initial) -> Arguments:
     """The run-time arguments of the exact `flow` and `loss`, in their order."""
     from derivations.liao.gate import gate_table
 
     p = initial.parameters
     table = gate_table(p.gate, p.temperature, p.degree)
     teachers = np.ascontiguousarray(initial.constants["teacher_gram"])
-    return (p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
+    return Arguments(p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
@@ -133,14 +134,14 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     return lambda y: clusters.labels(clusters.clusters(arrays.gram(np, y, p.m, p.m_star, teachers)), first, second)
 
 
-def inner_arguments(initial: Initial) -> tuple[Any, ...]:
+def inner_arguments(initial: Initial) -> InnerArguments:
     """The run-time arguments of `loops.inner_flow`: those of the flow, with the tables that it looks up."""
     from derivations.liao.loops import layout
 
     m, m_star, teachers, *others = arguments(initial)
     at = layout(m, m_star)
-    names = ("inputs", "energy", "first", "factor", "output", "entry", "weight", "rows", "columns")
-    return (2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *(at[name] for name in names))
+    names = InnerArguments._fields[-9:]
+    return InnerArguments(2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *(at[name] for name in names))
 
 
 def flat(m: int, m_star: int) -> Layout:

@@ -25,6 +25,7 @@ from derivations.liao import arrays, population
 from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.initial import greedy_matching
 from derivations.liao.parameters import Parameters
+from derivations.liao.reduced_loops import Cascade, Leading
 from derivations.liao.summary import observe, summarise
 
 PAIR = (
@@ -73,6 +74,7 @@ def cascade(parameters: Parameters, tier: str = "cascade") -> Equations:
             ),
             roles={"flow": "cascade_flow", "loss": "cascade_loss"},
             arrays=arrays.build_cascade,
+            takes=Cascade,
         ),
         state=PAIR,
         layout=Layout((Dense("gamma1", (parameters.m_star,)), Dense("gamma2", (parameters.m_star,)))),
@@ -97,10 +99,10 @@ def matched(initial: Initial) -> np.ndarray:
     return greedy_matching(initial.state["gamma2"] / initial.constants["norm_w"][:, None] ** 2)
 
 
-def _cascade_arguments(initial: Initial) -> tuple[Any, ...]:
+def _cascade_arguments(initial: Initial) -> Cascade:
     p, expert, rates = initial.parameters, matched(initial), population.rates(initial)
     table = gate_table(p.gate, p.temperature, p.degree)
-    return (p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *table, correlations_at(p, 1.0))
+    return Cascade(p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *table, correlations_at(p, 1.0))
 
 
 def _cascade_start(initial: Initial) -> dict[str, np.ndarray]:
@@ -140,6 +142,7 @@ def riccati(parameters: Parameters, tier: str) -> Equations:
             loops=("derivations.liao.reduced_loops:riccati_flow",),
             roles={"flow": "riccati_flow"},
             arrays=arrays.build_riccati,
+            takes=Leading,
         ),
         state=LEADING,
         layout=Layout((Dense("gamma1", cross), Dense("gamma2", cross), Upper("I2", m), Dense("I3_self", (m,)))),
@@ -166,9 +169,9 @@ def _end(component: str) -> Crossing:
     )
 
 
-def _riccati_arguments(initial: Initial, repel: float) -> tuple[Any, ...]:
+def _riccati_arguments(initial: Initial, repel: float) -> Leading:
     p = initial.parameters
-    return (p.m, p.m_star, repel, population.rates(initial), correlations_at(p, 0.0), correlations_at(p, 1.0))
+    return Leading(p.m, p.m_star, repel, population.rates(initial), correlations_at(p, 0.0), correlations_at(p, 1.0))
 
 
 def linear(parameters: Parameters, tier: str = "linear") -> Equations:
@@ -230,5 +233,5 @@ def jacobian(initial: Initial, y: np.ndarray, step: float = 1e-30) -> np.ndarray
     exact = kernels.exact_kernels(initial.parameters.degree)
     flow = arrays.build_exact(np, {name: kernels.numpy_kernel(kernel) for name, kernel in exact.items()})["flow"]
     fixed = population.arguments(initial)
-    columns = [flow(0.0, y + 1j * step * unit, *fixed).imag / step for unit in np.eye(y.size)]
+    columns = [flow(0.0, y + 1j * step * unit, fixed).imag / step for unit in np.eye(y.size)]
     return np.array(columns).T

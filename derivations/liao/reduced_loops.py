@@ -1,8 +1,37 @@
 """The reduced tiers as plain loops for numba: the cascade, the leading order (Riccati), the linearisation."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Cascade(NamedTuple):
+    """The run-time arguments of the cascade: how many experts are matched and how many not, their rates, and the gate's
+    table, with its correlations at 1.
+    """
+
+    pairs: int
+    unused: int
+    rates1: Any
+    rates2: Any
+    series: Any
+    shift: Any
+    odd: Any
+    reach: Any
+    at_one: Any
+
+
+class Leading(NamedTuple):
+    """The run-time arguments of the leading order: sizes, the repulsion's weight, rates, correlations at 0 and at 1."""
+
+    m: int
+    m_star: int
+    repel: float
+    rates: Any
+    at_zero: Any
+    at_one: Any
+
 
 aligned_gradient: Callable[..., tuple[float, ...]]
 aligned_energy: Callable[..., tuple[float, ...]]
@@ -10,8 +39,9 @@ self_repulsion: Callable[..., tuple[float, ...]]
 correlations: Callable[..., None]
 
 
-def cascade_flow(t, y, pairs, unused, rates1, rates2, series, shift, odd, reach, at_one):
+def cascade_flow(t, y, p):
     """gamma1' = rate1 dK/drho (1 - gamma1^2), gamma2' = rate2 dK/dg (1 - gamma2^2), pair by pair."""
+    pairs, rates1, rates2, series, shift, odd, reach = p.pairs, p.rates1, p.rates2, p.series, p.shift, p.odd, p.reach
     dy = np.empty(2 * pairs)
     rho, square = np.zeros(16), np.empty(16)
     S = np.empty((series.shape[0], 16))
@@ -24,8 +54,9 @@ def cascade_flow(t, y, pairs, unused, rates1, rates2, series, shift, odd, reach,
     return dy
 
 
-def cascade_loss(y, pairs, unused, rates1, rates2, series, shift, odd, reach, at_one):
+def cascade_loss(y, p):
     """L = (m + m*) K_ii(0) / 2 - sum over pairs of K(gamma1, gamma2), every other overlap being zero."""
+    pairs, unused, series, shift, odd, reach, at_one = p.pairs, p.unused, p.series, p.shift, p.odd, p.reach, p.at_one
     rho, square = np.zeros(16), np.empty(16)
     S = np.empty((series.shape[0], 16))
     total = 0.5 * (2 * pairs + unused) * aligned_energy(at_one, 0, 1.0)[0]
@@ -36,8 +67,9 @@ def cascade_loss(y, pairs, unused, rates1, rates2, series, shift, odd, reach, at
     return total
 
 
-def riccati_flow(t, y, m, m_star, repel, rates, at_zero, at_one):
+def riccati_flow(t, y, p):
     """Leading order in small overlaps; `repel` = 0 drops the student-student term, as the paper's proof does."""
+    m, m_star, repel, rates, at_zero, at_one = p.m, p.m_star, p.repel, p.rates, p.at_zero, p.at_one
     dy = np.empty(y.size)
     size = m * m_star
     for i in range(m):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Kernel, Written
+from derivations.contract.equations import HEADS
 from odesim.code.printer import array_source
 
 _traced: dict[str, dict[str, Callable[..., Any]]] = {}
@@ -29,7 +30,24 @@ def from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
     kernels = equations.code.kernels()
     functions = {name: array_kernel(kernel, xp) for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
     written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "loops"]
-    return dict(equations.code.arrays(xp, {**functions, **_array_texts(written, xp)}))
+    found = equations.code.arrays(xp, {**functions, **_array_texts(written, xp)})
+    if equations.code.takes is None:
+        return dict(found)
+    heads = {str(role): len(names) for role, names in HEADS.items()}
+    return {role: one_by_one(function, heads[role], equations.code.takes) for role, function in found.items()}
+
+
+def one_by_one(function: Callable[..., Any], head: int, takes: Any) -> Callable[..., Any]:
+    """A function of `head` values and the arguments in one, as a function of these values and every argument.
+
+    The function itself is kept as `whole`, for what calls it often with the same arguments.
+    """
+
+    def called(*values: Any) -> Any:
+        return function(*values[:head], takes._make(values[head:]))
+
+    vars(called)["whole"] = function
+    return called
 
 
 def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]:

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from derivations import cache
-from derivations.contract import Equations, Kernel, Written, load
+from derivations.contract import Code, Equations, Kernel, Written, load
+from derivations.contract.equations import HEADS
 from odesim.code import kept, sources
-from odesim.code.arrays import from_arrays
+from odesim.code.arrays import from_arrays, one_by_one
 from odesim.code.printer import scalar_source
 
 FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
@@ -32,6 +33,8 @@ FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
 DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
+ENTRY = "_one_by_one"
+"""Ends the names of what Python calls."""
 INLINED = DECORATOR.replace("@njit(", "@njit(forceinline=True, ")
 """For what loops over lanes call."""
 
@@ -44,10 +47,14 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
     module = _module(equations)
     names = [reference.partition(":")[2] for reference in (*equations.code.loops, *equations.code.around)]
     found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
-    for role, name in equations.code.roles.items():
-        function = getattr(module, name, None)
+    code = equations.code
+    around = {reference.partition(":")[2] for reference in code.around}
+    for role, name in code.roles.items():
+        function = getattr(module, name if code.takes is None or name in around else name + ENTRY, None)
         if function is None:
             function = from_arrays(equations, np)[role]
+        elif code.takes is not None and name in around:
+            function = one_by_one(function, len(HEADS[role]), code.takes)
         found |= both_roles(function) if role == "flow_loss" else {role: function}
     return found
 
@@ -111,7 +118,24 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
 def module_text(equations: Equations) -> str:
     """The text of the module that numba compiles for some equations."""
     code = equations.code
-    return generate_module(code.structure, code.kernels(), code.loops, code.around)
+    return generate_module(code.structure, code.kernels(), code.loops, code.around) + entries(code)
+
+
+def entries(code: Code) -> str:
+    """What Python calls where loops take their arguments in one: functions that take them one by one.
+
+    Numba needs a microsecond to see what a named tuple is, every time that Python passes one.
+    """
+    if code.takes is None:
+        return ""
+    fields, compiled = ", ".join(code.takes._fields), {reference.partition(":")[2] for reference in code.loops}
+    texts = [f"from {code.takes.__module__} import {code.takes.__name__} as Arguments\n"]
+    for role, name in code.roles.items():
+        if name in compiled:
+            head = ", ".join(HEADS[role])
+            body = f"def {name}{ENTRY}({head}, {fields}):\n    return {name}({head}, Arguments({fields}))\n"
+            texts.append(DECORATOR + body)
+    return "\n\n" + "\n\n".join(texts)
 
 
 def generate_module(
@@ -183,7 +207,7 @@ def _versions(*libraries: str) -> list[str]:
 
 def both_roles(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """`flow(t, y, ...)` and `loss(y, ...)` of one compiled function that returns the two."""
-    return {
-        "flow": lambda t, y, *arguments: function(t, y, *arguments)[0],
-        "loss": lambda y, *arguments: function(0.0, y, *arguments)[1],
-    }
+    flow, whole = lambda t, y, *arguments: function(t, y, *arguments)[0], getattr(function, "whole", None)
+    if whole is not None:
+        vars(flow)["whole"] = lambda t, y, arguments: whole(t, y, arguments)[0]
+    return {"flow": flow, "loss": lambda y, *arguments: function(0.0, y, *arguments)[1]}

@@ -4,17 +4,22 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+Sizes = tuple[Any, tuple[int | None, ...]]
+"""How arguments are nested, and the whole numbers among them, `None` where an array stands."""
 
-def split(arguments: tuple[Any, ...]) -> tuple[tuple[int | None, ...], list[Any]]:
-    """Run-time arguments as sizes, which are compiled in (`None` where an array stands), and arrays on the device."""
+
+def split(arguments: tuple[Any, ...]) -> tuple[Sizes, list[Any]]:
+    """Run-time arguments, nested or not, as sizes, which are compiled in, and arrays on the device."""
+    import jax
     import jax.numpy as jnp
 
-    sizes = tuple(a if isinstance(a, int) else None for a in arguments)
-    return sizes, [jnp.asarray(a) for a in arguments if not isinstance(a, int)]
+    leaves, nested = jax.tree.flatten(tuple(arguments))
+    sizes = tuple(a if isinstance(a, int) else None for a in leaves)
+    return (nested, sizes), [jnp.asarray(a) for a in leaves if not isinstance(a, int)]
 
 
 @functools.lru_cache(maxsize=64)
-def jax_slope(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callable[[Any, Any, list[Any]], Any]:
+def jax_slope(flow: Callable[..., Any], sizes: Sizes) -> Callable[[Any, Any, list[Any]], Any]:
     """Jitted dy/dt = flow(t, y, *arguments) as a function of (t, y, arrays)."""
     import jax
 
@@ -25,7 +30,7 @@ def jax_slope(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callab
 
 
 @functools.lru_cache(maxsize=64)
-def jax_along(function: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callable[[Any, list[Any]], Any]:
+def jax_along(function: Callable[..., Any], sizes: Sizes) -> Callable[[Any, list[Any]], Any]:
     """Jitted function(y, *arguments) at every state of (states, arrays), compiled once for runs of the same shape."""
     import jax
 
@@ -35,7 +40,9 @@ def jax_along(function: Callable[..., Any], sizes: tuple[int | None, ...]) -> Ca
     return jax.jit(along)
 
 
-def joined(sizes: tuple[int | None, ...], arrays: list[Any]) -> list[Any]:
+def joined(sizes: Sizes, arrays: list[Any]) -> tuple[Any, ...]:
     """The arguments that `split` has taken apart."""
-    remaining = iter(arrays)
-    return [next(remaining) if size is None else size for size in sizes]
+    import jax
+
+    (nested, known), remaining = sizes, iter(arrays)
+    return jax.tree.unflatten(nested, [next(remaining) if size is None else size for size in known])

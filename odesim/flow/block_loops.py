@@ -3,6 +3,10 @@
 DOP853 (Hairer, Norsett & Wanner 1993, with their error estimate) while accuracy limits the step; the Rosenbrock method
 of Kaps & Rentrop (1979) with Shampine's parameters, order 4, error of order 3, once stability does.  A state between
 two steps is that of a shorter step of the same method from the start of the step.
+
+What belongs to a block goes through these functions as one tuple, `block` = (space, table, work, k, p): room for K, J,
+stage, error, and K and the state of shorter steps; the coefficients of DOP853; what `block_start` made; the block's
+number; the arguments of the equations.  `step` = (y, f, new, slope) is a step from (y, f) to (new, slope).
 """
 
 from collections.abc import Callable
@@ -14,9 +18,10 @@ block_slope: Callable[..., None]
 block_jacobian: Callable[..., None]
 
 
-def runge_kutta(y, f, h, K, stage, new, work, k, A, B, arguments):
-    """One step of DOP853 from (y, f): K (13, n) the slopes of the stages, `new` the state, `stage` the last stage."""
-    n = y.size
+def runge_kutta(y, f, h, K, new, block):
+    """One step of DOP853 from (y, f): K (13, n) the slopes of the stages, `new` the state; the last stage is left."""
+    space, table, work, k, p = block
+    stage, A, B, n = space[2], table[0], table[1], y.size
     for i in range(n):
         K[0, i] = f[i]
     for s in range(1, 12):
@@ -25,7 +30,7 @@ def runge_kutta(y, f, h, K, stage, new, work, k, A, B, arguments):
             for j in range(s):
                 total += A[s, j] * K[j, i]
             stage[i] = y[i] + h * total
-        block_slope(stage, K[s], work, k, *arguments)
+        block_slope(stage, K[s], work, k, p)
     for i in range(n):
         total = 0.0
         for j in range(12):
@@ -83,9 +88,10 @@ def substitute(W, order, b, x):
         x[i] /= W[i, i]
 
 
-def rosenbrock(y, f, h, J, new, error, stage, work, k, arguments):
-    """One step of the Rosenbrock method from (y, f) with Jacobian J; the estimated error goes to `error`."""
-    n = y.size
+def rosenbrock(y, f, h, new, block):
+    """One step of the Rosenbrock method from (y, f) with the Jacobian space[1]; its error goes to space[3]."""
+    space, _, work, k, p = block
+    J, stage, error, n = space[1], space[2], space[3], y.size
     W = np.empty((n, n))
     g, slope, b = np.zeros((4, n)), np.empty(n), np.empty(n)
     for i in range(n):
@@ -97,13 +103,13 @@ def rosenbrock(y, f, h, J, new, error, stage, work, k, arguments):
     substitute(W, order, b, g[0])
     for i in range(n):
         stage[i] = y[i] + 2.0 * g[0, i]
-    block_slope(stage, slope, work, k, *arguments)
+    block_slope(stage, slope, work, k, p)
     for i in range(n):
         b[i] = slope[i] - (8.0 / h) * g[0, i]
     substitute(W, order, b, g[1])
     for i in range(n):
         stage[i] = y[i] + 48.0 / 25.0 * g[0, i] + 6.0 / 25.0 * g[1, i]
-    block_slope(stage, slope, work, k, *arguments)
+    block_slope(stage, slope, work, k, p)
     for i in range(n):
         b[i] = slope[i] + (372.0 / 25.0 * g[0, i] + 12.0 / 5.0 * g[1, i]) / h
     substitute(W, order, b, g[2])
@@ -115,12 +121,13 @@ def rosenbrock(y, f, h, J, new, error, stage, work, k, arguments):
         error[i] = 17.0 / 54.0 * g[0, i] + 7.0 / 36.0 * g[1, i] + 125.0 / 108.0 * g[3, i]
 
 
-def short_step(y, f, h, stiff, space, work, k, table, arguments):
+def short_step(y, f, h, stiff, block):
     """The state a time h after (y, f) by one step of the method in use, left in space[5] (space[1] its Jacobian)."""
+    space = block[0]
     if stiff:
-        rosenbrock(y, f, h, space[1], space[5], space[3], space[2], work, k, arguments)
+        rosenbrock(y, f, h, space[5], block)
     else:
-        runge_kutta(y, f, h, space[4], space[2], space[5], work, k, table[0], table[1], arguments)
+        runge_kutta(y, f, h, space[4], space[5], block)
 
 
 def measure(value, rule):
@@ -145,15 +152,15 @@ def turning(y0, f0, y1, f1, h):
     return a / (np.sqrt(quadratic * quadratic - 3.0 * cubic * a) - quadratic)
 
 
-def locate(y, f, high, entry, rule, stiff, space, work, k, table, arguments):
+def locate(y, f, high, entry, rule, stiff, block):
     """The time after the start of a step, up to `high`, at which an entry crosses; infinity where it does not.
 
     Regula falsi with the Illinois weights, on states of shorter steps, until the bracket is 1e-13 of the step.
     """
     low, left, right, side = 0.0, measure(y[entry], rule), 0.0, 0
-    middle = high
+    middle, space = high, block[0]
     for trial in range(81):
-        short_step(y, f, middle, stiff, space, work, k, table, arguments)
+        short_step(y, f, middle, stiff, block)
         value = measure(space[5][entry], rule)
         if trial == 0:
             if value < 0.0:
@@ -175,8 +182,12 @@ def locate(y, f, high, entry, rule, stiff, space, work, k, table, arguments):
     return high
 
 
-def find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, work, k, table, arguments):
-    """Locate the first crossing of every entry that the cubic through the step shows to be crossed in it."""
+def find_crossings(t, h, step, stiff, watch, hits, block):
+    """Locate the first crossing of every entry that the cubic through the step shows to be crossed in it.
+
+    `watch` = (entries, rules) of the crossings.
+    """
+    (y, f, new, slope), (entries, rules) = step, watch
     for j in range(entries.size):
         e = entries[j]
         if hits[j] < np.inf or measure(y[e], rules[j]) >= 0.0:
@@ -184,28 +195,28 @@ def find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, w
         for x in (0.25, 0.5, 0.75, turning(y[e], f[e], new[e], slope[e], h), 1.0):
             value = new[e] if x == 1.0 else bump(y[e], f[e], new[e], slope[e], h, x)
             if x > 0.0 and measure(value, rules[j]) >= 0.0:
-                hits[j] = t + locate(y, f, x * h, e, rules[j], stiff, space, work, k, table, arguments)
+                hits[j] = t + locate(y, f, x * h, e, rules[j], stiff, block)
                 if hits[j] < np.inf:  # or the cubic was wrong here, and it may cross later in the step
                     break
                 if x == 1.0:  # the same step again, rounded otherwise, just misses the threshold
                     hits[j] = t + h
 
 
-def attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, arguments):
+def attempt(h, step, rtol, atol, stiff, block):
     """Take one step into `new`, its derivative into `slope`; returns its error in units of the tolerance."""
-    K, stage, error = space[0], space[2], space[3]
-    n = y.size
+    (y, f, new, slope), (space, table, work, k, p) = step, block
+    K, error, n = space[0], space[3], y.size
     if stiff:
-        block_jacobian(y, space[1], work, k, *arguments)
-        rosenbrock(y, f, h, space[1], new, error, stage, work, k, arguments)
-        block_slope(new, slope, work, k, *arguments)
+        block_jacobian(y, space[1], work, k, p)
+        rosenbrock(y, f, h, new, block)
+        block_slope(new, slope, work, k, p)
         total = 0.0
         for i in range(n):
             total += (error[i] / (atol + rtol * max(abs(y[i]), abs(new[i])))) ** 2
         norm = np.sqrt(total / n)
     else:
-        runge_kutta(y, f, h, K, stage, new, work, k, table[0], table[1], arguments)
-        block_slope(new, slope, work, k, *arguments)
+        runge_kutta(y, f, h, K, new, block)
+        block_slope(new, slope, work, k, p)
         for i in range(n):
             K[12, i] = slope[i]
         norm = error_norm(y, new, h, K, table[2], table[3], rtol, atol)
@@ -230,13 +241,17 @@ def first_step(y, f, until, atol):
     return until if speed == 0.0 else min(until, 0.01 * (size + atol) / speed)
 
 
-def save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments):
-    """Fill in the states at the save times up to the end of a step; returns how many are filled now."""
+def save_states(t, end, step, at, saving, stiff, block):
+    """Fill in the states at the save times up to the end of a step; returns how many are filled now.
+
+    `saving` = (times, states), of which `at` are filled.
+    """
+    (y, f, new, _), (times, saved) = step, saving
     while at < times.size and times[at] <= end:
         state = new
         if times[at] != end:
-            short_step(y, f, times[at] - t, stiff, space, work, k, table, arguments)
-            state = space[5]
+            short_step(y, f, times[at] - t, stiff, block)
+            state = block[0][5]
         for i in range(y.size):
             saved[at, i] = state[i]
         at += 1
@@ -251,27 +266,27 @@ def ended(hits, rules):
     return False
 
 
-def integrate_block(
-    y, times, until, rtol, atol, most, entries, rules, saved, hits, counts, space, work, k, table, arguments
-):
+def integrate_block(y, until, control, watch, saving, hits, counts, block):
     """Integrate one block from y to `until`, or to a crossing that ends it; returns its status (see `blocks.STATUS`).
 
-    What would be saved in the step in which it ends, or later, is left as it is.
+    `control` = (relative and absolute tolerance, most steps).  What would be saved in the step in which it ends, or
+    later, is left as it is.
     """
-    n = y.size
+    (rtol, atol, most), (space, _, work, k, p), n = control, block, y.size
     f, new, slope = np.empty(n), np.empty(n), np.empty(n)
-    block_slope(y, f, work, k, *arguments)
+    block_slope(y, f, work, k, p)
+    step = (y, f, new, slope)
     t, limited, at = 0.0, 0, 0
     stiff = limited > 0  # not the literal False, for which numba would compile every function a second time
     old_h, old = 0.0, 0.0
-    at = save_states(t, t, y, f, y, at, times, saved, stiff, space, work, k, table, arguments)
+    at = save_states(t, t, (y, f, y, f), at, saving, stiff, block)
     h = first_step(y, f, until, atol)
     while t < until:
         last = h >= until - t
         h = min(h, until - t)
         if counts[0] >= most or h < 1e-300:
             return 3 if counts[0] >= most else 2
-        norm = attempt(y, f, h, new, slope, rtol, atol, stiff, space, work, k, table, arguments)
+        norm = attempt(h, step, rtol, atol, stiff, block)
         counts[2] += 4 if stiff else 12
         factor = max(0.2, 0.9 * norm ** (-1.0 / (4.0 if stiff else 8.0))) if norm > 0.0 else 10.0
         if norm > 1.0:
@@ -286,11 +301,11 @@ def integrate_block(
         old_h, old = h, max(norm, 1e-4)
         if not stiff:
             limited = limited + 1 if h * stability(new, slope, space[2], space[0]) > 5.0 else max(0, limited - 1)
-        find_crossings(t, y, f, h, new, slope, stiff, entries, rules, hits, space, work, k, table, arguments)
-        if ended(hits, rules):
+        find_crossings(t, h, step, stiff, watch, hits, block)
+        if ended(hits, watch[1]):
             return 0
         end = until if last else t + h
-        at = save_states(t, end, y, f, new, at, times, saved, stiff, space, work, k, table, arguments)
+        at = save_states(t, end, step, at, saving, stiff, block)
         t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time
         for i in range(n):
             y[i], f[i] = new[i], slope[i]
@@ -299,15 +314,17 @@ def integrate_block(
     return 0
 
 
-def integrate_blocks(
-    start, first, times, until, rtol, atol, most, entries, rules, saved, hits, counts, status, table, arguments
-):
-    """Integrate block after block: fill `saved` (blocks, times, n), `hits` (blocks, crossings), `counts`, `status`."""
-    n = start.shape[1]
+def integrate_blocks(start, first, times, until, control, watch, found, given):
+    """Integrate block after block, the first with number `first`; `given` = (coefficients of DOP853, arguments).
+
+    Fills `found` = (saved (blocks, times, n), hits (blocks, crossings), counts (blocks, 3), status (blocks,)).
+    """
+    (saved, hits, counts, status), (table, p), n = found, given, start.shape[1]
     space = (np.empty((13, n)), np.empty((n, n)), np.empty(n), np.empty(n), np.empty((13, n)), np.empty(n))
     for block in range(start.shape[0]):
         k = first + block
+        own = (space, table, block_start(k, p), k, p)
+        saving = (times, saved[block])
         status[block] = integrate_block(
-            start[block].copy(), times, until, rtol, atol, most, entries, rules, saved[block], hits[block],
-            counts[block], space, block_start(k, *arguments), k, table, arguments,
+            start[block].copy(), until, control, watch, saving, hits[block], counts[block], own
         )  # fmt: skip

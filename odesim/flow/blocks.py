@@ -81,7 +81,7 @@ def hitting_times(
     entry: int,
     until: float,
     tolerances: tuple[float, float],
-    arguments: tuple[Any, ...] = (),
+    arguments: Any = (),
     workers: int = 1,
 ) -> np.ndarray:
     """When `entry` of each of many independent flows first crosses; each flow ends there, infinite: not before `until`.
@@ -97,8 +97,8 @@ def hitting_times(
         count, n = some.shape
         hits, counts, status = np.full((count, 1), np.inf), np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
         integrate(
-            some, 0, nowhere, until, *tolerances, MOST_STEPS, entries, rules, np.empty((count, 0, n)), hits, counts,
-            status, table, arguments,
+            some, 0, nowhere, until, (*tolerances, MOST_STEPS), (entries, rules),
+            (np.empty((count, 0, n)), hits, counts, status), (table, arguments),
         )  # fmt: skip
         if status.any():
             raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
@@ -121,7 +121,7 @@ def trajectories(
     starts: np.ndarray,
     times: np.ndarray,
     tolerances: tuple[float, float],
-    arguments: tuple[Any, ...] = (),
+    arguments: Any = (),
 ) -> np.ndarray:
     """The states (flows, times, n) of many independent flows, `starts` (flows, n), at increasing `times` from 0.
 
@@ -133,8 +133,8 @@ def trajectories(
     saved, hits = np.full((count, times.size, n), np.nan), np.full((count, 1), np.inf)
     counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
     integrate(
-        starts, 0, times, float(times[-1]), *tolerances, MOST_STEPS, np.array([0]), never, saved, hits, counts, status,
-        coefficients(), arguments,
+        starts, 0, times, float(times[-1]), (*tolerances, MOST_STEPS), (np.array([0]), never),
+        (saved, hits, counts, status), (coefficients(), arguments),
     )  # fmt: skip
     if status.any():
         raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")

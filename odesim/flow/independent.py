@@ -92,9 +92,10 @@ class _Blocks:
     def _take(self, chunk: slice) -> None:
         problem = self.problem
         self.run(
-            self.start[chunk], chunk.start, self.times, problem.case.until, *problem.tolerances(), MOST_STEPS,
-            self.entries, self.rules, self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk],
-            coefficients(), problem.arguments,
+            self.start[chunk], chunk.start, self.times, problem.case.until, (*problem.tolerances(), MOST_STEPS),
+            (self.entries, self.rules),
+            (self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk]),
+            (coefficients(), problem.arguments),
         )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:

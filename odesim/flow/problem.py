@@ -84,7 +84,8 @@ class Problem:
         """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
         flow, arguments = self.functions["flow"], self.arguments
         if self.case.backend != "jax":
-            return lambda t, y: flow(t, y, *arguments)
+            whole = getattr(flow, "whole", None)
+            return (lambda t, y: flow(t, y, *arguments)) if whole is None else lambda t, y: whole(t, y, arguments)
         from odesim.code.traced import jax_slope, split
 
         sizes, arrays = split(arguments)

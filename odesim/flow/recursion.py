@@ -157,15 +157,16 @@ def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np
         return advance
     import jax
 
-    numbers = [a for a in arguments if not isinstance(a, int)]
+    from odesim.code import traced
+
+    sizes, arrays = traced.split(arguments)
 
     @jax.jit
     def run(t: Any, y: Any, count: Any, arrays: list[Any]) -> Any:
-        remaining = iter(arrays)
-        merged = [a if isinstance(a, int) else next(remaining) for a in arguments]
+        merged = traced.joined(sizes, arrays)
         return jax.lax.fori_loop(0, count, lambda k, y: y + h * flow(t + k * h, y, *merged), y)
 
-    return lambda t, y, count: np.asarray(run(t, y, count, numbers))
+    return lambda t, y, count: np.asarray(run(t, y, count, arrays))
 
 
 def _first(problem: Problem, crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:

@@ -109,7 +109,7 @@ class Flow:
         times = np.linspace(0.0, until, save_points)
         states = blocks.trajectories(
             self._numba.integrate_blocks, table[:, : len(self.slopes)], times, (rtol, atol),
-            (np.ascontiguousarray(table[:, len(self.slopes) :]),),
+            np.ascontiguousarray(table[:, len(self.slopes) :]),
         ).reshape(*shape, save_points, len(self.slopes))  # fmt: skip
         dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
         found: dict[str, Any] = {name: ((*dims, "time"), states[..., k]) for k, name in enumerate(self.states)}
@@ -223,7 +223,7 @@ class Flow:
         where, rows = self.states.index(crossing.component), table[chosen]
         try:
             found[chosen] = blocks.hitting_times(
-                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), (rows[:, n:].copy(),)
+                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), rows[:, n:].copy()
             )
         except NumericalError as error:
             raise NumericalError(f"{error} whose steps stability limits") from None

@@ -263,7 +263,7 @@ def forward(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=16)
-def _columns(flow: Callable[..., Any], sizes: tuple[int | None, ...]) -> Callable[[Any, Any, list[Any]], Any]:
+def _columns(flow: Callable[..., Any], sizes: Any) -> Callable[[Any, Any, list[Any]], Any]:
     """Jitted rows dF/dy_k of (t, y, arrays)."""
     import jax
     import jax.numpy as jnp

@@ -62,8 +62,8 @@ class Mutant(Laboratory):
         equations = tiers.equations(initial.parameters, "exact")
         arguments = population.arguments(initial, self.mode)
         return Evaluator(
-            lambda state: equations.unpack(self.built["flow"](0.0, equations.start(initial), *arguments)),
-            lambda state: float(self.built["loss"](equations.start(initial), *arguments)),
+            lambda state: equations.unpack(self.built["flow"](0.0, equations.start(initial), arguments)),
+            lambda state: float(self.built["loss"](equations.start(initial), arguments)),
         )
 
 

@@ -81,8 +81,8 @@ class Mutant(Laboratory):
             return equations.layout.pack(state)
 
         return Evaluator(
-            lambda state: equations.unpack(self.built["flow"](0.0, at(state), *arguments)),
-            lambda state: float(self.built["loss"](at(state), *arguments)),
+            lambda state: equations.unpack(self.built["flow"](0.0, at(state), arguments)),
+            lambda state: float(self.built["loss"](at(state), arguments)),
         )
 
 

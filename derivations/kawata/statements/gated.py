@@ -185,7 +185,8 @@ def bind(initial: Initial) -> dict[str, Any]:
     if p.activation == "polynomial":
         row = np.array(activation_series(p))
         found["sigma"] = np.pad(row, (0, longest(p) - len(row)))
-    frame, expert, tau = gated.arguments(initial)[-5:-2]
+    numbers = gated.arguments(initial)
+    frame, expert, tau = numbers.frame, numbers.expert, numbers.tau
     unit = frame[expert][:, -1]
     found |= {"omega": unit[:, : p.C], "chi": unit[:, p.C], "mu": unit[:, p.C + 1 : -1], "tau": tau[expert]}
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.code.traced import jax_slope, split
+from odesim.code.traced import Sizes, jax_slope, split
 from odesim.flow.solvers.step import (
     Bounds,
     Leg,
@@ -121,7 +121,7 @@ def make_solver(name: str, rtol: Any, atol: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def diffrax_functions(
-    flow: Callable[..., Any], sizes: tuple[int | None, ...], solver: str
+    flow: Callable[..., Any], sizes: Sizes, solver: str
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Jitted `chunk` (up to `CHUNK` accepted steps), `single` (one step to a time) and `slope` (dy/dt).
 

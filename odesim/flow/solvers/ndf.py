@@ -123,8 +123,8 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
     loops, labels = compile_ndf(equations), coupled.labels(initial)
     arguments, table = coupled.arguments(initial), formulas()
     D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
-    slope = loops.inner_flow(y, *arguments)
-    step = first_step(lambda y: loops.inner_flow(y, *arguments), y, slope, until - t, rtol, atol)
+    slope = loops.inner_flow(y, arguments)
+    step = first_step(lambda y: loops.inner_flow(y, arguments), y, slope, until - t, rtol, atol)
     loops.begin(y, slope, step, D)
     control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected or 0, statistics.evaluations), 3
@@ -133,7 +133,7 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
         if status == 3:
             now = labels(D[0])
             blocks = blocks if np.array_equal(now, blocks.labels) else Blocks(now)
-            slope = loops.inner_flow(D[0], *arguments)
+            slope = loops.inner_flow(D[0], arguments)
             counts[2] += 1 + loops.derivatives(D[0], slope, DISPLACEMENT, *blocks.pattern, blocks.J, arguments)
             control[7] = control[9] = 0.0
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)

@@ -33,7 +33,7 @@ def derivatives(y, f, displacement, members, first, place, J, arguments):
         for b in range(first.size - 1):
             if first[b] + k < first[b + 1]:
                 near[members[first[b] + k]] += displacement
-        slope = inner_flow(near, *arguments)
+        slope = inner_flow(near, arguments)
         for b in range(first.size - 1):
             size = first[b + 1] - first[b]
             if k < size:
@@ -133,7 +133,7 @@ def newton(start, psi, c, scale, tolerance, rate, members, first, place, inverse
         y[i] = start[i]
         d[i] = 0.0
     for k in range(6):
-        f = inner_flow(y, *arguments)
+        f = inner_flow(y, arguments)
         for i in range(n):
             r[i] = c * f[i] - psi[i] - d[i]
         apply(members, first, place, inverse, r, change)
@@ -306,4 +306,4 @@ def begin(y, f, h, D):
 def slopes(states, found, arguments):
     """found[k] = dy/dt at states[k]."""
     for k in range(states.shape[0]):
-        found[k] = inner_flow(states[k], *arguments)
+        found[k] = inner_flow(states[k], arguments)

@@ -6,14 +6,7 @@ import pytest
 
 import derivations
 from derivations.contract import Stepped, UsageError, load
-
-FIRST = {
-    "flow": ("t", "y"),
-    "loss": ("y",),
-    "flow_loss": ("t", "y"),
-    "watch": ("y",),
-    "march": ("y", "t0", "t1", "hits", "memory", "tolerances", "counts"),
-}
+from derivations.contract.equations import HEADS
 
 
 def tiers(name):
@@ -41,4 +34,5 @@ def test_roles_name_functions_that_are_compiled_and_take_what_the_role_gives(nam
         assert ("watch" in equations.code.roles) == bool(equations.watched)
         for role, function in equations.code.roles.items():
             taken = tuple(inspect.signature(inspect.unwrap(load(functions[function]))).parameters)
-            assert taken[: len(FIRST[role])] == FIRST[role]
+            assert taken[: len(HEADS[role])] == HEADS[role]
+            assert equations.code.takes is None or taken[len(HEADS[role]) :] == ("p",)

@@ -61,14 +61,14 @@ def test_back_ends_agree_and_the_jacobian_is_the_derivative(tools, tier, mix):
     assert numba["loss"](y, *numbers) == pytest.approx(float(plain["loss"](y, *numbers)), rel=1e-12)
     for k in range(2):
         block, J = y.reshape(5, 5)[k].copy(), np.empty((5, 5))
-        work = numba["block_start"](k, *numbers)
-        numba["block_jacobian"](block, J, work, k, *numbers)
+        work = numba["block_start"](k, numbers)
+        numba["block_jacobian"](block, J, work, k, numbers)
         for j in range(5):
             step = 1e-6 * np.eye(5)[j]
             sides = []
             for moved in (block + step, block - step):
                 out = np.empty(5)
-                numba["block_slope"](moved, out, work, k, *numbers)
+                numba["block_slope"](moved, out, work, k, numbers)
                 sides.append(out)
             np.testing.assert_allclose(J[:, j], (sides[0] - sides[1]) / 2e-6, atol=1e-8)
 

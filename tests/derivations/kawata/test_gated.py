@@ -117,10 +117,12 @@ def mean_of_derivatives(sigma, j, n, t, tau, q):
 def test_every_kernel_behind_a_gate_is_the_mean_that_it_stands_for(activation):
     rng, top = np.random.default_rng(11), 4
     x, w = np.polynomial.legendre.leggauss(gated.NODES)
-    row, B, G = np.array(SIGMA), np.zeros((top + 1, top + 2)), np.zeros(top + 1)
+    B, G = np.zeros((top + 1, top + 2)), np.zeros(top + 1)
     kind, sigma, a = parameters.ACTIVATIONS.index(activation), WHOLE[activation], 1.3
+    given = dict.fromkeys(gated_loops.Arguments._fields) | {"kind": kind, "degree": top - 2, "a": np.array([a])}
+    p = gated_loops.Arguments(**given | {"series": np.array([SIGMA]), "x": (x + 1) / 2, "w": w / 2})
     for t, tau, q in zip(rng.normal(size=2), rng.normal(size=2), (0.8, -0.5), strict=True):
-        gated_loops.decided(kind, a, t, tau, q, row, top, (x + 1) / 2, w / 2, B, G)
+        gated_loops.decided(0, t, tau, q, p, B, G)
         for j in range(top):
             for n in range(top + 1 - j):
                 wanted = a * mean_of_derivatives(sigma, j, n, t, tau, q)
@@ -149,7 +151,7 @@ def test_potential_and_flow_are_those_of_quadrature(activation):
     th = theta / np.linalg.norm(theta, axis=1, keepdims=True)
     m = p.start.reshape(4, -1)
     np.testing.assert_allclose(m[:, -1], (w * th[[0, 0, 1, 1]]).sum(1), atol=1e-14)
-    frame = p.arguments[-5]
+    frame = p.arguments.frame
 
     def of(k, y):
         e = k // 2
@@ -177,7 +179,7 @@ def test_potential_and_flow_are_those_of_quadrature(activation):
 def test_the_triple_hermite_series_of_the_specification_gives_the_same_potential():
     arrays, _, _ = vectors(seed=5, neurons=2)
     p = problem(arrays, activation="polynomial", sigma="0,0.3,0.5,0.4,0.2", J=1)
-    frame, sigma = p.arguments[-5], np.array([0, 0.3, 0.5, 0.4, 0.2])
+    frame, sigma = p.arguments.frame, np.array([0, 0.3, 0.5, 0.4, 0.2])
 
     def tri(i, j, n, ut, ug, tg):
         powers = [(i + j - n) / 2, (i + n - j) / 2, (j + n - i) / 2]

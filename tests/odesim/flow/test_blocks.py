@@ -11,14 +11,14 @@ from odesim.flow import block_loops, blocks
 def bind(slope, jacobian=None):
     """Let the plain loops call these functions of (y) -> derivative, for tests without numba."""
 
-    def block_slope(y, out, work, k, *arguments):
+    def block_slope(y, out, work, k, p):
         out[:] = slope(y)
 
-    def block_jacobian(y, J, work, k, *arguments):
+    def block_jacobian(y, J, work, k, p):
         J[:] = jacobian(y)
 
     vars(block_loops).update(
-        block_slope=block_slope, block_jacobian=block_jacobian, block_start=lambda k, *arguments: np.zeros((1, 1))
+        block_slope=block_slope, block_jacobian=block_jacobian, block_start=lambda k, p: np.zeros((1, 1))
     )
 
 
@@ -30,9 +30,9 @@ def integrate(start, times, until, rtol, entries=(), rules=()):
     hits = np.full((count, len(entries)), np.inf)
     counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
     block_loops.integrate_blocks(
-        start, 0, np.array(times, float), float(until), rtol, rtol * 1e-3, 100_000, np.array(entries, int),
-        np.array([(*rule, 0.0) for rule in rules], float).reshape(-1, 4), saved, hits, counts, status,
-        blocks.coefficients(), (),
+        start, 0, np.array(times, float), float(until), (rtol, rtol * 1e-3, 100_000),
+        (np.array(entries, int), np.array([(*rule, 0.0) for rule in rules], float).reshape(-1, 4)),
+        (saved, hits, counts, status), (blocks.coefficients(), ()),
     )  # fmt: skip
     return saved, hits, counts, status
 
@@ -65,7 +65,7 @@ def test_flows_that_end_at_their_crossing_find_the_same_times_in_fewer_steps():
 
     def integrate_and_count(*arguments):
         block_loops.integrate_blocks(*arguments)
-        counted.append(arguments[11].copy())
+        counted.append(arguments[6][2].copy())
 
     for workers in (1, 3):
         times = blocks.hitting_times(integrate_and_count, start, crossing, 0, 1e7, (1e-10, 1e-14), workers=workers)
@@ -102,8 +102,8 @@ def test_the_implicit_method_has_order_four():
 
     for h in (0.4, 0.2):
         exact = solve_ivp(lambda t, y: logistic(y), (0, h), y, rtol=1e-13, atol=1e-15).y[0, -1]
-        new, error, stage = np.empty(1), np.empty(1), np.empty(1)
-        block_loops.rosenbrock(y, logistic(y), h, logistic_jacobian(y), new, error, stage, None, 0, ())
+        new, space = np.empty(1), (None, logistic_jacobian(y), np.empty(1), np.empty(1))
+        block_loops.rosenbrock(y, logistic(y), h, new, (space, None, None, 0, ()))
         errors.append(abs(new[0] - exact))
     # A local error of order h^5.
     assert errors[0] / errors[1] == pytest.approx(32, rel=0.35)
@@ -127,10 +127,12 @@ def test_a_crossing_after_one_that_only_the_cubic_shows_is_found():
     bind(lambda y: np.ones(1))
     space = (np.empty((13, 1)), np.empty((1, 1)), np.empty(1), np.empty(1), np.empty((13, 1)), np.empty(1))
     hits = np.full(1, np.inf)
-    block_loops.find_crossings(
-        5.0, np.zeros(1), np.ones(1), 1.0, np.ones(1), np.array([-30.0]), False, np.array([0]),
-        np.array([[0.9, 1.0, 0.0, 0.0]]), hits, space, np.zeros((1, 1)), 0, blocks.coefficients(), (),
-    )  # fmt: skip
+    step, watch = (
+        (np.zeros(1), np.ones(1), np.ones(1), np.array([-30.0])),
+        (np.array([0]), np.array([[0.9, 1.0, 0, 0]])),
+    )
+    block = (space, blocks.coefficients(), np.zeros((1, 1)), 0, ())
+    block_loops.find_crossings(5.0, 1.0, step, False, watch, hits, block)
     assert hits[0] == pytest.approx(5.9, rel=1e-12)
 
 

@@ -65,7 +65,7 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
     arguments = coupled.arguments(problem.initial)
     blocks = ndf.Blocks(coupled.labels(problem.initial)(y))
-    f = loops.inner_flow(y, *arguments)
+    f = loops.inner_flow(y, arguments)
     assert np.array_equal(f, problem.functions["flow"](0.0, y, *problem.arguments))
     used = loops.derivatives(y, f, 1e-7, *blocks.pattern, blocks.J, arguments)
     sizes = np.diff(blocks.first)
@@ -75,7 +75,7 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     for k, column in enumerate(entries):
         move = np.zeros(y.size)
         move[column] = 1e-6
-        exact = (loops.inner_flow(y + move, *arguments) - loops.inner_flow(y - move, *arguments))[entries] / 2e-6
+        exact = (loops.inner_flow(y + move, arguments) - loops.inner_flow(y - move, arguments))[entries] / 2e-6
         found = blocks.J[blocks.place[b] :][: sizes[b] ** 2].reshape(sizes[b], sizes[b])[:, k]
         # Other blocks are displaced at the same time and felt through overlaps of 1e-3, at rates of about ten.
         assert np.abs(found - exact).max() < 0.05
@@ -131,7 +131,7 @@ def test_what_is_integrated_implicitly_is_the_flow_of_the_tier(name: str, stage:
         return
     problem = prepare(case)
     state = problem.start + 0.01 * np.random.default_rng(0).normal(size=problem.start.size)
-    implicit = ndf.compile_ndf(equations).inner_flow(state, *equations.advance.coupled.arguments(problem.initial))
+    implicit = ndf.compile_ndf(equations).inner_flow(state, equations.advance.coupled.arguments(problem.initial))
     np.testing.assert_allclose(implicit, problem.slope()(0.0, state), rtol=1e-12, atol=1e-14)
 
 

@@ -103,8 +103,8 @@ def test_a_step_that_ends_beyond_its_level_has_crossed_it(monkeypatch):
     """A stiff step taken again can differ by round-off times its stiffness, and end just before the level."""
     monkeypatch.setattr(block_loops, "locate", lambda *arguments: np.inf)
     hits, rules = np.array([np.inf]), np.array([[0.5, 1.0, 0.0, 0.0]])
-    step = (np.array([0.4]), np.array([1.0]), 0.2, np.array([0.5]), np.array([0.1]))
-    block_loops.find_crossings(7.0, *step, True, np.array([0]), rules, hits, None, None, 0, None, ())
+    step = (np.array([0.4]), np.array([1.0]), np.array([0.5]), np.array([0.1]))
+    block_loops.find_crossings(7.0, 0.2, step, True, (np.array([0]), rules), hits, ())
     assert hits[0] == 7.2
 
 
@@ -181,7 +181,7 @@ def test_flows_limited_by_stability_change_the_method():
     assert called == [2]
 
     def fails(*arguments):
-        arguments[12][:] = 2
+        arguments[6][3][:] = 2
 
     vars(flow)["_numba"].integrate_blocks = fails
     with (
