@@ -4,21 +4,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from derivations.chen import route
+from derivations.chen.loops import Arguments
 
 Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
 
 
 def build_p3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)` and `loss(y, *arguments)` of tier p3; see `loops.p3_flow_loss`."""
+    """`flow(t, y, given)` and `loss(y, given)` of tier p3; see `loops.p3_flow_loss`."""
 
     def bank(rows: Any, x: Any, power: Any) -> tuple[Any, Any]:
         """sigma and x sigma' of every filter at every strength, (M, J, K, nodes)."""
         value, slope = kernels["activation"](None, rows[..., None] * x, power)
         return value, x * (slope + 0 * value)
 
-    def both(y: Any, M: int, J: int, K: int, rho, layer, power, xa, wa, xb, wb, xc, wc, *rest: Any):
-        feat, cen, gcen, gfeat = split(y, M, J, K)
-        a, chance, label, c = grid(xp, K, xa, wa, wb, xc, wc)
+    def both(y: Any, given: Arguments) -> tuple[Any, Any]:
+        rho, layer, power, xb = given.rho, given.layer, given.power, given.xb
+        feat, cen, gcen, gfeat = split(y, given.M, given.J, given.K)
+        a, chance, label, c = grid(xp, given.K, given.xa, given.wa, given.wb, given.xc, given.wc)
         (fa, sa), (fb, sb), (fc, sc) = (bank(*pair, power) for pair in ((feat, a), (cen, xb), (feat, c)))
         h = types(xp, gfeat[..., None] * a, gcen[..., None] * xb, gfeat[..., None] * c)
         f = types(xp, fa.sum(1), fb.sum(1), fc.sum(1))
@@ -43,25 +45,27 @@ def build_p3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
         parts = (scale * dfeat, scale * dcen, rho * dgcen, rho * dgfeat)
         return xp.concatenate([part.reshape(-1) for part in parts]), loss
 
-    def counts(noisy: bool, y: Any, M: int, J: int, K: int, power: Any, xa, wa, xb, wb, xc, wc) -> tuple[Any, Any]:
+    def counts(noisy: bool, y: Any, given: Arguments, laws: tuple[Any, ...]) -> tuple[Any, Any]:
         """The dispatch (K, M) and the accuracy, under the routing noise or by the largest logit."""
-        feat, cen, gcen, gfeat = split(y, M, J, K)
-        a, chance, label, c = grid(xp, K, xa, wa, wb, xc, wc)
+        (xa, wa, xb, wb, xc, wc), power = laws, given.power
+        feat, cen, gcen, gfeat = split(y, given.M, given.J, given.K)
+        a, chance, label, c = grid(xp, given.K, xa, wa, wb, xc, wc)
         f = types(xp, *(bank(rows, x, power)[0].sum(1) for rows, x in ((feat, a), (cen, xb), (feat, c))))
         h = types(xp, gfeat[..., None] * a, gcen[..., None] * xb, gfeat[..., None] * c)
-        p = route.probabilities(h, xp) if noisy else xp.eye(M)[h.argmax(axis=-1)]
+        p = route.probabilities(h, xp) if noisy else xp.eye(given.M)[h.argmax(axis=-1)]
         weight = chance[..., None] * p
         return weight.sum(axis=(1, 2, 3, 4)), (weight * (label * f > 0)).sum()
 
-    def watch(y: Any, M: int, J: int, K: int, rho, layer, power, xa, wa, xb, wb, xc, wc, u, w, *fine: Any) -> Any:
-        noisy, right = counts(True, y, M, J, K, power, xa, wa, xb, wb, xc, wc)
-        sure, sure_right = counts(False, y, M, J, K, power, *fine)
+    def watch(y: Any, given: Arguments) -> Any:
+        coarse, fine = given[6:12], given[14:]  # nodes and weights of the three laws
+        noisy, right = counts(True, y, given, coarse)
+        sure, sure_right = counts(False, y, given, fine)
         scalars = xp.stack([entropy(xp, sure), sure_right, entropy(xp, noisy), right])
         return xp.concatenate([noisy.sum(axis=0), scalars, noisy.reshape(-1)])
 
     return {
-        "flow": lambda t, y, *arguments: both(y, *arguments)[0],
-        "loss": lambda y, *arguments: both(y, *arguments)[1],
+        "flow": lambda t, y, given: both(y, given)[0],
+        "loss": lambda y, given: both(y, given)[1],
         "watch": watch,
     }
 

@@ -17,11 +17,11 @@ The derivation, beyond that of `population`:
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from derivations.chen import full_arrays
+from derivations.chen.full_loops import Arguments
 from derivations.chen.nodes import legendre_rows
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, LOOPS, STATE, WATCHED, exact, flat, kernels
@@ -85,6 +85,7 @@ def full(parameters: Parameters) -> Equations:
             loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
             roles={"flow_loss": "full_flow_loss", "watch": "full_watch"},
             arrays=full_arrays.build_full,
+            takes=Arguments,
         ),
         state=(*STATE, REST),
         layout=Layout((*flat(p).parts, Dense("rest", (p.M * p.J + p.M, -1)))),
@@ -116,14 +117,15 @@ def residual(initial: Initial) -> np.ndarray:
     return np.asarray(initial.state.get("rest", np.zeros((p.M * p.J + p.M, 0))), float)
 
 
-def arguments(initial: Initial) -> tuple[Any, ...]:
+def arguments(initial: Initial) -> Arguments:
     """The run-time arguments: sizes, rates, E|xi|^2, and the points of strengths and patches."""
     p = initial.parameters
     width = 2 * p.K + residual(initial).shape[1]
     require_size(p, width)
     strengths, patches = points(p, width)
     routing = legendre_rows(p.M // 2 + 1)
-    return (p.M, p.J, p.K, float(p.rho), float(p.layer), float(p.power), p.sigma_p**2, strengths, patches, *routing)
+    rates = float(p.rho), float(p.layer), float(p.power)
+    return Arguments._make((p.M, p.J, p.K, *rates, p.sigma_p**2, strengths, patches, *routing))
 
 
 def require_size(p: Parameters, width: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from derivations.chen import route
 from derivations.chen.arrays import Kernels, entropy, grid, speed, split, types
+from derivations.chen.full_loops import Arguments
 
 
 def bank(kernels: Kernels, rows: Any, x: Any, power: Any) -> tuple[Any, Any]:
@@ -13,10 +14,9 @@ def bank(kernels: Kernels, rows: Any, x: Any, power: Any) -> tuple[Any, Any]:
     return value, slope + 0 * value
 
 
-def fields(
-    xp: Any, kernels: Kernels, y: Any, M: int, J: int, K: int, power: Any, strength: Any, patches: Any
-) -> dict[str, Any]:  # fmt: skip
+def fields(xp: Any, kernels: Kernels, y: Any, given: Arguments, strength: Any, patches: Any) -> dict[str, Any]:
     """Everything about one point: nodes, logits and outputs (side, K, K', A, 1, C, M), slopes along its patches."""
+    M, J, K, power = given.M, given.J, given.K, given.power
     filters, routers = coordinates(xp, y, M, J, K, patches.shape[1])
     feat, cen, gcen, gfeat = split(y[: 2 * K * (M * J + M)], M, J, K)
     one, (xa, xb, xc) = xp.ones(1), strength[:, None]
@@ -34,14 +34,13 @@ def fields(
     }  # fmt: skip
 
 
-def drifts(
-    xp: Any, kernels: Kernels, y: Any, M: int, J: int, K: int, power: Any, length: Any, strength: Any, patches: Any
-) -> tuple[Any, ...]:  # fmt: skip
+def drifts(xp: Any, kernels: Kernels, y: Any, given: Arguments, strength: Any, patches: Any) -> tuple[Any, ...]:
     """Unnormalised drifts (M, J, L) and (M, L), E|g| (M,) and loss of one point."""
-    z = fields(xp, kernels, y, M, J, K, power, strength, patches)
+    M, J, K = given.M, given.J, given.K
+    z = fields(xp, kernels, y, given, strength, patches)
     h, f, chance, slope = z["h"], z["f"], z["chance"], z["slope"]
     square = types(xp, *((z[name] ** 2).sum(1) for name in ("sa", "sb", "sc")))
-    square = square + length * (slope**2).sum(axis=(1, 2)).T[:, None, None, None, None, None]
+    square = square + given.length * (slope**2).sum(axis=(1, 2)).T[:, None, None, None, None, None]
     p = route.probabilities(h, xp)
     raised = xp.exp(h - h.max(axis=-1, keepdims=True))
     pi = raised / raised.sum(axis=-1, keepdims=True)
@@ -67,36 +66,37 @@ def drifts(
 def build_full(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of tier full; see `full_loops.full_flow_loss`."""
 
-    def both(y, M: int, J: int, K: int, rho, layer, power, length, strengths, patches, u, weight):
+    def both(y: Any, given: Arguments) -> tuple[Any, Any]:
         def point(strength: Any, noise: Any) -> tuple[Any, ...]:
-            return drifts(xp, kernels, y, M, J, K, power, length, strength, noise)
+            return drifts(xp, kernels, y, given, strength, noise)
 
-        filters, routers, coherent, loss = mean(xp, point, strengths, patches)
-        scale = speed(xp, xp.sqrt((filters**2).sum(axis=(1, 2))), layer * coherent)[:, None, None]
-        filters, routers = scale * filters, rho * routers
+        K = given.K
+        filters, routers, coherent, loss = mean(xp, point, given.strengths, given.patches)
+        scale = speed(xp, xp.sqrt((filters**2).sum(axis=(1, 2))), given.layer * coherent)[:, None, None]
+        filters, routers = scale * filters, given.rho * routers
         parts = (
             filters[..., :K], filters[..., K : 2 * K], routers[:, K : 2 * K], routers[:, :K], filters[..., 2 * K :],
             routers[:, 2 * K :],
         )  # fmt: skip
         return xp.concatenate([part.reshape(-1) for part in parts]), loss
 
-    def watch(y, M: int, J: int, K: int, rho, layer, power, length, strengths, patches, u, weight) -> Any:
+    def watch(y: Any, given: Arguments) -> Any:
         def point(strength: Any, noise: Any) -> tuple[Any, ...]:
-            z = fields(xp, kernels, y, M, J, K, power, strength, noise)
+            z = fields(xp, kernels, y, given, strength, noise)
             right = z["label"] * z["f"] > 0
             found = []
-            for p in (route.probabilities(z["h"], xp), xp.eye(M)[z["h"].argmax(axis=-1)]):
+            for p in (route.probabilities(z["h"], xp), xp.eye(given.M)[z["h"].argmax(axis=-1)]):
                 share = z["chance"] * p
                 found += [share.sum(axis=(0, 2, 3, 4, 5)), (share * right).sum()]
             return tuple(found)
 
-        noisy, right, sure, sure_right = mean(xp, point, strengths, patches)
+        noisy, right, sure, sure_right = mean(xp, point, given.strengths, given.patches)
         scalars = xp.stack([entropy(xp, sure), sure_right, entropy(xp, noisy), right])
         return xp.concatenate([noisy.sum(axis=0), scalars, noisy.reshape(-1)])
 
     return {
-        "flow": lambda t, y, *arguments: both(y, *arguments)[0],
-        "loss": lambda y, *arguments: both(y, *arguments)[1],
+        "flow": lambda t, y, given: both(y, given)[0],
+        "loss": lambda y, given: both(y, given)[1],
         "watch": watch,
     }
 

@@ -5,8 +5,28 @@ is used with both signs of its patches, which cancels what is odd in them.
 """
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments of tier full: sizes, rates, the power, E|xi|^2, points of strengths and patches, and the
+    rule of the routing noise.
+    """
+
+    M: int
+    J: int
+    K: int
+    rho: float
+    layer: float
+    power: float
+    length: float
+    strengths: Any
+    patches: Any
+    u: Any
+    weight: Any
+
 
 activation: Callable[..., tuple[float, ...]]
 speed: Callable[..., float]
@@ -90,13 +110,15 @@ def collect_patches(side, G, R, slope, patches, rho, dfilters, drouters):
                 drouters[m, c] += push * patches[p, c]
 
 
-def full_flow_loss(t, y, M, J, K, rho, layer, power, length, strengths, patches, u, weight):
+def full_flow_loss(t, y, given):
     """(dy/dt, L): normalised descent of the experts, rho times descent of the router, with P - 3 noise patches.
 
     y = feat, cen, gcen, gfeat, rest (M J + M, L - 2 K); strengths (N, 3) are alpha, beta, gamma and patches (N, D, L)
     the noise patches of every point.  Each point adds the types of `sum_types` at its strengths, for both signs of
     its patches.
     """
+    M, J, K, rho, layer, power = given.M, given.J, given.K, given.rho, given.layer, given.power
+    length, strengths, patches, u, weight = given.length, given.strengths, given.patches, given.u, given.weight
     N, D, L = patches.shape
     size = M * J * K
     filters, routers = np.empty((M, J, L)), np.empty((M, L))
@@ -119,15 +141,13 @@ def full_flow_loss(t, y, M, J, K, rho, layer, power, length, strengths, patches,
         tabulate(feat, a, S, power, FA, NA)
         tabulate(cen, b, S, power, FB, NB)
         tabulate(feat, c, S, power, FC, NC)
+        nodes, tables = (a, a_weight, b, chance, c, c_weight), (FA, NA, FB, NB, FC, NC)
         patch_fields(filters, routers, patches[n], omega, zeta)
         for side in (1.0, -1.0):
             patch_terms(side, omega, zeta, power, length, slope, rest)
             G[:] = 0.0
             R[:] = 0.0
-            loss += sum_types(
-                gcen, gfeat, a, a_weight, b, chance, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC,
-                rest, G, R, coherent,
-            )  # fmt: skip
+            loss += sum_types((gcen, gfeat), nodes, (u, weight), tables, rest, G, R, coherent)
             collect(feat, a, G[0], S, power, dfeat)
             collect(cen, b, G[1], S, power, dcen)
             collect(feat, c, G[2], S, power, dfeat)
@@ -166,8 +186,10 @@ def assemble(dfilters, drouters, K, layer, coherent):
     return dy
 
 
-def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, weight):
+def full_watch(y, given):
     """load (M), entropy, accuracy (largest logit), both under the routing noise, and its dispatch (K, M)."""
+    M, J, K, power, length = given.M, given.J, given.K, given.power, given.length
+    strengths, patches, u, weight = given.strengths, given.patches, given.u, given.weight
     N, D, L = patches.shape
     size = M * J * K
     filters, routers = np.empty((M, J, L)), np.empty((M, L))
@@ -179,16 +201,12 @@ def full_watch(y, M, J, K, rho, layer, power, length, strengths, patches, u, wei
     one, chance = np.ones(1), np.full(1, 0.5 / N)
     found, counts, sure = np.zeros(M + 4 + K * M), np.zeros((K, M)), np.zeros((K, M))
     for n in range(N):
-        xa, xb, xc = strengths[n, :1], strengths[n, 1:2], strengths[n, 2:]
+        nodes = (strengths[n, :1], one, strengths[n, 1:2], chance, strengths[n, 2:], one)
         patch_fields(filters, routers, patches[n], omega, zeta)
         for side in (1.0, -1.0):
             patch_terms(side, omega, zeta, power, length, slope, rest)
-            found[M + 1] += sweep_types(
-                feat, cen, gcen, gfeat, False, power, xa, one, xb, chance, xc, one, u, weight, rest, sure
-            )
-            found[M + 3] += sweep_types(
-                feat, cen, gcen, gfeat, True, power, xa, one, xb, chance, xc, one, u, weight, rest, counts
-            )
+            found[M + 1] += sweep_types((feat, cen), (gcen, gfeat), False, power, nodes, (u, weight), rest, sure)
+            found[M + 3] += sweep_types((feat, cen), (gcen, gfeat), True, power, nodes, (u, weight), rest, counts)
     found[M] = dispatch_entropy(sure)
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):

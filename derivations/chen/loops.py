@@ -5,8 +5,37 @@ over J filters is taken once for every strength and cluster (`tabulate`): an exa
 """
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments of tier p3: sizes, rates, the power; nodes and weights of the three laws, those of the
+    routing noise, and the finer ones of the laws for `p3_watch`.
+    """
+
+    M: int
+    J: int
+    K: int
+    rho: float
+    layer: float
+    power: float
+    xa: Any
+    wa: Any
+    xb: Any
+    wb: Any
+    xc: Any
+    wc: Any
+    u: Any
+    weight: Any
+    fa: Any
+    va: Any
+    fb: Any
+    vb: Any
+    fc: Any
+    vc: Any
+
 
 activation: Callable[..., tuple[float, ...]]
 
@@ -84,11 +113,13 @@ def signed_nodes(x, w):
     return both, weight
 
 
-def example_terms(chance, label, norm, h, f, p, pi, G, drift, coherent):
+def example_terms(chance, label, example, pi, G, drift, coherent):
     """Fill G_m = chance p_m q pi_m y and the router's drift G_m f_m - pi_m sum_n G_n f_n of one example type.
 
-    Adds chance p_m q pi_m |x sigma'| to `coherent` and returns the type's part of the loss.
+    `example` = (|x sigma'|^2, logits h, outputs f, probabilities p), each (M,).  Adds chance p_m q pi_m |x sigma'| to
+    `coherent` and returns the type's part of the loss.
     """
+    norm, h, f, p = example
     M = h.size
     top = h[0]
     for m in range(1, M):
@@ -116,13 +147,15 @@ def example_terms(chance, label, norm, h, f, p, pi, G, drift, coherent):
     return loss
 
 
-def sum_types(
-    gcen, gfeat, a, a_weight, b, b_weight, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, rest, G, R, coherent
-):  # fmt: skip
+def sum_types(routers, nodes, routing, tables, rest, G, R, coherent):
     """Sum over all example types; G and R (3, M, K, nodes) collect G_m and the router's drift along a, b and c.
 
-    `rest` (3, M) is what further patches add to logits, outputs and squared gradients of every type.
+    `routers` = (gcen, gfeat), `nodes` = (a, its weights, b, .., c, ..), `routing` = the rule of the routing noise,
+    `tables` = (outputs, squared gradients along a, b, c); `rest` (3, M) is what further patches add to logits, outputs
+    and squared gradients of every type.
     """
+    (gcen, gfeat), (a, a_weight, b, b_weight, c, c_weight), (u, weight) = routers, nodes, routing
+    FA, NA, FB, NB, FC, NC = tables
     M, K = gcen.shape
     h, p, pi, f, norm = np.empty(M), np.empty(M), np.empty(M), np.empty(M), np.empty(M)
     ends, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
@@ -143,7 +176,7 @@ def sum_types(
                             f[m] = FA[m, k, i] + FB[m, k, n] + FC[m, other, r] + rest[1, m]
                             norm[m] = NA[m, k, i] + NB[m, k, n] + NC[m, other, r] + rest[2, m]
                         winning(h, ends, order, u, weight, left, p)
-                        L += example_terms(chance, label, norm, h, f, p, pi, one, drift, coherent)
+                        L += example_terms(chance, label, (norm, h, f, p), pi, one, drift, coherent)
                         for m in range(M):
                             G[0, m, k, i] += one[m]
                             G[1, m, k, n] += one[m]
@@ -154,13 +187,15 @@ def sum_types(
     return L
 
 
-def p3_flow_loss(t, y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, fa, va, fb, vb, fc, vc):
+def p3_flow_loss(t, y, given):
     """(dy/dt, L): normalised descent of the experts, rho times descent of the router, on the population loss.
 
     y = feat, cen (M, J, K), gcen, gfeat (M, K).  For cluster k, noise feature k', feature strength a = y alpha,
     centre strength b and noise strength c = eps gamma: f_m = sum_j sigma(a feat) + sigma(b cen) + sigma(c feat'),
     h_m = a gfeat + b gcen + c gfeat', and G_m, the router's drift and the loss as in `example_terms`.
     """
+    M, J, K, rho, layer, power, xa = given.M, given.J, given.K, given.rho, given.layer, given.power, given.xa
+    wa, xb, wb, xc, wc, u, weight = given.wa, given.xb, given.wb, given.xc, given.wc, given.u, given.weight
     size = M * J * K
     feat = y[:size].reshape((M, J, K))
     cen = y[size : 2 * size].reshape((M, J, K))
@@ -179,9 +214,8 @@ def p3_flow_loss(t, y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, we
     G, R = np.zeros((3, M, K, longest)), np.zeros((3, M, K, longest))
     coherent = np.zeros(M)
     none = np.zeros((3, M))
-    L = sum_types(
-        gcen, gfeat, a, a_weight, xb, wb, c, c_weight, u, weight, FA, NA, FB, NB, FC, NC, none, G, R, coherent
-    )  # fmt: skip
+    nodes, tables = (a, a_weight, xb, wb, c, c_weight), (FA, NA, FB, NB, FC, NC)
+    L = sum_types((gcen, gfeat), nodes, (u, weight), tables, none, G, R, coherent)
     dy = np.zeros(y.size)
     dfeat = dy[:size].reshape((M, J, K))
     dcen = dy[size : 2 * size].reshape((M, J, K))

@@ -18,11 +18,11 @@ outside it the right-hand side is exact; an expert without examples has no gradi
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from derivations.chen import arrays
+from derivations.chen.loops import Arguments
 from derivations.chen.nodes import legendre_rows, rules
 from derivations.chen.parameters import Parameters
 from derivations.chen.summary import constants, summarise
@@ -106,6 +106,7 @@ def exact(parameters: Parameters) -> Equations:
             loops=LOOPS,
             roles={"flow_loss": "p3_flow_loss", "watch": "p3_watch"},
             arrays=arrays.build_p3,
+            takes=Arguments,
         ),
         state=STATE,
         layout=flat(parameters),
@@ -123,12 +124,13 @@ def kernels(activation: str) -> Mapping[str, Kernel]:
     return expert_kernels(activation)
 
 
-def arguments(initial: Initial) -> tuple[Any, ...]:
+def arguments(initial: Initial) -> Arguments:
     """The run-time arguments: sizes, rates, nodes of the laws, of the routing, and the finer ones of `watch`."""
     p = initial.parameters
     laws = [array for pair in rules(p) for array in pair]
     fine = [array for pair in rules(p, max(FINE, p.nodes)) for array in pair]
-    return (p.M, p.J, p.K, float(p.rho), float(p.layer), float(p.power), *laws, *legendre_rows(p.M // 2 + 1), *fine)
+    rates = float(p.rho), float(p.layer), float(p.power)
+    return Arguments._make((p.M, p.J, p.K, *rates, *laws, *legendre_rows(p.M // 2 + 1), *fine))
 
 
 def flat(p: Parameters) -> Layout:

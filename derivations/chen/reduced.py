@@ -17,6 +17,7 @@ from derivations.chen import reduced_arrays, route
 from derivations.chen.nodes import legendre, legendre_rows, rule
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY, STATE
+from derivations.chen.reduced_loops import Groups, Manifold
 from derivations.chen.summary import constants, summarise
 from derivations.contract import (
     Code,
@@ -177,12 +178,13 @@ def spec(parameters: Parameters, tier: str) -> Equations:
     p = parameters
     noisy = tier == "specnoise"
 
-    def arguments(initial: Initial) -> tuple[Any, ...]:
+    def arguments(initial: Initial) -> Manifold:
         laws = (*rule(p.alpha, p.laws, STRENGTHS), *rule(p.gamma, p.laws, STRENGTHS))
         zeta = zetas(p) if noisy else np.zeros((1, p.K))
         kstar = np.asarray(initial.constants["kstar"], float)
         routing = legendre_rows(p.M // 2 + 1)
-        return (p.M, p.K, float(p.rho), float(p.layer), kstar, *laws, *_law_of_centres(p, noisy), *routing, zeta)
+        sizes = p.M, p.K, float(p.rho), float(p.layer), kstar
+        return Manifold._make((*sizes, *laws, *_law_of_centres(p, noisy), *routing, zeta))
 
     missing = f"the noise patches' effect on the experts; {ZETAS} samples of them" if noisy else "noise patches"
     return Equations(
@@ -201,6 +203,7 @@ def spec(parameters: Parameters, tier: str) -> Equations:
             loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:spec_flow"),
             roles={"flow": "spec_flow"},
             arrays=reduced_arrays.build_spec,
+            takes=Manifold,
         ),
         state=(STRENGTH, STATE[2]),
         layout=Layout((Dense("strength", (p.M,)), Dense("gcen", (p.M, p.K)))),
@@ -236,10 +239,11 @@ def group2(parameters: Parameters) -> Equations:
     """The two-variable reduction for K groups of M/K experts of equal strength."""
     p = parameters
 
-    def arguments(initial: Initial) -> tuple[Any, ...]:
+    def arguments(initial: Initial) -> Groups:
         laws = (*rule(p.alpha, p.laws, STRENGTHS), *rule(p.gamma, p.laws, STRENGTHS))
         routing = legendre_rows(p.M // 2 + 1)
-        return (p.M, p.K, float(p.rho), float(p.layer), *laws, *_law_of_centres(p, False), *routing)
+        sizes = p.M, p.K, float(p.rho), float(p.layer)
+        return Groups._make((*sizes, *laws, *_law_of_centres(p, False), *routing))
 
     return Equations(
         about=Tier(
@@ -254,6 +258,7 @@ def group2(parameters: Parameters) -> Equations:
             loops=(*ROUTE, *MANIFOLD, "derivations.chen.reduced_loops:group2_flow"),
             roles={"flow": "group2_flow"},
             arrays=reduced_arrays.build_group2,
+            takes=Groups,
         ),
         state=(
             Component("s", (), ANY, "s", "alignment of every specialist with its feature"),

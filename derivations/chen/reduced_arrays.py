@@ -5,6 +5,7 @@ from typing import Any
 
 from derivations.chen import route
 from derivations.chen.arrays import Kernels, speed
+from derivations.chen.reduced_loops import Groups, Manifold
 
 
 def build_explore(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
@@ -31,8 +32,9 @@ def split_nodes(xp: Any, g: Any, low: Any, high: Any, x: Any, w: Any) -> tuple[A
     return nodes.reshape(-1), (width[:, None] * w / (high - low)).reshape(-1)
 
 
-def centre_nodes(xp: Any, g: Any, low: Any, high: Any, xb: Any, wb: Any, x: Any, w: Any) -> tuple[Any, Any]:
+def centre_nodes(xp: Any, g: Any, given: Any) -> tuple[Any, Any]:
     """The cut law where low < high; otherwise the given nodes, filled up with nodes of weight zero."""
+    low, high, xb, wb, x, w = xp.asarray(given.low), xp.asarray(given.high), given.xb, given.wb, given.x, given.w
     nodes, weights = split_nodes(xp, g, low, xp.where(high > low, high, low + 1.0), x, w)
     fill = max(0, nodes.shape[0] - xb.shape[0])
     more = max(0, xb.shape[0] - nodes.shape[0])
@@ -51,11 +53,13 @@ def softmax(xp: Any, h: Any) -> Any:
 def build_spec(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow` of tiers spec and specnoise; see `reduced_loops.spec_flow`."""
 
-    def flow(t, y, M: int, K: int, rho, layer, kstar, xa, wa, xc, wc, xb, wb, low, high, x, w, u, weight, zeta):
+    def flow(t: Any, y: Any, given: Manifold) -> Any:
+        M, K, rho, layer, kstar, zeta = given.M, given.K, given.rho, given.layer, given.kstar, given.zeta
+        xa, wa, xc, wc = given.xa, given.wa, given.xc, given.wc
         s, g = y[:M], y[M:].reshape(M, K)
         net, size, dg = xp.zeros(M), xp.zeros(M), xp.zeros((M, K))
         for k in range(K):
-            nodes, weights = centre_nodes(xp, g[:, k], xp.asarray(low), xp.asarray(high), xb, wb, x, w)
+            nodes, weights = centre_nodes(xp, g[:, k], given)
             h = nodes[:, None, None] * g[:, k] + zeta @ g.T
             chance = weights[:, None, None] / zeta.shape[0]
             p, pi = route.probabilities(h, xp), softmax(xp, h)
@@ -75,10 +79,12 @@ def build_spec(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
 def build_group2(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow` of tier group2; see `reduced_loops.group2_flow`."""
 
-    def flow(t, y, M: int, K: int, rho, layer, xa, wa, xc, wc, xb, wb, low, high, x, w, u, weight):
+    def flow(t: Any, y: Any, given: Groups) -> Any:
+        M, K, rho, layer = given.M, given.K, given.rho, given.layer
+        xa, wa, xc, wc = given.xa, given.wa, given.xc, given.wc
         s, gap, mu = y[0], y[1], M // K
         levels = xp.stack([gap, 0.0 * gap])
-        nodes, weights = centre_nodes(xp, levels, xp.asarray(low), xp.asarray(high), xb, wb, x, w)
+        nodes, weights = centre_nodes(xp, levels, given)
         h = nodes[:, None] * gap * (xp.arange(M) < mu)
         p, pi = route.probabilities(h, xp), softmax(xp, h)
         mine = (wa * kernels["own"](None, xa, s, pi[:, :1])[0]).sum(axis=-1)

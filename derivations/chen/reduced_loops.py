@@ -1,8 +1,56 @@
 """The reduced tiers as plain loops for numba: the race at uniform routing, and the specialised manifold."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Manifold(NamedTuple):
+    """The run-time arguments on the specialised manifold: sizes, rates, the cluster of every expert, nodes and weights
+    of the laws, where beta is cut with a rule on [0, 1], the rule of the routing noise, samples of the noise patches.
+    """
+
+    M: int
+    K: int
+    rho: float
+    layer: float
+    kstar: Any
+    xa: Any
+    wa: Any
+    xc: Any
+    wc: Any
+    xb: Any
+    wb: Any
+    low: float
+    high: float
+    x: Any
+    w: Any
+    u: Any
+    weight: Any
+    zeta: Any
+
+
+class Groups(NamedTuple):
+    """Those of K equal groups: as in `Manifold`, without what tells experts apart."""
+
+    M: int
+    K: int
+    rho: float
+    layer: float
+    xa: Any
+    wa: Any
+    xc: Any
+    wc: Any
+    xb: Any
+    wb: Any
+    low: float
+    high: float
+    x: Any
+    w: Any
+    u: Any
+    weight: Any
+
 
 activation: Callable[..., tuple[float, ...]]
 own: Callable[..., tuple[float, ...]]
@@ -81,8 +129,11 @@ def mean_weight(mine, strength, gate, x, w, S):
     return total
 
 
-def spec_flow(t, y, M, K, rho, layer, kstar, xa, wa, xc, wc, xb, wb, low, high, x, w, u, weight, zeta):
+def spec_flow(t, y, given):
     """(ds, dgcen)/dt on the specialised manifold; `zeta` (Z, K) are the noise patches' products with the centres."""
+    M, K, rho, layer, kstar, u, weight = given.M, given.K, given.rho, given.layer, given.kstar, given.u, given.weight
+    xa, wa, xc, wc, xb, wb = given.xa, given.wa, given.xc, given.wc, given.xb, given.wb
+    low, high, x, w, zeta = given.low, given.high, given.x, given.w, given.zeta
     dy = np.zeros(y.size)
     dg = dy[M:].reshape((M, K))
     g = y[M:].reshape((M, K))
@@ -123,8 +174,11 @@ def spec_flow(t, y, M, K, rho, layer, kstar, xa, wa, xc, wc, xb, wb, low, high, 
     return dy
 
 
-def group2_flow(t, y, M, K, rho, layer, xa, wa, xc, wc, xb, wb, low, high, x, w, u, weight):
+def group2_flow(t, y, given):
     """(ds, dD)/dt of K equal groups: dD = rho/K E[beta (a_in - a_out - (pi_in - pi_out) sum a)], ds = sign(N)."""
+    M, K, rho, layer, u, weight = given.M, given.K, given.rho, given.layer, given.u, given.weight
+    xa, wa, xc, wc, xb, wb = given.xa, given.wa, given.xc, given.wc, given.xb, given.wb
+    low, high, x, w = given.low, given.high, given.x, given.w
     mu = M // K
     S = np.empty((1, 1))
     h, p, pi = np.empty(M), np.empty(M), np.empty(M)

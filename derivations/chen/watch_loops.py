@@ -23,12 +23,14 @@ def dispatch_entropy(counts):
     return total
 
 
-def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u, weight, rest, counts):
+def sweep_types(filters, routers, noisy, power, nodes, routing, rest, counts):
     """Add the probability of cluster k at expert m to counts[k, m]; returns the accuracy.
 
-    With `noisy` the routing noise is averaged over; without it the largest logit wins.  A margin of zero is an error.
-    `rest` (3, M) is what further patches add to logits and outputs.
+    `filters` = (feat, cen), `routers` = (gcen, gfeat), `nodes` = (xa, wa, xb, wb, xc, wc) those of the laws, `routing`
+    = those of the routing noise.  With `noisy` that is averaged over; without it the largest logit wins.  A margin of
+    zero is an error.  `rest` (3, M) is what further patches add to logits and outputs.
     """
+    (feat, cen), (gcen, gfeat), (xa, wa, xb, wb, xc, wc), (u, weight) = filters, routers, nodes, routing
     M, K = gcen.shape
     a, va = signed_nodes(xa, wa)
     c, vc = signed_nodes(xc, wc)
@@ -65,8 +67,9 @@ def sweep_types(feat, cen, gcen, gfeat, noisy, power, xa, wa, xb, wb, xc, wc, u,
     return right
 
 
-def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, fa, va, fb, vb, fc, vc):
+def p3_watch(y, given):
     """load (M), entropy, accuracy (largest logit, fine nodes), both under the routing noise; its dispatch (K, M)."""
+    M, J, K, power = given.M, given.J, given.K, given.power
     size = M * J * K
     feat = y[:size].reshape((M, J, K))
     cen = y[size : 2 * size].reshape((M, J, K))
@@ -76,8 +79,11 @@ def p3_watch(y, M, J, K, rho, layer, power, xa, wa, xb, wb, xc, wc, u, weight, f
     counts = np.zeros((K, M))
     sure = np.zeros((K, M))
     none = np.zeros((3, M))
-    found[M + 1] = sweep_types(feat, cen, gcen, gfeat, False, power, fa, va, fb, vb, fc, vc, u, weight, none, sure)
-    found[M + 3] = sweep_types(feat, cen, gcen, gfeat, True, power, xa, wa, xb, wb, xc, wc, u, weight, none, counts)
+    filters, routers, routing = (feat, cen), (gcen, gfeat), (given.u, given.weight)
+    fine = (given.fa, given.va, given.fb, given.vb, given.fc, given.vc)
+    coarse = (given.xa, given.wa, given.xb, given.wb, given.xc, given.wc)
+    found[M + 1] = sweep_types(filters, routers, False, power, fine, routing, none, sure)
+    found[M + 3] = sweep_types(filters, routers, True, power, coarse, routing, none, counts)
     found[M] = dispatch_entropy(sure)
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from derivations.pmoe.loops import Arguments
+
 Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
 
 
@@ -56,21 +58,11 @@ def output(xp: Any, kernels: Kernels, share: Any, phi: Any, label: Any, l: int) 
     return kernels["logistic"](None, label * xp.einsum("scz,sz->c", share, phi) / l)
 
 
-def observables(
-    xp: Any,
-    kernels: Kernels,
-    phi: Any,
-    g: Any,
-    l: int,  # noqa: E741
-    gate: int,
-    width: Any,
-    counts: Any,
-    label: Any,
-    weight: Any,
-) -> Any:
+def observables(xp: Any, kernels: Kernels, phi: Any, g: Any, p: Arguments) -> Any:
     """error, v1, v2, assumption 4.4, the routed copies (k, P), and P(o_a routed by s | class a) (2, k), flat."""
-    routed, share = shares(xp, g, counts, l, gate, width)
-    _, v = output(xp, kernels, share, phi, label, l)
+    counts, label, weight = p.counts, p.label, p.weight
+    routed, share = shares(xp, g, counts, p.l, p.gate, p.width)
+    _, v = output(xp, kernels, share, phi, label, p.l)
     margin = label * xp.einsum("scz,sz->c", share, phi)
     member = xp.stack([label > 0, label < 0]) + 0.0
     mass = xp.maximum(member @ weight, 1e-300)
@@ -96,52 +88,45 @@ def metric_of(xp: Any, kernels: Kernels, k: int, gram: Any) -> Any:
 def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of a level "l0", "l1" or "l2"."""
 
-    def drives(g: Any, phi: Any, l: int, gate: int, width: Any, counts: Any, label: Any, weight: Any) -> Any:  # noqa: E741
-        share = shares(xp, g, counts, l, gate, width)[1]
-        cost, v = output(xp, kernels, share, phi, label, l)
-        push = share * (weight * label * v / l)[None, :, None]
+    def drives(g: Any, phi: Any, p: Arguments) -> Any:
+        share = shares(xp, g, p.counts, p.l, p.gate, p.width)[1]
+        cost, v = output(xp, kernels, share, phi, p.label, p.l)
+        push = share * (p.weight * p.label * v / p.l)[None, :, None]
         mean = xp.einsum("scz,sz->sc", share, phi)
         c = push.sum(axis=1)
-        return c, c * phi - xp.einsum("scz,sc->sz", push, mean), (weight * cost).sum()
+        return c, c * phi - xp.einsum("scz,sc->sz", push, mean), (p.weight * cost).sum()
 
-    def averaged(g: Any, phi: Any, l: int, gate: int, width: Any, jitter: Any, *rows: Any) -> Any:  # noqa: E741
-        found = [drives(g + jitter[r], phi, l, gate, width, *rows) for r in range(jitter.shape[0])]
-        return tuple(sum(part) / len(found) for part in zip(*found, strict=True))
-
-    def parts(y: Any, k: int, *arguments: Any) -> tuple[Any, Any, Any, Any]:
-        """(moving part, response, route, the other arguments from l on)."""
+    def parts(y: Any, p: Arguments) -> tuple[Any, Any, Any]:
+        """(moving part, response, route)."""
         if level == "l0":
-            M, P, *rest = arguments
-            pre, out = y[: k * M * P].reshape(k, M, P), rest[6]
-            phi = xp.einsum("sm,smz->sz", out, xp.maximum(pre, 0.0))
-            return pre, phi, y[k * M * P :].reshape(k, P), rest
-        P, *rest = arguments
-        phi = y[: k * P].reshape(k, P)
-        return phi, phi, y[k * P :].reshape(k, P), rest
+            size = p.k * p.M * p.P
+            pre = y[:size].reshape(p.k, p.M, p.P)
+            return pre, xp.einsum("sm,smz->sz", p.held, xp.maximum(pre, 0.0)), y[size:].reshape(p.k, p.P)
+        phi = y[: p.k * p.P].reshape(p.k, p.P)
+        return phi, phi, y[p.k * p.P :].reshape(p.k, p.P)
 
-    def both(y: Any, k: int, *arguments: Any) -> Any:
-        moving, phi, g, rest = parts(y, k, *arguments)
-        l, gate, lam, width, jitter, gram, *rest = rest  # noqa: E741
-        c, d, loss = averaged(g, phi, l, gate, width, jitter, *rest[-3:])
+    def both(y: Any, p: Arguments) -> Any:
+        moving, phi, g = parts(y, p)
+        c, d, loss = averaged(drives, g, phi, p)
         if level == "l0":
             active = xp.where(moving >= 0, c[:, None, :], 0.0)
-            change = (rest[0] / rest[0].size)[..., None] * (active @ gram)
+            change = (p.held / p.held.size)[..., None] * (active @ p.gram)
         else:
-            change = xp.einsum(
-                "szw,sw->sz", rest[0] if level == "l1" else metric_of(xp, kernels, k, gram) * xp.ones((k, 1, 1)), c
-            )
-        return xp.concatenate([change.reshape(-1), (lam * d @ gram).reshape(-1)]), loss
+            metric = p.held if level == "l1" else metric_of(xp, kernels, p.k, p.gram) * xp.ones((p.k, 1, 1))
+            change = xp.einsum("szw,sw->sz", metric, c)
+        return xp.concatenate([change.reshape(-1), (p.lam * d @ p.gram).reshape(-1)]), loss
 
-    def watch(y: Any, k: int, *arguments: Any) -> Any:
-        _, phi, g, rest = parts(y, k, *arguments)
-        l, gate, width, (counts, label, weight) = rest[0], rest[1], rest[3], rest[-3:]  # noqa: E741
-        return observables(xp, kernels, phi, g, l, gate, width, counts, label, weight)
+    def watch(y: Any, p: Arguments) -> Any:
+        _, phi, g = parts(y, p)
+        return observables(xp, kernels, phi, g, p)
 
-    return {
-        "flow": lambda t, y, *arguments: both(y, *arguments)[0],
-        "loss": lambda y, *arguments: both(y, *arguments)[1],
-        "watch": watch,
-    }
+    return {"flow": lambda t, y, p: both(y, p)[0], "loss": lambda y, p: both(y, p)[1], "watch": watch}
+
+
+def averaged(drives: Callable[..., Any], g: Any, phi: Any, p: Arguments) -> tuple[Any, ...]:
+    """The drives averaged over the shifts of the route values."""
+    found = [drives(g + p.jitter[r], phi, p) for r in range(p.jitter.shape[0])]
+    return tuple(sum(part) / len(found) for part in zip(*found, strict=True))
 
 
 def build_l3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:

@@ -6,8 +6,32 @@ added for a soft top-l, which array code must know before it runs.
 """
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments of a level: sizes (experts k, M neurons each, classes, P patterns, l that are routed), the
+    gate (and 10 for a soft top-l of the given `width`), lam, shifts of the route values (R, k, P), the Gram matrix;
+    `held` of the neurons are the output weights (L0) or the metric (L1); then the rows of the population.
+    """
+
+    k: int
+    M: int
+    classes: int
+    P: int
+    l: int  # noqa: E741
+    gate: int
+    lam: float
+    width: float
+    jitter: Any
+    gram: Any
+    held: Any
+    counts: Any
+    label: Any
+    weight: Any
+
 
 logistic: Callable[..., tuple[float, ...]]
 overlap: Callable[..., tuple[float, ...]]
@@ -101,13 +125,13 @@ def route_row(g, order, copies, l, gate, width, routed, gates):  # noqa: E741
             gates[z] /= total
 
 
-def drives(route, response, l, gate, width, counts, label, weight, c, d):  # noqa: E741
+def drives(route, response, p, c, d):
     """Fill the experts' drive c and the routers' drive d (k, P); returns the loss.
 
     c_s(z) = E[y v (1/l) n_s G_s], d_s(z) = E[y v (1/l) n_s G_s (phi_s(z) - sum_z' n_s G_s phi_s)], v = 1/(1 + e^(y f)).
     """
+    l, gate, width, counts, label, weight = p.l, p.gate % 10, p.width, p.counts, p.label, p.weight  # noqa: E741
     k, P = route.shape
-    gate = gate % 10
     S = np.empty((1, 1))
     order = np.empty((k, P), dtype=np.int64)
     for s in range(k):
@@ -137,17 +161,17 @@ def drives(route, response, l, gate, width, counts, label, weight, c, d):  # noq
     return loss
 
 
-def mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d):  # noqa: E741
+def mean_drives(route, response, p, c, d):
     """The drives averaged over route values shifted by `jitter` (R, k, P); returns the mean loss."""
-    copies = jitter.shape[0]
+    jitter, copies = p.jitter, p.jitter.shape[0]
     if copies == 1:
-        return drives(route + jitter[0], response, l, gate, width, counts, label, weight, c, d)
+        return drives(route + jitter[0], response, p, c, d)
     one, other = np.empty(c.shape), np.empty(d.shape)
     c[:, :] = 0.0
     d[:, :] = 0.0
     loss = 0.0
     for r in range(copies):
-        loss += drives(route + jitter[r], response, l, gate, width, counts, label, weight, one, other) / copies
+        loss += drives(route + jitter[r], response, p, one, other) / copies
         c += one / copies
         d += other / copies
     return loss
@@ -169,8 +193,9 @@ def move_routers(route, d, gram, lam, out):
         times(gram, d[s], lam, out[s * P : (s + 1) * P])
 
 
-def l0_flow_loss(t, y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, label, weight):  # noqa: E741
+def l0_flow_loss(t, y, p):
     """(dy/dt, L) for every neuron: dh/dt = (a/m) Gam (1(h >= 0) c), dg/dt = lam Gam d."""
+    k, M, P, lam, gram, out = p.k, p.M, p.P, p.lam, p.gram, p.held
     size = k * M * P
     pre = y[:size].reshape((k, M, P))
     route = y[size:].reshape((k, P))
@@ -181,7 +206,7 @@ def l0_flow_loss(t, y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, 
                 if pre[s, r, z] > 0.0:
                     response[s, z] += out[s, r] * pre[s, r, z]
     c, d = np.empty((k, P)), np.empty((k, P))
-    loss = mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d)
+    loss = mean_drives(route, response, p, c, d)
     dy = np.zeros(y.size)
     push = np.empty(P)
     for s in range(k):
@@ -196,18 +221,24 @@ def l0_flow_loss(t, y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, 
     return dy, loss
 
 
-def l1_flow_loss(t, y, k, P, l, gate, lam, width, jitter, gram, metric, counts, label, weight):  # noqa: E741
-    """(dy/dt, L) of the responses: dphi_s/dt = metric_s c_s, metric_s = (Gam o A_s)/m; dg/dt = lam Gam d."""
+def follow_responses(y, p, metric):
+    """(dy/dt, L) of the responses: dphi_s/dt = metric_s c_s, dg/dt = lam Gam d."""
+    k, P, lam, gram = p.k, p.P, p.lam, p.gram
     response = y[: k * P].reshape((k, P))
     route = y[k * P :].reshape((k, P))
     c, d = np.empty((k, P)), np.empty((k, P))
-    loss = mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d)
+    loss = mean_drives(route, response, p, c, d)
     dy = np.zeros(y.size)
     for s in range(k):
         times(metric[s], c[s], 1.0, dy[s * P : (s + 1) * P])
     if lam > 0.0:
         move_routers(route, d, gram, lam, dy[k * P :])
     return dy, loss
+
+
+def l1_flow_loss(t, y, p):
+    """(dy/dt, L) of the responses with metric_s = (Gam o A_s)/m."""
+    return follow_responses(y, p, p.held)
 
 
 def kernel_of(gram, K):
@@ -222,14 +253,15 @@ def kernel_of(gram, K):
             K[w, z] = K[z, w]
 
 
-def l2_flow_loss(t, y, k, P, l, gate, lam, width, jitter, gram, counts, label, weight):  # noqa: E741
+def l2_flow_loss(t, y, p):
     """(dy/dt, L) at infinite width: dphi_s/dt = (1/k) K c_s."""
-    metric = np.empty((k, P, P))
-    kernel_of(gram, metric[0])
+    k = p.k
+    metric = np.empty((k, p.P, p.P))
+    kernel_of(p.gram, metric[0])
     metric[0] /= k
     for s in range(1, k):
         metric[s] = metric[0]
-    return l1_flow_loss(t, y, k, P, l, gate, lam, width, jitter, gram, metric, counts, label, weight)
+    return follow_responses(y, p, metric)
 
 
 def l3_flow_loss(t, y, start, coupling):
@@ -256,10 +288,10 @@ def router_flow(t, y, k, P, gram, means):
     return dy
 
 
-def watch_rows(route, response, l, gate, width, counts, label, weight):  # noqa: E741
+def watch_rows(route, response, p):
     """error, v1, v2, assumption 4.4, the routed copies (k, P), and P(o_a routed by s | class a) (2, k), flat."""
+    l, gate, width, counts, label, weight = p.l, p.gate % 10, p.width, p.counts, p.label, p.weight  # noqa: E741
     k, P = route.shape
-    gate = gate % 10
     S = np.empty((1, 1))
     order = np.empty((k, P), dtype=np.int64)
     for s in range(k):
@@ -295,8 +327,9 @@ def watch_rows(route, response, l, gate, width, counts, label, weight):  # noqa:
     return np.concatenate((found[:4], found[6:]))
 
 
-def l0_watch(y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, label, weight):  # noqa: E741
+def l0_watch(y, p):
     """The observables of `watch_rows` from neurons."""
+    k, M, P, out = p.k, p.M, p.P, p.held
     size = k * M * P
     pre = y[:size].reshape((k, M, P))
     response = np.zeros((k, P))
@@ -305,18 +338,15 @@ def l0_watch(y, k, M, P, l, gate, lam, width, jitter, gram, out, counts, label, 
             for z in range(P):
                 if pre[s, r, z] > 0.0:
                     response[s, z] += out[s, r] * pre[s, r, z]
-    return watch_rows(y[size:].reshape((k, P)), response, l, gate, width, counts, label, weight)
+    return watch_rows(y[size:].reshape((k, P)), response, p)
 
 
-def l1_watch(y, k, P, l, gate, lam, width, jitter, gram, metric, counts, label, weight):  # noqa: E741
+def l1_watch(y, p):
     """The observables of `watch_rows` from responses."""
-    return watch_rows(
-        y[k * P :].reshape((k, P)), y[: k * P].reshape((k, P)), l, gate, width, counts, label, weight
-    )  # fmt: skip
+    size = p.k * p.P
+    return watch_rows(y[size:].reshape((p.k, p.P)), y[:size].reshape((p.k, p.P)), p)
 
 
-def l2_watch(y, k, P, l, gate, lam, width, jitter, gram, counts, label, weight):  # noqa: E741
+def l2_watch(y, p):
     """The observables of `watch_rows` from responses."""
-    return watch_rows(
-        y[k * P :].reshape((k, P)), y[: k * P].reshape((k, P)), l, gate, width, counts, label, weight
-    )  # fmt: skip
+    return l1_watch(y, p)

@@ -38,6 +38,7 @@ from derivations.contract import (
 )
 from derivations.pmoe import arrays
 from derivations.pmoe.initial import response
+from derivations.pmoe.loops import Arguments
 from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.summary import constants, summarise
 
@@ -60,8 +61,8 @@ WATCHED = (
 CORE = ("rank", "soft_share", "take", "route_row", "drives", "mean_drives", "times", "move_routers")
 LOOPS = {
     "l0": (*CORE, "l0_flow_loss", "watch_rows", "l0_watch"),
-    "l1": (*CORE, "l1_flow_loss", "watch_rows", "l1_watch"),
-    "l2": (*CORE, "l1_flow_loss", "kernel_of", "l2_flow_loss", "watch_rows", "l2_watch"),
+    "l1": (*CORE, "follow_responses", "l1_flow_loss", "watch_rows", "l1_watch"),
+    "l2": (*CORE, "follow_responses", "kernel_of", "l2_flow_loss", "watch_rows", "l1_watch", "l2_watch"),
 }
 ROUTER_LOOPS = ("derivations.pmoe.loops:times", "derivations.pmoe.loops:router_flow")
 NEGLECTS = {
@@ -137,6 +138,7 @@ def equations(p: Parameters, tier: str) -> Equations:
             loops=tuple(f"derivations.pmoe.loops:{name}" for name in LOOPS[level]),
             roles={"flow_loss": f"{level}_flow_loss", "watch": f"{level}_watch"},
             arrays=functools.partial(arrays.build, level),
+            takes=Arguments,
         ),
         state=(first, ROUTE),
         layout=flat(p, Dense("pre", (p.k, p.m // p.k, p.width)) if neurons else Dense("response", (p.k, p.width))),
@@ -192,25 +194,22 @@ def jitter(p: Parameters) -> np.ndarray:
     return p.softness * generator(p.data_seed, "jitter").standard_normal((p.jitters, *shape))
 
 
-def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
-    """The run-time arguments: sizes, gate, rates, the Gram matrix, what stays of the neurons, and the rows."""
-    p, c = initial.parameters, initial.constants
-    common, rows = common_arguments(initial)
-    if level == "l0":
-        return (p.k, p.m // p.k, p.width, *common, c["out"], *rows)
+def arguments(initial: Initial, level: str) -> Arguments:
+    """The run-time arguments."""
+    c = initial.constants
     if level == "l1":
-        return (p.k, p.width, *common, c["gram"] * c["act"] / p.m, *rows)
-    return (p.k, p.width, *common, *rows)
+        return with_held(initial, c["gram"] * c["act"] / initial.parameters.m)
+    return with_held(initial, c["out"] if level == "l0" else np.zeros(0))
 
 
-def common_arguments(initial: Initial) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """(l, gate, lam, width of a tie, shifts, Gram matrix) and the rows (counts, label, weight) of the population."""
+def with_held(initial: Initial, held: np.ndarray) -> Arguments:
+    """The run-time arguments with what stays of the neurons."""
     p, c = initial.parameters, initial.constants
     gate = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}[p.gate]
     width = p.softness if p.tie_rule == "fractional" and p.mode == "joint" else 0.0
     gate += 10 if width > 0 else 0
-    rows = (c["counts"], c["label"], c["weight"])
-    return (int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"]), rows
+    sizes, rows = (p.k, p.m // p.k, p.classes, p.width), (c["counts"], c["label"], c["weight"])
+    return Arguments._make((*sizes, int(p.l), gate, float(p.lam), float(width), jitter(p), c["gram"], held, *rows))
 
 
 def flat(p: Parameters, first: Dense) -> Layout:

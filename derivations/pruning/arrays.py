@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from derivations.contract import UsageError
+from derivations.pruning import flow_loops, recursion_loops
 
 Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
 
@@ -26,18 +27,19 @@ def best_of(xp: Any, h: Any, pi: Any, copies: int) -> Any:
 
 
 def build_recursion(data: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)` and `loss(y, *arguments)` of the recursion for one or several repeated patterns."""
+    """`flow(t, y, p)` and `loss(y, p)` of the recursion for one or several repeated patterns."""
     if data not in ("single", "multi_copy"):
         raise UsageError(f"data={data} is computed by the compiled loops alone: use the numba back end")
 
-    def both(y: Any, k, m, d, loss, stride, eta_r, eta_e, a, l, n, copies, pi, *rest: Any):
+    def both(y: Any, p: recursion_loops.Arguments) -> tuple[Any, Any]:
+        k, m, d, a, l, pi, copies = p.k, p.m, p.d, p.a, p.l, p.pi, p.copies
         h, u = y[: k * d].reshape(k, d), y[k * d :].reshape(k, m, d)
         sigma = xp.maximum(u, 0.0).sum(1)
-        S, pull = masses(xp, kernels, h, l, n == l)
+        S, pull = masses(xp, kernels, h, l, p.n == l)
         chance = 0.5 * best_of(xp, h, pi, copies) if copies > 1 else 0.5 * pi[None] * xp.ones((k, 1))
         sbar = S * sigma[:, :2].T[:, :, None] + (1 - S) * sigma[None, :, 2:]
         weight = xp.stack([chance, chance])
-        if loss:
+        if p.loss:
             f = (a[:, None] * sbar).sum(1)
             weight = weight * xp.where(xp.stack([f[0], -f[1]]) < 1, 1.0, 0.0)[:, None]
         A = weight * pull * (sigma[:, :2].T[:, :, None] - sigma[None, :, 2:])
@@ -45,32 +47,33 @@ def build_recursion(data: str, xp: Any, kernels: Kernels) -> dict[str, Callable[
         task = (weight * S).sum(-1)
         others = weight[0] * (1 - S[0]) - weight[1] * (1 - S[1])
         g = xp.concatenate([task[0][:, None], -task[1][:, None], others], axis=1)
-        du = eta_e * a[:, None, None] * g[:, None] * xp.where(u >= 0, 1.0, 0.0)
+        du = p.eta_e * a[:, None, None] * g[:, None] * xp.where(u >= 0, 1.0, 0.0)
         value = (a[:, None] * (weight[0] * sbar[0] - weight[1] * sbar[1])).sum()
-        slope = xp.concatenate([(eta_r * a[:, None] * dh).reshape(-1), du.reshape(-1)])
+        slope = xp.concatenate([(p.eta_r * a[:, None] * dh).reshape(-1), du.reshape(-1)])
         return slope, weight[:, 0].sum() - value
 
     return {
-        "flow": lambda t, y, *arguments: both(y, *arguments)[0],
-        "loss": lambda y, *arguments: both(y, *arguments)[1],
+        "flow": lambda t, y, p: both(y, p)[0],
+        "loss": lambda y, p: both(y, p)[1],
     }
 
 
 def build_flow(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)` of the tiers flow and frozen away from ties."""
+    """`flow(t, y, p)` of the tiers flow and frozen away from ties."""
 
-    def flow(t: Any, y: Any, k, d, eta_r, eta_e, a, l, frozen, soft, pi, top, cum, *rest: Any):
+    def flow(t: Any, y: Any, p: flow_loops.Arguments) -> Any:
+        k, d, a, pi, top = p.k, p.d, p.a, p.pi, p.top
         h, D, low = (y[i * k * d : (i + 1) * k * d].reshape(k, d) for i in range(3))
         bound = xp.maximum(0.0, -xp.minimum(low, D))
         alive = xp.where(top >= bound[:, :, None], 1.0, 0.0)
         sigma = (alive * (top + D[:, :, None])).sum(-1)
-        S, pull = masses(xp, kernels, h, l, soft == 1)
+        S, pull = masses(xp, kernels, h, p.l, p.soft == 1)
         A = 0.5 * pi * pull * (sigma[:, :2].T[:, :, None] - sigma[None, :, 2:])
         task = (0.5 * pi * S).sum(-1)
-        free = 1.0 - frozen
+        free = 1.0 - p.frozen
         dh = xp.concatenate([A[0].sum(-1)[:, None], -A[1].sum(-1)[:, None], free * (A[1] - A[0])], axis=1)
         g = xp.concatenate([task[0][:, None], -task[1][:, None], free * 0.5 * pi * (S[1] - S[0])], axis=1)
-        dh, g = eta_r * a[:, None] * dh, eta_e * a[:, None] * g
+        dh, g = p.eta_r * a[:, None] * dh, p.eta_e * a[:, None] * g
         below = xp.where(D <= low, xp.minimum(g, 0.0), 0.0)
         return xp.concatenate([dh.reshape(-1), g.reshape(-1), below.reshape(-1)])
 

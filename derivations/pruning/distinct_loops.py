@@ -22,13 +22,15 @@ def distinct_weights(M, l, N, weight):
     return N
 
 
-def distinct_class(h, sig, task, sign, order, weight, l, u, du, dh, g):
+def distinct_class(expert, side, ranks, l, grid, out):
     """E[sbar | y] for distinct patterns, and its derivatives, added with `sign` to dh and g.
 
+    `expert` = (h, sigma), `side` = (task token, sign), `ranks` = (order, weight), `grid` = (u, du), `out` = (dh, g).
     e_b and its first-order perturbation d_b are elementary symmetric polynomials of phi = exp(-u z) above rank r;
     rank r adds weight phi_r (d_(l-1) + s_r e_(l-1)) where the task token is not selected, and weight F (d_(l-1) +
     s_o e_(l-1)) where it is.  Derivatives come from the same recursion run backwards.
     """
+    (h, sig), (task, _), (order, weight), (u, du) = expert, side, ranks, grid
     N = order.size
     ref = max(h[order[0] + 2], h[task])
     z, s, phi = np.empty(N), np.empty(N), np.empty(N)
@@ -77,19 +79,19 @@ def distinct_class(h, sig, task, sign, order, weight, l, u, du, dh, g):
                     d_bar[l - 1] += w * F
             z_bar[i] -= u[node] * phi[i] * phi_bar
         zo_bar -= u[node] * F * F_bar
-    finish(h, sig, sign, order, N, z, zo, s_bar, z_bar, so_bar, zo_bar, task, dh, g)
+    finish(sig, side, order, (z, zo), (s_bar, z_bar, so_bar, zo_bar), out)
     return value
 
 
-def expert_slope(h, sig, plus, minus, dh, g, value, l, n, copies, pi, nodes, tokens, labels):
+def expert_slope(h, sig, plus, minus, dh, g, value, given):
     """Fill dh = dPhi/dh and g = dPhi/dsigma for n - 1 different patterns; value[y] = E[sbar | y]/2."""
-    order = np.argsort(-h[2:])
+    l, order = given.l, np.argsort(-h[2:])
     weight = np.empty(order.size)
-    distinct_weights(n - 1, l, order.size, weight)
+    distinct_weights(given.n - 1, l, order.size, weight)
     dh[:] = 0.0
     g[:] = 0.0
     for task in range(2):
         ref = max(h[order[0] + 2], h[task])
-        u, du = grid(nodes, l, np.exp(min(h[order[order.size - 1] + 2], h[task]) - ref))
+        points = grid(given.nodes, l, np.exp(min(h[order[order.size - 1] + 2], h[task]) - ref))
         half = 0.5 if task == 0 else -0.5
-        value[task] = 0.5 * distinct_class(h, sig, task, half, order, weight, l, u, du, dh, g)
+        value[task] = 0.5 * distinct_class((h, sig), (task, half), (order, weight), l, points, (dh, g))

@@ -5,11 +5,37 @@ below which neurons have been switched off.  For every task token o and irreleva
 selected with q: 0 no, 1 yes, 2 held at the tie h_o = h_q, with the weight lam in [0, 1] for which the tie stays (the
 Filippov solution).  Between changes of mode the slope is continuous; changes are located on the step, like a
 hitting time.  The method is that of Dormand & Prince, order 5(4).
+
+`held` = (low, modes, lam) is what belongs to a state beside y = (h, D); `expert` = (head sign, top, cum, own task
+token) what belongs to an expert; `path` = (held, expert, given, room), room = (K, stage, new), all that a step needs.
 """
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments: sizes, rates, head signs (k,), l, whether irrelevant alignments rest and whether all
+    tokens are kept, the chances of the patterns, initial alignments in order with their sums, and the test inputs.
+    """
+
+    k: int
+    d: int
+    eta_r: float
+    eta_e: float
+    a: Any
+    l: int
+    frozen: int
+    soft: int
+    pi: Any
+    top: Any
+    cum: Any
+    rows: Any
+    answers: Any
+    chance: Any
+
 
 gate: Callable[..., tuple[float, float, float]]
 
@@ -32,17 +58,17 @@ def displaced(D, low, top, cum, sig):
         sig[p] = cum[p, first] + first * D[p]
 
 
-def contribution(task, q, x, h, sig, pi, l, frozen, weight, dh, g):
+def contribution(task, q, x, sig, given, weight, dh, g):
     """Add `weight` times what the input (task, q) gives where its task token is selected (x = h_o - h_q).
 
     The input gives g_q (1 - S) in any case; here only what differs from an unselected task token is added.
     """
-    sign = weight * (1.0 if task == 0 else -1.0)
-    mass, _, pull = gate(pi, 0, x, l)  # the kernel reads no table: any array will do in its place
+    pi, sign = given.pi, weight * (1.0 if task == 0 else -1.0)
+    mass, _, pull = gate(pi, 0, x, given.l)  # the kernel reads no table: any array will do in its place
     moved = sign * 0.5 * pi[q] * pull * (sig[task] - sig[q + 2])
     dh[task] += moved
     g[task] += sign * 0.5 * pi[q] * mass
-    if frozen == 0:
+    if given.frozen == 0:
         dh[q + 2] -= moved
         g[q + 2] -= sign * 0.5 * pi[q] * mass
     return moved
@@ -72,13 +98,13 @@ def eliminate(matrix, right):
         right[i] = right[i] / matrix[i, i] if matrix[i, i] != 0.0 else 0.0
 
 
-def hold_ties(modes, lam, h, sig, pi, l, frozen, dh, g):
+def hold_ties(modes, lam, h, sig, given, dh, g):
     """Solve for the weights of all held ties, h_o' = h_q', and add their contributions.
 
     An unknown lam_j moves h_o by s_j c_j and h_q by -s_j c_j; tie i wants the sum over j of lam_j s_j c_j (1[same task]
     + 1[same q]) to be h_q' - h_o' of the rest.  Solved by elimination; a tie without pull (c = 0) keeps lam = 0.
     """
-    N = pi.size
+    N = given.pi.size
     count = 0
     for task in range(2):
         for q in range(N):
@@ -94,13 +120,13 @@ def hold_ties(modes, lam, h, sig, pi, l, frozen, dh, g):
         for q in range(N):
             if modes[task, q] == 2:
                 who[at, 0], who[at, 1] = task, q
-                pulls[at] = contribution(task, q, h[task] - h[q + 2], h, sig, pi, l, frozen, 1.0, none, none)
+                pulls[at] = contribution(task, q, h[task] - h[q + 2], sig, given, 1.0, none, none)
                 right[at] = dh[q + 2] - dh[task]
                 at += 1
     for i in range(count):
         for j in range(count):
             same = 1.0 if who[i, 0] == who[j, 0] else 0.0
-            if frozen == 0 and who[i, 1] == who[j, 1]:
+            if given.frozen == 0 and who[i, 1] == who[j, 1]:
                 same += 1.0
             matrix[i, j] = same * pulls[j]
     eliminate(matrix, right)
@@ -108,15 +134,16 @@ def hold_ties(modes, lam, h, sig, pi, l, frozen, dh, g):
         weight = right[i]
         lam[who[i, 0], who[i, 1]] = weight
         task, q = who[i, 0], who[i, 1]
-        contribution(task, q, h[task] - h[q + 2], h, sig, pi, l, frozen, weight, dh, g)
+        contribution(task, q, h[task] - h[q + 2], sig, given, weight, dh, g)
 
 
-def slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out):
+def slope(y, held, expert, given, out):
     """Fill out (2 d,) with (dh/dt, dD/dt) of an expert of head sign `sign` in the given modes, and lam of held ties.
 
     dh_1 = eta_r a sum_q A1_q, dh_2 = -eta_r a sum_q A2_q, dh_q = -eta_r a (A1_q - A2_q), A = (pi_q/2) S (1 - S)
     (sigma_o - sigma_q); dD_1 = eta_e a sum (pi_q/2) S1_q, dD_2 = - .. S2_q, dD_q = eta_e a (pi_q/2) (S2_q - S1_q).
     """
+    (low, modes, lam), (sign, top, cum, _) = held, expert
     d = y.size // 2
     h, D = y[:d], y[d:]
     dh, g = out[:d], out[d:]
@@ -125,42 +152,43 @@ def slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out):
     for i in range(2 * d):
         out[i] = 0.0
     for task in range(2):
-        for q in range(pi.size):
+        for q in range(given.pi.size):
             if modes[task, q] == 1:
-                contribution(task, q, h[task] - h[q + 2], h, sig, pi, l, frozen, 1.0, dh, g)
-    hold_ties(modes, lam, h, sig, pi, l, frozen, dh, g)
+                contribution(task, q, h[task] - h[q + 2], sig, given, 1.0, dh, g)
+    hold_ties(modes, lam, h, sig, given, dh, g)
     for i in range(d):
-        dh[i] *= eta_r * sign
-        g[i] *= eta_e * sign
+        dh[i] *= given.eta_r * sign
+        g[i] *= given.eta_e * sign
 
 
-def decide(task, q, y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out):
+def decide(task, q, y, held, expert, given, out):
     """Bring the mode of one tie in line with the slopes on its two sides; returns whether it changed."""
+    _, modes, lam = held
     mode = modes[task, q]
     if mode == 2:
         if -5e-10 <= lam[task, q] <= 1.0 + 5e-10:  # half of what `margin` allows, so that an event ends a hold
             return False
         modes[task, q] = 0 if lam[task, q] < 0.0 else 1
-        slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out)
+        slope(y, held, expert, given, out)
         return True
     outward = 1.0 if mode == 0 else -1.0
     if outward * (out[task] - out[q + 2]) <= 0.0:
         return False
     modes[task, q] = 1 - mode
-    slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out)
+    slope(y, held, expert, given, out)
     if outward * (out[task] - out[q + 2]) < 0.0:  # both sides push into the tie
         modes[task, q] = 2
-        slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out)
+        slope(y, held, expert, given, out)
     return True
 
 
-def settle(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft, out):
+def settle(y, held, expert, given, out):
     """Bring all modes in line with the state: the sign of every gap, and at a tie what the slopes on its two sides say.
 
     At a tie: where the slope with the task token selected raises the gap it is selected, where the slope without it
     lowers the gap it is not, and where both push into the tie it is held.  Fills `out` with the slope.
     """
-    N = pi.size
+    (_, modes, _), soft, N = held, given.soft, given.pi.size
     for task in range(2):
         for q in range(N):
             x = y[task] - y[q + 2]
@@ -168,16 +196,14 @@ def settle(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, soft
                 modes[task, q] = 1
             elif abs(x) > 2e-12:
                 modes[task, q] = 1 if x > 0.0 else 0
-    slope(y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out)
+    slope(y, held, expert, given, out)
     if soft == 1:
         return
     for _ in range(4 * N + 8):
         changed = False
         for task in range(2):
             for q in range(N):
-                if abs(y[task] - y[q + 2]) <= 2e-12 and decide(
-                    task, q, y, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, out
-                ):
+                if abs(y[task] - y[q + 2]) <= 2e-12 and decide(task, q, y, held, expert, given, out):
                     changed = True
         if not changed:
             return
@@ -209,8 +235,9 @@ def lead(y, own):
     return y[own] - best
 
 
-def try_step(y, f, dt, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, K, stage, new):
+def try_step(y, f, dt, path):
     """One step of Dormand & Prince from (y, f): `new`, with the slope there in K[6]; K (8, n), K[7] the error."""
+    held, expert, given, (K, stage, new) = path
     n = y.size
     A = np.array([
         [0.2, 0.0, 0.0, 0.0, 0.0, 0.0],
@@ -229,7 +256,7 @@ def try_step(y, f, dt, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, 
             for j in range(s + 1):
                 total += A[s, j] * K[j, i]
             stage[i] = y[i] + dt * total
-        slope(stage, low, modes, lam, sign, eta_r, eta_e, l, frozen, pi, top, cum, K[s + 1])
+        slope(stage, held, expert, given, K[s + 1])
     for i in range(n):
         new[i] = stage[i]
         error = 0.0

@@ -26,6 +26,7 @@ from derivations.contract import (
     Smooth,
     Tier,
 )
+from derivations.pruning.homogeneous_loops import Arguments
 from derivations.pruning.parameters import Parameters
 
 ANY = (-np.inf, np.inf)
@@ -53,6 +54,7 @@ def equations(parameters: Parameters) -> Equations:
             loops=("derivations.pruning.homogeneous_loops:homogeneous_flow",),
             roles={"flow": "homogeneous_flow"},
             arrays=build,
+            takes=Arguments,
         ),
         state=STATE,
         layout=Layout((Dense("x", (parameters.k,)), Dense("D_own", (parameters.k,)))),
@@ -85,10 +87,11 @@ def reduce(initial: Initial) -> dict[str, np.ndarray]:
     }
 
 
-def arguments(initial: Initial) -> tuple[Any, ...]:
+def arguments(initial: Initial) -> Arguments:
     """Number of experts, l, rates, 1 + 1/N, and delta_0, m_eff (k,)."""
     p, reduced = initial.parameters, reduce(initial)
-    return (p.k, p.l, float(p.router_rate), float(p.eta_e), 1.0 + 1.0 / p.N, reduced["delta"], reduced["m_eff"])
+    rates = float(p.router_rate), float(p.eta_e)
+    return Arguments(p.k, p.l, *rates, 1.0 + 1.0 / p.N, reduced["delta"], reduced["m_eff"])
 
 
 def begin(initial: Initial) -> Mapping[str, np.ndarray]:
@@ -99,10 +102,10 @@ def begin(initial: Initial) -> Mapping[str, np.ndarray]:
 
 
 def build(xp: Any, kernels: Any) -> dict[str, Any]:
-    """`flow(t, y, *arguments)` from array operations."""
+    """`flow(t, y, p)` from array operations."""
 
-    def flow(t: Any, y: Any, k, l, eta_r, eta_e, kappa, delta, m_eff):
-        gap, displacement = kernels["gap_rate"](None, y[:k], y[k:], l, eta_r, eta_e, kappa, delta, m_eff)
+    def flow(t: Any, y: Any, p: Arguments) -> Any:
+        gap, displacement = kernels["gap_rate"](None, y[: p.k], y[p.k :], *p[1:])
         return xp.concatenate([gap, displacement])
 
     return {"flow": flow}
@@ -110,8 +113,8 @@ def build(xp: Any, kernels: Any) -> dict[str, Any]:
 
 def first_integral(initial: Initial, x: np.ndarray, D: np.ndarray) -> np.ndarray:
     """x + e^x/(l - 1) - (eta_r (1 + 1/N)/eta_e) (delta_0 D + m_eff D^2/2), per expert (the last axis)."""
-    _, l, eta_r, eta_e, kappa, delta, m_eff = arguments(initial)
-    return x + np.exp(x) / (l - 1) - eta_r * kappa / eta_e * (delta * D + m_eff * D**2 / 2)
+    p = arguments(initial)
+    return x + np.exp(x) / (p.l - 1) - p.eta_r * p.kappa / p.eta_e * (p.delta * D + p.m_eff * D**2 / 2)
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:

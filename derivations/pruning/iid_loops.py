@@ -49,12 +49,15 @@ def iid_weights(M, l, pi, order, weight):
     return depth
 
 
-def iid_class(h, sig, task, sign, order, weight, depth, l, pi, u, du, dh, g):
+def iid_class(expert, side, ranks, given, grid, out):
     """E[sbar | y] for M independent draws, and its derivatives, added with `sign` to dh and g.
 
+    `expert` = (h, sigma), `side` = (task token, sign), `ranks` = (order, weight, depth), `grid` = (u, du) and `out` =
+    (dh, g).
     With s = sigma z, phi = exp(-u z), A and A_s the sums of pi phi and pi phi s above tau, nt = l - sel - b its copies:
     E = int du sum_tau sum_b weight phi_tau^nt F^sel [b A^(b-1) A_s + A^b (nt s_tau + sel s_o)], F = exp(-u z_o).
     """
+    (h, sig), (task, _), (order, weight, depth), (u, du) = expert, side, ranks, grid
     ref = max(h[order[0] + 2], h[task])
     z, s, phi, phi_bar = np.empty(depth), np.empty(depth), np.empty(depth), np.empty(depth)
     select = np.empty(depth, dtype=np.int64)
@@ -65,7 +68,7 @@ def iid_class(h, sig, task, sign, order, weight, depth, l, pi, u, du, dh, g):
     zo = np.exp(h[task] - ref)
     so = sig[task] * zo
     s_bar, z_bar, A_bar, As_bar = np.zeros(depth), np.zeros(depth), np.empty(depth), np.empty(depth)
-    power = np.empty(l + 1)
+    power = np.empty(given.l + 1)
     so_bar, zo_bar, value = 0.0, 0.0, 0.0
     for node in range(u.size):
         F = np.exp(-u[node] * zo)
@@ -73,12 +76,12 @@ def iid_class(h, sig, task, sign, order, weight, depth, l, pi, u, du, dh, g):
         for i in range(depth):
             phi[i] = np.exp(-u[node] * z[i])
             power[0] = 1.0
-            for b in range(1, l + 1):
+            for b in range(1, given.l + 1):
                 power[b] = power[b - 1] * A
             phi_bar[i], A_bar[i], As_bar[i] = 0.0, 0.0, 0.0
-            kept = l - select[i]
+            kept = given.l - select[i]
             front = F if select[i] == 1 else 1.0
-            for b in range(min(kept + 1, l)):
+            for b in range(min(kept + 1, given.l)):
                 nt = kept - b
                 if nt == 0 and select[i] == 0:
                     continue
@@ -97,30 +100,31 @@ def iid_class(h, sig, task, sign, order, weight, depth, l, pi, u, du, dh, g):
                 if select[i] == 1:
                     so_bar += w * copies * front * power[b]
                     F_bar += w * copies * inner
-            A += pi[order[i]] * phi[i]
-            As += pi[order[i]] * phi[i] * s[i]
+            A += given.pi[order[i]] * phi[i]
+            As += given.pi[order[i]] * phi[i] * s[i]
         zo_bar -= u[node] * F * F_bar
         above = above_s = 0.0
         for i in range(depth - 1, -1, -1):
-            chance = pi[order[i]]
+            chance = given.pi[order[i]]
             total = phi_bar[i] + chance * (above + s[i] * above_s)
             s_bar[i] += chance * phi[i] * above_s
             z_bar[i] -= u[node] * phi[i] * total
             above += A_bar[i]
             above_s += As_bar[i]
-    finish(h, sig, sign, order, depth, z, zo, s_bar, z_bar, so_bar, zo_bar, task, dh, g)
+    finish(sig, side, order, (z, zo), (s_bar, z_bar, so_bar, zo_bar), out)
     return value
 
 
-def expert_slope(h, sig, plus, minus, dh, g, value, l, n, copies, pi, nodes, tokens, labels):
+def expert_slope(h, sig, plus, minus, dh, g, value, given):
     """Fill dh = dPhi/dh and g = dPhi/dsigma for n - 1 independent draws from pi; value[y] = E[sbar | y]/2."""
-    order = np.argsort(-h[2:])
+    l, order = given.l, np.argsort(-h[2:])
     weight = np.empty((order.size, l))
-    depth = iid_weights(n - 1, l, pi, order, weight)
+    depth = iid_weights(given.n - 1, l, given.pi, order, weight)
     dh[:] = 0.0
     g[:] = 0.0
     for task in range(2):
         ref = max(h[order[0] + 2], h[task])
-        u, du = grid(nodes, l, np.exp(min(h[order[depth - 1] + 2], h[task]) - ref))
+        points = grid(given.nodes, l, np.exp(min(h[order[depth - 1] + 2], h[task]) - ref))
         half = 0.5 if task == 0 else -0.5
-        value[task] = 0.5 * iid_class(h, sig, task, half, order, weight, depth, l, pi, u, du, dh, g)
+        ranks = (order, weight, depth)
+        value[task] = 0.5 * iid_class((h, sig), (task, half), ranks, given, points, (dh, g))

@@ -18,7 +18,6 @@ The derivation, step by step:
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from derivations.contract import (
     Tier,
     UsageError,
 )
-from derivations.pruning import arrays, events
+from derivations.pruning import arrays, events, flow_loops, recursion_loops
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.summary import constants, invariants, observe, summarise
@@ -149,6 +148,7 @@ def recursion(parameters: Parameters) -> Equations:
             loops=loops,
             roles={"flow_loss": "recursion_flow_loss", "watch": "recursion_watch", "march": "march"},
             arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
+            takes=recursion_loops.Arguments,
         ),
         state=(H, U) if p.keep_u else (H,),
         layout=Layout((Dense("h", (p.k, p.d)), Dense("u", (p.k, p.m, p.d)))),
@@ -203,6 +203,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
             loops=loops,
             roles={"flow": "hybrid_flow", "watch": "hybrid_watch", "march": "march"},
             arrays=arrays.build_flow,
+            takes=flow_loops.Arguments,
         ),
         state=(H, D, D_MIN),
         layout=Layout(tuple(Dense(component.name, (p.k, p.d)) for component in (H, D, D_MIN))),
@@ -230,25 +231,25 @@ def _kernels() -> Mapping[str, Kernel]:
     return single_kernels()
 
 
-def recursion_arguments(initial: Initial) -> tuple[Any, ...]:
+def recursion_arguments(initial: Initial) -> recursion_loops.Arguments:
     """Run-time arguments of the recursion: sizes, rates, head signs, law of the tokens, test inputs."""
     p, c = initial.parameters, initial.constants
     rows, answers, chance = table(initial)
     listed = law_of_slope(p) == "empirical"
     tokens = np.ascontiguousarray(rows, np.int64) if listed else np.zeros((0, 1), np.int64)
     labels = np.asarray(answers, float) if listed else np.zeros(0)
-    return (
+    return recursion_loops.Arguments(
         p.k, p.m, p.d, int(p.loss == "hinge"), float(p.stride), float(p.router_rate), float(p.eta_e),
         np.asarray(c["a"], float), p.l, p.n, p.copies, np.asarray(c["pi"], float), p.nodes, tokens, labels,
         rows, answers, chance,
     )  # fmt: skip
 
 
-def flow_arguments(frozen: int, initial: Initial) -> tuple[Any, ...]:
+def flow_arguments(frozen: int, initial: Initial) -> flow_loops.Arguments:
     """Run-time arguments of the flow: sizes, rates, head signs, and initial alignments in order with their sums."""
     p, c = initial.parameters, initial.constants
     top, cum = ordered(np.asarray(initial.state["u"], float))
-    return (
+    return flow_loops.Arguments(
         p.k, p.d, float(p.router_rate), float(p.eta_e), np.asarray(c["a"], float), p.l, frozen, int(p.n == p.l),
         np.asarray(c["pi"], float), top, cum, *table(initial),
     )  # fmt: skip

@@ -1,8 +1,35 @@
 """The exact population recursion of all experts as plain loops around one expert's slope, for numba."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Arguments(NamedTuple):
+    """The run-time arguments: sizes, whether the loss is the hinge, SGD steps in a step, rates, head signs (k,), l of n
+    tokens kept, the law of the tokens (chances, copies, quadrature nodes, or a table with labels), and the test inputs.
+    """
+
+    k: int
+    m: int
+    d: int
+    loss: int
+    stride: float
+    eta_r: float
+    eta_e: float
+    a: Any
+    l: int
+    n: int
+    copies: int
+    pi: Any
+    nodes: int
+    tokens: Any
+    labels: Any
+    rows: Any
+    answers: Any
+    chance: Any
+
 
 answer: Callable[..., tuple[float, float]]
 expert_slope: Callable[..., None]
@@ -60,24 +87,25 @@ def masked_pairs(h, u, a, l, n, pi, plus, minus):
             minus[q] = 0.0
 
 
-def input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus):
+def input_weights(h, u, given, plus, minus):
     """Fill the chance of every input, with 0 where the hinge masks it: y f >= 1 of all experts together.
 
     Without the mask pi/2 for (+1, q) and (-1, q), and `chance` for the rows of a table.
     """
+    a, loss, l, pi, labels, chance = given.a, given.loss, given.l, given.pi, given.labels, given.chance
     if labels.size > 0:
         for i in range(labels.size):
             plus[i] = chance[i]
             minus[i] = 0.0
         if loss != 0:
-            masked(h, u, a, l, tokens, labels, plus)
+            masked(h, u, a, l, given.tokens, labels, plus)
         return
     N = pi.size
     for q in range(N):
         plus[q] = 0.5 * pi[q]
         minus[q] = 0.5 * pi[q]
     if loss != 0:
-        masked_pairs(h, u, a, l, n, pi, plus, minus)
+        masked_pairs(h, u, a, l, given.n, pi, plus, minus)
 
 
 def record_hits(h, a, l, time, hits):
@@ -93,32 +121,30 @@ def record_hits(h, a, l, time, hits):
             hits[1, s] = time
 
 
-def march(
-    y, t0, t1, hits, memory, tolerances, counts,
-    k, m, d, loss, stride, eta_r, eta_e, a, l, n, copies, pi, nodes, tokens, labels, rows, answers, chance,
-):  # fmt: skip
+def march(y, t0, t1, hits, memory, tolerances, counts, given):
     """Whole steps of the recursion from t0 to t1, `stride` SGD steps each.
 
     Under the linear loss an expert whose slope vanishes rests for ever, and is left out from then on.
     """
+    k, m, d, loss, stride, a, l = given.k, given.m, given.d, given.loss, given.stride, given.a, given.l
+    eta_r, eta_e, size = given.eta_r, given.eta_e, max(given.pi.size, given.labels.size)
     h = y[: k * d].reshape((k, d))
     u = y[k * d :].reshape((k, m, d))
-    size = max(pi.size, labels.size)
     plus, minus = np.empty(size), np.empty(size)
     sig, dh, g, value = np.empty(d), np.empty((k, d)), np.empty((k, d)), np.empty(2)
     if t0 == 0.0:
         record_hits(h, a, l, 0.0, hits)
     first, last = int(np.rint(t0 / stride)), int(np.rint(t1 / stride))
-    input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus)
+    input_weights(h, u, given, plus, minus)
     for step in range(first, last):
         if loss != 0:
-            input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus)
+            input_weights(h, u, given, plus, minus)
         counts[0] += 1
         for s in range(k):
             if memory[s] > 0.0:
                 continue
             activations(u[s], sig)
-            expert_slope(h[s], sig, plus, minus, dh[s], g[s], value, l, n, copies, pi, nodes, tokens, labels)
+            expert_slope(h[s], sig, plus, minus, dh[s], g[s], value, given)
             counts[2] += 1
             if loss == 0 and np.abs(dh[s]).max() == 0.0 and np.abs(g[s]).max() == 0.0:
                 memory[s] = 1.0
@@ -129,21 +155,20 @@ def march(
     return 0
 
 
-def recursion_flow_loss(
-    t, y, k, m, d, loss, stride, eta_r, eta_e, a, l, n, copies, pi, nodes, tokens, labels, rows, answers, chance,
-):  # fmt: skip
+def recursion_flow_loss(t, y, given):
     """(dy/dt, E[1 - y f]): the slope whose Euler steps of length 1 are the recursion, and the loss in use."""
+    k, m, d, loss, a, eta_r, eta_e = given.k, given.m, given.d, given.loss, given.a, given.eta_r, given.eta_e
     h = y[: k * d].reshape((k, d))
     u = y[k * d :].reshape((k, m, d))
-    size = max(pi.size, labels.size)
+    size = max(given.pi.size, given.labels.size)
     plus, minus = np.empty(size), np.empty(size)
-    input_weights(h, u, a, loss, l, n, pi, tokens, labels, chance, plus, minus)
+    input_weights(h, u, given, plus, minus)
     sig, dh, g, value = np.empty(d), np.empty(d), np.empty(d), np.empty(2)
     out = np.zeros(y.size)
     total = 1.0 if loss == 0 else plus.sum() + minus.sum()  # the chance of inputs the mask lets through
     for s in range(k):
         activations(u[s], sig)
-        expert_slope(h[s], sig, plus, minus, dh, g, value, l, n, copies, pi, nodes, tokens, labels)
+        expert_slope(h[s], sig, plus, minus, dh, g, value, given)
         move(out[s * d : (s + 1) * d], out[:0].reshape((0, d)), dh, g, eta_r * a[s], 0.0)
         for r in range(m):
             at = k * d + (s * m + r) * d

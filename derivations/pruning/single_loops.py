@@ -32,7 +32,7 @@ def best_law(h, pi, copies, law):
         at = end
 
 
-def expert_slope(h, sig, plus, minus, dh, g, value, l, n, copies, pi, nodes, tokens, labels):
+def expert_slope(h, sig, plus, minus, dh, g, value, given):
     """Fill dh = dPhi/dh and g = dPhi/dsigma (d,); value[y] = E[sbar | y] times the chance of the class.
 
     `plus` and `minus` (N,) are the chances of the inputs (y = +1, q) and (y = -1, q); for several copies the law of the
@@ -40,6 +40,7 @@ def expert_slope(h, sig, plus, minus, dh, g, value, l, n, copies, pi, nodes, tok
     J is l copies of q otherwise; with n = l every token is selected.
     Source: Chowdhury et al. 2024, equations (14) to (19), for samples with one repeated irrelevant pattern.
     """
+    l, n, copies, pi = given.l, given.n, given.copies, given.pi
     N = pi.size
     law = np.empty(0)
     if copies > 1:

@@ -17,11 +17,12 @@ def select_top(h, row, l, chosen):
             count = min(count + 1, l)
 
 
-def expert_slope(h, sig, plus, minus, dh, g, value, l, n, copies, pi, nodes, tokens, labels):
+def expert_slope(h, sig, plus, minus, dh, g, value, given):
     """Fill dh = dPhi/dh and g = dPhi/dsigma for the average over the rows of a table of tokens.
 
     `plus` holds one weight per row (1/S, or 0 where the hinge masks the sample), `minus` is not used.
     """
+    l, tokens, labels = given.l, given.tokens, given.labels
     dh[:] = 0.0
     g[:] = 0.0
     value[:] = 0.0

@@ -25,9 +25,15 @@ def choose(n, k):
     return found
 
 
-def finish(h, sig, sign, order, depth, z, zo, s_bar, z_bar, so_bar, zo_bar, task, dh, g):
-    """Add a class's derivatives along sigma and h: dE/dsigma = z s_bar, dE/dh = z (sigma s_bar + z_bar)."""
-    for i in range(depth):
+def finish(sig, side, order, raised, bars, out):
+    """Add a class's derivatives along sigma and h: dE/dsigma = z s_bar, dE/dh = z (sigma s_bar + z_bar).
+
+    `side` = (task token, sign), `raised` = (z of the tokens by rank, z of the task token), `bars` = (s_bar, z_bar, and
+    both of the task token), `out` = (dh, g).
+    """
+    (task, sign), (z, zo), (dh, g) = side, raised, out
+    s_bar, z_bar, so_bar, zo_bar = bars
+    for i in range(z.size):
         p = order[i] + 2
         g[p] += sign * z[i] * s_bar[i]
         dh[p] += sign * z[i] * (sig[p] * s_bar[i] + z_bar[i])

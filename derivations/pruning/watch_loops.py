@@ -72,27 +72,27 @@ def inputs_watch(h, sig, a, l, tokens, labels, chance, out):
     out[2 * k + 1] = least
 
 
-def recursion_watch(
-    y, k, m, d, loss, stride, eta_r, eta_e, a, l, n, copies, pi, nodes, tokens, labels, rows, answers, chance,
-):  # fmt: skip
+def recursion_watch(y, given):
     """p_1, p_2, f_error and margin of a state h (k, d), u (k, m, d)."""
+    k, m, d = given.k, given.m, given.d
     h = y[: k * d].reshape((k, d))
     u = y[k * d :].reshape((k, m, d))
     sig = np.empty((k, d))
     for s in range(k):
         activations(u[s], sig[s])
     out = np.empty(6 * k + 2)
-    inputs_watch(h, sig, a, l, rows, answers, chance, out)
+    inputs_watch(h, sig, given.a, given.l, given.rows, given.answers, given.chance, out)
     return out
 
 
-def hybrid_watch(y, k, d, eta_r, eta_e, a, l, frozen, soft, pi, top, cum, rows, answers, chance):
+def hybrid_watch(y, given):
     """p_1, p_2, f_error and margin of a state h, D, D_min (k, d)."""
+    k, d = given.k, given.d
     h = y[: k * d].reshape((k, d))
     sig = np.empty((k, d))
     for s in range(k):
         D, low = y[(k + s) * d : (k + s + 1) * d], y[(2 * k + s) * d : (2 * k + s + 1) * d]
-        displaced(D, low, top[s], cum[s], sig[s])
+        displaced(D, low, given.top[s], given.cum[s], sig[s])
     out = np.empty(6 * k + 2)
-    inputs_watch(h, sig, a, l, rows, answers, chance, out)
+    inputs_watch(h, sig, given.a, given.l, given.rows, given.answers, given.chance, out)
     return out

@@ -60,7 +60,7 @@ def compiled():
         def functions(initial, tier=None):
             chosen = population.exact(initial.parameters)
             arguments = chosen.arguments(initial)
-            flow = lambda state: chosen.unpack(made(0.0, chosen.layout.pack(state), *arguments)[0])  # noqa: E731
+            flow = lambda state: chosen.unpack(made(0.0, chosen.layout.pack(state), arguments)[0])  # noqa: E731
             return Evaluator(flow, lambda state: 0.0)
 
         laboratory.functions = functions  # type: ignore[method-assign]

@@ -48,7 +48,7 @@ def deviation(case, old: str, new: str) -> float:
     assert old in source, "the mutation names a text that is no longer there"
     namespace: dict = {}
     exec("import numpy as np\n" + source.replace(old, new), namespace)
-    found = namespace["class_l0_flow_loss"](0.0, equations.start(start), *equations.arguments(start))[0]
+    found = namespace["class_l0_flow_loss"](0.0, equations.start(start), equations.arguments(start))[0]
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 

@@ -72,7 +72,7 @@ def compiled(equations, old: str, new: str):
 def deviation(case, old: str, new: str) -> float:
     """The largest difference of the recursion's step from the model's, relative to its size."""
     equations, start, expected = case
-    found = compiled(equations, old, new)(0.0, equations.start(start), *equations.arguments(start))[0]
+    found = compiled(equations, old, new)(0.0, equations.start(start), equations.arguments(start))[0]
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 

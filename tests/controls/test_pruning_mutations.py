@@ -12,6 +12,7 @@ import pytest
 
 from derivations.contract import load
 from derivations.pruning import population
+from derivations.pruning.recursion_loops import Arguments
 from odesim.code import arrays
 
 LIMIT = 1e-9
@@ -85,9 +86,9 @@ def difference(data, old, new):
         h[0] = np.sort(h[2:])[-2] + 0.05  # selected in some inputs
         pi = rng.dirichlet(np.ones(N)) if data != "distinct" else np.full(N, 1 / N)
         dh, g, value = np.zeros(N + 2), np.zeros(N + 2), np.zeros(2)
-        namespace["expert_slope"](
-            h, sigma, pi / 2, pi / 2, dh, g, value, top, count + 1, 1, pi, 160, np.zeros((0, 1), int), np.zeros(0)
-        )
+        law = {"l": top, "n": count + 1, "copies": 1, "pi": pi, "nodes": 160}
+        given = Arguments(**dict.fromkeys(Arguments._fields) | law)
+        namespace["expert_slope"](h, sigma, pi / 2, pi / 2, dh, g, value, given)
         right = enumerate_inputs(h, sigma, pi, count, top, data)
         worst = max(worst, np.abs(dh - right[0]).max(), np.abs(g - right[1]).max())
     return worst

@@ -192,7 +192,9 @@ def constants(p: Parameters) -> tuple[Named, ...]:
 def bind(initial: Initial) -> dict[str, Any]:
     """The numbers of the constants in a run."""
     p = initial.parameters
-    _, _, k, rho, layer, power, length, strengths, patches, *_ = arguments(initial)
+    given = arguments(initial)
+    k, rho, layer, power, length = given.K, given.rho, given.layer, given.power, given.length
+    strengths, patches = given.strengths, given.patches
     found = {"M": p.M, "J": p.J, "K": k, "rho": rho, "delta_c": layer, "power": power, "xi_2": length}
     found |= {"n_p": len(strengths), "n_d": p.P - 3, "n_r": residual(initial).shape[1], "strengths": strengths}
     return {

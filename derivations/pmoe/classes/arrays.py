@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from derivations.pmoe.arrays import metric_of, shares
+from derivations.pmoe.arrays import averaged, metric_of, shares
+from derivations.pmoe.loops import Arguments
 
 Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
 
@@ -20,21 +21,11 @@ def pushes(xp: Any, outputs: Any, label: Any) -> tuple[Any, Any, Any]:
     return push, -gap.max(axis=0), top + xp.log1p(rest + xp.expm1(-top))
 
 
-def observables(
-    xp: Any,
-    phi: Any,
-    g: Any,
-    l: int,  # noqa: E741
-    gate: int,
-    width: Any,
-    counts: Any,
-    label: Any,
-    weight: Any,
-) -> Any:
+def observables(xp: Any, phi: Any, g: Any, p: Arguments) -> Any:
     """error, assumption 4.4, v (classes), the routed copies (k, P), P(o_a routed by s | class a) (classes, k), flat."""
-    classes = phi.shape[1]
-    routed, share = shares(xp, g, counts, l, gate, width)
-    push, ahead, _ = pushes(xp, xp.einsum("scz,siz->ic", share, phi) / l, label)
+    classes, counts, label, weight = phi.shape[1], p.counts, p.label, p.weight
+    routed, share = shares(xp, g, counts, p.l, p.gate, p.width)
+    push, ahead, _ = pushes(xp, xp.einsum("scz,siz->ic", share, phi) / p.l, label)
     member = (xp.arange(classes)[:, None] + 1 == label) + 0.0
     mass = member @ weight
     mass = xp.where(mass > 0, mass, 1.0)
@@ -52,51 +43,39 @@ def observables(
 def build(level: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of a level "l0", "l1" or "l2"."""
 
-    def drives(g: Any, phi: Any, l: int, gate: int, width: Any, counts: Any, label: Any, weight: Any) -> Any:  # noqa: E741
-        share = shares(xp, g, counts, l, gate, width)[1]
+    def drives(g: Any, phi: Any, p: Arguments) -> Any:
+        share = shares(xp, g, p.counts, p.l, p.gate, p.width)[1]
         means = xp.einsum("scz,siz->sic", share, phi)
-        push, _, cost = pushes(xp, means.sum(axis=0) / l, label)
-        push = push * weight / l
+        push, _, cost = pushes(xp, means.sum(axis=0) / p.l, p.label)
+        push = push * p.weight / p.l
         c = xp.einsum("ic,scz->siz", push, share)
         mean = xp.einsum("sic,ic,scz->sz", means, push, share)
-        return c, (c * phi).sum(axis=1) - mean, (weight * cost).sum()
+        return c, (c * phi).sum(axis=1) - mean, (p.weight * cost).sum()
 
-    def averaged(g: Any, phi: Any, l: int, gate: int, width: Any, jitter: Any, *rows: Any) -> Any:  # noqa: E741
-        found = [drives(g + jitter[r], phi, l, gate, width, *rows) for r in range(jitter.shape[0])]
-        return tuple(sum(part) / len(found) for part in zip(*found, strict=True))
-
-    def parts(y: Any, k: int, *arguments: Any) -> tuple[Any, Any, Any, Any]:
-        """(moving part, response, route, the other arguments from l on)."""
+    def parts(y: Any, p: Arguments) -> tuple[Any, Any, Any]:
+        """(moving part, response, route)."""
         if level == "l0":
-            M, classes, P, *rest = arguments
-            pre, out = y[: k * M * P].reshape(k, M, P), rest[6]
-            phi = xp.einsum("smi,smz->siz", out, xp.maximum(pre, 0.0))
-            return pre, phi, y[k * M * P :].reshape(k, P), rest
-        classes, P, *rest = arguments
-        phi = y[: k * classes * P].reshape(k, classes, P)
-        return phi, phi, y[k * classes * P :].reshape(k, P), rest
+            size = p.k * p.M * p.P
+            pre = y[:size].reshape(p.k, p.M, p.P)
+            return pre, xp.einsum("smi,smz->siz", p.held, xp.maximum(pre, 0.0)), y[size:].reshape(p.k, p.P)
+        size = p.k * p.classes * p.P
+        phi = y[:size].reshape(p.k, p.classes, p.P)
+        return phi, phi, y[size:].reshape(p.k, p.P)
 
-    def both(y: Any, k: int, *arguments: Any) -> Any:
-        moving, phi, g, rest = parts(y, k, *arguments)
-        l, gate, lam, width, jitter, gram, *rest = rest  # noqa: E741
-        c, d, loss = averaged(g, phi, l, gate, width, jitter, *rest[-3:])
+    def both(y: Any, p: Arguments) -> Any:
+        moving, phi, g = parts(y, p)
+        c, d, loss = averaged(drives, g, phi, p)
         if level == "l0":
-            out = rest[0]
-            push = xp.einsum("smi,siz->smz", out, c) / (out.shape[0] * out.shape[1])
-            change = xp.where(moving >= 0, push, 0.0) @ gram
+            push = xp.einsum("smi,siz->smz", p.held, c) / (p.k * p.M)
+            change = xp.where(moving >= 0, push, 0.0) @ p.gram
         elif level == "l1":
-            change = xp.einsum("sijzw,sjw->siz", rest[0], c)
+            change = xp.einsum("sijzw,sjw->siz", p.held, c)
         else:
-            change = c @ metric_of(xp, kernels, k, gram)
-        return xp.concatenate([change.reshape(-1), (lam * d @ gram).reshape(-1)]), loss
+            change = c @ metric_of(xp, kernels, p.k, p.gram)
+        return xp.concatenate([change.reshape(-1), (p.lam * d @ p.gram).reshape(-1)]), loss
 
-    def watch(y: Any, k: int, *arguments: Any) -> Any:
-        _, phi, g, rest = parts(y, k, *arguments)
-        l, gate, width, (counts, label, weight) = rest[0], rest[1], rest[3], rest[-3:]  # noqa: E741
-        return observables(xp, phi, g, l, gate, width, counts, label, weight)
+    def watch(y: Any, p: Arguments) -> Any:
+        _, phi, g = parts(y, p)
+        return observables(xp, phi, g, p)
 
-    return {
-        "flow": lambda t, y, *arguments: both(y, *arguments)[0],
-        "loss": lambda y, *arguments: both(y, *arguments)[1],
-        "watch": watch,
-    }
+    return {"flow": lambda t, y, p: both(y, p)[0], "loss": lambda y, p: both(y, p)[1], "watch": watch}

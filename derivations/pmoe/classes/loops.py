@@ -25,14 +25,14 @@ def class_pushes(outputs, y, push):
     return top + np.log1p(rest + np.expm1(-top))
 
 
-def class_drives(route, response, l, gate, width, counts, label, weight, c, d):  # noqa: E741
+def class_drives(route, response, p, c, d):
     """Fill the experts' drive c (k, classes, P) and the routers' drive d (k, P); returns the loss.
 
     c_{s,i}(z) = E[e_i (1/l) n_s G_s], d_s(z) = E[sum_i e_i (1/l) n_s G_s (phi_{s,i}(z) - sum_z' n_s G_s phi_{s,i})],
     e_i = 1(y = i) - softmax_i.
     """
+    l, gate, width, counts, label, weight = p.l, p.gate % 10, p.width, p.counts, p.label, p.weight  # noqa: E741
     k, classes, P = response.shape
-    gate = gate % 10
     order = np.empty((k, P), dtype=np.int64)
     for s in range(k):
         rank(route[s], order[s])
@@ -63,15 +63,15 @@ def class_drives(route, response, l, gate, width, counts, label, weight, c, d): 
     return loss
 
 
-def class_mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d):  # noqa: E741
+def class_mean_drives(route, response, p, c, d):
     """The drives averaged over route values shifted by `jitter` (R, k, P); returns the mean loss."""
-    copies = jitter.shape[0]
+    jitter, copies = p.jitter, p.jitter.shape[0]
     one, other = np.empty(c.shape), np.empty(d.shape)
     c[:, :, :] = 0.0
     d[:, :] = 0.0
     loss = 0.0
     for r in range(copies):
-        loss += class_drives(route + jitter[r], response, l, gate, width, counts, label, weight, one, other) / copies
+        loss += class_drives(route + jitter[r], response, p, one, other) / copies
         c += one / copies
         d += other / copies
     return loss
@@ -91,13 +91,14 @@ def class_responses(pre, out):
     return response
 
 
-def class_l0_flow_loss(t, y, k, M, classes, P, l, gate, lam, width, jitter, gram, out, counts, label, weight):  # noqa: E741
+def class_l0_flow_loss(t, y, p):
     """(dy/dt, L) for every neuron: dh/dt = (1/m) Gam (1(h >= 0) sum_i a_i c_i), dg/dt = lam Gam d."""
+    k, M, classes, P, lam, gram, out = p.k, p.M, p.classes, p.P, p.lam, p.gram, p.held
     size = k * M * P
     pre = y[:size].reshape((k, M, P))
     route = y[size:].reshape((k, P))
     c, d = np.empty((k, classes, P)), np.empty((k, P))
-    loss = class_mean_drives(route, class_responses(pre, out), l, gate, width, jitter, counts, label, weight, c, d)
+    loss = class_mean_drives(route, class_responses(pre, out), p, c, d)
     dy = np.zeros(y.size)
     push = np.empty(P)
     for s in range(k):
@@ -114,13 +115,14 @@ def class_l0_flow_loss(t, y, k, M, classes, P, l, gate, lam, width, jitter, gram
     return dy, loss
 
 
-def class_l1_flow_loss(t, y, k, classes, P, l, gate, lam, width, jitter, gram, metric, counts, label, weight):  # noqa: E741
+def class_l1_flow_loss(t, y, p):
     """(dy/dt, L) of responses: dphi_{s,i}/dt = sum_j metric_{s,i,j} c_{s,j}, metric = Gam o A_{s,i,j}/m."""
+    k, classes, P, lam, gram, metric = p.k, p.classes, p.P, p.lam, p.gram, p.held
     size = k * classes * P
     response = y[:size].reshape((k, classes, P))
     route = y[size:].reshape((k, P))
     c, d = np.empty((k, classes, P)), np.empty((k, P))
-    loss = class_mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d)
+    loss = class_mean_drives(route, response, p, c, d)
     dy = np.zeros(y.size)
     for s in range(k):
         for i in range(classes):
@@ -135,13 +137,14 @@ def class_l1_flow_loss(t, y, k, classes, P, l, gate, lam, width, jitter, gram, m
     return dy, loss
 
 
-def class_l2_flow_loss(t, y, k, classes, P, l, gate, lam, width, jitter, gram, counts, label, weight):  # noqa: E741
+def class_l2_flow_loss(t, y, p):
     """(dy/dt, L) at infinite width: dphi_{s,i}/dt = (1/k) K c_{s,i}, as different outputs' weights are independent."""
+    k, classes, P, lam, gram = p.k, p.classes, p.P, p.lam, p.gram
     size = k * classes * P
     response = y[:size].reshape((k, classes, P))
     route = y[size:].reshape((k, P))
     c, d = np.empty((k, classes, P)), np.empty((k, P))
-    loss = class_mean_drives(route, response, l, gate, width, jitter, counts, label, weight, c, d)
+    loss = class_mean_drives(route, response, p, c, d)
     metric = np.empty((P, P))
     kernel_of(gram, metric)
     dy = np.zeros(y.size)
@@ -155,26 +158,27 @@ def class_l2_flow_loss(t, y, k, classes, P, l, gate, lam, width, jitter, gram, c
     return dy, loss
 
 
-def class_look(g, order, phi, row, own, l, gate, width, routed, gates, outputs):  # noqa: E741
-    """One expert's look at a sample: fills routed copies and gates, adds to the outputs.
+def class_look(g, order, phi, row, own, p, room):
+    """One expert's look at a sample: fills `room` = (routed copies, gates, outputs), adding to the outputs.
 
     Returns whether the pattern of the sample's class is routed, and whether its gate is the largest.
     """
-    route_row(g, order, row, l, gate, width, routed, gates)
+    routed, gates, outputs = room
+    route_row(g, order, row, p.l, p.gate % 10, p.width, routed, gates)
     top = 0.0
     for z in range(g.size):
         for i in range(outputs.size):
-            outputs[i] += routed[z] * gates[z] * phi[i, z] / l
+            outputs[i] += routed[z] * gates[z] * phi[i, z] / p.l
         if routed[z] > 0.0:
             top = max(top, gates[z])
     found = routed[own] > 0.0
     return found, found and gates[own] >= top
 
 
-def class_watch_rows(route, response, l, gate, width, counts, label, weight):  # noqa: E741
+def class_watch_rows(route, response, p):
     """error, assumption 4.4, v (classes), the routed copies (k, P), P(o_a routed by s | class a) (classes, k), flat."""
+    counts, label, weight = p.counts, p.label, p.weight
     k, classes, P = response.shape
-    gate = gate % 10
     order = np.empty((k, P), dtype=np.int64)
     for s in range(k):
         rank(route[s], order[s])
@@ -185,9 +189,7 @@ def class_watch_rows(route, response, l, gate, width, counts, label, weight):  #
         a = int(label[row]) - 1
         outputs[:] = 0.0
         for s in range(k):
-            found, good = class_look(
-                route[s], order[s], response[s], counts[row], a, l, gate, width, routed, gates, outputs
-            )
+            found, good = class_look(route[s], order[s], response[s], counts[row], a, p, (routed, gates, outputs))
             copies[s] += weight[row] * routed
             if counts[row, a] > 0.0:
                 finds[a, s] += weight[row] * found
@@ -208,22 +210,22 @@ def class_watch_rows(route, response, l, gate, width, counts, label, weight):  #
     return np.concatenate((head, v, copies.reshape(k * P), finds.reshape(classes * k)))
 
 
-def class_l0_watch(y, k, M, classes, P, l, gate, lam, width, jitter, gram, out, counts, label, weight):  # noqa: E741
+def class_l0_watch(y, p):
     """The observables of `class_watch_rows` from neurons."""
-    size = k * M * P
-    response = class_responses(y[:size].reshape((k, M, P)), out)
-    return class_watch_rows(y[size:].reshape((k, P)), response, l, gate, width, counts, label, weight)
+    size = p.k * p.M * p.P
+    response = class_responses(y[:size].reshape((p.k, p.M, p.P)), p.held)
+    return class_watch_rows(y[size:].reshape((p.k, p.P)), response, p)
 
 
-def class_l1_watch(y, k, classes, P, l, gate, lam, width, jitter, gram, metric, counts, label, weight):  # noqa: E741
+def class_l1_watch(y, p):
     """The observables of `class_watch_rows` from responses."""
-    size = k * classes * P
-    response = y[:size].reshape((k, classes, P))
-    return class_watch_rows(y[size:].reshape((k, P)), response, l, gate, width, counts, label, weight)
+    size = p.k * p.classes * p.P
+    response = y[:size].reshape((p.k, p.classes, p.P))
+    return class_watch_rows(y[size:].reshape((p.k, p.P)), response, p)
 
 
-def class_l2_watch(y, k, classes, P, l, gate, lam, width, jitter, gram, counts, label, weight):  # noqa: E741
+def class_l2_watch(y, p):
     """The observables of `class_watch_rows` from responses."""
-    size = k * classes * P
-    response = y[:size].reshape((k, classes, P))
-    return class_watch_rows(y[size:].reshape((k, P)), response, l, gate, width, counts, label, weight)
+    size = p.k * p.classes * p.P
+    response = y[:size].reshape((p.k, p.classes, p.P))
+    return class_watch_rows(y[size:].reshape((p.k, p.P)), response, p)

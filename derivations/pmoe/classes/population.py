@@ -25,6 +25,7 @@ from derivations.pmoe.arrays import build_router
 from derivations.pmoe.classes import arrays
 from derivations.pmoe.classes.model import PAIR_LOSS, SHARE, pair_loss
 from derivations.pmoe.initial import act_of
+from derivations.pmoe.loops import Arguments
 from derivations.pmoe.parameters import Parameters, require_outputs
 from derivations.pmoe.population import ANY, PAIR, PRE, ROUTE
 from derivations.pmoe.summary import constants, summarise
@@ -76,6 +77,7 @@ def equations(p: Parameters, tier: str) -> Equations:
             loops=loops(level),
             roles={"flow_loss": f"class_{level}_flow_loss", "watch": f"class_{level}_watch"},
             arrays=functools.partial(arrays.build, level),
+            takes=Arguments,
         ),
         state=(first, ROUTE),
         layout=population.flat(p, Dense(first.name, shape)),
@@ -146,15 +148,12 @@ def observe_routers(initial: Initial, state: Mapping[str, np.ndarray]) -> Labell
     }
 
 
-def arguments(initial: Initial, level: str) -> tuple[Any, ...]:
-    """The run-time arguments: sizes, gate, rates, the Gram matrix, what stays of the neurons, and the rows."""
-    p, c = initial.parameters, initial.constants
-    common, rows = population.common_arguments(initial)
-    if level == "l0":
-        return (p.k, p.m // p.k, p.classes, p.width, *common, c["out"], *rows)
+def arguments(initial: Initial, level: str) -> Arguments:
+    """The run-time arguments."""
+    c = initial.constants
     if level == "l1":
-        return (p.k, p.classes, p.width, *common, c["gram"] * act_of(initial) / p.m, *rows)
-    return (p.k, p.classes, p.width, *common, *rows)
+        return population.with_held(initial, c["gram"] * act_of(initial) / initial.parameters.m)
+    return population.with_held(initial, c["out"] if level == "l0" else np.zeros(0))
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:

@@ -121,7 +121,7 @@ def test_every_term_of_the_noise_patches_matters(name, measured, tmp_path, monke
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mutated_flow", raising=False)
     flow = importlib.import_module("mutated_flow").full_flow_loss
-    found = equations.unpack(flow(0.0, equations.start(start), *full.arguments(start))[0])
+    found = equations.unpack(flow(0.0, equations.start(start), full.arguments(start))[0])
     worst = np.abs(z_scores(found, start.parameters, mean, error)).max()
     assert worst < 4.5 if name is None else worst > 8
 
@@ -202,8 +202,8 @@ def test_numba_and_jax_agree(activation):
 def right_hand_side(points, seed, **parameters):
     """The derivatives of experts and of routers at the reference state, with another scrambling of the points."""
     start = strong(points=points, **parameters)
-    arguments = list(full.arguments(start))
-    arguments[7:9] = full.points(start.parameters, 2 * 2 + 4, seed)
+    strengths, patches = full.points(start.parameters, 2 * 2 + 4, seed)
+    arguments = full.arguments(start)._replace(strengths=strengths, patches=patches)
     equations = full.full(start.parameters)
     y = compile.compile_numba(equations)["flow"](0.0, equations.start(start), *arguments)
     return [part.ravel() for part in flat(equations.unpack(y))]
