@@ -116,34 +116,34 @@ def signed_nodes(x, w):
 def example_terms(chance, label, example, pi, G, drift, coherent):
     """Fill G_m = chance p_m q pi_m y and the router's drift G_m f_m - pi_m sum_n G_n f_n of one example type.
 
-    `example` = (|x sigma'|^2, logits h, outputs f, probabilities p), each (M,).  Adds chance p_m q pi_m |x sigma'| to
-    `coherent` and returns the type's part of the loss.
+    `example` (4, M) holds |x sigma'|^2, logits h, outputs f and probabilities p, in one array as taking a tuple apart
+    counts references in the innermost loop.  Adds chance p_m q pi_m |x sigma'| to `coherent` and returns the type's
+    part of the loss.
     """
-    norm, h, f, p = example
-    M = h.size
-    top = h[0]
+    M = example.shape[1]
+    top = example[1, 0]
     for m in range(1, M):
-        top = max(top, h[m])
+        top = max(top, example[1, m])
     total = 0.0
     for m in range(M):
-        pi[m] = np.exp(h[m] - top)
+        pi[m] = np.exp(example[1, m] - top)
         total += pi[m]
     push = 0.0
     loss = 0.0
     for m in range(M):
         pi[m] /= total
         G[m] = 0.0
-        if p[m] > 0.0:
-            margin = label * pi[m] * f[m]
+        if example[3, m] > 0.0:
+            margin = label * pi[m] * example[2, m]
             small = np.exp(-abs(margin))
             q = small / (1.0 + small) if margin > 0.0 else 1.0 / (1.0 + small)
-            loss += chance * p[m] * (np.log1p(small) + max(-margin, 0.0))
-            size = chance * p[m] * q * pi[m]
-            coherent[m] += size * np.sqrt(norm[m])
+            loss += chance * example[3, m] * (np.log1p(small) + max(-margin, 0.0))
+            size = chance * example[3, m] * q * pi[m]
+            coherent[m] += size * np.sqrt(example[0, m])
             G[m] = size * label
-            push += G[m] * f[m]
+            push += G[m] * example[2, m]
     for m in range(M):
-        drift[m] = G[m] * f[m] - pi[m] * push
+        drift[m] = G[m] * example[2, m] - pi[m] * push
     return loss
 
 
@@ -157,7 +157,8 @@ def sum_types(routers, nodes, routing, tables, rest, G, R, coherent):
     (gcen, gfeat), (a, a_weight, b, b_weight, c, c_weight), (u, weight) = routers, nodes, routing
     FA, NA, FB, NB, FC, NC = tables
     M, K = gcen.shape
-    h, p, pi, f, norm = np.empty(M), np.empty(M), np.empty(M), np.empty(M), np.empty(M)
+    example, pi = np.empty((4, M)), np.empty(M)
+    norm, h, f, p = example[0], example[1], example[2], example[3]
     ends, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
     one, drift = np.empty(M), np.empty(M)
     L = 0.0
@@ -176,7 +177,7 @@ def sum_types(routers, nodes, routing, tables, rest, G, R, coherent):
                             f[m] = FA[m, k, i] + FB[m, k, n] + FC[m, other, r] + rest[1, m]
                             norm[m] = NA[m, k, i] + NB[m, k, n] + NC[m, other, r] + rest[2, m]
                         winning(h, ends, order, u, weight, left, p)
-                        L += example_terms(chance, label, (norm, h, f, p), pi, one, drift, coherent)
+                        L += example_terms(chance, label, example, pi, one, drift, coherent)
                         for m in range(M):
                             G[0, m, k, i] += one[m]
                             G[1, m, k, n] += one[m]

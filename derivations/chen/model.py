@@ -11,7 +11,7 @@ Source: Chen et al. 2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,28 @@ RELEASED_INPUT = 10.0
 """The released code multiplies its inputs by ten."""
 WORSE, FLOOR = 0.02, 0.314
 """The released code stops where its loss is above the best by the first number, or has come down to the second."""
+
+
+class Numbers(NamedTuple):
+    """The run-time arguments: sizes, the activation and its power, whether rules are those of the released code, the
+    weight of its balance, signs of the filters (J,), rho, the norms that descent is divided by, the strengths' laws.
+    """
+
+    M: int
+    J: int
+    K: int
+    kind: int
+    power: float
+    released: int
+    balance: float
+    signs: Any
+    rho: float
+    normalised: int
+    law: int
+    alpha: Any
+    beta: Any
+    gamma: Any
+    scale: float
 
 
 def activation(z, kind, power):
@@ -60,11 +82,12 @@ def strength(uniform, law, points):
     return points[(uniform * points.size).astype(np.int64)]
 
 
-def draw(uniform, M, J, K, kind, power, released, balance, signs, rho, normalised, law, alpha, beta, gamma, scale):
+def draw(uniform, given):
     """One example from seven uniform numbers: feature, centre and feature noise as atoms of [v, c] with amplitudes.
 
     Cluster k and another feature k' are uniform, y and eps are signs: patches y alpha v_k, beta c_k, eps gamma v_k'.
     """
+    K, law, alpha, beta, gamma, scale = given.K, given.law, given.alpha, given.beta, given.gamma, given.scale
     k = (uniform[0] * K).astype(np.int64)
     other = (k + 1 + (uniform[1] * (K - 1)).astype(np.int64)) % K
     y = np.where(uniform[2] < 0.5, -1.0, 1.0)
@@ -77,16 +100,15 @@ def draw(uniform, M, J, K, kind, power, released, balance, signs, rho, normalise
     return np.stack((k, K + k, other)), amplitudes, y, k
 
 
-def dispatch(logits, noise, *numbers):
+def dispatch(logits, noise, given):
     """The expert with the largest noisy logit."""
     return np.argmax(logits + noise, axis=0)
 
 
-def coefficients(
-    expert, fields, logits, noise, labels, share,
-    M, J, K, kind, power, released, balance, signs, rho, normalised, law, alpha, beta, gamma, scale,
-):  # fmt: skip
+def coefficients(expert, fields, logits, noise, labels, share, given):
     """Minus the gradient of the loss through the chosen expert's output; the choice itself is held fixed."""
+    M, kind, power = given.M, given.kind, given.power
+    released, balance, signs = given.released, given.balance, given.signs
     value, slope = activation(fields, kind, power)
     f = (signs.reshape(-1, 1) * value.sum(1)).sum(0)
     mine = np.where(np.arange(M).reshape(-1, 1) == expert, 1.0, 0.0)
@@ -107,18 +129,19 @@ def coefficients(
     return filters, routers, margin
 
 
-def losses(margin, M, J, K, kind, power, released, *numbers):
+def losses(margin, given):
     """log(1 + e^-u) for the margin u = y F; the released code's second softmax makes it log(1 + exp(-tanh(u/2)))."""
-    u = np.tanh(0.5 * margin) if released == 1 else margin
+    u = np.tanh(0.5 * margin) if given.released == 1 else margin
     return np.log(1.0 + np.exp(-np.abs(u))) + np.where(u < 0, -u, 0.0)
 
 
-def rates(weights, bias, M, J, K, kind, power, released, balance, signs, rho, normalised, *numbers):
+def rates(weights, bias, given):
     """1/|G_m| for the filters and for the biases of the experts, 0 for no gradient; and rho.
 
     The released code adds the norms of weights and biases; `normalised` is 0 for plain descent, 1 for one norm of an
     expert, 2 for one of each tensor.
     """
+    released, rho, normalised = given.released, given.rho, given.normalised
     one = np.sqrt(weights)
     if normalised == 0:
         return 1.0 + 0.0 * one, 1.0 + 0.0 * one, rho
@@ -130,7 +153,7 @@ def rates(weights, bias, M, J, K, kind, power, released, balance, signs, rho, no
     return first, np.where(other > 0, 1.0, 0.0) / np.where(other > 0, other, 1.0), rho
 
 
-def halt(loss, best, *numbers):
+def halt(loss, best, given):
     """The released code's rule, tested where the loss is not a new minimum: much worse than the best, or low enough."""
     return (loss > best) & ((loss > best + WORSE) | (loss <= FLOOR))
 
@@ -141,11 +164,9 @@ def numbers(parameters: Parameters) -> tuple[Any, ...]:
     released = int(p.variant == "released")
     signs = np.where(np.arange(p.J) < p.J // 2, -1.0, 1.0) if released else np.ones(p.J)
     laws = (np.array(p.alpha, float), np.array(p.beta, float), np.array(p.gamma, float))
-    return (
-        p.M, p.J, p.K, ACTIVATIONS.index(p.activation), float(p.power), released, float(p.balance), signs,
-        float(p.rho), int(p.normalise) * (1 + int(p.normaliser == "tensor")), int(p.laws == "points"), *laws,
-        input_scale(p),
-    )  # fmt: skip
+    head = (p.M, p.J, p.K, ACTIVATIONS.index(p.activation), float(p.power), released, float(p.balance), signs)
+    normalised = int(p.normalise) * (1 + int(p.normaliser == "tensor"))
+    return (Numbers(*head, float(p.rho), normalised, int(p.laws == "points"), *laws, input_scale(p)),)
 
 
 def input_scale(parameters: Parameters) -> float:

@@ -97,9 +97,11 @@ def sampled_gradient(initial: Initial, gram: np.ndarray, samples: int, rng: np.r
         # x = z + mean: its coordinates are those of z plus the factor's rows of the means.
         y += factor[p.neurons :].T @ model.mean(labels, *args)
         fields = factor @ y
-        outputs = c["a"][:, None] * model.activation(fields[: p.neurons] + c["b"][:, None], c["sigma"], args[5]) / p.J
+        outputs = (
+            c["a"][:, None] * model.activation(fields[: p.neurons] + c["b"][:, None], c["sigma"], args[0].kind) / p.J
+        )
         experts = np.eye(p.M)[expert].T @ outputs
-        target = model.label(fields, labels, p.neurons, p.C, args[12], args[13])
+        target = model.label(fields, labels, p.neurons, p.C, args[0].links, args[0].s)
         chosen = np.minimum((p.M * labels[p.C]).astype(int), p.M - 1)
         weight = target * experts[chosen, np.arange(size)] / p.M
         coef = weight * (np.eye(p.M)[:, chosen] - 1.0 / p.M)

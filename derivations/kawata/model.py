@@ -10,6 +10,7 @@ Sections 3.1 and 3.2, Algorithm 1.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,27 @@ from derivations.kawata.parameters import ACTIVATIONS, Parameters, count, links,
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
 FAIR, GATED, PERFECT = 0, 1, 2
 """Which experts a sample reaches: one at random, those whose gate is not negative, those assigned to its cluster."""
+
+
+class Numbers(NamedTuple):
+    """The run-time arguments but for the neurons' own a, b, sigma: sizes, rho, zeta, kinds of activation and routing,
+    the edges of the clusters, experts and their selector, the scale of a gradient, the links with the weights s.
+    """
+
+    N: int
+    C: int
+    M: int
+    rho: float
+    zeta: float
+    kind: int
+    gated: int
+    low: Any
+    high: Any
+    expert: Any
+    selector: Any
+    scale: float
+    links: Any
+    s: Any
 
 
 def column(values, like):
@@ -88,8 +110,9 @@ def activation(t, sigma, kind):
     return 0.5 + 0.5 * erf(t / math.sqrt(2.0))
 
 
-def draw(uniform, normal, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
+def draw(uniform, normal, p, a, b, sigma):
     """Labels (C + 2, ...): which cluster (one of C is 1), the number that chooses the expert, the label noise."""
+    C, zeta, low, high = p.C, p.zeta, p.low, p.high
     if uniform.ndim == 1:  # one sample: the same by a loop, without temporary arrays
         labels = np.zeros(C + 2)
         labels[min(int(uniform[0] * C), C - 1)] = 1.0
@@ -101,8 +124,9 @@ def draw(uniform, normal, N, C, M, rho, zeta, kind, gated, low, high, expert, se
     return np.concatenate((mine, uniform[1:2], zeta * normal))
 
 
-def mean(labels, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma):
+def mean(labels, p, a, b, sigma):
     """The mean of x in the frame: rho on the vector v_c of the sample's cluster."""
+    C, M, rho, gated = p.C, p.M, p.rho, p.gated
     if labels.ndim == 1:
         centre = np.zeros(2 * C + 1 + (M if gated == 1 else 0))
         for c in range(C):
@@ -135,23 +159,21 @@ def active(fields, labels, N, C, M, gated, expert, selector):
     return 1.0 * (column(expert, fields) == np.floor(M * labels[C]))
 
 
-def coefficients(
-    fields, labels, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma
-):
+def coefficients(fields, labels, p, a, b, sigma):
     """Along x, the ascent direction of y F(x): scale y a sigma'(w.x + b) for the neurons of the active experts.
 
     `scale` is 1/J times the weight of an active expert; `selector` (N, M) says which expert a neuron belongs to, or,
     with perfect routing, (N, C) which cluster its expert sees.
     """
+    N, C, M, kind, gated = p.N, p.C, p.M, p.kind, p.gated
+    expert, selector, scale, links, s = p.expert, p.selector, p.scale, p.links, p.s
     y = label(fields, labels, N, C, links, s)
     t = fields[:N] + column(b, fields)
     reached = active(fields, labels, N, C, M, gated, expert, selector)
     return (scale * y) * reached * column(a, fields) * slope(t, sigma, kind)
 
 
-def update(
-    vv, vg, gg, step_size, N, C, M, rho, zeta, kind, gated, low, high, expert, selector, scale, links, s, a, b, sigma
-):
+def update(vv, vg, gg, step_size, p, a, b, sigma):
     """The spherical step: v + step (I - v v^T) g, divided by its length."""
     along = vg / vv
     length = np.sqrt(vv + step_size * step_size * (gg - vg * along))
@@ -179,7 +201,8 @@ def numbers(parameters: Parameters, gram: np.ndarray, gated: int = FAIR) -> tupl
     tables = (np.array(links(p), float) / norms, np.array(weights_of_global(p), float))
     kind = ACTIVATIONS.index(p.activation)
     head = (N, p.C, p.M, float(p.rho), float(p.zeta), kind, gated)
-    return (*head, edges[:-1].copy(), edges[1:].copy(), expert.astype(float), selector.copy(), scale, *tables)
+    rest = (edges[:-1].copy(), edges[1:].copy(), expert.astype(float), selector.copy(), scale, *tables)
+    return (Numbers._make((*head, *rest)),)
 
 
 def numbers3(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:

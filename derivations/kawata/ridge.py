@@ -34,7 +34,7 @@ def blocks(
     gram = full_gram(initial.state, c)
     factor, N, C = root(gram), p.neurons, p.C
     args: Any = (*model.numbers(p, gram), c["a"], c["b"], c["sigma"])
-    kind, links, s = args[5], args[12], args[13]
+    kind, links, s = args[0].kind, args[0].links, args[0].s
     expert, done = expert_of(p, N), 0
     gated = "theta" in c
     while done < samples:

@@ -9,6 +9,7 @@ Source: Liao & Kyrillidis 2026, Section 3, equations (1) to (3).
 
 import math
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,18 @@ from derivations.liao.parameters import Parameters
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
 
 KINDS = {"logistic": 0, "probit": 1}
+
+
+class Numbers(NamedTuple):
+    """The run-time arguments: sizes, degree, gate and its temperature, whether norms are kept, and the first norms."""
+
+    m: int
+    m_star: int
+    degree: int
+    kind: int
+    temperature: float
+    keep: int
+    first: Any
 
 
 def gate(z, kind, temperature):
@@ -52,11 +65,12 @@ def rows_added(x):
     return x.sum(0)
 
 
-def coefficients(fields, labels, m, m_star, degree, kind, temperature, keep, first):
+def coefficients(fields, labels, given):
     """The gradient of the squared error along x: r pi'(v.x) He(w.x) for routers, r pi(v.x) He'(w.x) for experts.
 
     `fields` (2m + 2 m_star, ...) are inner products of x with [vbar, wbar, v*, w*].
     """
+    m, m_star, degree, kind, temperature = given.m, given.m_star, given.degree, given.kind, given.temperature
     v, w = fields[:m], fields[m : 2 * m]
     p = gate(v, kind, temperature)
     h, slope = nonlinearity(w, degree)
@@ -66,8 +80,9 @@ def coefficients(fields, labels, m, m_star, degree, kind, temperature, keep, fir
     return np.concatenate((residual * gate_slope(v, p, kind, temperature) * h, residual * p * slope))
 
 
-def update(vv, vg, gg, step_size, m, m_star, degree, kind, temperature, keep, first):
+def update(vv, vg, gg, step_size, given):
     """Tangent step of the raw rows: v - step/|v| (I - vbar vbar^T) g; with `keep` the first norms are restored."""
+    keep, first = given.keep, given.first
     length = np.sqrt(vv)
     b = -step_size / length
     a = 1.0 - b * vg / vv
@@ -87,7 +102,7 @@ def numbers(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:
     p = parameters
     kind = KINDS[p.gate]
     first = np.sqrt(np.diag(gram)[: 2 * p.m]).copy()
-    return p.m, p.m_star, p.degree, kind, p.temperature, int(p.renormalise), first
+    return (Numbers(p.m, p.m_star, p.degree, kind, p.temperature, int(p.renormalise), first),)
 
 
 def place(initial: Initial) -> np.ndarray:

@@ -58,19 +58,21 @@ def displaced(D, low, top, cum, sig):
         sig[p] = cum[p, first] + first * D[p]
 
 
-def contribution(task, q, x, sig, given, weight, dh, g):
+def contribution(task, q, x, sig, share, rule, dh, g):
     """Add `weight` times what the input (task, q) gives where its task token is selected (x = h_o - h_q).
 
-    The input gives g_q (1 - S) in any case; here only what differs from an unselected task token is added.
+    `share` = (pi_q, weight), `rule` = (l, frozen).  The input gives g_q (1 - S) in any case; here only what differs
+    from an unselected task token is added.
     """
-    pi, sign = given.pi, weight * (1.0 if task == 0 else -1.0)
-    mass, _, pull = gate(pi, 0, x, given.l)  # the kernel reads no table: any array will do in its place
-    moved = sign * 0.5 * pi[q] * pull * (sig[task] - sig[q + 2])
+    (chance, weight), (l, frozen) = share, rule
+    sign = weight * (1.0 if task == 0 else -1.0)
+    mass, _, pull = gate(dh, 0, x, l)  # the kernel reads no table: any array will do in its place
+    moved = sign * 0.5 * chance * pull * (sig[task] - sig[q + 2])
     dh[task] += moved
-    g[task] += sign * 0.5 * pi[q] * mass
-    if given.frozen == 0:
+    g[task] += sign * 0.5 * chance * mass
+    if frozen == 0:
         dh[q + 2] -= moved
-        g[q + 2] -= sign * 0.5 * pi[q] * mass
+        g[q + 2] -= sign * 0.5 * chance * mass
     return moved
 
 
@@ -104,7 +106,7 @@ def hold_ties(modes, lam, h, sig, given, dh, g):
     An unknown lam_j moves h_o by s_j c_j and h_q by -s_j c_j; tie i wants the sum over j of lam_j s_j c_j (1[same task]
     + 1[same q]) to be h_q' - h_o' of the rest.  Solved by elimination; a tie without pull (c = 0) keeps lam = 0.
     """
-    N = given.pi.size
+    pi, rule, N = given.pi, (given.l, given.frozen), given.pi.size
     count = 0
     for task in range(2):
         for q in range(N):
@@ -120,13 +122,13 @@ def hold_ties(modes, lam, h, sig, given, dh, g):
         for q in range(N):
             if modes[task, q] == 2:
                 who[at, 0], who[at, 1] = task, q
-                pulls[at] = contribution(task, q, h[task] - h[q + 2], sig, given, 1.0, none, none)
+                pulls[at] = contribution(task, q, h[task] - h[q + 2], sig, (pi[q], 1.0), rule, none, none)
                 right[at] = dh[q + 2] - dh[task]
                 at += 1
     for i in range(count):
         for j in range(count):
             same = 1.0 if who[i, 0] == who[j, 0] else 0.0
-            if given.frozen == 0 and who[i, 1] == who[j, 1]:
+            if rule[1] == 0 and who[i, 1] == who[j, 1]:
                 same += 1.0
             matrix[i, j] = same * pulls[j]
     eliminate(matrix, right)
@@ -134,7 +136,7 @@ def hold_ties(modes, lam, h, sig, given, dh, g):
         weight = right[i]
         lam[who[i, 0], who[i, 1]] = weight
         task, q = who[i, 0], who[i, 1]
-        contribution(task, q, h[task] - h[q + 2], sig, given, weight, dh, g)
+        contribution(task, q, h[task] - h[q + 2], sig, (pi[q], weight), rule, dh, g)
 
 
 def slope(y, held, expert, given, out):
@@ -144,7 +146,7 @@ def slope(y, held, expert, given, out):
     (sigma_o - sigma_q); dD_1 = eta_e a sum (pi_q/2) S1_q, dD_2 = - .. S2_q, dD_q = eta_e a (pi_q/2) (S2_q - S1_q).
     """
     (low, modes, lam), (sign, top, cum, _) = held, expert
-    d = y.size // 2
+    pi, rule, d = given.pi, (given.l, given.frozen), y.size // 2
     h, D = y[:d], y[d:]
     dh, g = out[:d], out[d:]
     sig = np.empty(d)
@@ -152,9 +154,9 @@ def slope(y, held, expert, given, out):
     for i in range(2 * d):
         out[i] = 0.0
     for task in range(2):
-        for q in range(given.pi.size):
+        for q in range(pi.size):
             if modes[task, q] == 1:
-                contribution(task, q, h[task] - h[q + 2], sig, given, 1.0, dh, g)
+                contribution(task, q, h[task] - h[q + 2], sig, (pi[q], 1.0), rule, dh, g)
     hold_ties(modes, lam, h, sig, given, dh, g)
     for i in range(d):
         dh[i] *= given.eta_r * sign

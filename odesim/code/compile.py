@@ -77,9 +77,8 @@ def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequ
     shared = {key: value for key, value in vars(base).items() if hasattr(value, "py_func")}
     others = [value.__module__ for value in shared.values()]
     origin = ", ".join(sorted({base.__name__, *others}))  # a digest of what is called is part of the name
-    module = generated(
-        f"{equations.code.structure}_{name}", sources.roots(equations), lambda: numba_module(origin, functions())
-    )
+    roots = (*sources.roots(equations), *sources.makers(functions))
+    module = generated(f"{equations.code.structure}_{name}", roots, lambda: numba_module(origin, functions()))
     vars(module).update({key: value for key, value in shared.items() if key not in vars(module)})
     return module
 

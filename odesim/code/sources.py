@@ -41,6 +41,8 @@ def roots(equations: Equations) -> tuple[str, ...]:
         case Smooth(coupled=Coupled(flow=flow)):
             references.append(flow)
     found = {*makers(code.kernels), *(reference.partition(":")[0] for reference in references)}
+    if code.takes is not None:
+        found.add(code.takes.__module__)
     return tuple(sorted(found))
 
 

@@ -123,15 +123,12 @@ class Chain:
         trained, _ = self.model.sizes(self.parameters)
         uniforms, normals = self.model.noise
         if isinstance(self.model, ScalarModel):
-            good = self.functions["scalar_" + kind](
-                self.factor, self.scalars, steps, float(self.d), self.batch, trained,
-                self.model.further(self.parameters), uniforms, normals, self.step_size, self.rng, self.numbers,
-            )  # fmt: skip
+            form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals)
+            take = self.functions["scalar_" + kind]
+            good = take(self.factor, self.scalars, steps, form, self.step_size, self.rng, self.numbers)
         else:
-            good = self.functions[kind](
-                self.factor, steps, float(self.d), self.batch, trained, self.model.normalised, uniforms, normals,
-                self.step_size, self.rng, self.numbers,
-            )  # fmt: skip
+            form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals)
+            good = self.functions[kind](self.factor, steps, form, self.step_size, self.rng, self.numbers)
         self.steps += steps
         return bool(good)
 

@@ -111,10 +111,9 @@ class CountedChains(PatternChains):
 
     def counted(self, w: Weights, e: Examples, logits: np.ndarray, counts: np.ndarray) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss for counts (M, C)."""
-        return self.compiled.descend_counted(
-            w.filters, w.bias, w.routers, w.frame, e.atoms, e.amplitudes, e.labels, logits,
-            np.ascontiguousarray(counts), self.numbers,
-        )  # fmt: skip
+        weights, configurations = (w.filters, w.bias, w.routers, w.frame), (e.atoms, e.amplitudes, e.labels)
+        counts = np.ascontiguousarray(counts)
+        return self.compiled.descend_counted(weights, configurations, logits, counts, self.numbers)
 
     def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""

@@ -154,9 +154,13 @@ def finite(X):
     return True
 
 
-def batch_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step_size, rng, numbers):
-    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state."""
-    n = X.shape[0]
+def batch_steps(X, steps, form, step_size, rng, numbers):
+    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
+
+    `form` = (dimension, batch size, trained vectors, whether fields are of unit vectors, uniform and normal numbers of
+    a sample's label).
+    """
+    (d, batch, trained, normalised, uniforms, normals), n = form, X.shape[0]
     fixed = n - trained
     rank = min(batch, trained)
     frame = np.ascontiguousarray(X[trained:, :fixed])
@@ -211,8 +215,9 @@ def single_fields(X, y, trained, normalised, fields, vv, vg):
                 fields[i] = dot / np.sqrt(square)
 
 
-def move_single(X, C, y, length, M, a, b, trained, fixed):
+def move_single(X, C, y, length, M, a, b, trained):
     """`move` for the gradients C_k (y, length): one new direction, of which every row gets its share."""
+    fixed = X.shape[0] - trained
     for i in range(trained):
         along = b[i] * C[i]
         for c in range(fixed):
@@ -226,12 +231,12 @@ def move_single(X, C, y, length, M, a, b, trained, fixed):
             X[i, fixed + c] = M[i, c]
 
 
-def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, step_size, rng, numbers):
+def single_steps(X, steps, form, step_size, rng, numbers):
     """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable.
 
     Nothing is allocated here: what a step costs beyond its random numbers is the model's own arrays.
     """
-    n = X.shape[0]
+    (d, _, trained, normalised, uniforms, normals), n = form, X.shape[0]
     fixed = n - trained
     frame = np.ascontiguousarray(X[trained:, :fixed])
     M = np.empty((trained, trained + 1))
@@ -261,5 +266,5 @@ def single_steps(X, steps, d, batch, trained, normalised, uniforms, normals, ste
             vg[i] *= C[i]
             gg[i] = C[i] * C[i] * (inside + outside)
         a, b = update(vv, vg, gg, step_size, *numbers)
-        move_single(X, C, y, np.sqrt(outside), M, a, b, trained, fixed)
+        move_single(X, C, y, np.sqrt(outside), M, a, b, trained)
     return finite(X)

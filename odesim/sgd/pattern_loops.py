@@ -96,14 +96,14 @@ def group(expert, place):
     return members
 
 
-def descend(
-    filters, bias, routers, frame, atoms, amplitudes, dense, total, labels, noise, expert, margin, BLOCK, numbers
-):  # fmt: skip
+def descend(weights, examples, expert, margin, BLOCK, numbers):
     """Minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
 
-    Fills `expert` and `margin` (B,) with the routing and the margin of every example.  `total` (B, d) is the sum of the
-    dense patches of each.
+    `weights` = (filters, bias, routers, frame), `examples` = (atoms, amplitudes, dense, total, labels, noise), where
+    `total` (B, d) is the sum of the dense patches of each.  Fills `expert` and `margin` (B,) with the routing and the
+    margin of every example.
     """
+    (filters, bias, routers, frame), (atoms, amplitudes, dense, total, labels, noise) = weights, examples
     M, J, d = filters.shape
     S, B, D = atoms.shape[0], labels.size, dense.shape[1]
     flat = filters.reshape((M * J, d))
@@ -153,11 +153,12 @@ def descend(
     return G / B, g / B, R / B, loss / B
 
 
-def descend_counted(filters, bias, routers, frame, atoms, amplitudes, labels, logits, counts, numbers):
+def descend_counted(weights, configurations, logits, counts, numbers):
     """The same means as `descend` where counts[m, c] examples of configuration c go to expert m.
 
-    `atoms`, `amplitudes` (S, C), `labels` (C,) and `logits` (M, C) are those of the configurations.
+    `configurations` = (atoms (S, C), amplitudes (S, C), labels (C,)), `logits` (M, C).
     """
+    (filters, bias, _, frame), (atoms, amplitudes, labels) = weights, configurations
     M, J, d = filters.shape
     S, D = atoms.shape[0], 0
     B = counts.sum()

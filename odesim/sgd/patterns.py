@@ -212,10 +212,9 @@ class PatternChains:
         from odesim.sgd.pattern_loops import BLOCK
 
         expert, margin = np.empty(len(examples), np.int64), np.empty(len(examples))
-        found = self.compiled.descend(
-            w.filters, w.bias, w.routers, w.frame, examples.atoms, examples.amplitudes, examples.dense, total,
-            examples.labels, noise, expert, margin, BLOCK, self.numbers,
-        )  # fmt: skip
+        weights = (w.filters, w.bias, w.routers, w.frame)
+        given = (examples.atoms, examples.amplitudes, examples.dense, total, examples.labels, noise)
+        found = self.compiled.descend(weights, given, expert, margin, BLOCK, self.numbers)
         return (*found, expert, margin)
 
     def saved(self) -> np.ndarray:

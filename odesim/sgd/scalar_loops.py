@@ -32,9 +32,12 @@ def replace(scalars, moved):
     return good
 
 
-def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, normals, step_size, rng, numbers):
-    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state."""
-    n = X.shape[0]
+def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
+    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
+
+    `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers).
+    """
+    (d, batch, trained, further, uniforms, normals), n = form, X.shape[0]
     fixed = n - trained
     rank = min(batch, trained)
     M = np.empty((trained, trained + rank))
@@ -70,10 +73,9 @@ def scalar_batch_steps(X, scalars, steps, d, batch, trained, further, uniforms, 
     return True
 
 
-def scalar_single_steps(X, scalars, steps, d, batch, trained, further, uniforms, normals, step_size, rng, numbers):
+def scalar_single_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable."""
-    n = X.shape[0]
-    fixed = n - trained
+    (d, _, trained, _, uniforms, normals), n = form, X.shape[0]
     M = np.empty((trained, trained + 1))
     y, fields = np.empty(n), np.empty(n)
     vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
@@ -97,5 +99,5 @@ def scalar_single_steps(X, scalars, steps, d, batch, trained, further, uniforms,
             gg[i] = C[i] * C[i] * (inside + outside)
         a, b, moved = update(vv, vg, gg, C[trained:], scalars, step_size, *numbers)
         good = replace(scalars, moved)
-        move_single(X, C, y, np.sqrt(outside), M, a, b, trained, fixed)
+        move_single(X, C, y, np.sqrt(outside), M, a, b, trained)
     return good and finite(X)

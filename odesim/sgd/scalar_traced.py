@@ -29,7 +29,7 @@ def explicit(
     functions = bind.bind_jax(model)
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
-    def slopes(moving: Any, frame: Any, key: Any, numbers: list[Any]) -> Any:
+    def slopes(moving: Any, frame: Any, key: Any, numbers: Any) -> Any:
         def total(moving: Any, x: Any, labels: Any) -> Any:
             vectors = jnp.concatenate([moving[0], frame])
             return model.losses(vectors, moving[1], x, labels, *numbers).sum()
@@ -43,7 +43,7 @@ def explicit(
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
         return jax.tree.map(lambda values: values / batch, sums)
 
-    def step(state: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         weights, scalars = state
         v, frame = weights[:trained], weights[trained:]
         g, downhill = slopes((v, scalars), frame, key, numbers)
@@ -68,7 +68,7 @@ def compressed(
     n, rank = trained + fixed, min(batch, trained)
     size = batch if batch < trained else traced.block_size(batch, n, 8)
 
-    def sample(state: Any, key: Any, numbers: list[Any], count: int) -> tuple[Any, Any, Any]:
+    def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any]:
         """Inputs in the span, coefficients of the vectors, and the sums of the further rows."""
         X, scalars = state
         first, label = jax.random.split(key)
@@ -78,7 +78,7 @@ def compressed(
         rows = functions["coefficients"](X @ y.T, labels, vv, scalars, *numbers)
         return y, rows[:trained], rows[trained:].sum(1)
 
-    def gradient(state: Any, key: Any, numbers: list[Any]) -> tuple[Any, Any, Any]:
+    def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
         """The gradient in the span and the further rows, times the batch, and a factor of the coefficients' Gram."""
         if batch < trained:
             y, coef, sums = sample(state, jax.random.fold_in(key, 0), numbers, batch)
@@ -92,7 +92,7 @@ def compressed(
         G, S, sums = traced.accumulate(jax, add, zero, batch, size)
         return G, traced.semidefinite_factor(S), sums
 
-    def step(state: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         X, scalars = state
         sample_key, wishart_key = jax.random.split(key)
         G, half, sums = gradient(state, sample_key, numbers)
@@ -107,7 +107,7 @@ def compressed(
     return traced.over_replicas(step, numbers, size * n * 8)
 
 
-def _labels(model: ScalarModel, functions: Any, key: Any, count: int, dtype: Any, numbers: list[Any]) -> Any:
+def _labels(model: ScalarModel, functions: Any, key: Any, count: int, dtype: Any, numbers: Any) -> Any:
     """The labels of `count` samples."""
     import jax
 

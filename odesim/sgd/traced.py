@@ -41,9 +41,7 @@ def block_size(batch: int, d: int, itemsize: int) -> int:
 
 
 @functools.cache
-def explicit(
-    model: Model, numbers: tuple[Any, ...], trained: int, d: int, batch: int, dtype: Any
-) -> Callable[..., Any]:
+def explicit(model: Model, numbers: Any, trained: int, d: int, batch: int, dtype: Any) -> Callable[..., Any]:
     """`advance(weights (R, n, d), keys (R,), arrays, first_step, steps, step_size)` -> weights, over replicas.
 
     `numbers` are those of `constants_of`.  One step: fields = x.[trained, frame] for every sample, coefficients,
@@ -55,7 +53,7 @@ def explicit(
     functions = bind.bind_jax(model)
     size = block_size(batch, d, jnp.dtype(dtype).itemsize)
 
-    def gradient(weights: Any, key: Any, numbers: list[Any]) -> Any:
+    def gradient(weights: Any, key: Any, numbers: Any) -> Any:
         vectors = _unit(jnp, weights, trained) if model.normalised else weights
 
         def add(total: Any, index: Any, count: int) -> Any:
@@ -67,7 +65,7 @@ def explicit(
 
         return accumulate(jax, add, jnp.zeros((trained, d), dtype), batch, size) / batch
 
-    def step(weights: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
+    def step(weights: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         g = gradient(weights, key, numbers)
         v = weights[:trained]
         a, b = functions["update"]((v * v).sum(1), (v * g).sum(1), (g * g).sum(1), step_size, *numbers)
@@ -78,9 +76,7 @@ def explicit(
 
 
 @functools.cache
-def compressed(
-    model: Model, numbers: tuple[Any, ...], trained: int, fixed: int, d: int, batch: int
-) -> Callable[..., Any]:
+def compressed(model: Model, numbers: Any, trained: int, fixed: int, d: int, batch: int) -> Callable[..., Any]:
     """`advance(factors (R, n, n), keys, arrays, first_step, steps, step_size)` of the compressed chain, jitted."""
     import jax
     import jax.numpy as jnp
@@ -89,14 +85,14 @@ def compressed(
     n, rank = trained + fixed, min(batch, trained)
     size = batch if batch < trained else block_size(batch, n, 8)
 
-    def sample(X: Any, key: Any, numbers: list[Any], count: int) -> tuple[Any, Any]:
+    def sample(X: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any]:
         vectors = _unit(jnp, X, trained) if model.normalised else X
         first, label = jax.random.split(key)
         y = normals.standard_normal(first, (count, n), "float64")
         y, labels = _labelled(model, functions, numbers, label, y, X[trained:])
         return y, functions["coefficients"](vectors @ y.T, labels, *numbers)
 
-    def gradient(X: Any, key: Any, numbers: list[Any]) -> tuple[Any, Any]:
+    def gradient(X: Any, key: Any, numbers: Any) -> tuple[Any, Any]:
         """The gradient in the span, times the batch, and a factor of the coefficients' Gram matrix."""
         if batch < trained:
             y, coef = sample(X, jax.random.fold_in(key, 0), numbers, batch)
@@ -110,7 +106,7 @@ def compressed(
         G, S = accumulate(jax, add, zero, batch, size)
         return G, semidefinite_factor(S)
 
-    def step(X: Any, key: Any, numbers: list[Any], step_size: Any) -> Any:
+    def step(X: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         sample_key, wishart_key = jax.random.split(key)
         G, half = gradient(X, sample_key, numbers)
         G, Z = G / batch, half @ bartlett(jax, rank, d - n, wishart_key) / batch
@@ -143,23 +139,29 @@ def semidefinite_factor(S: Any) -> Any:
 
 def arrays_of(numbers: tuple[Any, ...]) -> list[Any]:
     """The arrays among a model's numbers."""
-    return [value for value in numbers if hasattr(value, "shape")]
+    import jax
+
+    return [value for value in jax.tree.leaves(numbers) if hasattr(value, "shape")]
 
 
 def constants_of(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
     """A model's numbers with `ARRAY` in the place of every array: what a compiled program is known by."""
-    return tuple(ARRAY if hasattr(value, "shape") else value for value in numbers)
+    import jax
+
+    return jax.tree.map(lambda value: ARRAY if hasattr(value, "shape") else value, numbers)
 
 
-def over_replicas(step: Callable[..., Any], numbers: tuple[Any, ...], block_bytes: int) -> Callable[..., Any]:
+def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> Callable[..., Any]:
     """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`."""
     import jax
 
     group = max(1, held_bytes() // block_bytes)
 
-    def merge(arrays: list[Any]) -> list[Any]:
+    leaves, nested = jax.tree.flatten(numbers)
+
+    def merge(arrays: list[Any]) -> Any:
         remaining = iter(arrays)
-        return [next(remaining) if value is ARRAY else value for value in numbers]
+        return jax.tree.unflatten(nested, [next(remaining) if value is ARRAY else value for value in leaves])
 
     @jax.jit
     def advance(state: Any, keys: Any, arrays: list[Any], first_step: Any, steps: Any, step_size: Any) -> Any:
@@ -209,7 +211,7 @@ def _unit(jnp: Any, weights: Any, trained: int) -> Any:
     return jnp.concatenate([weights[:trained] / lengths, weights[trained:]])
 
 
-def _labelled(model: Model, functions: Any, numbers: list[Any], key: Any, x: Any, frame: Any) -> tuple[Any, Any]:
+def _labelled(model: Model, functions: Any, numbers: Any, key: Any, x: Any, frame: Any) -> tuple[Any, Any]:
     """Samples moved to their means, and their labels; models without labels get an empty array."""
     import jax
     import jax.numpy as jnp

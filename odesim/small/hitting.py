@@ -158,7 +158,7 @@ class Flow:
         where, n = self.states.index(crossing.component), len(self.slopes)
         level, direction = crossing.threshold, float(crossing.direction)
         found, status, worst = self._numba.march_lanes(
-            table, n, where, level, direction, float(crossing.absolute), *options, blocks.MOST_STEPS
+            table, n, (where, level, direction, float(crossing.absolute)), options[0], options[1:], blocks.MOST_STEPS
         )
         if worst:
             self._stiff(table, found, status, crossing, *options)

@@ -44,14 +44,17 @@ def cubic_root(v0, s0, v1, s1, h, rule, x):
     return 0.5 * (low + high) * h
 
 
-def load_lane(rows, kept, table, flow, n, w, lane, until, atol):
-    """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size."""
-    q, size, speed = table.shape[1] - n, 0.0, 0.0
+def load_lane(rows, kept, given, n, w, lane, until, atol):
+    """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size.
+
+    `given` holds its state and parameters.
+    """
+    q, size, speed = given.size - n, 0.0, 0.0
     for i in range(n):
-        rows[i, lane] = table[flow, i]
-        size = max(size, abs(table[flow, i]))
+        rows[i, lane] = given[i]
+        size = max(size, abs(given[i]))
     for j in range(q):
-        rows[4 * n + j, lane] = table[flow, n + j]
+        rows[4 * n + j, lane] = given[n + j]
     lane_slope(w, lane)
     for i in range(n):
         speed = max(speed, abs(rows[n + i, lane]))
@@ -117,14 +120,16 @@ def take_step(rows, kept, n, lane, at, entry, rule, until):
     return trial if trial > 0.0 else -(kept[0, lane] - trial)
 
 
-def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, atol, most):
+def march_lanes(table, n, crossing, until, tolerances, most):
     """When `entry` of each flow first crosses: times (flows,), status (flows,) and the worst status.
 
-    `table` (flows, n + q) holds states and parameters.  Status: 0 good, 2 no step is short enough, 3 more than `most`
-    steps, 4 stability limits the steps.  `kept` has, per lane: the time; the full step, the lowest and the highest
-    trial for a crossing; the last step and its growth; the fraction of the step already looked at; what the lane does
-    (0 steps, 1 locates its crossing, 2 checks one that the cubic alone shows); the steps that stability limited.
+    `table` (flows, n + q) holds states and parameters, `crossing` = (entry, threshold, direction, absolute).  Status:
+    0 good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps.  `kept` has, per lane:
+    the time; the full step, the lowest and the highest trial for a crossing; the last step and its growth; the
+    fraction of the step already looked at; what the lane does (0 steps, 1 locates its crossing, 2 checks one that the
+    cubic alone shows); the steps that stability limited.
     """
+    (entry, threshold, direction, absolute), (rtol, atol) = crossing, tolerances
     count, at = len(table), 3 * n + table.shape[1]
     found, status, steps = np.full(count, np.inf), np.zeros(count, np.int64), np.zeros(count, np.int64)
     w, kept, rule = np.zeros((at + 3) * 8), np.zeros((9, 8)), (threshold, direction, absolute, 1.0)
@@ -137,7 +142,7 @@ def march_lanes(table, n, entry, threshold, direction, absolute, until, rtol, at
                 if measure(table[flow, entry], rule) >= 0.0:
                     found[flow] = 0.0
                     continue
-                load_lane(rows, kept, table, flow, n, w, lane, until, atol)
+                load_lane(rows, kept, table[flow], n, w, lane, until, atol)
                 owner[lane], alive = flow, alive + 1
         lane_step(w, rtol, atol)
         for lane in range(8):

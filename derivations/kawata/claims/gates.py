@@ -68,7 +68,9 @@ def gradient_score(lab: Any, point: Mapping[str, Any], seed: int, share: float =
         fields = factor @ y
         outputs = c["a"][:, None] * model.activation(fields[: p.neurons] + c["b"][:, None], c["sigma"], 0) / p.J
         experts = np.eye(p.M)[expert_of(p, p.neurons)].T @ outputs
-        batches.append((experts * model.label(fields, labels, p.neurons, p.C, args[12], args[13])) @ fields.T / size)
+        batches.append(
+            (experts * model.label(fields, labels, p.neurons, p.C, args[0].links, args[0].s)) @ fields.T / size
+        )
     error = np.std(batches, axis=0, ddof=1) / math.sqrt(len(batches))
     return float(np.abs((np.mean(batches, axis=0) - V) / error).max())
 

@@ -138,10 +138,8 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
             control[7] = control[9] = 0.0
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
-        status = loops.advance(
-            D, control, counts, *blocks.pattern, blocks.J, blocks.inverse, until, recorder.due, rtol, atol, most,
-            watch, table, arguments,
-        )  # fmt: skip
+        method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table)
+        status = loops.advance(D, control, counts, (until, recorder.due), most, watch, method, arguments)
         statistics.steps, statistics.rejected, statistics.evaluations = (
             a + int(b) for a, b in zip(counted, counts, strict=True)
         )

@@ -121,11 +121,13 @@ def rescale(D, order, factor):
                 D[j, i] += weight * old[k, i]
 
 
-def newton(start, psi, c, scale, tolerance, rate, members, first, place, inverse, y, d, arguments):
+def newton(work, c, tolerance, rate, pattern, inverse, arguments):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
-    `rate` is the one known from the steps before, or 1; with it one iteration may be enough.
+    `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
+    scale, y, d), `pattern` = (members, first, place) of the blocks.
     """
+    (start, psi, scale, y, d), (members, first, place) = work, pattern
     n = y.size
     r, change = np.empty(n), np.empty(n)
     last = 0.0
@@ -198,8 +200,9 @@ def shorten(D, control, factor):
     control[3], control[9] = 0.0, 0.0
 
 
-def predict(D, order, alpha, gamma, rtol, atol, start, psi, scale):
+def predict(D, order, formulas, rtol, atol, work):
     """The state that the differences promise, what is known of the formula, and the tolerance of every entry."""
+    (alpha, gamma, _), (start, psi, scale, _, _) = formulas, work
     for i in range(start.size):
         start[i], psi[i] = D[0, i], 0.0
     for j in range(1, order + 1):
@@ -221,10 +224,10 @@ def accept(D, order, d):
             D[j, i] += D[j + 1, i]
 
 
-def attempt(D, control, counts, members, first, place, J, inverse, until, rtol, atol, table, work, arguments):
+def attempt(D, control, counts, until, method, work, arguments):
     """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
-    alpha, gamma, errors = table
-    start, psi, scale, y, d = work
+    pattern, J, inverse, rtol, atol, table = method
+    (alpha, _, errors), (_, _, scale, y, d) = table, work
     t, order = control[0], int(control[2])
     while True:
         if control[1] < 10 * np.spacing(t):
@@ -233,13 +236,11 @@ def attempt(D, control, counts, members, first, place, J, inverse, until, rtol, 
             shorten(D, control, (until - t) / control[1])
         c = control[1] / alpha[order]
         if control[9] == 0.0:
-            invert(c, first, place, J, inverse)
+            invert(c, pattern[1], pattern[2], J, inverse)
             control[9] = 1.0
-        predict(D, order, alpha, gamma, rtol, atol, start, psi, scale)
+        predict(D, order, table, rtol, atol, work)
         known = control[6] if control[7] % 20 != 0 else 1.0
-        used, converged, control[6] = newton(
-            start, psi, c, scale, 0.03, known, members, first, place, inverse, y, d, arguments
-        )
+        used, converged, control[6] = newton(work, c, 0.03, known, pattern, inverse, arguments)
         counts[2] += used
         if not converged:
             if control[7] > 0.0:
@@ -256,16 +257,16 @@ def attempt(D, control, counts, members, first, place, J, inverse, until, rtol, 
         counts[1] += 1
 
 
-def advance(
-    D, control, counts, members, first, place, J, inverse, until, due, rtol, atol, most, watch, table, arguments
-):
+def advance(D, control, counts, ends, most, watch, method, arguments):
     """Take up to `most` steps; returns 0 at the end or at `due`, 1 where an entry may have crossed in the last step,
     2 where `most` is reached, 3 where the derivatives have to be renewed, 4 where the step has shrunk to round-off.
 
     control = (t, step, order, steps of that length, its last error, the last safety factor, rate of convergence, age of
     the derivatives, length of the last step, whether the inverse is that of this step); counts = (steps, rejected,
-    evaluations).
+    evaluations); ends = (until, due); method = ((members, first, place) of the blocks, their derivatives and inverses,
+    relative and absolute tolerance, the formulas).
     """
+    (until, due), (_, _, _, rtol, atol, table) = ends, method
     n = D.shape[1]
     work = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
     for _ in range(most):
@@ -276,9 +277,7 @@ def advance(
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
             shorten(D, control, factor)
-        status = attempt(
-            D, control, counts, members, first, place, J, inverse, until, rtol, atol, table, work, arguments
-        )
+        status = attempt(D, control, counts, until, method, work, arguments)
         if status > 0:
             return status
         order = int(control[2])

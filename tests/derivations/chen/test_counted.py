@@ -89,7 +89,12 @@ def test_a_step_touches_arrays_of_configurations_only(engine, monkeypatch):
     start = start_of(data=engine, n=0 if engine == "online" else 3000)
     chain = make(CountedChains, start, 10**12 if engine == "online" else 3000)
     passed = chain.compiled.descend_counted
-    monkeypatch.setattr(chain.compiled, "descend_counted", lambda *a: sizes.extend(x.size for x in a[:9]) or passed(*a))
+
+    def counted(weights, configurations, logits, counts, numbers):
+        sizes.extend(x.size for x in (*weights, *configurations, logits, counts))
+        return passed(weights, configurations, logits, counts, numbers)
+
+    monkeypatch.setattr(chain.compiled, "descend_counted", counted)
     monkeypatch.setattr(chain, "pass_over", None)
     assert chain.advance(3)
     # Expert by configuration or signal by configuration; a set merges the value of alpha that the law lists twice.

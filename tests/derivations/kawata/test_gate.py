@@ -35,9 +35,9 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
         labels = model.draw(rng.random((2, size)), rng.standard_normal((1, size)), *args)
         y = rng.standard_normal((factor.shape[1], size)) + factor[6:].T @ model.mean(labels, *args)
         fields = factor @ y
-        outputs = c["a"][:, None] * model.activation(fields[:6] + c["b"][:, None], c["sigma"], args[5]) / p.J
+        outputs = c["a"][:, None] * model.activation(fields[:6] + c["b"][:, None], c["sigma"], args[0].kind) / p.J
         experts = np.eye(3)[initial.expert_of(p, 6)].T @ outputs
-        batches.append((experts * model.label(fields, labels, 6, 2, args[12], args[13])) @ fields.T / size)
+        batches.append((experts * model.label(fields, labels, 6, 2, args[0].links, args[0].s)) @ fields.T / size)
     mean, error = np.mean(batches, axis=0), np.std(batches, axis=0, ddof=1) / math.sqrt(400)
 
     def score(V):

@@ -58,7 +58,7 @@ def test_the_label_is_the_local_task_of_the_cluster_and_the_weighted_global_one(
         labels = np.zeros((4, 30))
         labels[c], labels[3] = 1.0, 0.25
         expected = tools.series(link[c], fields[1 + c]) + s * tools.series(link[2], fields[3]) + 0.25
-        np.testing.assert_allclose(model.label(fields, labels, 1, 2, args[12], args[13]), expected, rtol=1e-12)
+        np.testing.assert_allclose(model.label(fields, labels, 1, 2, args[0].links, args[0].s), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["relu", "polynomial", "erf", "exp", "cos", "probit"])
@@ -105,7 +105,7 @@ def test_phase_three_routes_by_the_gate_or_perfectly():
     perfect = model.active(fields, labels, 2, 2, 2, model.PERFECT, expert, selectors[model.PERFECT])
     np.testing.assert_array_equal(perfect, labels[:2])
     p = dataclasses.replace(start.parameters, routing="gate")
-    assert model.sizes3(p) == (2, 7) and model.numbers3(p, np.eye(2))[11] == 1.0
+    assert model.sizes3(p) == (2, 7) and model.numbers3(p, np.eye(2))[0].scale == 1.0
 
 
 def test_compressed_and_explicit_sgd_agree_in_law():

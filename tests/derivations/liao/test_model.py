@@ -105,7 +105,7 @@ def test_the_model_is_the_same_function_in_numpy_and_numba(shape, degree, gate):
 def test_the_tangent_step_adds_the_squared_tangent_gradient_to_the_norm():
     # |v'|^2 = |v|^2 + step^2 |g_tangent|^2 / |v|^2, because the gradient on the unit vector acts through 1/|v|.
     vv, vg, gg = np.array([1.7]), np.array([0.6]), np.array([2.5])
-    numbers = (1, 1, 3, 0, 1.0, 0, np.array([1.3]))
+    numbers = (model.Numbers(1, 1, 3, 0, 1.0, 0, np.array([1.3])),)
     a, b = model.update(vv, vg, gg, 0.2, *numbers)
     after = a * a * vv + 2 * a * b * vg + b * b * gg
     assert after[0] == pytest.approx(1.7 + 0.04 * (2.5 - 0.36 / 1.7) / 1.7, rel=1e-14)
@@ -113,7 +113,7 @@ def test_the_tangent_step_adds_the_squared_tangent_gradient_to_the_norm():
 
 def test_restored_norms_are_the_first_ones():
     vv, vg, gg = np.array([1.7]), np.array([0.6]), np.array([2.5])
-    numbers = (1, 1, 3, 0, 1.0, 1, np.array([1.3]))
+    numbers = (model.Numbers(1, 1, 3, 0, 1.0, 1, np.array([1.3])),)
     a, b = model.update(vv, vg, gg, 0.2, *numbers)
     assert math.sqrt((a * a * vv + 2 * a * b * vg + b * b * gg)[0]) == pytest.approx(1.3, rel=1e-15)
 

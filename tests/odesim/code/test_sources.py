@@ -144,6 +144,20 @@ def test_no_file_that_ran_while_a_module_was_written_is_left_out(asked, monkeypa
         assert ROOT / "odesim" / "flow" / "blocks.py" in ran  # where DOP853's coefficients come from
 
 
+@pytest.mark.parametrize(("asked", "loops"), [("blocks", "block_loops"), ("ndf", "solvers/ndf_loops")])
+def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, loops, monkeypatch):
+    handed, real = {}, compile.generated
+
+    def generated(stem, modules, write):
+        handed[stem] = (*modules, write.__module__)
+        return real(stem, modules, write)
+
+    monkeypatch.setattr(compile, "generated", generated)
+    ASKED[asked]()
+    (modules,) = (found for stem, found in handed.items() if stem.endswith(f"_{asked}"))
+    assert ROOT / "odesim" / "flow" / f"{loops}.py" in sources.closure(modules).values()
+
+
 def test_other_coefficients_are_other_machine_code(monkeypatch, tmp_path):
     monkeypatch.setenv("ODESIM_CACHE", str(tmp_path))
     _, write = written(monkeypatch, ASKED["flow"])
