@@ -28,8 +28,9 @@ class Model:
 
     With `normalised` the fields are those of the trained vectors divided by their lengths.  `helpers` lists further
     functions of the module that these call.  `sizes(parameters)` = (trained, frame);
-    `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches), and after them come the
-    arrays of the initial condition that `constants` names (second-layer weights, biases);
+    `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches; many of them are one
+    NamedTuple), and after them come the arrays of the initial condition that `constants` names (second-layer weights,
+    biases);
     `place(initial)` is the Gram matrix of the raw vectors at the start, `weights(arrays)` their rows where a
     file gives them (absent, or None, where a file gives overlaps); `observe(parameters, gram)` reads the components off
     raw Gram matrices (..., n, n).

@@ -184,8 +184,8 @@ def test_a_resumed_run_is_an_uninterrupted_one():
 
 
 def test_the_released_code_stops_only_where_the_loss_is_no_new_minimum():
-    assert not model.halt(0.30, 0.31) and model.halt(0.3135, 0.3132)
-    assert model.halt(0.52, 0.49) and not model.halt(0.50, 0.49)
+    assert not model.halt(0.30, 0.31, None) and model.halt(0.3135, 0.3132, None)
+    assert model.halt(0.52, 0.49, None) and not model.halt(0.50, 0.49, None)
 
 
 @pytest.mark.parametrize(

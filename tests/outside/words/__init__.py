@@ -9,7 +9,7 @@ s_q' = m pi_q / (1 + exp(s_q)), so that s + e^s grows linearly: e^s = W(exp(s(0)
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,14 @@ class Parameters:
     level: float = parameter(0.5, "size of a weight that counts as learned", above=0.0)
 
 
+class Arguments(NamedTuple):
+    """The run-time arguments: chances and signs of the words, and the number of neurons."""
+
+    chance: Any
+    signs: Any
+    m: int
+
+
 def chances(parameters: Parameters) -> np.ndarray:
     """pi_q."""
     weights = np.arange(1.0, parameters.N + 1) ** -parameters.zipf
@@ -66,10 +74,13 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
             loops=(f"{__name__}:flow", f"{__name__}:loss"),
             roles={"flow": "flow", "loss": "loss"},
             arrays=arrays,
+            takes=Arguments,
         ),
         state=(Component("u", PLACE, (-np.inf, np.inf), "u_rq", "weight of a neuron on a word"),),
         layout=Layout((Dense("u", (parameters.m, parameters.N)),)),
-        arguments=lambda initial: (chances(initial.parameters), initial.constants["signs"], initial.parameters.m),
+        arguments=lambda initial: Arguments(
+            chances(initial.parameters), initial.constants["signs"], initial.parameters.m
+        ),
         crossings=(
             Crossing("T_word", "u", parameters.level, absolute=True, meaning="time at which a word is learned"),
         ),
@@ -98,8 +109,9 @@ def kernels() -> dict[str, Kernel]:
 pull: Callable[..., tuple[float]]
 
 
-def flow(t, y, chance, signs, m):
+def flow(t, y, p):
     """du/dt."""
+    chance, signs, m = p.chance, p.signs, p.m
     N = chance.size
     out = np.empty(y.size)
     S = np.empty((1, 1))
@@ -113,8 +125,9 @@ def flow(t, y, chance, signs, m):
     return out
 
 
-def loss(y, chance, signs, m):
+def loss(y, p):
     """The population loss."""
+    chance, signs, m = p.chance, p.signs, p.m
     N = chance.size
     total = 0.0
     for q in range(N):
@@ -128,12 +141,12 @@ def loss(y, chance, signs, m):
 def arrays(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """The same from array operations."""
 
-    def flow(t: Any, y: Any, chance: Any, signs: Any, m: int) -> Any:
-        (v,) = kernels["pull"]([], signs * y.reshape(m, -1).sum(0))
-        return xp.concatenate([chance * signs * v] * m)
+    def flow(t: Any, y: Any, p: Arguments) -> Any:
+        (v,) = kernels["pull"]([], p.signs * y.reshape(p.m, -1).sum(0))
+        return xp.concatenate([p.chance * p.signs * v] * p.m)
 
-    def loss(y: Any, chance: Any, signs: Any, m: int) -> Any:
-        return (chance * xp.log1p(xp.exp(-signs * y.reshape(m, -1).sum(0)))).sum()
+    def loss(y: Any, p: Arguments) -> Any:
+        return (p.chance * xp.log1p(xp.exp(-p.signs * y.reshape(p.m, -1).sum(0)))).sum()
 
     return {"flow": flow, "loss": loss}
 
