@@ -35,14 +35,14 @@ demo: install  ## integrate the liao system, and compare the two back ends on a 
 	$(BIN)/python -m odesim.demo
 
 test: install  ## the tests that need neither a GPU nor patience
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # Environments of their own, made anew; PYTHON names the interpreter, TESTS some of the tests (all).
 VERSIONS := .versions
 define other_versions
 	"$(or $(PYTHON),python3)" -m venv --clear $(VERSIONS)/$(1)
 	$(VERSIONS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2) -e '.[dev]'
-	$(VERSIONS)/$(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+	$(VERSIONS)/$(1)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 endef
 
 test-lowest: install  ## the tests with the lowest version of every dependency that is allowed
@@ -57,7 +57,7 @@ mutants: install  ## mutations of the program that a few tests each must notice
 	$(BIN)/python -m tests.mutations --workers $(WORKERS)
 
 slow: install  ## the tests that take long
-	$(BIN)/python -m pytest -m "slow and not gpu" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -m "slow and not gpu" -n $(WORKERS) --dist loadfile
 
 check: install  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
