@@ -133,15 +133,16 @@ def example_terms(chance, label, example, pi, G, drift, coherent):
     for m in range(M):
         pi[m] /= total
         G[m] = 0.0
-        if example[3, m] > 0.0:
-            margin = label * pi[m] * example[2, m]
+        f, p = example[2, m], example[3, m]
+        if p > 0.0:
+            margin = label * pi[m] * f
             small = np.exp(-abs(margin))
             q = small / (1.0 + small) if margin > 0.0 else 1.0 / (1.0 + small)
-            loss += chance * example[3, m] * (np.log1p(small) + max(-margin, 0.0))
-            size = chance * example[3, m] * q * pi[m]
+            loss += chance * p * (np.log1p(small) + max(-margin, 0.0))
+            size = chance * p * q * pi[m]
             coherent[m] += size * np.sqrt(example[0, m])
             G[m] = size * label
-            push += G[m] * example[2, m]
+            push += G[m] * f
     for m in range(M):
         drift[m] = G[m] * example[2, m] - pi[m] * push
     return loss

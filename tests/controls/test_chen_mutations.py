@@ -13,12 +13,12 @@ from odesim.evidence.laboratory import Laboratory
 from odesim.request.case import find_system
 
 MUTATIONS = {
-    "margin without the gate": ("margin = label * pi[m] * f[m]", "margin = label * f[m]"),
-    "gradient without the gate": ("size = chance * p[m] * q * pi[m]", "size = chance * p[m] * q"),
-    "gradient without the multiplier": ("size = chance * p[m] * q * pi[m]", "size = 0.5 * chance * p[m] * pi[m]"),
-    "routing by the softmax": ("size = chance * p[m] * q * pi[m]", "size = chance * pi[m] * q * pi[m]"),
+    "margin without the gate": ("margin = label * pi[m] * f\n", "margin = label * f\n"),
+    "gradient without the gate": ("size = chance * p * q * pi[m]", "size = chance * p * q"),
+    "gradient without the multiplier": ("size = chance * p * q * pi[m]", "size = 0.5 * chance * p * pi[m]"),
+    "routing by the softmax": ("size = chance * p * q * pi[m]", "size = chance * pi[m] * q * pi[m]"),
     "no label": ("G[m] = size * label", "G[m] = size"),
-    "no softmax coupling": ("drift[m] = G[m] * f[m] - pi[m] * push", "drift[m] = G[m] * f[m]"),
+    "no softmax coupling": ("drift[m] = G[m] * example[2, m] - pi[m] * push", "drift[m] = G[m] * example[2, m]"),
     "router blind to feature signals": ("h[m] = a[i] * gfeat[m, k] + b[n]", "h[m] = b[n]"),
     "router blind to feature noise": ("+ c[r] * gfeat[m, other]", ""),
     "router blind to centres": ("+ b[n] * gcen[m, k]", ""),

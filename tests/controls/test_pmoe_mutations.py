@@ -31,9 +31,9 @@ MUTATIONS = {
         "                if pre[s, r, z] > 0.0:\n                    response",
         "                if True:\n                    response",
     ),
-    "orthogonal patterns": ("total += gram[z, w] * push[w]", "total += push[w] if z == w else 0.0"),
-    "routers blind to the geometry": ("push += gram[z, w] * d[s, w]", "push += d[s, w] if z == w else 0.0"),
-    "routers 1 % too fast": ("out[s * P + z] = lam * push", "out[s * P + z] = 1.01 * lam * push"),
+    "orthogonal patterns": ("total += matrix[z, w] * vector[w]", "total += vector[w] if z == w else 0.0"),
+    "routers blind to the geometry": ("times(gram, d[s], lam, ", "times(np.eye(P), d[s], lam, "),
+    "routers 1 % too fast": ("times(gram, d[s], lam, ", "times(gram, d[s], 1.01 * lam, "),
 }  # fmt: skip
 
 
