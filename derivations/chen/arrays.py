@@ -57,7 +57,8 @@ def build_p3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
         return weight.sum(axis=(1, 2, 3, 4)), (weight * (label * f > 0)).sum()
 
     def watch(y: Any, given: Arguments) -> Any:
-        coarse, fine = given[6:12], given[14:]  # nodes and weights of the three laws
+        coarse = (given.xa, given.wa, given.xb, given.wb, given.xc, given.wc)
+        fine = (given.fa, given.va, given.fb, given.vb, given.fc, given.vc)
         noisy, right = counts(True, y, given, coarse)
         sure, sure_right = counts(False, y, given, fine)
         scalars = xp.stack([entropy(xp, sure), sure_right, entropy(xp, noisy), right])

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-Sizes = tuple[Any, tuple[int | None, ...]]
-"""How arguments are nested, and the whole numbers among them, `None` where an array stands."""
+Sizes = tuple[Any, tuple[Any, ...]]
+"""How arguments are nested, and those of them that are compiled in, `None` where an array stands."""
 
 
 def split(arguments: tuple[Any, ...]) -> tuple[Sizes, list[Any]]:

@@ -23,11 +23,8 @@ class Source:
     """Fresh samples of the data of one initial condition."""
 
     def __init__(self, model: FrameModel, initial: Initial) -> None:
-        self.sample, self.uniforms, self.law = (
-            numpy_library(model).functions.draw,
-            model.uniforms(initial),
-            model.law(initial),
-        )
+        self.sample = numpy_library(model).functions.draw
+        self.uniforms, self.law = model.uniforms(initial), model.law(initial)
 
     def draw(self, rng: np.random.Generator, batch: int) -> Samples:
         """A batch."""

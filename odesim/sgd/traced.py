@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from derivations.contract import Model
+from odesim.code.traced import Sizes, joined
 from odesim.sgd import bind, normals
 
 BLOCK_BYTES = 1 << 21
@@ -19,8 +20,6 @@ LARGE_BYTES = 1 << 27
 """Up to this size a block holds at least `FEWEST` samples, so that every pass over the weights serves many."""
 FEWEST = 256
 EPSILON = 2.22e-16
-ARRAY = "an array, which may differ between replicas"
-"""Stands for an array among a model's numbers: the others are compiled in."""
 
 
 def held_bytes() -> int:
@@ -144,11 +143,12 @@ def arrays_of(numbers: tuple[Any, ...]) -> list[Any]:
     return [value for value in jax.tree.leaves(numbers) if hasattr(value, "shape")]
 
 
-def constants_of(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A model's numbers with `ARRAY` in the place of every array: what a compiled program is known by."""
+def constants_of(numbers: tuple[Any, ...]) -> Sizes:
+    """A model's numbers without its arrays, which may differ between replicas: what a compiled program is known by."""
     import jax
 
-    return jax.tree.map(lambda value: ARRAY if hasattr(value, "shape") else value, numbers)
+    leaves, nested = jax.tree.flatten(numbers)
+    return nested, tuple(None if hasattr(value, "shape") else value for value in leaves)
 
 
 def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> Callable[..., Any]:
@@ -157,19 +157,13 @@ def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> C
 
     group = max(1, held_bytes() // block_bytes)
 
-    leaves, nested = jax.tree.flatten(numbers)
-
-    def merge(arrays: list[Any]) -> Any:
-        remaining = iter(arrays)
-        return jax.tree.unflatten(nested, [next(remaining) if value is ARRAY else value for value in leaves])
-
     @jax.jit
     def advance(state: Any, keys: Any, arrays: list[Any], first_step: Any, steps: Any, step_size: Any) -> Any:
         def one(replica: tuple[Any, Any, list[Any]]) -> Any:
             state, key, arrays = replica
 
             def body(k: Any, inner: Any) -> Any:
-                return step(inner, jax.random.fold_in(key, first_step + k), merge(arrays), step_size)
+                return step(inner, jax.random.fold_in(key, first_step + k), joined(numbers, arrays), step_size)
 
             return jax.lax.fori_loop(0, steps, body, state)
 
