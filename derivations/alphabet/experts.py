@@ -13,7 +13,7 @@ def relu(fields):
     >>> relu(np.array([-2.0, 0.0, 3.0]))
     (array([0., 0., 3.]), array([0., 1., 1.]))
     """
-    return np.maximum(fields, 0.0), np.where(fields >= 0, 1.0, 0.0)
+    return np.maximum(fields, 0.0), (fields >= 0).astype(fields.dtype)
 
 
 def wide(out, fields):
