@@ -20,7 +20,7 @@ def over(name: str, *values: Any, seeds: int = 1, **fixed: Any) -> Grid:
 
 def claim_of(
     source: Source, id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
-    control: Callable[[Claim], Claim], rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
+    control: Callable[[Claim], Claim], *, rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
 ) -> Claim:  # fmt: skip
     """A claim of a paper in the order in which one reads it; without `full` the quick sweep serves every effort."""
     sweep = {"quick": quick} | ({"full": full} if full is not None else {})

@@ -18,13 +18,15 @@ SAFE_DEGREE = 30
 
 @compiled
 @no_type_check
-def _combine(out, to, at, before, back, count, size, row, column, factor, excess):
+def _combine(out, places, count, size, row, column, factor, excess):
     """Write row out[at - size ..] + column out[at - 1 ..] + factor out[before ..] + excess out[back ..] from `to` on.
 
-    `count` entries.  The weights row and column vanish where a move leaves its block, so these loops have no branches
-    and run in vector registers; three forms, as most calls lack the last terms.  Slices are cut here because numba
-    counts references to every array that it passes on, at the cost of a hundred entries.
+    `count` entries, with places = (to, at, before, back).  The weights row and column vanish where a move leaves its
+    block, so these loops have no branches and run in vector registers; three forms, as most calls lack the last terms.
+    Slices are cut here because numba counts references to every array that it passes on, at the cost of a hundred
+    entries.
     """
+    to, at, before, back = places
     target, below, shrunk = out[to : to + count], out[before : before + count], out[back : back + count]
     moved_row, moved_place = out[at - size : at - size + count], out[at - 1 : at - 1 + count]
     if excess != 0.0:
@@ -41,14 +43,15 @@ def _combine(out, to, at, before, back, count, size, row, column, factor, excess
 
 @compiled
 @no_type_check
-def _first(out, to, at, back, count, size, row, column, excess):
+def _first(out, places, count, size, row, column, excess):
     """Write one block whose source has nothing before it in memory: first line apart, rest as above."""
+    to, at, back = places
     out[to] = excess * out[back]
     for m in range(1, min(size, count)):
         out[to + m] = column[m] * out[at + m - 1] + excess * out[back + m]
     if count > size:
         row, column = row[size:], column[size:]
-        _combine(out, to + size, at + size, at, back + size, count - size, size, row, column, 0.0, excess)
+        _combine(out, (to + size, at + size, at, back + size), count - size, size, row, column, 0.0, excess)
 
 
 @compiled
@@ -67,7 +70,7 @@ def _raise(out, block, size, row, column, variance):
     """Fill out from its first block on, raising the degree of the variable the blocks count."""
     for i in range(out.size // block - 1):
         start, back = i * block, max(i - 1, 0) * block
-        _first(out, start + block, start, back, block, size, row, column, (variance - 1.0) * i)
+        _first(out, (start + block, start, back), block, size, row, column, (variance - 1.0) * i)
 
 
 @compiled
@@ -85,10 +88,10 @@ def _raise_cubes(out, size, row, column, c12, variance):
             at = i * cube + j * plane
             back = at - cube if i else at
             if at == 0:
-                _first(out, cube, 0, 0, plane, size, row, column, excess)
+                _first(out, (cube, 0, 0), plane, size, row, column, excess)
                 continue
             before = at - plane if j else at
-            _combine(out, at + cube, at, before, back, plane, size, row, column, c12 * j, excess)
+            _combine(out, (at + cube, at, before, back), plane, size, row, column, c12 * j, excess)
 
 
 @compiled

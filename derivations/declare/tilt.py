@@ -89,8 +89,7 @@ def tilted(G, w, factor, slope, both, noise, E):
             if d < K:
                 f *= both
             if f != 0.0:
-                one, two, first, last = work[0, c], work[1, c], work[2, d], work[3, d]
-                add_arcsines(one, two, first, last, work[4, c], work[4, d], C[c, d], f, small, value)
+                add_arcsines(work, c, d, C[c, d], f, small, value)
     p = 0
     for i in range(K):
         for j in range(i + 1):
@@ -122,8 +121,12 @@ def conditioned(C, K, work, det):
     return small
 
 
-def add_arcsines(one, two, first, last, size, other, r, f, small, value):
-    """value += f arcsin(correlation of two tilted fields), for all pairs."""
+def add_arcsines(work, c, d, r, f, small, value):
+    """value += f arcsin(correlation of the tilted fields c and d), r without tilt, for all pairs.
+
+    The rows are taken out of `work` here: numba counts references to every array that is passed on.
+    """
+    one, two, first, last, size, other = work[0, c], work[1, c], work[2, d], work[3, d], work[4, c], work[4, d]
     if small:
         for p in range(value.size):
             x = (r - one[p] * first[p] - two[p] * last[p]) * (size[p] * other[p])

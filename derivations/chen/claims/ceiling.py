@@ -123,7 +123,7 @@ CLAIMS = (
         ),
         grid(seeds=3),
         break_measure(lambda lab, point, seed: four_points(lab, {"equal": True}, seed)),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
     ),
     claim(
         "thm-4.1-tight",
@@ -133,7 +133,7 @@ CLAIMS = (
         Equals(0.125, absolute=1e-15, meaning="exact error of the extremal function", error=0.0),
         over("K", 2, 3, 4, 5, 6),
         break_measure(lambda *a: tight_error(*a, centres=False)),
-        (1, 9),
+        rungs=(1, 9),
     ),
     claim(
         "thm-4.1-overlap",
@@ -144,7 +144,7 @@ CLAIMS = (
         Equals(0.075, absolute=1e-12, meaning="error", error=1e-14),
         over("K", 2, 3, 4, 6),
         break_law(value=0.0751),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
         variants=(
             Variant("attained"),
             Variant(
@@ -164,7 +164,7 @@ CLAIMS = (
         Equals(0.75, absolute=0.004, meaning="accuracy"),
         grid({"setting": 3}, seeds=5),
         break_law(value=0.758),
-        (2, 9),
+        rungs=(2, 9),
         variants=(
             Variant("any weights", {"weights": "random"}),
             Variant("setting 1", {"setting": 1, "weights": "equal"}, law=Equals(0.65, absolute=0.004)),

@@ -142,7 +142,7 @@ CLAIMS = (
         Power(0.5, over="n", margin=0.06, meaning="rms of the sum"),
         over("n", 500, 2000, 8000, 32000, seeds=6),
         break_measure(lambda *a: cluster_sum(*a, centred=False)),
-        (2, 8, 9),
+        rungs=(2, 8, 9),
         variants=tuple(Variant(name, {"sum": name}) for name in ("y beta^3", "y eps gamma^3", "alpha^3")),
         control_variant="alpha^3",
     ),
@@ -154,7 +154,7 @@ CLAIMS = (
         Power(-0.5, over="d", margin=0.05, meaning="largest |<xi, xi'>|"),
         over("d", 64, 256, 1024, 4096, seeds=6),
         break_law(exponent=-0.4),
-        (2, 8, 9),
+        rungs=(2, 8, 9),
         variants=(
             Variant("scaling"),
             Variant(
@@ -174,7 +174,7 @@ CLAIMS = (
         Probability(low=1 - 0.1 / 3, meaning="gaps are as large", visible=0.02),
         grid(seeds=600),
         break_measure(lambda *a: gap_holds(*a, share=4e3)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -185,7 +185,7 @@ CLAIMS = (
         Probability(low=1 - 0.1 / 3, meaning="winners are as large", visible=0.02),
         grid(seeds=600),
         break_measure(lambda *a: winner_size(*a, least=1.2)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -196,7 +196,7 @@ CLAIMS = (
         Power(1.0, over="sigma_0", margin=0.03, meaning="largest |<w, u>|"),
         over("sigma_0", 1e-4, 1e-3, 1e-2, 1e-1, seeds=8),
         break_law(exponent=0.94),
-        (2, 8, 9),
+        rungs=(2, 8, 9),
     ),
     claim(
         "nflip",
@@ -207,7 +207,7 @@ CLAIMS = (
         Power(-0.5, over="n", margin=0.06, meaning="flip probability"),
         over("n", 1000, 4000, 16000, 64000, seeds=6),
         break_law(exponent=-0.62),
-        (2, 7, 8, 9),
+        rungs=(2, 7, 8, 9),
         variants=(
             Variant("rate"),
             Variant("setting 3", law=Equals(0.056, absolute=0.012), sweep={"quick": over("n", 16000, seeds=6)}),

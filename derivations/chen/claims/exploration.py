@@ -200,7 +200,7 @@ CLAIMS = (
         Power(0.5, over="sigma_0", margin=0.1, meaning="size at T_1"),
         over("sigma_0", *TINY, seeds=6),
         break_law(exponent=0.7),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             *(
                 Variant(name, {"of": name}, law=Power(e, over="sigma_0", margin=0.1, meaning=name))
@@ -223,7 +223,7 @@ CLAIMS = (
         Power(1.5, over="sigma_0", margin=0.1, bound="at least", meaning="max |p - 1/M|"),
         grid(*({"sigma_0": s, "of": "routing"} for s in TINY), seeds=6),
         break_law(exponent=2.2),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -234,7 +234,7 @@ CLAIMS = (
         Power(1.0, over="sigma_0", margin=0.06, meaning="typical loser at T_1"),
         over("sigma_0", *TINY, seeds=6),
         break_law(exponent=0.88),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         erratum="errata-6",
         variants=(
             Variant("scaling"),
@@ -256,7 +256,7 @@ CLAIMS = (
         Vanishes(1e-8, meaning="relative drift"),
         grid({"flow": True}, seeds=2),
         break_measure(lambda lab, point, seed: invariant(lab, {**point, "power": 2.9}, seed)),
-        (4, 5, 7, 9),
+        rungs=(4, 5, 7, 9),
         variants=(
             Variant("flow"),
             Variant(
@@ -278,7 +278,7 @@ CLAIMS = (
             {"sigma_0": 1e-4, "alpha": (1.0, 2.0), "M": 2},
         ),
         break_measure(lambda lab, point, seed: collapse(lab, {**point, "sigma_0": 0.1}, seed)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
     ),
     claim(
         "lem-E.7",
@@ -289,7 +289,7 @@ CLAIMS = (
         Power(0.9, over="sigma_0", margin=0.02, meaning="T^(m) eta"),
         over("sigma_0", 1e-20, 1e-18, 1e-16, 1e-14, seeds=12),
         break_law(exponent=0.86),
-        (8, 9),
+        rungs=(8, 9),
         erratum="errata-7",
         variants=(
             Variant("sharp"),
@@ -313,7 +313,7 @@ CLAIMS = (
         Power(1.0, over="sigma_0", margin=0.06, meaning="|x* - tau|"),
         over("sigma_0", 1e-12, 1e-10, 1e-8, 1e-6, seeds=12),
         break_law(exponent=0.88),
-        (8, 9),
+        rungs=(8, 9),
     ),
     claim(
         "lem-5.2",
@@ -323,7 +323,7 @@ CLAIMS = (
         Power(-1.0, over="K", margin=0.1, bound="at least", meaning="error on the others"),
         over("K", 2, 4, 8, 16, seeds=6),
         break_law(exponent=0.5),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("others", expected="consistent"),
             Variant(
@@ -345,7 +345,7 @@ CLAIMS = (
         power_law(3.0),
         grid({"activation": "power", "power": 3.0}, seeds=2),
         break_law(low=-np.inf, high=0.0),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("q = 3"),
             *(Variant(name, {"power": q}, law=power_law(q)) for name, q in POWERS.items()),

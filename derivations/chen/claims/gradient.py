@@ -135,7 +135,7 @@ CLAIMS = (
         Vanishes(1e-12, meaning="|sum theta|/max |theta|"),
         grid(),
         break_measure(lambda lab, point, seed: router_sum(lab, {"variant": "released"}, seed)),
-        (1, 5, 9),
+        rungs=(1, 5, 9),
         variants=(
             Variant("paper", {"variant": "paper"}),
             Variant("released", {"variant": "released"}, "The same for the released protocol.", "refuted"),
@@ -151,7 +151,7 @@ CLAIMS = (
         Agrees(meaning="deviation in standard errors"),
         grid({"of": "experts"}),
         break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)),
-        (2, 6, 9),
+        rungs=(2, 6, 9),
     ),
     claim(
         "eq-E.2",
@@ -162,7 +162,7 @@ CLAIMS = (
         Agrees(meaning="deviation in standard errors"),
         grid({"of": "routers"}),
         break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)),
-        (2, 6, 9),
+        rungs=(2, 6, 9),
         variants=(Variant("corrected"), Variant("printed", {"printed": True}, "l' outside the sum.", "refuted")),
         erratum="errata-5",
     ),
@@ -174,7 +174,7 @@ CLAIMS = (
         Agrees(meaning="deviation in standard errors"),
         grid(),
         break_measure(lambda lab, point, seed: against_flow(lab, {"factor": 1.1}, seed)),
-        (3, 6, 9),
+        rungs=(3, 6, 9),
     ),
     claim(
         "eq-E5coef",
@@ -184,7 +184,7 @@ CLAIMS = (
         All({"symbolic": Proven("the coefficient"), "z": Agrees()}),
         grid(),
         break_measure(lambda lab, point, seed: early_coefficient(lab, {"factor": 3}, seed)),
-        (1, 2, 6, 9),
+        rungs=(1, 2, 6, 9),
     ),
     claim(
         "lem-E.5",
@@ -194,7 +194,7 @@ CLAIMS = (
         Power(-0.5, over="n", margin=0.06, meaning="rms projection"),
         over("n", 500, 2000, 8000, 32000, seeds=6),
         break_law(exponent=-0.62),
-        (6, 8, 9),
+        rungs=(6, 8, 9),
         erratum="errata-4",
     ),
     claim(
@@ -206,7 +206,7 @@ CLAIMS = (
         Power(-0.5, over="n", margin=0.05, meaning="rms deviation"),
         grid(*SIZES, seeds=6),
         break_law(exponent=-0.6),
-        (6, 8, 9),
+        rungs=(6, 8, 9),
         variants=(
             Variant("n"),
             Variant(

@@ -85,7 +85,7 @@ CLAIMS = (
         Equals(1.0, absolute=0.02, meaning="time in the flow over that of the closed form"),
         SIZES,
         break_law(value=1.04),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
     ),
     claim(
         "lem-E.7-winner",
@@ -95,7 +95,7 @@ CLAIMS = (
         Bounded(low=0.0, visible=0.05, meaning="part less 1 - sigma_0^0.1", because="a tenth of it"),
         SIZES,
         break_measure(functools.partial(dominance, early=0.0)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -107,6 +107,6 @@ CLAIMS = (
         Equals(1.0, absolute=0.02, meaning="P(wrong | that event)", because="1 - 1/d at d = 50"),
         over("K", 3, 4, 6, 8, 12, seeds=5),
         break_measure(lambda lab, point, seed: wrong_elsewhere(lab, {**point, "sigma_0": 3.0}, seed)),
-        (8, 9),
+        rungs=(8, 9),
     ),
 )

@@ -32,7 +32,7 @@ CLAIMS = (
         Power(4.0, over="s", margin=0.06, meaning="D", error=1e-5, toward="small"),
         over("s", 0.15, 0.2, 0.3, 0.4),
         break_law(exponent=3.88),
-        (4, 7, 8, 9),
+        rungs=(4, 7, 8, 9),
         variants=(
             Variant("exponent"),
             Variant(
@@ -57,7 +57,7 @@ CLAIMS = (
         Bounded(high=0.08, meaning="largest relative difference of D"),
         grid(seeds=5),
         break_measure(lambda lab, point, seed: training_against_pair(lab, {"rho": 75.0}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -68,7 +68,7 @@ CLAIMS = (
         Power(1 / 3, over="M", margin=0.01, meaning="s*", error=1e-5),
         over("M", 4, 8, 16, 32),
         break_law(exponent=0.36),
-        (4, 7, 8, 9),
+        rungs=(4, 7, 8, 9),
         variants=(
             Variant("flow"),
             Variant(
@@ -94,7 +94,7 @@ CLAIMS = (
         Power(-0.25, over="c", margin=0.02, meaning="time of D = 1/2 from strength 0", error=1e-5, shift=-1e-3),
         over("c", 1e2, 1e3, 1e4, 1e5),
         break_law(exponent=-0.29),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("rate"),
             Variant(
@@ -113,7 +113,7 @@ CLAIMS = (
         Power(3.0, over="sigma_0", margin=0.3, meaning="output from centres"),
         over("sigma_0", 0.005, 0.01, 0.02, 0.04, seeds=8),
         break_law(exponent=2.4),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("experts"),
             Variant(
@@ -132,7 +132,7 @@ CLAIMS = (
         Equals(1.0, absolute=0.05, meaning="output over (2 T_2)^3", error=1e-6, because="losers add order sigma_0/T_2"),
         grid(seeds=2),
         break_law(value=1.1),
-        (4, 9),
+        rungs=(4, 9),
     ),
     claim(
         "lem-E.12",
@@ -142,7 +142,7 @@ CLAIMS = (
         Power(1.0, over="sigma_0", margin=0.06, meaning="|s - tau|"),
         over("sigma_0", 1e-7, 1e-6, 1e-5, 1e-4, seeds=8),
         break_law(exponent=0.88),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("window"),
             Variant(
@@ -163,7 +163,7 @@ CLAIMS = (
         Power(-0.5, over="n", margin=0.12, meaning="max <theta, v>/D"),
         over("n", 1000, 4000, 16000, 64000, seeds=10),
         break_law(exponent=-1.0),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         erratum="errata-2",
     ),
     claim(
@@ -175,7 +175,7 @@ CLAIMS = (
         Equals(1.0, absolute=0.05, meaning="growth rate over kappa", error=1e-3),
         grid({"M": 8, "K": 4}, {"M": 6, "K": 3}, {"M": 12, "K": 4}),
         break_law(value=1.1),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         erratum="errata-3",
         variants=(
             Variant("rate"),
@@ -205,7 +205,7 @@ CLAIMS = (
         Power(3.0, over="s", margin=0.05, meaning="drift", error=1e-6, toward="small"),
         over("s", 0.01, 0.02, 0.04, 0.08),
         break_law(exponent=2.9),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("time"),
             Variant(
@@ -241,7 +241,7 @@ CLAIMS = (
         Equals(1.0, absolute=0.01, meaning="D over its law", error=1e-5),
         grid(*({"M": m} for m in (4, 8, 12, 16)), *({"M": 16, "K": k} for k in (2, 8, 16))),
         break_law(value=1.02),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("constant"),
             Variant(
@@ -260,7 +260,7 @@ CLAIMS = (
         Power(-0.5, over="n", margin=0.12, meaning="relative distance"),
         over("n", 500, 2000, 8000, 32000, seeds=10),
         break_measure(lambda lab, point, seed: closure(lab, {**point, "stretch": 1.2}, seed)),
-        (6, 7, 8, 9),
+        rungs=(6, 7, 8, 9),
     ),
     claim(
         "starve",
@@ -276,7 +276,7 @@ CLAIMS = (
         ),
         grid(seeds=2),
         break_measure(lambda lab, point, seed: starving(lab, {"gap": 0.2}, seed)),
-        (7, 9),
+        rungs=(7, 9),
     ),
     claim(
         "load",
@@ -286,7 +286,7 @@ CLAIMS = (
         Bounded(high=0.05, meaning="relative difference of loads"),
         grid({"when": "early"}),
         break_measure(lambda lab, point, seed: loads(lab, {"when": "end"}, seed)),
-        (4, 9),
+        rungs=(4, 9),
         variants=(
             Variant("early", expected="consistent"),
             Variant(

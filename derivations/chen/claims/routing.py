@@ -200,7 +200,7 @@ CLAIMS = (
         All({"sum": Vanishes(1e-12), "slope": Vanishes(1e-8), "draws": Agrees()}),
         grid({"M": 2}, {"M": 4}, {"M": 8}),
         break_measure(lambda *a: exactness(*a, law=softmax)),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
     ),
     claim(
         "lem-5.1",
@@ -210,7 +210,7 @@ CLAIMS = (
         Bounded(high=1.0, meaning=RATIO + "/M^2"),
         grid(*SIZES),
         break_law(high=0.4),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -221,7 +221,7 @@ CLAIMS = (
         Bounded(high=1.0, meaning=RATIO + "/M^2"),
         grid(*SIZES, seeds=2),
         break_law(high=0.4),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -232,7 +232,7 @@ CLAIMS = (
         Bounded(1.99, 2 + 1e-9, meaning=RATIO),
         grid(*SIZES),
         break_law(low=1.8, high=1.9),
-        (2, 9),
+        rungs=(2, 9),
         erratum=SHARP,
         variants=(
             Variant("corrected"),
@@ -253,7 +253,7 @@ CLAIMS = (
         Bounded(high=1.0, meaning="largest |p_m - p_m'|/(M^2 |h_m - h_m'|)"),
         grid(*SIZES),
         break_law(high=0.4),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -264,7 +264,7 @@ CLAIMS = (
         Bounded(1.99, 2 + 1e-9, meaning="largest |p_m - p_m'|/|h_m - h_m'|"),
         grid(*SIZES),
         break_law(low=1.8, high=1.9),
-        (2, 9),
+        rungs=(2, 9),
         erratum=SHARP,
     ),
     claim(
@@ -275,7 +275,7 @@ CLAIMS = (
         Proven("p_m = 0 at a gap of 1 or more, p_m > 0 within it,"),
         grid(*SIZES),
         break_measure(starved_early),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "lem-E.10b",
@@ -285,7 +285,7 @@ CLAIMS = (
         Bounded(low=1 - 1e-12, high=1.01, meaning="smallest gate times 1 + e (M - 1)"),
         grid(*SIZES),
         break_law(low=1.1, high=1.2),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "lem-E.11",
@@ -295,7 +295,7 @@ CLAIMS = (
         Bounded(0.4, 0.5 + 1e-9, meaning="largest |pi - pi'|/|h - h'|"),
         over("M", 2),
         break_law(low=0.3, high=0.45),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "lem-E.15",
@@ -305,7 +305,7 @@ CLAIMS = (
         Bounded(0.99, 1 + 1e-9, meaning="largest |pi_m - pi_m'|/tanh(|h_m - h_m'|/2)"),
         grid(*SIZES),
         break_law(low=0.8, high=0.9),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "lem-D.4c",
@@ -315,7 +315,7 @@ CLAIMS = (
         All({"z": Agrees(), "bound": Bounded(high=1e-12, visible=1e-3, because="sharp where M is far above K")}),
         grid({"K": 4, "M": 4}, {"K": 4, "M": 8}, {"K": 4, "M": 16}, {"K": 8, "M": 32}),
         break_measure(lambda *a: coverage(*a, exact=lambda k, m: (1 - (1 - 1 / k) ** m) ** k)),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
     ),
     claim(
         "lem-F.1",
@@ -325,7 +325,7 @@ CLAIMS = (
         All({"bound": Bounded(high=1.0), "z": Agrees()}),
         over("N", 2, 8, 32),
         break_measure(near_ties_without_square),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -336,7 +336,7 @@ CLAIMS = (
         Bounded(high=1.0, meaning="y_T/(y_0 (1 + 1/G))"),
         grid({"G": 0.1, "S": 0.3}, {"G": 0.1, "S": 1.0}, {"G": 0.3, "S": 3.0}),
         break_law(high=0.5),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-8",
     ),
@@ -348,7 +348,7 @@ CLAIMS = (
         Proven("E[+-z q(+-z)] = -(z/2) tanh(z/2)"),
         grid(),
         break_measure(lambda lab, point, seed: symbolic_identity(lab, {"wrong": True}, seed)),
-        (1, 9),
+        rungs=(1, 9),
     ),
     claim(
         "lem-E.13",
@@ -358,6 +358,6 @@ CLAIMS = (
         Proven("the cubic identity"),
         grid(),
         break_measure(lambda lab, point, seed: cubic_identity(lab, {"activation": "linear"}, seed)),
-        (1, 9),
+        rungs=(1, 9),
     ),
 )

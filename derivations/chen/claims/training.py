@@ -162,7 +162,7 @@ CLAIMS = (
         Probability(low=0.9, meaning="no training example wrong"),
         grid(seeds=20),
         break_measure(lambda lab, point, seed: without_error(lab, {**point, "M": 1}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         full=grid(seeds=60),
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive"),
@@ -189,7 +189,7 @@ CLAIMS = (
         Equals(1.0, absolute=0.01, meaning="test accuracy"),
         FIVE,
         break_measure(at_start("accuracy")),
-        (7, 9),
+        rungs=(7, 9),
         full=grid(seeds=10),
         variants=(*BOTH, Variant("n = 40 d", {"M": 24}, "The same at d = 25, 50 and 100, M = 24.", sweep=SIZES)),
         control_variant="setting 3",
@@ -202,7 +202,7 @@ CLAIMS = (
         Bounded(high=0.02, meaning="largest own error", visible=0.02, because="an error is at least 0"),
         FIVE,
         break_measure(lambda *a: own_error(*a, shift=1)),
-        (7, 9),
+        rungs=(7, 9),
         full=grid(seeds=10),
         variants=(PROFESSIONS, *LOADED, *GROWING),
         control_variant="setting 3, by load",
@@ -217,7 +217,7 @@ CLAIMS = (
         Equals(1.0, absolute=0.02, meaning="share of examples at their group"),
         FIVE,
         break_measure(lambda *a: purity(*a, at=0)),
-        (7, 9),
+        rungs=(7, 9),
         full=grid(seeds=10),
         variants=(PROFESSIONS, *LOADED, *OPEN),
         control_variant="setting 3, by load",
@@ -231,7 +231,7 @@ CLAIMS = (
         Power(-1.0, over="eta", margin=0.1, reached=0.8, meaning="steps to 97 % accuracy"),
         over("eta", 0.001, 0.002, 0.004, 0.008, seeds=30),
         break_law(exponent=-0.8),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
     ),
     claim(
         "moe-vs-single",
@@ -241,7 +241,7 @@ CLAIMS = (
         Bounded(low=0.875, meaning="test accuracy", **SIDE),
         FIVE,
         break_measure(single),
-        (7, 9),
+        rungs=(7, 9),
         full=grid(seeds=10),
         variants=(
             Variant("setting 3", {"setting": 3}),
@@ -267,7 +267,7 @@ CLAIMS = (
         Bounded(low=1.0, meaning="dispatch entropy"),
         grid({"activation": "linear", "setting": 1}, seeds=5),
         break_measure(lambda lab, point, seed: final("entropy")(lab, {**point, "activation": "cubic"}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         full=grid({"activation": "linear", "setting": 1}, seeds=10),
         variants=(
             Variant("linear", expected="consistent"),
@@ -294,7 +294,7 @@ CLAIMS = (
         Bounded(high=0.97, meaning="accuracy of balanced linear mixtures"),
         grid({"setting": 1, "activation": "linear"}, seeds=5),
         break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=5),
     ),
     claim(
@@ -305,7 +305,7 @@ CLAIMS = (
         Bounded(high=2.0, meaning="largest over smallest strength"),
         grid({"normalise": True}, seeds=5),
         break_measure(lambda lab, point, seed: speeds(lab, {"normalise": False}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         variants=(
             Variant("normalised"),
             Variant(

@@ -89,7 +89,7 @@ CLAIMS = (
         Proven("the exponents of T, N and m"),
         grid({"chain": "separate", "printed": "separate"}, {"chain": "cnn", "printed": "cnn"}),
         break_measure(lambda lab, point, seed: book(lab, {**point, "swap": True}, seed)),
-        (1, 9),
+        rungs=(1, 9),
     ),
     claim(
         "exps-joint",
@@ -99,7 +99,7 @@ CLAIMS = (
         Proven("the exponents of T, N and m"),
         grid(*({"chain": name} for name in exponents.CHAINS)),
         break_measure(lambda lab, point, seed: book(lab, {**point, "swap": True}, seed)),
-        (1, 9),
+        rungs=(1, 9),
         variants=(
             Variant("readings"),
             *(
@@ -124,7 +124,7 @@ CLAIMS = (
         Proven("an even exponent of k"),
         grid(*({"chain": name} for name in exponents.CHAINS if name.startswith("joint"))),
         break_measure(lambda lab, point, seed: odd_power(lab, {**point, "shift": 1}, seed)),
-        (1, 9),
+        rungs=(1, 9),
         erratum="errata-16",
     ),
     claim(
@@ -135,7 +135,7 @@ CLAIMS = (
         Bounded(low=0.0, meaning="smallest increase of N_r with delta_d", visible=math.inf, because="an order"),
         grid({"what": "samples"}),
         break_measure(lambda lab, point, seed: -against_delta(lab, point, seed)),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("routers"),
             Variant(
@@ -162,7 +162,7 @@ CLAIMS = (
         time_law(5.0, "at most", "cost"),
         SIZES["quick"],
         new_law(time_law(4.8, "at most", "cost")),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("separate", {"kind": "separate"}),
             Variant(
@@ -183,7 +183,7 @@ CLAIMS = (
         Bounded(high=1.08, meaning="largest over smallest FLOPs per second"),
         grid(),
         break_measure(lambda lab, point, seed: table_2(lab, {"independent": True}, seed)),
-        (1, 9),
+        rungs=(1, 9),
         erratum="errata-26",
     ),
     claim(
@@ -194,7 +194,7 @@ CLAIMS = (
         Power(2.0, over="c", margin=0.1, bound="at most", meaning="N_r"),
         over("c", 2, 4, 8, 16, 32, seeds=6, what="routers"),
         break_law(exponent=1.0),
-        (8, 9),
+        rungs=(8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -205,7 +205,7 @@ CLAIMS = (
         Power(6.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5),
         over("c", 2, 4, 8, 16, 32, what="separate"),
         break_law(exponent=1.0),
-        (8, 9),
+        rungs=(8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -217,7 +217,7 @@ CLAIMS = (
         Power(4.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5),
         over("c", 2, 4, 8, 16, 32, what="joint"),
         break_law(exponent=1.0),
-        (8, 9),
+        rungs=(8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
 )

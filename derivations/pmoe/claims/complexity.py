@@ -178,7 +178,7 @@ CLAIMS = (
         need_law(8.0, "at most", "samples"),
         PASSES["quick"],
         new_law(need_law(0.0, "at most", "samples")),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("samples", {"kind": "separate"}, expected="consistent"),
             Variant(
@@ -201,7 +201,7 @@ CLAIMS = (
         time_law(4.0, "at most", "steps"),
         SIZES["quick"],
         new_law(time_law(3.8, "at most", "steps")),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("steps", {"kind": "separate", "per": 2}),
             Variant("flow", {"kind": "separate"}, "The flow grows like l^2 (tight).", law=time_law(2.0)),
@@ -217,7 +217,7 @@ CLAIMS = (
         need_law(10.0, "at most", "neurons"),
         over("size", 1, 2, 4, 8, seeds=8),
         new_law(need_law(2.0, "at least", "neurons")),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -228,7 +228,7 @@ CLAIMS = (
         need_law(8.0, "at most", "samples"),
         over("size", 8, 16, 32, 64, seeds=6),
         new_law(need_law(0.0, "at most", "samples")),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(Variant("samples", {"kind": "cnn"}, expected="consistent"),),
     ),
     claim(
@@ -239,7 +239,7 @@ CLAIMS = (
         time_law(4.0, "at most", "steps"),
         LONG["quick"],
         new_law(time_law(3.8, "at most", "steps")),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("steps", {"kind": "cnn", "per": 2}),
             Variant("flow", {"kind": "cnn"}, "The flow grows like n^2 (tight).", law=time_law(2.0)),
@@ -260,7 +260,7 @@ CLAIMS = (
         ),
         grid(seeds=5),
         break_measure(lambda lab, point, seed: ratio(lab, {"swap": True}, seed)),
-        (7, 9),
+        rungs=(7, 9),
     ),
     claim(
         "thm-F.5",
@@ -270,7 +270,7 @@ CLAIMS = (
         time_law(2.0, "at most"),
         SIZES["quick"],
         break_measure(lambda lab, point, seed: flow(lab, {**point, "per": 2}, seed)),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("printed", {"kind": "uniform", "per": -1}, "The same with uniform gates.", "refuted"),
             Variant(
@@ -308,7 +308,7 @@ CLAIMS = (
         time_law(4.0),
         SIZES["quick"],
         break_law(exponent=3.8),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("uniform gates", {"kind": "uniform"}),
             Variant("sharp gates", {"kind": "sharp"}, law=time_law(2.0)),
@@ -331,7 +331,7 @@ CLAIMS = (
         Bounded(high=0.0, margin=1e-3, meaning="decrease", visible=math.inf, because="a sign"),
         grid({"over": "l"}, {"over": "k"}, seeds=2),
         break_measure(lambda lab, point, seed: error_order(lab, {**point, "reverse": True}, seed)),
-        (7, 9),
+        rungs=(7, 9),
     ),
     claim(
         "markov-eps",
@@ -341,7 +341,7 @@ CLAIMS = (
         Bounded(high=0.0, margin=1e-12, meaning="excess of the error", visible=1e-9, because="rounding"),
         grid({"bound": "max"}, {"bound": "sum"}),
         break_measure(lambda lab, point, seed: markov(lab, {**point, "factor": 0.8}, seed)),
-        (5, 9),
+        rungs=(5, 9),
         erratum="errata-13",
     ),
     claim(
@@ -352,7 +352,7 @@ CLAIMS = (
         Bounded(high=1e-12, meaning="excess of the error"),
         grid({"bound": "root"}),
         break_measure(lambda lab, point, seed: markov(lab, {"bound": "root", "factor": 0.5}, seed)),
-        (5, 9),
+        rungs=(5, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-13",
     ),

@@ -132,7 +132,7 @@ CLAIMS = (
         Bounded(low=1 / 64, meaning="least probability"),
         grid(seeds=2),
         break_measure(lambda lab, point, seed: convex_gap(lab, {"zeta": "tau", "factor": 512.0}, seed)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(
             Variant("corrected", {"zeta": "tau"}, expected="consistent"),
             Variant("printed", {"zeta": "tau/2"}, "The same with zeta's slopes taken on [-tau/2, tau/2].", "refuted"),
@@ -147,7 +147,7 @@ CLAIMS = (
         Bounded(high=1e-9, meaning="largest excess"),
         over("L", 1.0, 2.0, seeds=2),
         break_measure(lambda lab, point, seed: smooth_excess(lab, {**point, "factor": 0.05}, seed)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(
             Variant("corrected", expected="consistent"),
             Variant(
@@ -169,7 +169,7 @@ CLAIMS = (
         Proven("the criterion"),
         grid(*CASES),
         break_measure(lambda lab, point, seed: separable(lab, {**point, "shift": 2}, seed)),
-        (1, 9),
+        rungs=(1, 9),
         variants=(
             Variant("corrected"),
             Variant(
@@ -192,6 +192,6 @@ CLAIMS = (
         Vanishes(1e-9, 1e-6, "deviation of the exact form or violation of the bound"),
         grid(seeds=20),
         break_measure(lambda lab, point, seed: distance_part(lab, {"factor": 0.99}, seed)),
-        (1, 9),
+        rungs=(1, 9),
     ),
 )

@@ -155,7 +155,7 @@ CLAIMS = (
         Vanishes(1e-9, 1e-5, "difference of inner products along 200 steps"),
         grid(),
         break_measure(lambda lab, point, seed: level_l0(lab, {"factor": 1.1}, seed)),
-        (3, 6, 7, 9),
+        rungs=(3, 6, 7, 9),
     ),
     claim(
         "kappa0-series",
@@ -165,7 +165,7 @@ CLAIMS = (
         Proven("the series up to rho^13"),
         grid(),
         break_measure(lambda lab, point, seed: series(lab, {"factor": 2}, seed)),
-        (1, 9),
+        rungs=(1, 9),
     ),
     claim(
         "l3-lambert",
@@ -180,7 +180,7 @@ CLAIMS = (
             *({"mode": "separate", "delta_d": x} for x in (0.0, 0.3)),
         ),
         break_measure(lambda lab, point, seed: lambert_gap(lab, {**point, "factor": 1.02}, seed)),
-        (3, 4, 9),
+        rungs=(3, 4, 9),
         variants=(
             Variant("equal kernels"),
             Variant(
@@ -201,7 +201,7 @@ CLAIMS = (
         Vanishes(1e-7, 1e-4, "difference of responses"),
         grid(*({"mode": mode} for mode in ("cnn", "joint")), seeds=2),
         break_measure(lambda lab, point, seed: pair_gap(lab, {**point, "shift": 1}, seed)),
-        (4, 9),
+        rungs=(4, 9),
     ),
     claim(
         "kernel-limit",
@@ -212,7 +212,7 @@ CLAIMS = (
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
         over("m", 80, 320, 1280, 5120, seeds=8, levels="L0-L1"),
         break_law(exponent=-1.0),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("L0 to L1", law=Power(-0.5, over="m", margin=0.2, meaning="difference of responses")),
             Variant("L1 to L2", {"levels": "L1-L2"}),
@@ -228,7 +228,7 @@ CLAIMS = (
         Power(1.0, over="step", margin=0.3, meaning="change of pre-activations"),
         over("step", 0.5, 0.25, 0.125, 0.0625, seeds=40),
         break_law(exponent=2.0),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
     ),
     claim(
         "lem-G.4",
@@ -238,7 +238,7 @@ CLAIMS = (
         Bounded(low=1.0, meaning="rate over gamma^3 v^2/l^2"),
         over("size", *SIZES, seeds=1, mode="separate"),
         break_measure(lambda lab, point, seed: descent(lab, {**point, "power": 0}, seed)["bound"]),
-        (7, 9),
+        rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-12",
     ),
@@ -250,7 +250,7 @@ CLAIMS = (
         Bounded(low=1.0, meaning="rate over gamma^3 v^2/n^2"),
         over("size", 16, 32, 64, seeds=1, mode="cnn"),
         break_measure(lambda lab, point, seed: descent(lab, {**point, "power": 0}, seed)["bound"]),
-        (7, 9),
+        rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -262,7 +262,7 @@ CLAIMS = (
         Power(-2.0, over="size", margin=0.1, meaning="rate at v = 0.1", error=1e-3),
         over("size", *SIZES, mode="separate"),
         break_law(exponent=-2.2),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("separate"),
             Variant("cnn", sweep={"quick": over("size", 16, 32, 64, 128, mode="cnn")}),
@@ -278,7 +278,7 @@ CLAIMS = (
         Power(1.0, over="k", margin=0.1, meaning="flow to v = 0.1"),
         over("k", 2, 4, 6, 8, seeds=6),
         break_measure(lambda lab, point, seed: one_good_expert(lab, {**point, "routers": "perfect"}, seed)),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("corrected"),
             Variant(

@@ -133,7 +133,7 @@ CLAIMS = (
         Vanishes(1e-8, 1e-4, "deviation from central differences"),
         grid(seeds=5),
         break_measure(lambda lab, point, seed: gate_gradient(lab, {"uncentred": True}, seed)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(
             Variant("corrected"),
             Variant(
@@ -150,7 +150,7 @@ CLAIMS = (
         Vanishes(1e-14, 1e-8, "|sum of the router's drive|"),
         grid(seeds=3),
         break_measure(lambda lab, point, seed: zero_sum(lab, {"uncentred": True}, seed)),
-        (1, 3, 5, 9),
+        rungs=(1, 3, 5, 9),
     ),
     claim(
         "asm-4.4-init",
@@ -161,7 +161,7 @@ CLAIMS = (
         Agrees(meaning="deviation in standard errors"),
         grid({"p": 8, "k": 8}, {"p": 4, "k": 8}, {"p": 8, "k": 32}, {"p": 0, "k": 2}),
         break_measure(lambda lab, point, seed: initial_frequency(lab, {**point, "shift": 1}, seed)),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "asm-4.4",
@@ -173,7 +173,7 @@ CLAIMS = (
         Probability(low=0.75, meaning="Assumption 4.4 at the end"),
         over("speed", 1.0, seeds=40),
         break_measure(lambda lab, point, seed: assumption(lab, {"speed": 0.0}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         variants=(
             Variant("moving routers", expected="consistent"),
             Variant(
@@ -194,7 +194,7 @@ CLAIMS = (
         Power(-1.0, over="m", margin=0.1, meaning="displacement/sigma_r"),
         over("m", 400, 1600, 6400, 25600, seeds=80),
         break_law(exponent=-0.8),
-        (8, 9),
+        rungs=(8, 9),
         erratum="errata-17",
     ),
     claim(
@@ -206,7 +206,7 @@ CLAIMS = (
         Probability(low=0.6, meaning="tie of the irrelevant patterns"),
         over("speed", 1.0, seeds=40),
         break_measure(lambda lab, point, seed: equalised(lab, {**point, "speed": 0.0}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-17",
     ),
@@ -218,7 +218,7 @@ CLAIMS = (
         Power(-1.0, over="step", margin=0.15, meaning="rank changes"),
         over("step", 0.25, 0.5, 1.0, 2.0, seeds=6),
         break_law(exponent=-0.7),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("hard"),
             Variant(

@@ -164,7 +164,7 @@ def lasting_claim(id: str, mode: str, who: str, flow: float) -> Claim:
         Bounded(high=1.0, meaning="changed neurons over the bound"),
         grid(*({"mode": mode, "m": m, "flow": flow * m**0.25} for m in (6_400, 25_600, 102_400))),
         break_measure(lambda lab, point, seed: lasting(lab, {**point, "factor": 1e-5}, seed)),
-        (5, 9),
+        rungs=(5, 9),
         variants=(Variant("main", expected="consistent"),),
     )
 
@@ -179,7 +179,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
         Power(-0.5, over="m", margin=0.12, meaning="changed activations"),
         over("m", *WIDTHS, seeds=40, mode=mode),
         break_law(exponent=-0.74),
-        (8, 9),
+        rungs=(8, 9),
     )
 
 
@@ -194,7 +194,7 @@ def share_claim(id: str, mode: str, who: str) -> Claim:
         Bounded(low=1.0, meaning="share of large gradients times p sqrt(delta)"),
         grid(*({**case, "mode": mode} for case in CASES)),
         break_measure(lambda lab, point, seed: start_share(lab, {**point, "factor": 100.0}, seed)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-10",
     )
@@ -212,7 +212,7 @@ def running_claim(id: str, mode: str, who: str, flow: float) -> Claim:
         Bounded(low=0.25, meaning="least share of large gradients times p sqrt(delta)"),
         grid({"mode": mode, "flow": flow}, seeds=2),
         break_measure(lambda lab, point, seed: running_share(lab, {**point, "factor": 100.0}, seed)),
-        (7, 9),
+        rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-11",
     )
@@ -235,7 +235,7 @@ CLAIMS = (
         All({"values": Vanishes(1e-6), "shares": Agrees()}),
         over("delta_d", -0.5, 0.0, 0.6),
         break_measure(lambda lab, point, seed: cnn_law(lab, {**point, "factor": 0.8}, seed)),
-        (2, 9),
+        rungs=(2, 9),
     ),
     *(
         running_claim(f"lem-{x}.3", mode, WHO[mode], flow)

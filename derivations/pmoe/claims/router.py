@@ -174,7 +174,7 @@ CLAIMS = (
         Agrees(meaning="deviation in standard errors"),
         over("n", 4, 16, seeds=2),
         break_measure(lambda lab, point, seed: population_gradient(lab, {**point, "factor": 0.5}, seed)),
-        (2, 6, 9),
+        rungs=(2, 6, 9),
     ),
     claim(
         "rtr-conserve",
@@ -185,7 +185,7 @@ CLAIMS = (
         All({"sum": Vanishes(1e-12), "batches": Vanishes(1e-12)}),
         grid(seeds=3),
         break_measure(lambda lab, point, seed: invariance(lab, {"second": 0.9}, seed)),
-        (1, 5, 9),
+        rungs=(1, 5, 9),
     ),
     claim(
         "lem-E.2",
@@ -195,7 +195,7 @@ CLAIMS = (
         All({"probability": Bounded(low=0.0, margin=0.01), "size": Equals(1.0, relative=0.05)}),
         grid(*({"n": n, "d": 100} for n in (8, 16, 64)), seeds=5),
         break_measure(lambda lab, point, seed: initial_norms(lab, {**point, "factor": 1.1}, seed)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-5",
     ),
@@ -209,7 +209,7 @@ CLAIMS = (
         Bounded(low=0.0, margin=0.005, meaning="success less 1 - 1/n"),
         grid(*CASES),
         break_measure(lambda lab, point, seed: ranked_first(lab, {**point, "share": 0.01}, seed)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
         erratum="errata-6",
     ),
@@ -222,7 +222,7 @@ CLAIMS = (
         Bounded(low=0.99, meaning="share of trained routers that succeed"),
         over("c", 0.6, 0.9, 1.1, 1.5),
         break_measure(lambda lab, point, seed: success_at_l_star(lab, {"c": 1.1, "shift": -1}, seed)),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "lem-4.1-tight",
@@ -233,7 +233,7 @@ CLAIMS = (
         Power(2.0, over="n", margin=0.1, meaning="N_r"),
         over("n", 128, 256, 512, 1024, seeds=6, separation=1.0, p=2),
         break_law(exponent=1.8),
-        (8, 9),
+        rungs=(8, 9),
         variants=(
             Variant("n, independent"),
             Variant(
@@ -271,7 +271,7 @@ CLAIMS = (
         Equals(0.0, absolute=0.02, meaning="difference of probabilities"),
         grid(*LAWS, seeds=5),
         break_measure(lambda lab, point, seed: law_gap(lab, {**point, "factor": 0.5}, seed)),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "lem-4.1-lstar",
@@ -283,7 +283,7 @@ CLAIMS = (
         All({"sharp": Vanishes(0.0, 0.5), "star": Vanishes(0.0, 0.5)}),
         grid(*THRESHOLDS),
         break_law(parts={"printed": Vanishes(0.0, 0.5)}),
-        (1, 9),
+        rungs=(1, 9),
         erratum="errata-3",
     ),
     claim(
@@ -300,6 +300,6 @@ CLAIMS = (
         ),
         grid(),
         break_measure(lambda lab, point, seed: dropped(lab, {"random": True}, seed)),
-        (2, 9),
+        rungs=(2, 9),
     ),
 )

@@ -107,7 +107,7 @@ CLAIMS = (
         Equals(0.40, absolute=0.05, error=1e-12, meaning="share saved", because="the text rounds to tens of percent"),
         grid({"model": "V-MoE", "experts": 0.75}),
         break_measure(lambda lab, p, s: flops(lab, {**p, "dense": True}, s)),
-        (1, 9),
+        rungs=(1, 9),
         variants=(
             Variant("CIFAR-10"),
             Variant(
@@ -139,7 +139,7 @@ CLAIMS = (
         Power(1.0, over="C", bound="at least", margin=0.05, meaning="share that must be kept"),
         over("C", 1, 2, 4, 8, seeds=6),
         break_measure(lambda lab, p, s: classes(lab, {**p, "shared": True}, s)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -150,7 +150,7 @@ CLAIMS = (
         Equals(979.0, relative=0.02, error=1e-12, meaning="million parameters"),
         grid({"model": "V-MoE", "of": "all"}),
         break_law(value=1018.0),
-        (1, 9),
+        rungs=(1, 9),
         variants=(
             Variant("V-MoE-printed", expected="refuted"),
             Variant(
@@ -187,7 +187,7 @@ CLAIMS = (
         Power(0.5, margin=0.05, meaning="number"),
         over("d", 50, 100, 200, 400, 800, seeds=10),
         break_law(exponent=0.6),
-        (4, 9),
+        rungs=(4, 9),
     ),
     claim(
         "criteria",
@@ -199,7 +199,7 @@ CLAIMS = (
         ),
         grid(*({"criterion": name, "K": K} for name in INFORMED for K in EARLY), seeds=5),
         break_measure(lambda lab, p, s: better_than_random(lab, {**p, "criterion": "random"}, s)),
-        (4, 9),
+        rungs=(4, 9),
         variants=(
             Variant("informed"),
             Variant(

@@ -166,7 +166,7 @@ CLAIMS = (
         Bounded(high=1.0, meaning="chance of the complement over eps"),
         grid(),
         break_measure(lambda lab, p, s: hoeffding(lab, {"factor": 0.75}, s)),
-        (2, 9),
+        rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -179,7 +179,7 @@ CLAIMS = (
         All(dict(RATIOS)),
         grid({"data": "single"}, {"data": "iid"}, seeds=12),
         break_measure(lambda lab, point, seed: step_zero(lab, {**point, "printed": True}, seed)),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
         variants=(
             Variant("printed", {"printed": True}, expected="refuted"),
             Variant("corrected", {}, "The same with <grad w_r, o_1> <= -p_1(0)/(2 l).", expected="consistent"),
@@ -195,7 +195,7 @@ CLAIMS = (
         Vanishes(1e-15, 1e-12, "difference of the gradients"),
         grid(seeds=5),
         break_measure(lambda lab, point, seed: mirrored_slope(lab, {"sign": 1.0}, seed)),
-        (1, 9),
+        rungs=(1, 9),
     ),
     claim(
         "lem-E4",
@@ -224,7 +224,7 @@ CLAIMS = (
             )
         ),
         break_measure(lambda lab, point, seed: phase_one(lab, {**point, "factor": 1.01}, seed)),
-        (4, 9),
+        rungs=(4, 9),
         erratum="order of phase I",
     ),
     claim(
@@ -235,7 +235,7 @@ CLAIMS = (
         Vanishes(1e-13, 1e-9, "difference of mirrored runs"),
         grid(seeds=5),
         break_measure(lambda lab, point, seed: mirrored(lab, {"sign": 1.0}, seed)),
-        (5, 9),
+        rungs=(5, 9),
     ),
     claim(
         "lem-E6",
@@ -245,7 +245,7 @@ CLAIMS = (
         Proven("4 l^3 (l - 1) > c (l^2 + l - 1)^2"),
         grid({"c": "1"}),
         break_measure(lambda lab, point, seed: gate_bound(lab, {"c": "33/25"}, seed)),
-        (1, 9),
+        rungs=(1, 9),
         variants=(
             Variant("printed"),
             Variant("sharp", {"c": "32/25"}, "The constant 1/4 can be raised to 8/25, attained at l = 2."),
@@ -266,7 +266,7 @@ CLAIMS = (
         ),
         grid(*({"N": N, "l": l} for N in (200, 400) for l in (3, 4, 8))),
         break_measure(lambda lab, point, seed: increments(lab, {**point, "low": 1.2}, seed)),
-        (2, 9),
+        rungs=(2, 9),
     ),
     claim(
         "eq-21",
@@ -277,7 +277,7 @@ CLAIMS = (
         Equals(1.0, relative=0.005, error=1e-4, meaning="growth of h_1 over the law"),
         grid(*({"l": l, "data": data} for l in (3, 5, 8) for data in ("single", "iid"))),
         break_measure(lambda lab, point, seed: quadratic(lab, {**point, "factor": 1.01}, seed)),
-        (2, 4, 9),
+        rungs=(2, 4, 9),
     ),
     claim(
         "eq-23",
@@ -288,7 +288,7 @@ CLAIMS = (
         Power(-1.0, bound="at most", margin=0.1, meaning="max |h_q(T) - h_q(0)|"),
         over("d", 100, 200, 400, 800, seeds=16),
         break_measure(lambda lab, point, seed: drift(lab, {**point, "of": "own"}, seed)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(Variant("main", {"kind": "important", "of": "q"}),),
     ),
     claim(
@@ -299,7 +299,7 @@ CLAIMS = (
         Power(-1.5, bound="at most", margin=0.1, meaning="max |h_q(T) - h_q(0)|"),
         D_GRID,
         break_measure(lambda lab, point, seed: drift(lab, {**point, "kind": "important"}, seed)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(Variant("main", {"kind": "weak", "of": "q"}, expected="consistent"),),
     ),
     claim(
@@ -310,7 +310,7 @@ CLAIMS = (
         Power(-0.5, bound="at most", margin=0.05, meaning="|h_2(T) - h_2(0)|"),
         D_GRID,
         break_measure(lambda lab, point, seed: drift(lab, {**point, "kind": "important", "of": "own"}, seed)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("bound", {"kind": "missigned", "of": "o2"}, expected="consistent"),
             Variant(

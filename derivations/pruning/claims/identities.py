@@ -179,7 +179,7 @@ CLAIMS = (
         Vanishes(1e-10, meaning="change of the sum"),
         grid(seeds=5),
         changed(shift, norm=True),
-        (5, 9),
+        rungs=(5, 9),
         variants=BOTH,
         control_variant="linear",
     ),
@@ -191,7 +191,7 @@ CLAIMS = (
         Vanishes(0.0, 0.0, "change"),
         grid(seeds=5),
         changed(inactive, active=True),
-        (5, 9),
+        rungs=(5, 9),
         variants=BOTH,
         control_variant="linear",
     ),
@@ -203,7 +203,7 @@ CLAIMS = (
         Vanishes(1e-12, meaning="sum of displacements"),
         grid(seeds=5),
         changed(balance, sizes=True),
-        (5, 9),
+        rungs=(5, 9),
     ),
     claim(
         "potential",
@@ -213,7 +213,7 @@ CLAIMS = (
         Vanishes(1e-7, meaning="difference"),
         grid(*LAWS, seeds=3),
         changed(potential, swap=True),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
     ),
     claim(
         "closure",
@@ -223,7 +223,7 @@ CLAIMS = (
         Agrees(meaning="z-score"),
         grid({"data": "single"}, {"data": "iid"}, {"data": "distinct"}, seeds=5),
         changed(closure, factor=0.8),
-        (2, 6, 9),
+        rungs=(2, 6, 9),
     ),
     claim(
         "decouple",
@@ -233,7 +233,7 @@ CLAIMS = (
         Vanishes(1e-12, meaning="difference"),
         grid(seeds=5),
         changed(decoupled, loss="hinge"),
-        (5, 9),
+        rungs=(5, 9),
         variants=(
             Variant("linear", {"loss": "linear"}),
             Variant("hinge", {"loss": "hinge"}, "The same under the hinge loss.", expected="refuted"),
@@ -248,7 +248,7 @@ CLAIMS = (
         Vanishes(1e-10, meaning="relative difference"),
         grid({"of": "router"}, seeds=5),
         changed(rates, means=0.0),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
     ),
     claim(
         "neuron-rate",
@@ -258,7 +258,7 @@ CLAIMS = (
         Vanishes(1e-10, meaning="relative difference"),
         grid({"of": "neurons"}, seeds=5),
         changed(rates, signed=False),
-        (1, 2, 9),
+        rungs=(1, 2, 9),
     ),
     claim(
         "lyapunov",
@@ -268,7 +268,7 @@ CLAIMS = (
         Bounded(low=0.0, visible=math.inf, because="a sign", meaning="least relative increase"),
         grid({"head": 1.0}, {"head": -1.0}, seeds=5),
         changed(ascent, signed=False),
-        (5, 9),
+        rungs=(5, 9),
     ),
     claim(
         "multi-copy-equiv",
@@ -278,6 +278,6 @@ CLAIMS = (
         Vanishes(1e-14, meaning="difference"),
         grid({"c": 2}, {"c": 3}, {"c": 7}, seeds=3),
         changed(best_of, off=1),
-        (1, 9),
+        rungs=(1, 9),
     ),
 )

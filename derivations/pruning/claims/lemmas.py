@@ -139,7 +139,7 @@ CLAIMS = (
         Vanishes(0.0, 0.0, meaning="1 - p at T"),
         over("p_important", 0.3, 0.5, 0.7, 0.9, seeds=5, d=100),
         break_measure(slow_router(unselected)),
-        (4, 5, 9),
+        rungs=(4, 5, 9),
         full=over("p_important", 0.3, 0.5, 0.7, 0.9, seeds=10, d=400),
     ),
     claim(
@@ -150,7 +150,7 @@ CLAIMS = (
         Bounded(low=0.5, meaning="least gate"),
         over("d", *DS, seeds=5),
         break_measure(slow_router(gate)),
-        (4, 5, 9),
+        rungs=(4, 5, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
     claim(
@@ -163,7 +163,7 @@ CLAIMS = (
         Power(0.5, margin=0.05, meaning="displacement", because="the time before specialisation is a share of T"),
         over("d", *WIDE, seeds=8),
         break_law(exponent=0.6),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("in-d"),
             Variant(
@@ -185,7 +185,7 @@ CLAIMS = (
         Bounded(low=1.0, meaning="Delta/(1.5 log l)"),
         over("d", *DS, seeds=5),
         break_measure(slow_router(least_growth)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("bound", expected="consistent"),
             Variant(
@@ -207,7 +207,7 @@ CLAIMS = (
         Bounded(low=1.0, meaning="Delta/(1.5 log l)"),
         over("d", *DS, seeds=5),
         break_measure(norm_growth),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("printed", expected="refuted"),
             Variant(
@@ -229,7 +229,7 @@ CLAIMS = (
         Bounded(high=0.0, meaning="rise of p_1", visible=1 / 398, because="one of the 398 patterns"),
         over("c0", 1.0, 3.0, 10.0, seeds=5, d=400),
         break_measure(lambda lab, point, seed: rise(lab, {**point, "c0": 200.0}, seed)),
-        (4, 9),
+        rungs=(4, 9),
         full=over("c0", 1.0, 3.0, 10.0, seeds=10, d=800),
     ),
     claim(
@@ -240,7 +240,7 @@ CLAIMS = (
         Power(-0.5, bound="at most", margin=0.05, meaning="|Delta(T)|"),
         over("d", *WIDE[1:], seeds=8, of="Delta"),
         break_measure(lambda lab, point, seed: change(lab, {**point, "kind": "important"}, seed)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("mis-signed", {"kind": "missigned"}, expected="consistent"),
             Variant("weak", {"kind": "weak"}, expected="consistent"),
@@ -267,7 +267,7 @@ CLAIMS = (
         Bounded(low=float(np.log(4)), meaning="least gap of an expert with Delta > 1.5 log l"),
         grid(*({"d": d, "late": late} for d in (50, 100, 200, 400) for late in (0.9, 1.0, 1.2)), seeds=5),
         break_measure(lambda lab, point, seed: grown_gap(lab, {**point, "d": 50, "late": 10.0}, seed)),
-        (4, 9),
+        rungs=(4, 9),
         variants=(
             Variant("in-the-window", expected="consistent"),
             Variant(
@@ -296,7 +296,7 @@ CLAIMS = (
             seeds=5,
         ),
         break_measure(lambda lab, point, seed: post_slope(lab, {**point, "factor": 1.2}, seed)),
-        (4, 9),
+        rungs=(4, 9),
     ),
     claim(
         "gap-claim",
@@ -308,7 +308,7 @@ CLAIMS = (
         ),
         over("d", *DS, seeds=5),
         break_measure(lambda lab, point, seed: separation(lab, {**point, "p": 0.05}, seed)),
-        (4, 9),
+        rungs=(4, 9),
         full=over("d", 100, 200, 400, 800, seeds=10),
     ),
 )

@@ -164,7 +164,7 @@ CLAIMS = (
         Power(0.5, over="N", margin=0.01, error=1e-5, meaning="delay"),
         over("N", *SIZES),
         break_measure(lambda lab, p, s: delay(lab, {**p, "dead": True}, s)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("exponent"),
             Variant(
@@ -186,7 +186,7 @@ CLAIMS = (
         Power(0.2, over="d", bound="at most", margin=0.05, meaning="delay"),
         grid(*({"d": d, "n": d // 2, **MANY} for d in IID_SIZES), seeds=6),
         break_measure(lambda lab, p, s: many_tokens(lab, {**p, "n": 6, **EQUAL, "most": 1.6 * p["d"] ** 0.5}, s)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("many", expected="consistent"),
             Variant(
@@ -222,7 +222,7 @@ CLAIMS = (
         ),
         over("d", 1e12, 1e15, 1e18, 1e21, 1e24, 1e27),
         break_law(exponent=-0.28),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("limit"),
             Variant(
@@ -246,6 +246,6 @@ CLAIMS = (
         ),
         over("N", 48, 98, 198),
         break_measure(lambda lab, p, s: wrong_rank(lab, {**p, "share": 3.0}, s)),
-        (4, 9),
+        rungs=(4, 9),
     ),
 )

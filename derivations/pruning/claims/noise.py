@@ -122,7 +122,7 @@ CLAIMS = (
         Vanishes(1e-14, meaning="drift"),
         grid(*({"data": data} for data in ("single", "multi_copy", "iid", "distinct")), seeds=3),
         break_measure(lambda lab, p, s: neutral_drift(lab, {**p, "selects": True}, s)),
-        (1, 9),
+        rungs=(1, 9),
     ),
     claim(
         "neutral-noise",
@@ -132,7 +132,7 @@ CLAIMS = (
         Equals(1.0, relative=0.15, meaning="variance over the law", because="the specification's figure"),
         grid({"eta_r": 1e-3, "B": 8, "T": 300}, seeds=14),
         break_law(value=1.4),
-        (2, 7, 9),
+        rungs=(2, 7, 9),
         variants=(
             Variant("prefactor"),
             Variant(
@@ -167,7 +167,7 @@ CLAIMS = (
         Bounded(high=0.05, meaning="relative error of Delta"),
         over("B", 250_000, seeds=5),
         new_law(Power(-0.4, over="B", margin=0.05, meaning="spread of Delta")),
-        (7, 8, 9),
+        rungs=(7, 8, 9),
         variants=(
             Variant("printed", expected="consistent"),
             Variant(
@@ -198,7 +198,7 @@ CLAIMS = (
         over("ratio", 1e-3, 1e-2, 1e-1, 1.0),
         # 1 + 1/N with N = 58 forgotten
         break_measure(lambda lab, p, s: stall(lab, {**p, "kappa": 58 / 59}, s)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("equation"),
             Variant(

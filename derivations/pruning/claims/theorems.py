@@ -93,7 +93,7 @@ CLAIMS = (
         ),
         over("d", 50, 100, 200, 400, seeds=5, K=6.0),
         break_measure(lambda lab, point, seed: pruned_errors(lab, {**point, "K": 0.06}, seed)),
-        (4, 5, 9),
+        rungs=(4, 5, 9),
         full=over("d", 50, 100, 200, 400, seeds=15, K=6.0),
     ),
     claim(
@@ -114,7 +114,7 @@ CLAIMS = (
         ),
         grid(*({"d": d, "K": K} for d in (100, 200, 400) for K in (0.05, 0.1, 0.2)), seeds=5),
         break_measure(lambda lab, point, seed: rescued(lab, {**point, "K_post": 1e-3}, seed)),
-        (4, 5, 9),
+        rungs=(4, 5, 9),
         full=grid(*({"d": d, "K": K} for d in (100, 200, 400, 800) for K in (0.05, 0.1, 0.2)), seeds=15),
         erratum="sqrt of eta_e",
     ),
@@ -137,7 +137,7 @@ CLAIMS = (
         ),
         over("kept", 1, 2, 3, seeds=5),
         break_measure(lambda lab, p, s: random_choices(lab, {**p, "signs": 1}, s)),
-        (2, 4, 9),
+        rungs=(2, 4, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
 )

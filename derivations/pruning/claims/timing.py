@@ -155,7 +155,7 @@ CLAIMS = (
         Vanishes(1e-8, meaning="relative drift"),
         grid({}),
         break_measure(lambda lab, point, seed: conserved(lab, {"factor": 1.01}, seed)),
-        (4, 5, 9),
+        rungs=(4, 5, 9),
         variants=(
             Variant("flow"),
             Variant(
@@ -177,7 +177,7 @@ CLAIMS = (
         All({"quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature")}),
         over("l", 2, 3, 5, 8, 10, 20, 30, 100),
         break_measure(lambda lab, point, seed: prefactor(lab, {**point, "mass": 1.004}, seed)),
-        (2, 4, 8, 9),
+        rungs=(2, 4, 8, 9),
         variants=(
             Variant("prefactor"),
             Variant(
@@ -229,7 +229,7 @@ CLAIMS = (
             {"eta_r": 1e-7, "eta_e": 1e-4, "m": 5},
         ),
         break_measure(lambda lab, point, seed: collapse(lab, {**point, "power": 0.99}, seed)),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
     ),
     claim(
         "late-log",
@@ -247,7 +247,7 @@ CLAIMS = (
         ),
         over("t", 10, 30, 100, 300, 1000, 3000),
         break_law(exponent=2.05),
-        (4, 8, 9),
+        rungs=(4, 8, 9),
         variants=(
             Variant("slope", {"l": 5}),
             Variant("slope, l = 30", {"l": 30}),
@@ -285,7 +285,7 @@ CLAIMS = (
         Equals(1.0, relative=0.01, error=1e-4, meaning="threshold over the law"),
         grid({"C": 0.02, "delta": -3.0, "l": 5}, {"C": 0.1, "delta": -1.0, "l": 10}, {"C": 0.5, "delta": -5.0, "l": 3}),
         break_law(value=1.02),
-        (4, 9),
+        rungs=(4, 9),
         variants=(
             Variant("exact"),
             Variant(
@@ -306,6 +306,6 @@ CLAIMS = (
         Vanishes(0.0, 0.0, "motion"),
         grid({"delta": -3.0, "l": 5}, {"delta": -5.0, "l": 5}, {"delta": -3.0, "l": 10}),
         break_measure(lambda lab, p, s: death(lab, {**p, "delta": -0.2}, s)),
-        (5, 9),
+        rungs=(5, 9),
     ),
 )

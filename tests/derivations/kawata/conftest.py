@@ -48,7 +48,7 @@ def nodes_on_axis(kink, count):
     return x, w * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
 
-def quadrature_drift(w, frame, links, s, rho, a, b, slope, kink=False):
+def quadrature_drift(w, frame, links, s, rho, a, b, slope, *, kink=False):
     """d(overlaps with the frame)/dt of one neuron by quadrature of the mean spherical gradient, prefactor one.
 
     `frame` (2C + 1, d) holds unit vectors; the first axis of integration is w itself, where a kink is split.  Along the

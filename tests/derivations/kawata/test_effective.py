@@ -21,7 +21,7 @@ def one(kappa, nu=0.0, b=0.0, a=1.0):
     }  # fmt: skip
 
 
-def sampled(start, frame, w, a, b, n, seed, slope, links, s, zeta, rho, J=1):
+def sampled(frame, w, *, b, slope, links, s, zeta, rho, n=400_000, seed=1):
     """D and S with their standard errors from explicit samples x in d dimensions."""
     rng, C = np.random.default_rng(seed), len(frame) // 2
     cluster = rng.integers(C, size=n)
@@ -32,7 +32,7 @@ def sampled(start, frame, w, a, b, n, seed, slope, links, s, zeta, rho, J=1):
 
     y = np.array([series(links[c], x[k] @ frame[c]) for k, c in enumerate(cluster)])
     y += np.asarray(s)[cluster] * series(links[C], x @ frame[C]) + zeta * rng.normal(size=n)
-    g = (y * a * slope(x @ w + b))[:, None] * (x - (x @ w)[:, None] * w)
+    g = (y * slope(x @ w + b))[:, None] * (x - (x @ w)[:, None] * w)
     along = g @ frame.T
     squares, products = (g * g).sum(1), along[:, :, None] * along[:, None]
     root = math.sqrt(n)
@@ -49,7 +49,7 @@ def test_moments_are_those_of_samples(activation, mix, tools):
         link=tuple(map(tuple, links)), s=s,
     )  # fmt: skip
     D, S = effective.moments(start)
-    found = sampled(start, frame, w[0], 1.0, -0.4, 400_000, 1, tools.slope(activation), links, s, 0.3, 1.2)
+    found = sampled(frame, w[0], b=-0.4, slope=tools.slope(activation), links=links, s=s, zeta=0.3, rho=1.2)
     assert abs(D[0] - found[0]) < 4 * found[1]
     assert (np.abs(S[0] - found[2]) < 4.5 * found[3]).all()  # 15 different entries
     assert found[1] < 0.02 * D[0]

@@ -54,7 +54,7 @@ def problem(arrays, tier="gated", **parameters):
     return prepare(Case.build("kawata", request, initial=arrays, stage="phase3"))
 
 
-def potential(kappa, xi, nu, q, b, om, tau, s, rho, sigma):
+def potential(kappa, xi, nu, q, b, *, om, tau, s, rho, sigma):
     """sum_c E[1(v >= -tau_c) y_c sigma(z + rho nu_c + b)]: Legendre in z and v from the kinks, Hermite beyond."""
     x, wx = np.polynomial.legendre.leggauss(80)
     r, wr = np.polynomial.hermite_e.hermegauss(8)
@@ -157,8 +157,8 @@ def test_potential_and_flow_are_those_of_quadrature(activation):
         e = k // 2
         gate = frame[e, -1]
         found = potential(
-            y[:C], y[C], y[C + 1 : 2 * C + 1], y[-1], arrays["b"][k], gate[: C + 1], 1.5 * gate[C + 1 : -1],
-            (1.0, -1.0), 1.5, ACTIVATIONS[activation],
+            y[:C], y[C], y[C + 1 : 2 * C + 1], y[-1], arrays["b"][k], om=gate[: C + 1],
+            tau=1.5 * gate[C + 1 : -1], s=(1.0, -1.0), rho=1.5, sigma=ACTIVATIONS[activation],
         )  # fmt: skip
         return found / (2 * C)  # J C
 

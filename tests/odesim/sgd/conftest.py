@@ -27,7 +27,7 @@ def liao_step(V, W, v_star, w_star, X, step):
     return V - step * grad_v / a, W - step * grad_w / b
 
 
-def plain_liao(rows, m, m_star, d, batch, step, steps, replicas, seed):
+def plain_liao(rows, m, m_star, d, batch, step, steps, replicas, *, seed):
     """Raw Gram matrices (R, n, n) after explicit SGD in plain NumPy from the given rows (n, d)."""
     rng = np.random.default_rng(seed)
     v_star, w_star = rows[2 * m : 2 * m + m_star], rows[2 * m + m_star :]
@@ -70,12 +70,13 @@ def engine():
         from derivations.liao.model import MODEL
         from derivations.liao.parameters import Parameters
 
-        return run_engine(kind, MODEL, Parameters(d=d, **parameters), gram, batch, step, steps, replicas, seed, freedom)
+        made = Parameters(d=d, **parameters)
+        return run_engine(kind, MODEL, made, gram, batch, step, steps, replicas, seed=seed, freedom=freedom)
 
     return run
 
 
-def run_engine(kind, model, parameters, gram, batch, step, steps, replicas, seed, freedom=None):
+def run_engine(kind, model, parameters, gram, batch, step, steps, replicas, *, seed, freedom=None):
     """As the fixture, for any model; `freedom` is a wrong dimension for the orthogonal part (a control)."""
     from odesim.sgd.engines import NumbaChains, TracedReplicas
     from odesim.sgd.simulation import explicit_rows

@@ -63,8 +63,8 @@ def test_degrees_of_freedom_off_by_ten_per_cent_are_noticed(kind):
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(3, 100)) / 10
     plain = plain_clusters(rows, 100, 32, 1.0, 1, 3000, seed=6)
-    arguments = (MODEL, Parameters(100), rows @ rows.T, 32, 1.0, 1, 3000, 7)
-    right, wrong = run_engine(kind, *arguments), run_engine(kind, *arguments, freedom=110)
+    arguments = (MODEL, Parameters(100), rows @ rows.T, 32, 1.0, 1, 3000)
+    right, wrong = run_engine(kind, *arguments, seed=7), run_engine(kind, *arguments, seed=7, freedom=110)
     assert smallest_p(moving_entries(plain), moving_entries(wrong))[1] < LEVEL
     assert smallest_p(moving_entries(plain), moving_entries(right))[1] > LEVEL
 

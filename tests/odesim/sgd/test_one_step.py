@@ -41,7 +41,7 @@ def test_one_step_at_a_billion_dimensions_has_the_exact_moments(plain_model, kin
     model, parameters = plain_model
     gram = np.array([[1.0, Q], [Q, 1.0]])
     replicas = 20_000 if kind == "jax" else 8_000
-    grams = run_engine(kind, model, parameters, gram, batch, STEP, 1, replicas, 3)
+    grams = run_engine(kind, model, parameters, gram, batch, STEP, 1, replicas, seed=3)
     moved = (Q - grams[:, 0, 1]) / STEP  # the batch mean of c (v*.x)
     growth = (grams[:, 0, 0] - 1) / STEP  # -2 g.v + step |g|^2
 
@@ -67,7 +67,7 @@ def test_the_spread_of_the_norm_after_one_step_is_exact(plain_model):
 
     model, parameters = plain_model
     step, replicas = 1.0, 20_000
-    grams = run_engine("numba", model, parameters, np.array([[1.0, Q], [Q, 1.0]]), 64, step, 1, replicas, 5)
+    grams = run_engine("numba", model, parameters, np.array([[1.0, Q], [Q, 1.0]]), 64, step, 1, replicas, seed=5)
     growth = grams[:, 0, 0] / (step**2 * D / 64)
     mean, second = (expectation(lambda u, w, k=k: coefficient(u, w) ** k) for k in (2, 4))
     variance = (second - mean**2) / 64

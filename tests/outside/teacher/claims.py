@@ -21,10 +21,11 @@ def overlap(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 1.0) ->
 CLAIMS = (
     claim_of(
         SOURCE, "lemma-1", "rho = 1 - (1 - rho(0)) exp(-t).", "Lemma 1", overlap, Vanishes(1e-6), grid(seeds=2),
-        break_measure(lambda lab, point, seed: overlap(lab, point, seed, 1.01)), (7,),
+        break_measure(lambda lab, point, seed: overlap(lab, point, seed, 1.01)), rungs=(7,),
     ),
     claim_of(
         SOURCE, "lemma-2", "|w| tends to 1.", "Lemma 2", lengths.length, Vanishes(1e-3), grid(seeds=2),
-        break_measure(lambda lab, point, seed: lengths.length(lab, point, seed, 1.01)), (7,), erratum="errata-length",
+        break_measure(lambda lab, point, seed: lengths.length(lab, point, seed, 1.01)), rungs=(7,),
+        erratum="errata-length",
     ),
 )  # fmt: skip

@@ -41,10 +41,10 @@ def training(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0)
 CLAIMS = (
     claim_of(
         SOURCE, "lemma-1", "s + exp(s) grows linearly.", "Lemma 1", flow, Vanishes(1e-5), grid(seeds=2),
-        break_measure(lambda lab, point, seed: flow(lab, point, seed, 1.01)), (7,),
+        break_measure(lambda lab, point, seed: flow(lab, point, seed, 1.01)), rungs=(7,),
     ),
     claim_of(
         SOURCE, "lemma-2", "Training follows the flow.", "Lemma 2", training, Vanishes(0.02), grid(seeds=2),
-        break_measure(lambda lab, point, seed: training(lab, point, seed, 1.5)), (7,),
+        break_measure(lambda lab, point, seed: training(lab, point, seed, 1.5)), rungs=(7,),
     ),
 )  # fmt: skip
