@@ -10,6 +10,7 @@ from derivations.contract import Initial, UsageError
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows, readout
 from derivations.declare.system import numbers, rows
+from derivations.vectors import root
 
 SYMMETRIC = 1e-9
 """How far from symmetry, or below zero in its least eigenvalue, a given Gram matrix may be: nine digits still pass."""
@@ -108,7 +109,7 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     """
     found = rows(parameters)
     teachers, s = teacher_gram(parameters), found.students
-    frame = _root(teachers)
+    frame = root(teachers)
     t = teachers.shape[0]
     if parameters.overlap is None:
         coordinates = np.zeros((s, t + s))
@@ -149,14 +150,6 @@ def partners(found: Rows) -> np.ndarray:
             size = found.sizes[students + matched]
             partner[found.of(number, slot)] = start + np.arange(found.sizes[number]) % size
     return partner
-
-
-def _root(gram: np.ndarray) -> np.ndarray:
-    """F with F F^T = gram, also where it is singular; the identity of the identity."""
-    if np.array_equal(gram, np.eye(len(gram))):
-        return np.eye(len(gram))
-    values, vectors = np.linalg.eigh(gram)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def weight_names(found: Rows) -> list[tuple[str, int, str]]:

@@ -16,9 +16,10 @@ import numpy as np
 
 from derivations.contract import Initial, UsageError
 from derivations.kawata.arrays import shifted
-from derivations.kawata.initial import expert_of, root
+from derivations.kawata.initial import expert_of
 from derivations.kawata.parameters import ACTIVATIONS, Parameters
 from derivations.kawata.population import teacher_series
+from derivations.vectors import root
 
 
 def require_all(p: Parameters) -> None:

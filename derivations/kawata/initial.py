@@ -13,6 +13,7 @@ import numpy as np
 
 from derivations.contract import Initial, UsageError
 from derivations.kawata.parameters import Parameters, activation_series, check, count
+from derivations.vectors import root
 
 ARRAYS = ("kappa", "xi", "nu", "a", "b")
 OPTIONAL = ("gram", "theta", "sigma", "gate_gram", "gate_direction", "directions")
@@ -102,15 +103,6 @@ def draw_directions(neurons: int, d: int, rng: np.random.Generator) -> np.ndarra
     gram = rows @ rows.T
     np.fill_diagonal(gram, 1.0)
     return gram
-
-
-def root(gram: np.ndarray) -> np.ndarray:
-    """L with L L^T = gram; through eigenvectors where the frame is linearly dependent (v_2 = -v_1)."""
-    try:
-        return np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(gram)
-        return vectors * np.sqrt(np.where(values > 0, values, 0.0))
 
 
 def split(m: np.ndarray, C: int) -> dict[str, np.ndarray]:

@@ -18,8 +18,9 @@ from derivations.kawata import model
 from derivations.kawata.arrays import shifted
 from derivations.kawata.finite_step import label_power
 from derivations.kawata.gate import neuron_terms
-from derivations.kawata.initial import expert_of, full_gram, root
+from derivations.kawata.initial import expert_of, full_gram
 from derivations.kawata.parameters import ACTIVATIONS
+from derivations.vectors import root
 
 BLOCK = 20_000
 TERMS = 150

@@ -199,12 +199,6 @@ def from_state(parameters: Parameters, previous: Mapping[str, np.ndarray]) -> In
     return Initial(resized, {name: previous[name] for name in names}, constants, parameters.d**-0.5)
 
 
-def root(gram: np.ndarray) -> np.ndarray:
-    """A factor F (n, n) of a positive semi-definite matrix, F F^T = gram, also where it is singular."""
-    values, vectors = np.linalg.eigh(gram)
-    return vectors * np.sqrt(np.where(values > 0, values, 0.0))
-
-
 def greedy_matching(overlap: np.ndarray) -> np.ndarray:
     """The expert matched to each teacher (m_star,): repeatedly the largest entry of `overlap` (m, m_star).
 

@@ -46,7 +46,7 @@ def kernel_matrix(initial: Initial) -> np.ndarray:
 def sample_matrix(initial: Initial, samples: int, rng: np.random.Generator, block: int = 4096) -> np.ndarray:
     """The empirical K (m + m_star, m + m_star) from `samples` fresh inputs, through the model's own functions."""
     from derivations.liao import model
-    from derivations.liao.initial import root
+    from derivations.vectors import root
 
     p = initial.parameters
     kind = model.KINDS[p.gate]

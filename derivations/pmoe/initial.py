@@ -10,6 +10,7 @@ from derivations.contract import Initial, UsageError
 from derivations.pmoe import router, world
 from derivations.pmoe.checks import check
 from derivations.pmoe.parameters import Parameters, settle
+from derivations.vectors import root
 
 WEIGHTS = ("patterns", "hidden", "out", "router")
 PRODUCTS = ("gram", "pre", "out", "route")
@@ -73,17 +74,11 @@ def neurons(p: Parameters, gram: np.ndarray, rng: np.random.Generator) -> tuple[
     """
     each = p.m // p.k
     drawn = each // 2 if p.init == "paired" else each
-    pre = rng.standard_normal((p.k, drawn, len(gram))) @ root_of(gram).T / np.sqrt(p.m)
+    pre = rng.standard_normal((p.k, drawn, len(gram))) @ root(gram).T / np.sqrt(p.m)
     out = rng.standard_normal((p.k, drawn, p.classes) if p.softmax else (p.k, drawn))
     if p.init == "paired":
         return np.concatenate([pre, pre], axis=1), np.concatenate([out, -out], axis=1)
     return pre, out
-
-
-def root_of(gram: np.ndarray) -> np.ndarray:
-    """A matrix B with B B' = gram."""
-    values, vectors = np.linalg.eigh(gram)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def start_routers(p: Parameters, gram: np.ndarray, rng: np.random.Generator, stage: str) -> np.ndarray:
@@ -91,7 +86,7 @@ def start_routers(p: Parameters, gram: np.ndarray, rng: np.random.Generator, sta
     size = len(gram)
     if p.mode == "cnn":
         return np.zeros((1, size))
-    route = p.sigma_r * rng.standard_normal((p.k, size)) @ root_of(gram).T
+    route = p.sigma_r * rng.standard_normal((p.k, size)) @ root(gram).T
     if stage == "router" or p.routers == "random":
         return route
     if p.routers == "trained":

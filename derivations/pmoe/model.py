@@ -21,8 +21,8 @@ from derivations.alphabet.frame import FrameModel, FrameWeights, Samples
 from derivations.alphabet.sizes import Sizes
 from derivations.contract import Initial, Labelled, UsageError
 from derivations.pmoe import world
-from derivations.pmoe.initial import root_of
 from derivations.pmoe.parameters import Parameters, settle
+from derivations.vectors import root
 
 
 def gates(route, routed, l, gate):  # noqa: E741
@@ -130,7 +130,7 @@ def place(
         frame, hidden = (np.array(arrays[name], float) for name in ("patterns", "hidden"))
         routers = np.array(arrays["router"], float) if "router" in arrays else np.zeros((p.k, p.d))
         return FrameWeights(hidden, routers, np.array(arrays["out"], float), frame)
-    base = root_of(c["gram"])
+    base = root(c["gram"])
     used = np.abs(base).max(axis=0) > 1e-10
     base = base[:, used]
     rank = base.shape[1]

@@ -14,6 +14,7 @@ import numpy as np
 from derivations.contract import UsageError
 from derivations.pmoe import world
 from derivations.pmoe.parameters import Parameters
+from derivations.vectors import root
 
 
 def mean_counts(p: Parameters) -> np.ndarray:
@@ -136,9 +137,8 @@ def outranks(gram: np.ndarray, means: np.ndarray) -> np.ndarray:
 def gaussian_success(p: Parameters, gram: np.ndarray, draws: int = 20_000, seed: int = 0) -> float:
     """P(o1 outranks every q) under the central limit law of c at N_r samples, by `draws` normal vectors."""
     rng = np.random.default_rng(seed)
-    values, vectors = np.linalg.eigh(covariance(p))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    means = mean_counts(p) + rng.standard_normal((draws, len(values))) @ root.T / math.sqrt(p.N_r)
+    spread = root(covariance(p))
+    means = mean_counts(p) + rng.standard_normal((draws, len(spread))) @ spread.T / math.sqrt(p.N_r)
     return float(outranks(gram, means)[:, 0].mean())
 
 
@@ -184,9 +184,8 @@ def samples_for(p: Parameters, gram: np.ndarray, chance: float = 0.9, draws: int
     quantile it
     is; infinite where an irrelevant pattern outranks o1 in the population.
     """
-    values, vectors = np.linalg.eigh(covariance(p))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    noise = np.random.default_rng(seed).standard_normal((draws, len(values))) @ root.T @ gram
+    spread = root(covariance(p))
+    noise = np.random.default_rng(seed).standard_normal((draws, len(spread))) @ spread.T @ gram
     mean = gram @ mean_counts(p)
     gap = mean[0] - mean[2:]
     if (gap <= 0).any():

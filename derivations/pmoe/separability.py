@@ -32,14 +32,14 @@ def of_gram(gram: np.ndarray, classes: int = 2) -> tuple[np.ndarray, float | Non
     >>> round(float(distance[0, 1]), 6), bound  # independent patterns are separable at every n
     (1.414214, inf)
     """
-    from derivations.pmoe.initial import root_of
+    from derivations.vectors import root
 
     norms = np.diag(gram)
     distance = np.sqrt(np.maximum(norms[:, None] + norms - 2 * gram, 0.0))
     np.fill_diagonal(distance, 0.0)
     if classes > 2:
         return distance, None
-    rows = root_of(gram)
+    rows = root(gram)
     # b has to do with linear relations alone: independent patterns have none
     free = len(gram) == 2 or np.linalg.matrix_rank(gram) == len(gram)
     bound = math.inf if free else beta_star(rows[:2], rows[2:])

@@ -23,6 +23,7 @@ from derivations.declare.samples import Means, Place, Sampler
 from derivations.declare.system import numbers, rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, Power, Vanishes
+from derivations.vectors import root
 
 SMALL = 40
 """The dimension of the random states at which right-hand sides are compared: overlaps of a tenth and more."""
@@ -83,8 +84,7 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     found = start(lab.system.parameters, seed)
     functions, at = lab.functions(found, "exact"), rows(found.parameters)
     declared, S = at.declaration, at.students
-    values, vectors = np.linalg.eigh(at.gram({**found.constants, **found.state}))
-    weights = vectors * np.sqrt(np.maximum(values, 0.0))
+    weights = root(at.gram({**found.constants, **found.state}))
 
     def loss(moved: np.ndarray) -> float:
         if declared.weights == "sphere":  # series are those of unit vectors

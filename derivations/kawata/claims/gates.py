@@ -13,9 +13,10 @@ from derivations.claim import Claim, Grid, Variant
 from derivations.contract import Initial
 from derivations.kawata import gate, model
 from derivations.kawata.claims.tools import at, hermite_link, rng_of
-from derivations.kawata.initial import expert_of, from_arrays, full_gram, root
+from derivations.kawata.initial import expert_of, from_arrays, full_gram
 from derivations.kawata.parameters import Parameters
 from derivations.laws import Agrees, Equals, Power, Proven, Vanishes
+from derivations.vectors import root
 
 
 def trained(

@@ -12,8 +12,9 @@ from derivations.claim import Claim, Grid, Variant
 from derivations.kawata import model
 from derivations.kawata.claims.tools import at, neuron, rng_of
 from derivations.kawata.finite_step import recovery_chance
-from derivations.kawata.initial import full_gram, root
+from derivations.kawata.initial import full_gram
 from derivations.laws import Bounded, Equals, Power, Vanishes
+from derivations.vectors import root
 
 CUBIC = dict(C=1, k_star=3, activation="polynomial", sigma=(0.0, 0.0, 0.0, 1.0), rho=0.0, s=(0.0,))
 """Student and teacher h_3, one cluster."""

@@ -12,8 +12,8 @@ from derivations.claim import Variant
 from derivations.laws import Agrees, All, Bounded, Equals, Power, Vanishes
 from derivations.pmoe import model, router, world
 from derivations.pmoe.claims.tools import claim, stream
-from derivations.pmoe.initial import root_of
 from derivations.pmoe.parameters import Parameters, settle
+from derivations.vectors import root
 
 
 def sizes(**values: Any) -> Parameters:
@@ -78,7 +78,7 @@ def ranked_first(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     need = math.ceil(point.get("share", 1.0) * 4 * n**2 / (1 - delta_d) ** 2 * math.log(n))
     p = sizes(n=n, p=4, delta_d=delta_d, b1=(c / 2, -c / 2, 0, 0), b2=(-c / 2, c / 2, 0, 0), N_r=need)
     gram, rng = world.gram_of(p), stream(seed, 3, lab)
-    start = p.sigma_r * rng.standard_normal((2000, 2, p.p + 2)) @ root_of(gram).T
+    start = p.sigma_r * rng.standard_normal((2000, 2, p.p + 2)) @ root(gram).T
     value = router.sample_means(p, rng, 2000) @ gram
     first = start[:, 0] + p.reach * value
     second = start[:, 1] - p.reach * value
@@ -108,7 +108,7 @@ def success_at_l_star(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     base = close_world(point["c"], 3, N_r=40_000)
     gram, rng = world.gram_of(base), stream(seed, 4, lab)
     p = dataclasses.replace(base, l=router.l_star(base, gram) + point.get("shift", 0))
-    start = p.sigma_r * rng.standard_normal((200, 2, p.p + 2)) @ root_of(gram).T
+    start = p.sigma_r * rng.standard_normal((200, 2, p.p + 2)) @ root(gram).T
     value = router.sample_means(p, rng, 200) @ gram
     return float(np.mean([all_found(p, np.stack([s[0] + v, s[1] - v])) for s, v in zip(start, value, strict=True)]))
 

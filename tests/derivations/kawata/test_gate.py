@@ -7,6 +7,7 @@ import pytest
 
 from derivations.kawata import gate, initial, model
 from derivations.kawata.parameters import Parameters
+from derivations.vectors import root
 
 LIMIT = 4.5
 """The largest of 33 normal scores exceeds it once in 4,500 times; what is wrong has to exceed twice as much."""
@@ -27,7 +28,7 @@ def test_every_term_of_the_gate_gradient_is_that_of_samples():
     start = drilled()
     p, c, rng = start.parameters, start.constants, np.random.default_rng(1)
     gram = initial.full_gram(start.state, c)
-    factor = initial.root(gram)
+    factor = root(gram)
     args = (*model.numbers(p, gram), c["a"], c["b"], c["sigma"])
     batches = []
     for _ in range(400):

@@ -88,18 +88,18 @@ def test_the_expected_routed_counts_telescope():
 
 
 def test_the_levels_approach_each_other_with_width():
-    """From the same neurons: the rms difference of responses at m = 100 and 6400 falls like m^(-1/2), a factor of 8."""
+    """From the same neurons: the rms difference of responses falls at least like m^(-1/2), 8 from m = 100 to 6400."""
 
     def gap(m: int, first: str, second: str) -> float:
-        runs = [
-            odesim.integrate("pmoe", tier=tier, m=m, step=0.25, until=40.0, save_points=5, **LAZY)
-            for tier in (first, second)
-        ]
-        a, b = (run.state["response"].values for run in runs)
-        return float(np.sqrt(((a - b) ** 2).mean()))
+        def responses(tier: str, seed: int) -> np.ndarray:
+            run = odesim.integrate("pmoe", tier=tier, m=m, step=0.25, until=40.0, save_points=5, seed=seed, **LAZY)
+            return run.state["response"].values
 
-    assert 3 < gap(100, "L0", "L1") / gap(6400, "L0", "L1") < 20
-    assert 3 < gap(100, "L1", "L2") / gap(6400, "L1", "L2") < 20
+        # Of single draws of neurons the quotient is 3 to 25, of six 6 to 17.
+        return float(np.sqrt(np.mean([(responses(first, s) - responses(second, s)) ** 2 for s in range(6)])))
+
+    assert 4 < gap(100, "L0", "L1") / gap(6400, "L0", "L1") < 24
+    assert 4 < gap(100, "L1", "L2") / gap(6400, "L1", "L2") < 24
 
 
 def test_the_pseudo_network_descends_and_its_signal_is_the_metric_form():
