@@ -13,6 +13,7 @@ import numpy as np
 
 from derivations.contract import UsageError
 from derivations.pmoe.parameters import Parameters
+from derivations.vectors import root
 
 COINCIDE = 1e-9
 """Unit vectors of a larger inner product than one minus this are the same pattern."""
@@ -48,11 +49,12 @@ def class_vectors(p: Parameters) -> np.ndarray:
         if p.d > 1:
             found[1, 1] = math.sqrt(1 - p.delta_d**2)
         return found
-    values, vectors = np.linalg.eigh(class_gram(p))
-    used = values > 1e-12
-    if p.d < used.sum():
-        raise UsageError(f"the patterns of {p.classes} classes span {used.sum()} dimensions, but d = {p.d}")
-    found[:, : used.sum()] = vectors[:, used] * np.sqrt(values[used])
+    spread = root(class_gram(p))
+    used = spread[:, spread.any(axis=0)]
+    span = used.shape[1]
+    if p.d < span:
+        raise UsageError(f"the patterns of {p.classes} classes span {span} dimensions, but d = {p.d}")
+    found[:, :span] = used
     return found
 
 
