@@ -68,7 +68,10 @@ def kernel_ridge(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 END = dict(C=2, d=10**12, k_star=4, rho=8.0, bias=(-0.5,), ridge_bias=(-4.0, 4.0), ridge=1e-9, ridge_samples=40_000,
-           test_samples=10_000)  # fmt: skip
+           test_samples=100_000)  # fmt: skip
+KNOWN = 0.02
+"""Standard error of a test error over E f*^2 from that many samples, whose tails are those of He_4^2: two estimates of
+one network differed by .004, .012 and .026; from 10,000 samples by up to .08."""
 EXPERTS, WIDTH_1, WIDTH_3 = 12, 8, 80
 """Experts, and neurons of each in Phase I and from Phase III on."""
 
@@ -138,8 +141,9 @@ CLAIMS = (
             Variant("mixture", {"network": "mixture"}, expected="consistent"),
             Variant("vanilla", {"network": "vanilla"}, "A vanilla network of equal size, blind to the global task, "
                     "stays above 1/2, the share of that task.",
-                    law=Bounded(low=0.5, meaning="squared test error over E f*^2"),
-                    sweep={"quick": Grid(seeds=5), "full": Grid(seeds=10)}),
+                    law=Bounded(low=0.5, margin=3 * KNOWN, meaning="squared test error over E f*^2", visible=KNOWN,
+                                because="known to that, from 100,000 samples"),
+                    sweep={"quick": Grid(seeds=5), "full": Grid(seeds=10)}, expected="consistent"),
         ),
         "mixture",
     ),
