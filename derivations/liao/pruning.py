@@ -12,6 +12,7 @@ import numpy as np
 from derivations.contract import Initial, MapResult
 from derivations.liao.loops import resolved
 from derivations.liao.overlaps import assemble_gram
+from derivations.vectors import root
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,6 @@ def kernel_matrix(initial: Initial) -> np.ndarray:
 def sample_matrix(initial: Initial, samples: int, rng: np.random.Generator, block: int = 4096) -> np.ndarray:
     """The empirical K (m + m_star, m + m_star) from `samples` fresh inputs, through the model's own functions."""
     from derivations.liao import model
-    from derivations.vectors import root
 
     p = initial.parameters
     kind = model.KINDS[p.gate]

@@ -13,6 +13,8 @@ import math
 import numpy as np
 from scipy.optimize import linprog
 
+from derivations.vectors import root
+
 
 def beta_star(o: np.ndarray, q: np.ndarray) -> float:
     """beta* of patterns o (2, d) and q (p, d), by linear programming; infinite for linearly independent patterns."""
@@ -32,8 +34,6 @@ def of_gram(gram: np.ndarray, classes: int = 2) -> tuple[np.ndarray, float | Non
     >>> round(float(distance[0, 1]), 6), bound  # independent patterns are separable at every n
     (1.414214, inf)
     """
-    from derivations.vectors import root
-
     norms = np.diag(gram)
     distance = np.sqrt(np.maximum(norms[:, None] + norms - 2 * gram, 0.0))
     np.fill_diagonal(distance, 0.0)
