@@ -7,6 +7,7 @@ Nothing here derives anything: the derivation and the simulation that judges it 
 """
 
 import dataclasses
+import functools
 from typing import Any, Literal
 
 from derivations.declare.grammar import SHARES, Tree
@@ -39,7 +40,7 @@ class Group:
     output: str = "sum"
     readout: Tree | None = None
 
-    @property
+    @functools.cached_property
     def share(self) -> Tree | None:
         """The call softmax(..) or top1(..) of the unit, if it has one."""
         found = self.unit.calls(*SHARES)

@@ -10,6 +10,8 @@ over the points xi, c = dl/dz by the functions of `responses`.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from derivations.declare.declaration import Declaration
 
 BLOCK = 2048
@@ -62,7 +64,7 @@ class Sampler:
         U = self._frame(at)
 
         def part(x: Any, w: Any) -> Means:
-            seen = self._seen(at, U @ x[:-1], "unit")
+            seen = self._seen(at, U @ x[:-1], derivatives=True)
             value, slope = self._loss(at, seen, x[-1])
             c, e, scalars = self._gradients(seen, slope, w, xp.diagonal(at.G))
             weighted, S = c * w, c.shape[0]
@@ -79,7 +81,7 @@ class Sampler:
         U = self._frame(at)
 
         def part(x: Any, w: Any) -> tuple[Any, Any]:
-            seen = self._seen(at, U @ x[:-1], "value")
+            seen = self._seen(at, U @ x[:-1], derivatives=False)
             return self._loss(at, seen, x[-1])[0] @ w, (seen.f - seen.y) ** 2 @ w
 
         loss, error = zip(*self._blocks(part, points, weights), strict=True)
@@ -104,8 +106,8 @@ class Sampler:
     def _shared(self, at: Place) -> list[Any]:
         return [at.numbers[k] for k in range(len(self.declared.names))]
 
-    def _seen(self, at: Place, z: Any, kind: str) -> Seen:
-        """Student, teacher and the outputs of all units by `unit_k`, or by `value_k` without derivatives."""
+    def _seen(self, at: Place, z: Any, derivatives: bool) -> Seen:
+        """Student, teacher and what all units give: students with derivatives by `unit_k`, others by `value_k`."""
         xp, q = self.xp, self.xp.diagonal(at.G)
         f, y, row, unit = 0.0, 0.0, 0, 0
         kept = []
@@ -113,13 +115,14 @@ class Sampler:
             size, slots = at.sizes[number], len(group.slots)
             rows = [slice(row + s * size, row + (s + 1) * size) for s in range(slots)]
             student = number < self.students
-            scale = [1 / xp.sqrt(q[r]) if student and self._normalised else xp.ones(size) for r in rows]
-            fields = [z[r] * k[:, None] for r, k in zip(rows, scale, strict=True)]
-            norms = [xp.ones((size, 1)) if student and self._normalised else q[r][:, None] for r in rows]
+            scale = [1 / xp.sqrt(q[r])[:, None] for r in rows] if student and self._normalised else []
+            fields = [z[r] * k for r, k in zip(rows, scale, strict=True)] if scale else [z[r] for r in rows]
+            norms = [xp.ones((size, 1)) if scale else q[r][:, None] for r in rows]
             before = sum(len(g.scalars) for g in self.declared.groups[:number])
             own = [at.bias[before + b, :size][:, None] for b in range(len(group.scalars))]
             a = at.w[unit : unit + size][:, None]
-            out, routed = self._unit(f"{kind}_{number}", number, [*fields, *norms], [*own, *self._shared(at)])
+            name = f"unit_{number}" if student and derivatives else f"value_{number}"
+            out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
             total = (a * out[0]).sum(0)
             f, y = (f + total, y) if student else (f, y - total)
             if student:
@@ -146,7 +149,8 @@ class Sampler:
         for group, rows, scale, a, out, routed in seen.kept:
             slots = len(group.slots)
             base = a * slope
-            parts = [base * out[1 + k] for k in range(2 * slots)]
+            # Most units do not depend on their norms: a derivative that is nowhere anything but 0 is a plain number.
+            parts = [base * out[1 + k] if _moves(out[1 + k]) else 0.0 for k in range(2 * slots)]
             extra = [base * out[2 + 2 * slots + b] for b in range(len(group.scalars))]
             if routed is not None and group.share is not None and group.share.word == "softmax":
                 share, logits = routed
@@ -154,18 +158,21 @@ class Sampler:
                 gain = into - share * into.sum(0)  # dl/dlogit of every unit
                 parts = [part + gain * logits[1 + k] for k, part in enumerate(parts)]
                 extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
-            parts = [part + 0.0 * base for part in parts]
             for s in range(slots):
-                c = parts[s] * scale[s][:, None]
+                c = parts[s] * scale[s] if scale else parts[s] + 0.0 * base
                 # Of normalised weights the units see vectors of norm 1: their own q is a constant.
-                own = -c * z[rows[s]] / q[rows[s]][:, None] if self._normalised else parts[slots + s]
-                e = own @ weights
+                own = -c * z[rows[s]] / q[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
-                es.append(e)
+                es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
             if group.output == "trained":
                 scalars.append((out[0] * slope + 0.0 * base) @ weights)
-            scalars += [(part + 0.0 * base) @ weights for part in extra]
+            scalars += [part @ weights for part in extra]
         return xp.concatenate(cs), xp.concatenate(es), scalars
+
+
+def _moves(part: Any) -> bool:
+    """Whether a printed derivative is anything but the number 0."""
+    return not (isinstance(part, float) and part == 0.0)
 
 
 def shares(xp: Any, word: str, logits: Any) -> Any:
@@ -193,9 +200,20 @@ def frame(xp: Any, G: Any, S: int) -> Any:
 
         factor = jax.lax.scan(lambda rest, k: eliminated(k, rest), ordered, xp.arange(n))[1].T
     else:
-        columns, rest = [], ordered
-        for k in range(n):
-            rest, column = eliminated(k, rest)
-            columns.append(column)
-        factor = xp.stack(columns, axis=1)
+        factor = _definite(ordered, least)
+        if factor is None:
+            columns, rest = [], ordered
+            for k in range(n):
+                rest, column = eliminated(k, rest)
+                columns.append(column)
+            factor = xp.stack(columns, axis=1)
     return factor[xp.argsort(order)]
+
+
+def _definite(G: np.ndarray, least: np.ndarray) -> np.ndarray | None:
+    """Cholesky's factor by the library, where no squared pivot is at most `least`; a twentieth of the steps' time."""
+    try:
+        found = np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        return None
+    return found if (np.diagonal(found) ** 2 > least).all() else None
