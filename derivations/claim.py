@@ -109,6 +109,10 @@ class Lab(Protocol):
         """The compiled right-hand side and loss of a tier of a stage (the first) at the sizes of `initial`."""
         ...
 
+    def exhibit(self, seed: int) -> int:
+        """The seed that draws here what `seed` draws in the laboratory of seed 0: for a counterexample once found."""
+        ...
+
     def drift(self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None) -> Any:
         """Mean and standard error of the model's drift by Monte Carlo: of the Gram matrix, or of what `descent` is."""
         ...

@@ -6,9 +6,22 @@ of the samples by which `sensitivity.judged` measures what the answer would have
 
 from derivations.laws.bounds import Bounded
 from derivations.laws.cases import Agrees, Proven, Vanishes
-from derivations.laws.parts import All
+from derivations.laws.means import Mean
+from derivations.laws.parts import All, Premise
 from derivations.laws.power import LOGARITHMS, Power
 from derivations.laws.shares import Probability
 from derivations.laws.values import Equals
 
-__all__ = ["LOGARITHMS", "Agrees", "All", "Bounded", "Equals", "Power", "Probability", "Proven", "Vanishes"]
+__all__ = [
+    "LOGARITHMS",
+    "Agrees",
+    "All",
+    "Bounded",
+    "Equals",
+    "Mean",
+    "Power",
+    "Premise",
+    "Probability",
+    "Proven",
+    "Vanishes",
+]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from derivations.claim import Deviation, Judgement, Law, Samples
+from derivations.laws.tools import failed, name_of, open_because, points_of
 
 ORDER = ("refuted", "inconclusive", "consistent", "confirmed")
 """The weakest part decides: refuted before open before consistent before confirmed."""
@@ -41,6 +42,41 @@ class All:
             for name, law in self.parts.items()
             for deviation in part_of(law).deviations(entry(samples, name))
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Premise:
+    """What a claim supposes: the measurement is at least `low` in one case or more of every point.
+
+    Where it is, the other parts decide; where it is not, nothing was put to the test, and the claim stays open.  It
+    never refutes, and cases that miss it count for nothing, as they hold whatever the claim says.
+
+    Example:
+        >>> law = Premise(low=1.0, meaning="starved experts")
+        >>> law.judge([({}, 0, 0.0), ({}, 1, 3.0)]).answer
+        'confirmed'
+        >>> law.judge([({}, 0, 0.0), ({}, 1, 0.0)]).answer
+        'inconclusive'
+    """
+
+    low: float
+    meaning: str
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """Open where the premise is met nowhere."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        groups = points_of(samples)
+        met = [int((found >= self.low).sum()) for _, found in groups]
+        reason = f"{self.meaning}, at least {self.low:g}, in {sum(met)} of {len(samples)} cases"
+        if min(met) > 0:
+            return Judgement("confirmed", None, None, None, reason)
+        where = name_of(groups[met.index(0)][0], samples)
+        return open_because(f"{reason}, and in none{f' at {where}' if where else ''}: nothing was put to the test")
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """None: no deviation of what is supposed speaks against the claim."""
+        return ()
 
 
 def part_of(law: Any) -> Law:

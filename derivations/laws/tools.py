@@ -1,9 +1,10 @@
 """What the laws share: measurements as arrays, levels of their tests, and the words for what is missing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from derivations import intervals
 from derivations.claim import Answer, Judgement, Samples
 
 DOUBT = 0.05
@@ -78,3 +79,21 @@ def confirmed_or_refuted(
         return "confirmed"
     refuted = decided(*interval(1 - ALARM / looks), target, margin) == "refuted"
     return "refuted" if refuted else "inconclusive"
+
+
+def of_few_runs(groups: Sequence[np.ndarray], meaning: str, predicted: object) -> Judgement | None:
+    """An open answer where some point has fewer runs than an interval of their mean is made of."""
+    fewest = min(group.size for group in groups)
+    if fewest >= LEAST_RUNS:
+        return None
+    return open_because(f"{meaning}: {fewest} runs a point, of which at least {LEAST_RUNS} are needed", predicted)
+
+
+def by_means(groups: Sequence[np.ndarray], target: tuple[float, float], margin: float, looks: int) -> Answer:
+    """The answer of the weakest point, by the t interval of the mean of its runs."""
+    tests = looks * len(groups)
+    answers = [
+        confirmed_or_refuted(lambda level, g=group: intervals.mean(g, level), target, margin, tests)  # type: ignore[misc]
+        for group in groups
+    ]
+    return "refuted" if "refuted" in answers else "inconclusive" if "inconclusive" in answers else "confirmed"

@@ -9,11 +9,10 @@ from derivations import intervals
 from derivations.claim import Answer, Deviation, Judgement, Samples
 from derivations.laws.tools import (
     DOUBT,
-    LEAST_RUNS,
-    confirmed_or_refuted,
+    by_means,
     failed,
     name_of,
-    open_because,
+    of_few_runs,
     points_of,
     values,
     with_values,
@@ -79,24 +78,16 @@ class Equals:
 
     def _sampled(self, samples: Samples, looks: int) -> Judgement:
         groups = points_of(samples)
-        fewest = min(group.size for _, group in groups)
-        if fewest < LEAST_RUNS:
-            reason = f"{self.meaning}: {fewest} runs a point, of which at least {LEAST_RUNS} are needed"
-            return open_because(reason, self.value)
-        tests, target = looks * len(groups), (self.value, self.value)
-        answers = [
-            confirmed_or_refuted(lambda level, g=group: intervals.mean(g, level), target, self.margin, tests)  # type: ignore[misc]
-            for _, group in groups
-        ]
-        answer: Answer = (
-            "refuted" if "refuted" in answers else "inconclusive" if "inconclusive" in answers else "confirmed"
-        )
+        runs = [group for _, group in groups]
+        if (missing := of_few_runs(runs, self.meaning, self.value)) is not None:
+            return missing
+        answer = by_means(runs, (self.value, self.value), self.margin, looks)
         worst = max(range(len(groups)), key=lambda k: abs(groups[k][1].mean() - self.value))
         point, group = groups[worst]
-        low, high = intervals.mean(group, 1 - DOUBT / tests)
+        low, high = intervals.mean(group, 1 - DOUBT / (looks * len(groups)))
         where = name_of(dict(point), samples)
         at = f" at {where}, the farthest of {len(groups)} points" if where else ""
-        reason = f"{self.meaning} {group.mean():.6g} [{low:.6g}, {high:.6g}]{at}, {fewest} runs a point"
+        reason = f"{self.meaning} {group.mean():.6g} [{low:.6g}, {high:.6g}]{at}, {min(map(len, runs))} runs a point"
         return self._judgement(answer, float(group.mean()), (low, high), reason)
 
     def _judgement(self, answer: Answer, estimate: float, bounds: tuple[float, float], reason: str) -> Judgement:

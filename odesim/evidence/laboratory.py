@@ -18,7 +18,9 @@ from odesim.request.case import OPTIONS, Case, digest_of
 from odesim.request.trajectory import Trajectory
 from odesim.sgd import families, simulation
 
-REMEMBERED = 96
+FAR = 1_000_003
+"""How far apart the seeds of two laboratories are."""
+REMEMBERED = 128
 """How many trajectories are kept in memory for claims that share runs."""
 
 
@@ -133,10 +135,14 @@ class Laboratory:
         taken, self.evidence = self.evidence, {}
         return taken
 
+    def exhibit(self, seed: int) -> int:
+        """The seed to ask for, to be given the draw that `seed` has in the laboratory of seed 0."""
+        return seed - FAR * self.seed
+
     def _case(self, seed: int, until: float | None, request: Mapping[str, Any]) -> Case:
         options = {name: value for name, value in request.items() if name in (*OPTIONS, "preset", "initial")}
         parameters = {name: value for name, value in request.items() if name not in options}
-        options = {"backend": self.backend, **options, "seed": seed + 1_000_003 * self.seed, "until": until}
+        options = {"backend": self.backend, **options, "seed": seed + FAR * self.seed, "until": until}
         return Case.build(self.system, parameters, **options)
 
     def _remember(self, digest: str, asked: Mapping[str, Any], run: Any) -> Trajectory:

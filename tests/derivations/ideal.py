@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.laws import Agrees, All, Bounded, Equals, Power, Probability, Proven, Vanishes
+from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Vanishes
 
 
 @functools.singledispatch
@@ -30,10 +30,16 @@ def _value(law, cases):
 
 
 @ideal.register(Bounded)
+@ideal.register(Mean)
 def _bound(law, cases):
     for end in (law.low, law.high, (law.low + law.high) / 2):
         if math.isfinite(end):
             yield [end] * len(cases)
+
+
+@ideal.register(Premise)
+def _supposed(law, cases):
+    yield [law.low] * len(cases)
 
 
 @ideal.register(Power)

@@ -6,7 +6,19 @@ import math
 import numpy as np
 import pytest
 
-from derivations.laws import LOGARITHMS, Agrees, All, Bounded, Equals, Power, Probability, Proven, Vanishes
+from derivations.laws import (
+    LOGARITHMS,
+    Agrees,
+    All,
+    Bounded,
+    Equals,
+    Mean,
+    Power,
+    Premise,
+    Probability,
+    Proven,
+    Vanishes,
+)
 from derivations.laws.sensitivity import judged
 from derivations.scaling import Form
 
@@ -47,6 +59,8 @@ EVERY = {
     "bounded": Bounded(0.0, 1.0),
     "power": Power(0.5),
     "probability": Probability(0.5),
+    "mean": Mean(0.5),
+    "premise": Premise(0.5, "it"),
 }
 
 
@@ -244,6 +258,48 @@ def test_all_is_as_strong_as_its_weakest_part():
     assert broken.reason.startswith("count: ")  # what decided comes first
     assert law.judge([*samples, ({}, 3, {"small": 5e-10, "count": 1.0})]).answer == "inconclusive"
     assert law.judge([({}, 0, {"small": 0.0, "count": 1.0})]).answer == "consistent"
+
+
+def test_a_mean_may_obey_a_bound_that_single_runs_break():
+    found = np.random.default_rng(5).normal(0.03, 0.05, 60)
+    assert found.min() < 0.0
+    assert Bounded(low=0.0).judge(cases(*found)).answer == "refuted"
+    assert Mean(low=0.0).judge(cases(*found)).answer == "confirmed"
+    assert Mean(high=0.0).judge(cases(*found)).answer == "refuted"
+    assert Mean(low=found.mean()).judge(cases(*found)).answer == "inconclusive"
+    assert Mean(low=0.0).judge(cases(*found[:4])).answer == "inconclusive"  # of four runs there is no interval
+
+
+def test_the_weakest_point_decides_on_means():
+    samples = [({"d": d}, seed, d + 0.01 * seed) for d in (1.0, 2.0) for seed in range(8)]
+    assert Mean(low=0.5).judge(samples).answer == "confirmed"
+    assert Mean(low=0.5, high=1.5).judge(samples).answer == "refuted"
+    assert Mean(low=1.5).judge(samples).estimate == pytest.approx(1.035)
+    assert judged(Mean(low=0.5), samples).sensitivity[0].size == pytest.approx(0.53, abs=0.02)
+
+
+def test_a_mean_is_refuted_falsely_as_rarely_as_promised():
+    rng = np.random.default_rng(6)
+    answers = [Mean(low=0.0).judge(cases(*rng.normal(0.0, 1.0, 12))).answer for _ in range(2000)]
+    assert answers.count("refuted") <= 20 + 3 * math.sqrt(20)  # one end of an interval of 99 %: 10 are expected
+
+
+@pytest.mark.parametrize(
+    ("dead", "answer"),
+    [((0.0, 3.0, 0.0), "confirmed"), ((0.0, 0.0, 0.0), "inconclusive"), ((2.0, 1.0, 4.0), "confirmed")],
+)
+def test_a_premise_that_is_never_met_leaves_the_claim_open(dead, answer):
+    law = All({"rest": Proven("they rest"), "dead": Premise(1.0, "starved experts")})
+    samples = [({}, seed, {"rest": 0.0, "dead": value}) for seed, value in enumerate(dead)]
+    assert law.judge(samples).answer == answer
+    assert law.judge([*samples, ({}, 3, {"rest": 1.0, "dead": 0.0})]).answer == "refuted"
+
+
+def test_a_premise_is_asked_for_at_every_point():
+    samples = [({"d": d}, seed, float(d == 100)) for d in (50, 100) for seed in range(3)]
+    found = Premise(1.0, "errors").judge(samples)
+    assert found.answer == "inconclusive"
+    assert "in none at d = 50" in found.reason
 
 
 def test_parts_share_the_doubt():

@@ -152,7 +152,7 @@ CLAIMS = (
         "Lemma D.2",
         noise_products,
         Power(-0.5, over="d", margin=0.05, meaning="largest |<xi, xi'>|"),
-        over("d", 64, 256, 1024, 4096, seeds=6),
+        over("d", 64, 256, 1024, 4096, seeds=24),
         break_law(exponent=-0.4),
         rungs=(2, 8, 9),
         variants=(

@@ -262,7 +262,7 @@ CLAIMS = (
             Variant(
                 "training",
                 law=Power(-0.5, over="n", margin=0.12, meaning="drift"),
-                sweep={"quick": over("n", 500, 2000, 8000, 32000, seeds=10)},
+                sweep={"quick": over("n", 500, 2000, 8000, 32000, seeds=40)},
             ),
         ),
     ),

@@ -192,7 +192,7 @@ CLAIMS = (
         "Lemma E.5",
         off_projection,
         Power(-0.5, over="n", margin=0.06, meaning="rms projection"),
-        over("n", 500, 2000, 8000, 32000, seeds=6),
+        over("n", 500, 2000, 8000, 32000, seeds=16),
         break_law(exponent=-0.62),
         rungs=(6, 8, 9),
         erratum="errata-4",

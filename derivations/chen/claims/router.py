@@ -21,7 +21,7 @@ from derivations.chen.claims.stage import (
 )
 from derivations.chen.claims.tools import claim
 from derivations.claim import Variant
-from derivations.laws import All, Bounded, Equals, Power, Proven
+from derivations.laws import All, Bounded, Equals, Power, Premise, Proven
 
 CLAIMS = (
     claim(
@@ -258,7 +258,7 @@ CLAIMS = (
         "Algorithm 1",
         closure,
         Power(-0.5, over="n", margin=0.12, meaning="relative distance"),
-        over("n", 500, 2000, 8000, 32000, seeds=10),
+        over("n", 500, 2000, 8000, 32000, seeds=30),
         break_measure(lambda lab, point, seed: closure(lab, {**point, "stretch": 1.2}, seed)),
         rungs=(6, 7, 8, 9),
     ),
@@ -270,11 +270,11 @@ CLAIMS = (
         All(
             {
                 "moved": Proven("starved experts rest"),
-                "dead": Bounded(low=1, visible=math.inf, because="that some starve"),
+                "dead": Premise(low=1, meaning="starved experts at the end"),
                 "rise": Bounded(high=0, visible=math.inf, because="a sign"),
             }
         ),
-        grid(seeds=2),
+        grid(seeds=10),
         break_measure(lambda lab, point, seed: starving(lab, {"gap": 0.2}, seed)),
         rungs=(7, 9),
     ),

@@ -9,7 +9,7 @@ import numpy as np
 from derivations.broken import break_law, break_measure, grid, over
 from derivations.chen.claims.tools import SETTINGS, claim
 from derivations.claim import Grid, Variant
-from derivations.laws import Bounded, Equals, Power, Probability
+from derivations.laws import Bounded, Mean, Power, Probability
 
 PAPER: dict[str, Any] = {"K": 4, "M": 8, "J": 16, "P": 4, "d": 50, "rho": 100.0, "sigma_0": 1e-3, "n_test": 4000}
 """The paper's sizes, with n = 2000 training examples and a step of 0.005 so that a run takes seconds."""
@@ -51,6 +51,11 @@ def at_start(name: str) -> Any:
     return lambda lab, point, seed: float(trained(lab, point, seed)[name][0, 0])
 
 
+def happens(measure: Any, low: float = -math.inf, high: float = math.inf) -> Any:
+    """1 in a run where a measurement lies between two bounds, the event of a statement "with high probability"."""
+    return lambda lab, point, seed: float(low <= measure(lab, point, seed) <= high)
+
+
 def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
     """The largest error of a live expert on its cluster, signals only; `shift`: on another cluster.
 
@@ -71,9 +76,8 @@ def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> 
 
 
 def without_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 where no training example is wrong at the end; the accuracy itself where `share` is asked."""
-    accuracy = float(trained(lab, point, seed)["train_accuracy"][0, -1])
-    return accuracy if point.get("share") else float(accuracy == 1)
+    """1 where at most a share `wrong` of the training examples, none by default, is wrong at the end."""
+    return float(trained(lab, point, seed)["train_accuracy"][0, -1] >= 1 - point.get("wrong", 0.0))
 
 
 def profession(run: Any) -> np.ndarray:
@@ -135,23 +139,26 @@ def speeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 FIVE: Grid = grid(seeds=5)
-BOTH = (Variant("setting 3", {"setting": 3}), Variant("setting 4", {"setting": 4}))
-PROFESSIONS = Variant("setting 3, M = 24", {"setting": 3, "M": 24}, expected="refuted", sweep={"quick": grid(seeds=16)})
-"""With 24 experts all four clusters are some expert's k*_m with probability 0.996, with 8 with 0.6 (claim lem-D.4c)."""
-LOADED = tuple(
-    Variant(
-        f"setting {number}, by load", {"setting": number, "by": "load"}, "The same, experts grouped by what they get."
-    )
-    for number in (3, 4)
+TWENTY: Grid = grid(seeds=20)
+OFTEN = 0.9
+"""What "with high probability" is held against; the statement itself is about the limit of large d."""
+SIXTY: Grid = over("d", 50, seeds=60)
+LARGER: Grid = over("d", 50, 100, seeds=60)
+"""n = 40 d examples.  One run in twenty fails at d = 50 and 24 experts: five or twenty runs do not decide.  All four
+clusters are some expert's k*_m with probability 0.996 there, with 8 experts with 0.6 (claim lem-D.4c)."""
+FEW = Variant(
+    "M = 8",
+    {"M": 8},
+    "With 8 experts, fewer than the theorem asks for, at most four runs in five reach that: clusters are left without.",
+    law=Probability(
+        high=0.8, meaning="test error below 1 %", because="half-way from the 0.6 of covered clusters to certainty"
+    ),
+    sweep={"quick": grid(seeds=40)},
 )
-SIZES = {"quick": over("d", 25, 50, 100, seeds=5)}
-"""Dimensions with n = 40 d examples and 24 experts: o(1) and "with high probability" are about what falls with d."""
-GROWN = Variant(
-    "n = 40 d, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get.", sweep=SIZES
+GROUPS = (
+    Variant("M = 24", {"M": 24}, expected="refuted"),
+    Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get."),
 )
-GROWING = (Variant("n = 40 d", {"M": 24}, expected="refuted", sweep=SIZES), GROWN)
-OPEN = (Variant("n = 40 d", {"M": 24}, expected="inconclusive", sweep=SIZES), GROWN)
-"""Of the share of examples at the paper's groups five runs say too little: from one in four to all at d = 25."""
 SIDE = {"visible": math.inf, "because": "which side it is on"}
 CLAIMS = (
     claim(
@@ -159,68 +166,67 @@ CLAIMS = (
         "Algorithm 1 reaches zero training error with high probability, held against .9 (d = 50, n = 2000, M = 16).",
         "Theorem 4.2",
         without_error,
-        Probability(low=0.9, meaning="no training example wrong"),
-        grid(seeds=20),
+        Probability(low=OFTEN, meaning="no training example wrong"),
+        TWENTY,
         break_measure(lambda lab, point, seed: without_error(lab, {**point, "M": 1}, seed)),
         rungs=(7, 9),
         full=grid(seeds=60),
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive"),
             Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted"),
-            *(
-                Variant(
-                    f"setting {number}, below 1 %",
-                    {"setting": number, "share": True},
-                    "Its training error is below 1 % on average (M = 8).",
-                    law=Equals(1.0, absolute=0.01, meaning="training accuracy"),
-                    sweep={"quick": FIVE},
-                )
-                for number in (3, 4)
+            Variant(
+                "M = 24, below 1 %",
+                {"M": 24, "wrong": 0.01},
+                "The same of a training error below 1 %, M = 24.",
+                law=Probability(low=OFTEN, meaning="training error below 1 %"),
+                sweep={"quick": SIXTY, "full": LARGER},
             ),
         ),
-        control_variant="setting 3, below 1 %",
+        control_variant="M = 24, below 1 %",
         erratum="errata-14",
     ),
     claim(
         "thm-4.2-test",
-        "Its test error is o(1); below 1 % at d = 50, n = 2000 without routing noise.",
+        "Its test error is o(1) with high probability: below 1 % in nine runs of ten at d = 50, n = 2000, "
+        "without routing noise.",
         "Theorem 4.2",
-        final("accuracy"),
-        Equals(1.0, absolute=0.01, meaning="test accuracy"),
-        FIVE,
-        break_measure(at_start("accuracy")),
+        happens(final("accuracy"), low=0.99),
+        Probability(low=OFTEN, meaning="test error below 1 %"),
+        SIXTY,
+        break_measure(happens(at_start("accuracy"), low=0.99)),
         rungs=(7, 9),
-        full=grid(seeds=10),
-        variants=(*BOTH, Variant("n = 40 d", {"M": 24}, "The same at d = 25, 50 and 100, M = 24.", sweep=SIZES)),
-        control_variant="setting 3",
+        full=LARGER,
+        variants=(Variant("M = 24", {"M": 24}), FEW),
+        control_variant="M = 24",
     ),
     claim(
         "thm-4.2-groups",
-        "Every expert that gets examples classifies its own cluster; in the proof that of its largest initial overlap.",
+        "Every expert that gets examples classifies its own cluster, with at most 2 % of errors, in nine runs of ten; "
+        "in the proof that of its largest initial overlap.",
         "Theorem 4.2",
-        own_error,
-        Bounded(high=0.02, meaning="largest own error", visible=0.02, because="an error is at least 0"),
-        FIVE,
-        break_measure(lambda *a: own_error(*a, shift=1)),
+        happens(own_error, high=0.02),
+        Probability(low=OFTEN, meaning="no expert worse than 2 %"),
+        SIXTY,
+        break_measure(happens(lambda *a: own_error(*a, shift=1), high=0.02)),
         rungs=(7, 9),
-        full=grid(seeds=10),
-        variants=(PROFESSIONS, *LOADED, *GROWING),
-        control_variant="setting 3, by load",
+        full=LARGER,
+        variants=GROUPS,
+        control_variant="M = 24, by load",
         erratum="errata-14",
     ),
     claim(
         "thm-4.2-router",
-        "Examples of covered clusters go to the experts of their group; in the proof those whose largest initial "
-        "overlap is with their cluster.",
+        "98 % of the examples of covered clusters go to the experts of their group, in nine runs of ten; in the proof "
+        "those whose largest initial overlap is with their cluster.",
         "Theorem 4.2",
-        purity,
-        Equals(1.0, absolute=0.02, meaning="share of examples at their group"),
-        FIVE,
-        break_measure(lambda *a: purity(*a, at=0)),
+        happens(purity, low=0.98),
+        Probability(low=OFTEN, meaning="98 % of the examples at their group"),
+        SIXTY,
+        break_measure(happens(lambda *a: purity(*a, at=0), low=0.98)),
         rungs=(7, 9),
-        full=grid(seeds=10),
-        variants=(PROFESSIONS, *LOADED, *OPEN),
-        control_variant="setting 3, by load",
+        full=LARGER,
+        variants=GROUPS,
+        control_variant="M = 24, by load",
         erratum="errata-14",
     ),
     claim(
@@ -273,16 +279,15 @@ CLAIMS = (
             Variant("linear", expected="consistent"),
             Variant(
                 "cubic",
-                expected="consistent",
-                law=Bounded(high=0.3, meaning="dispatch entropy"),
-                sweep={"quick": FIVE},
+                law=Mean(high=0.3, meaning="dispatch entropy"),
+                sweep={"quick": TWENTY},
             ),
             Variant(
                 "accuracy",
                 {"lag": True},
-                "Linear mixtures are less accurate.",
-                law=Bounded(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
-                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=5)},
+                "Linear mixtures are less accurate, on average.",
+                law=Mean(low=0.0, meaning="accuracy of cubic minus linear"),
+                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=15)},
             ),
         ),
     ),
@@ -303,7 +308,7 @@ CLAIMS = (
         "Section 4.2, Key technique 3",
         speeds,
         Bounded(high=2.0, meaning="largest over smallest strength"),
-        grid({"normalise": True}, seeds=5),
+        grid({"normalise": True}, seeds=20),
         break_measure(lambda lab, point, seed: speeds(lab, {"normalise": False}, seed)),
         rungs=(7, 9),
         variants=(

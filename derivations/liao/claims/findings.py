@@ -23,7 +23,8 @@ HORIZON = {"quick": 180.0, "full": 720.0}
 
 
 def paper_run(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """The paper's experiment as the exact flow: m = 25, m* = 5, d = 1000."""
+    """The paper's experiment as the exact flow: m = 25, m* = 5, d = 1000; `draw` fixes the start."""
+    seed = lab.exhibit(int(point["draw"])) if "draw" in point else seed
     until = HORIZON["quick" if lab.effort == "quick" else "full"]
     return lab.integrate(seed=seed, until=until, save_points=13, rtol=1e-6, init=point["init"], **PAPER)
 
@@ -161,9 +162,11 @@ CLAIMS = (
             *(Variant(init, {"init": init}) for init in tools.INITS),
             Variant(
                 "any student",
-                {"init": "random", "all": True},
-                "The same for every student that ever passes 0.9 at a teacher, latecomers included.",
+                {"init": "random", "all": True, "draw": 9},
+                "The same for every student that ever passes 0.9 at a teacher, latecomers included: one start, found "
+                "among 24 (four of them; none among 48 others), shows otherwise.",
                 expected="refuted",
+                sweep=once({}),
             ),
         ),
         control_variant="orthogonal",

@@ -185,7 +185,7 @@ CLAIMS = (
         "Theorem 4.3 (our worst case)",
         aligned,
         Power(0.5, margin=0.05, meaning="number"),
-        over("d", 50, 100, 200, 400, 800, seeds=10),
+        over("d", 50, 100, 200, 400, 800, seeds=30),
         break_law(exponent=0.6),
         rungs=(4, 9),
     ),

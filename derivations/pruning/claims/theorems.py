@@ -9,12 +9,11 @@ import numpy as np
 
 from derivations.broken import break_measure, grid, over
 from derivations.claim import Variant
-from derivations.laws import All, Bounded, Vanishes
+from derivations.laws import All, Bounded, Premise, Vanishes
 from derivations.pruning import criteria, stages
 from derivations.pruning.claims.tools import claim, final, theory, width
 
 GAMMA = 0.6
-PREMISE = "a premise: there must be an error to remove"
 
 
 def ranks(end: Any) -> np.ndarray:
@@ -85,10 +84,8 @@ CLAIMS = (
         All(
             {
                 "after": Vanishes(0.0, 0.0, "error after pruning by router-norm change"),
-                "before": Bounded(low=0.2, visible=math.inf, because=PREMISE, meaning="error before fine-tuning"),
-                "random": Bounded(
-                    low=1e-3, visible=math.inf, because=PREMISE, meaning="mean error of random pruning by gamma"
-                ),
+                "before": Premise(low=0.2, meaning="error before fine-tuning"),
+                "random": Premise(low=1e-3, meaning="mean error of random pruning by gamma"),
             }
         ),
         over("d", 50, 100, 200, 400, seeds=5, K=6.0),
@@ -107,9 +104,7 @@ CLAIMS = (
         All(
             {
                 "after": Vanishes(0.0, 0.0, "error with one or two experts of each sign"),
-                "before": Bounded(
-                    low=1e-3, visible=math.inf, because=PREMISE, meaning="error before post-pruning fine-tuning"
-                ),
+                "before": Premise(low=1e-3, meaning="error before post-pruning fine-tuning"),
             }
         ),
         grid(*({"d": d, "K": K} for d in (100, 200, 400) for K in (0.05, 0.1, 0.2)), seeds=5),

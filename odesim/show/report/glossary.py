@@ -15,6 +15,8 @@ LAWS = {
     "Agrees": "z-scores of a Monte Carlo mean, in every case",
     "Equals": "a value: every case if exact, otherwise the t interval of the runs at every point",
     "Bounded": "a bound, a sign or an order, in every case; confirmed where one comes close",
+    "Mean": "a bound on the mean over runs, by its t interval at every point",
+    "Premise": "what a claim supposes, in one case or more of every point; where it is not, the claim stays open",
     "Probability": "an event per run, by its Clopper-Pearson interval",
     "Power": "an exponent or its bound: the limit of local exponents if exact, otherwise one slope a run and their t "
     "interval",

@@ -1,0 +1,77 @@
+"""Bounds on means: what holds on average over independent runs, and not in each of them."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations import intervals
+from derivations.claim import Deviation, Judgement, Samples
+from derivations.laws.tools import (
+    DOUBT,
+    by_means,
+    failed,
+    of_few_runs,
+    points_of,
+    values,
+    with_values,
+    within,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mean:
+    """The mean over runs lies between `low` and `high` at every point; one of them may be absent.
+
+    The t interval decides, of at least five runs a point and corrected for the number of points: confirmed within
+    `margin` of [low, high], refuted where all of it lies farther away.  `because` says where the margin comes from.
+    `Bounded` is for what holds in every run; one unlucky run in twenty refutes that, and not this.
+
+    Example:
+        >>> runs = [({}, seed, value) for seed, value in enumerate((0.2, -0.1, 0.4, 0.3, 0.2, 0.1))]
+        >>> Mean(low=0.0).judge(runs).answer
+        'confirmed'
+        >>> Mean(low=0.25).judge(runs).answer
+        'inconclusive'
+        >>> Mean(low=1.0).judge(runs).answer
+        'refuted'
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    margin: float = 0.0
+    meaning: str = "value"
+    because: str = ""
+
+    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
+        """The answer of the weakest point, by the interval of its mean."""
+        if (missing := failed(samples, self.meaning)) is not None:
+            return missing
+        groups = [group for _, group in points_of(samples)]
+        if (missing := of_few_runs(groups, self.meaning, [self.low, self.high])) is not None:
+            return missing
+        answer = by_means(groups, (self.low, self.high), self.margin, looks)
+        worst = max(groups, key=self._excess)
+        low, high = intervals.mean(worst, 1 - DOUBT / (looks * len(groups)))
+        reason = f"{self.meaning} {worst.mean():.6g} [{low:.6g}, {high:.6g}] on average over {worst.size} runs, "
+        reason += " and ".join(
+            f"{sign} {end:g}" for sign, end in ((">=", self.low), ("<=", self.high)) if abs(end) < np.inf
+        )
+        reason += f" {within(self.margin, self.because)}" if self.margin else ""
+        return Judgement(answer, [self.low, self.high], float(worst.mean()), (low, high), reason, margin=self.margin)
+
+    def _excess(self, group: np.ndarray) -> float:
+        """How far a mean lies beyond the nearer bound, negative inside."""
+        return float(max(self.low - group.mean(), group.mean() - self.high))
+
+    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+        """All measurements shifted towards the nearer bound."""
+        found = values(samples)
+        sign = 1.0 if found.mean() - self.high >= self.low - found.mean() else -1.0
+        ends = [abs(end) for end in (self.low, self.high) if abs(end) < np.inf]
+        span = max(*ends, float(np.abs(found).max()), self.margin, 1e-12)
+
+        def disturb(given: Samples, size: float) -> Samples:
+            return with_values(given, values(given) + sign * size)
+
+        return (Deviation("all points", disturb, 1e3 * span, lambda s: f"every mean worse by {s:.2g}", (1,)),)
