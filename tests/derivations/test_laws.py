@@ -308,6 +308,17 @@ def test_parts_share_the_doubt():
     assert among[0] < alone[0] < alone[1] < among[1]
 
 
+@pytest.mark.parametrize("law", [Equals(2.0, absolute=0.11), Mean(1.89, 2.11)], ids=["value", "mean"])
+def test_an_answer_among_many_needs_more(law):
+    found = np.random.default_rng(4).normal(0.0, 0.1, 8)
+    found *= 0.1 / found.std(ddof=1)
+    samples = cases(*(2.0 + found - found.mean()))  # the interval's half width: .084 at 95 %, .14 at 99.5 %
+    assert law.judge(samples).answer == "confirmed"
+    assert law.judge(samples, 10).answer == "inconclusive"
+    points = [({"d": d}, seed, value) for d in range(10) for _, seed, value in samples]
+    assert law.judge(points).answer == "inconclusive"
+
+
 def test_the_sensitivity_of_a_power_is_what_is_left_of_its_margin():
     found = judged(Power(0.5, margin=0.03, error=1e-12), exact(lambda d: 3 * d**0.51))
     kind = found.sensitivity[0]
