@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from derivations.claim import HOLDS, Samples
-from derivations.laws import Agrees, All, Bounded, Equals, Power, Probability, Proven, Vanishes
+from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Probability, Proven, Vanishes
 
 TRIALS = 400
 Draw = Callable[[np.random.Generator, bool], Samples]
@@ -99,6 +99,11 @@ def share(law: Probability, runs: int) -> Draw:
     return draw
 
 
+def beside_bound(runs: int, distance: float) -> Draw:
+    """Normal runs whose mean obeys a lower bound of 0 by `distance` deviations; wrong: breaks it by as much."""
+    return numbers(lambda rng, wrong: (-distance if wrong else distance) + rng.normal(size=runs))
+
+
 def numbers(make: Callable[[np.random.Generator, bool], Sequence[float] | np.ndarray]) -> Draw:
     """Cases at one point."""
     return lambda rng, wrong: [({}, seed, float(value)) for seed, value in enumerate(make(rng, wrong))]
@@ -141,6 +146,10 @@ def designs() -> list[Design]:
     found += [
         Design(f"probability, {n} runs", chance, share(chance, n)) for n in (20, 60, 400)
     ]  # fmt: skip
+    found += [
+        Design(f"mean with a bound, {r} runs, {s:g} of their scatter away", Mean(low=0.0), beside_bound(r, s))
+        for r, s in ((10, 2.0), (20, 0.7))
+    ]
     return found + single_cases(value)
 
 
