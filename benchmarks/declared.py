@@ -29,7 +29,7 @@ def _committees(rounds: int) -> list[Row]:
 
     found = []
     for limit, part, what, bar in (
-        ("flow", "pairs", "means of all pairs", "3 us"), ("online", "second", "second-order term", "12 us"),
+        ("flow", "pairs", "means of all pairs", "3 us"), ("online", "tilted", "second-order term", "12 us"),
     ):  # fmt: skip
         system = odesim.declare(
             student=ERF, teacher={**ERF, "noise": NOISE}, training={"limit": limit, "step": STEP}, start={"norm": 0.7}
@@ -40,7 +40,7 @@ def _committees(rounds: int) -> list[Row]:
 
 
 def _alone(problem: Any, part: str, what: str, bar: str, rounds: int) -> Row:
-    """The generated function that the bar is about, called from Python with the arguments of one right-hand side."""
+    """The compiled function that the bar is about, called from Python with the arguments of one right-hand side."""
     space, given = problem.functions["flow"].__globals__, []
     compiled = space[part]
     space[part] = lambda *arguments: (given.append(arguments), compiled(*arguments))[1]
@@ -49,7 +49,7 @@ def _alone(problem: Any, part: str, what: str, bar: str, rounds: int) -> Row:
     time = compare({"ours": lambda: compiled(*given[0])}, rounds)["ours"]
     return Row(
         f"{what} of a declared erf committee, K = M = 8, alone", time.median, time.spread,
-        note=f"bar {bar}; called from Python, as the generated function stands",
+        note=f"bar {bar}; one call from Python, everything it reads at hand",
     )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ class Sampler:
             a = at.w[unit : unit + size][:, None]
             name = f"unit_{number}" if student and derivatives else f"value_{number}"
             out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
-            total = (a * out[0]).sum(0)
+            total = (at.w[unit : unit + size] @ out[0]) if xp.ndim(out[0]) == 2 else (a * out[0]).sum(0)
             f, y = (f + total, y) if student else (f, y - total)
             if student:
                 kept.append((group, rows, scale, a, out, routed))

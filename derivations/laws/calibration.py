@@ -147,7 +147,11 @@ def designs() -> list[Design]:
         Design(f"probability, {n} runs", chance, share(chance, n)) for n in (20, 60, 400)
     ]  # fmt: skip
     found += [
-        Design(f"mean with a bound, {r} runs, {s:g} of their scatter away", Mean(low=0.0), beside_bound(r, s))
+        Design(
+            f"mean with a bound, {r} runs, {s:g} of their scatter away",
+            Mean(low=0.0, visible=np.inf),
+            beside_bound(r, s),
+        )
         for r, s in ((10, 2.0), (20, 0.7))
     ]
     return found + single_cases(value)

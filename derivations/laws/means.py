@@ -7,6 +7,7 @@ import numpy as np
 
 from derivations import intervals
 from derivations.claim import Deviation, Judgement, Samples
+from derivations.laws.bounds import ROOM
 from derivations.laws.tools import (
     DOUBT,
     by_means,
@@ -24,13 +25,17 @@ class Mean:
     """The mean over runs lies between `low` and `high` at every point; one of them may be absent.
 
     The t interval decides, of at least five runs a point and corrected for the number of points: confirmed within
-    `margin` of [low, high], refuted where all of it lies farther away.  `because` says where the margin comes from.
-    `Bounded` is for what holds in every run; one unlucky run in twenty refutes that, and not this.
+    `margin` of [low, high], refuted where all of it lies farther away, and consistent where a bound stronger by more
+    than `visible` (a tenth of the bound unless given; inf for signs and orders) would have been obeyed too.
+    `because` says where they come from.  `Bounded` is for what holds in every run; one unlucky run in twenty refutes
+    that, and not this.
 
     Example:
         >>> runs = [({}, seed, value) for seed, value in enumerate((0.2, -0.1, 0.4, 0.3, 0.2, 0.1))]
-        >>> Mean(low=0.0).judge(runs).answer
+        >>> Mean(low=0.0, visible=np.inf).judge(runs).answer
         'confirmed'
+        >>> Mean(high=1.0).judge(runs).answer
+        'consistent'
         >>> Mean(low=0.25).judge(runs).answer
         'inconclusive'
         >>> Mean(low=1.0).judge(runs).answer
@@ -41,6 +46,7 @@ class Mean:
     high: float = np.inf
     margin: float = 0.0
     meaning: str = "value"
+    visible: float | None = None
     because: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
@@ -53,12 +59,19 @@ class Mean:
         answer = by_means(groups, (self.low, self.high), self.margin, looks)
         worst = max(groups, key=self._excess)
         low, high = intervals.mean(worst, 1 - DOUBT / (looks * len(groups)))
+        slack, bound = min((low - self.low, self.low), (self.high - high, self.high))
+        if answer == "confirmed" and slack > (ROOM * abs(bound) if self.visible is None else self.visible):
+            answer = "consistent"
         reason = f"{self.meaning} {worst.mean():.6g} [{low:.6g}, {high:.6g}] on average over {worst.size} runs, "
         reason += " and ".join(
             f"{sign} {end:g}" for sign, end in ((">=", self.low), ("<=", self.high)) if abs(end) < np.inf
         )
         reason += f" {within(self.margin, self.because)}" if self.margin else ""
-        return Judgement(answer, [self.low, self.high], float(worst.mean()), (low, high), reason, margin=self.margin)
+        reason += f"; a bound tighter by {slack:.3g} would have been obeyed" if answer == "consistent" else ""
+        return Judgement(
+            answer, [self.low, self.high], float(worst.mean()), (low, high), reason, margin=self.margin,
+            slack=slack if answer in ("confirmed", "consistent") else None,
+        )  # fmt: skip
 
     def _excess(self, group: np.ndarray) -> float:
         """How far a mean lies beyond the nearer bound, negative inside."""

@@ -264,7 +264,7 @@ def test_a_mean_may_obey_a_bound_that_single_runs_break():
     found = np.random.default_rng(5).normal(0.03, 0.05, 60)
     assert found.min() < 0.0
     assert Bounded(low=0.0).judge(cases(*found)).answer == "refuted"
-    assert Mean(low=0.0).judge(cases(*found)).answer == "confirmed"
+    assert Mean(low=0.0, visible=math.inf).judge(cases(*found)).answer == "confirmed"
     assert Mean(high=0.0).judge(cases(*found)).answer == "refuted"
     assert Mean(low=found.mean()).judge(cases(*found)).answer == "inconclusive"
     assert Mean(low=0.0).judge(cases(*found[:4])).answer == "inconclusive"  # of four runs there is no interval
@@ -272,10 +272,12 @@ def test_a_mean_may_obey_a_bound_that_single_runs_break():
 
 def test_the_weakest_point_decides_on_means():
     samples = [({"d": d}, seed, d + 0.01 * seed) for d in (1.0, 2.0) for seed in range(8)]
-    assert Mean(low=0.5).judge(samples).answer == "confirmed"
+    assert Mean(low=0.5, visible=0.6).judge(samples).answer == "confirmed"
+    assert Mean(low=0.5).judge(samples).answer == "consistent"
+    assert Mean(low=0.5).judge(samples).slack == pytest.approx(0.51, abs=0.03)
     assert Mean(low=0.5, high=1.5).judge(samples).answer == "refuted"
     assert Mean(low=1.5).judge(samples).estimate == pytest.approx(1.035)
-    assert judged(Mean(low=0.5), samples).sensitivity[0].size == pytest.approx(0.53, abs=0.02)
+    assert judged(Mean(low=0.5), samples).sensitivity[0].size == pytest.approx(0.46, abs=0.02)  # .51 less a tenth of .5
 
 
 def test_a_mean_is_refuted_falsely_as_rarely_as_promised():
