@@ -236,7 +236,7 @@ CLAIMS = (
         steps_needed,
         Power(-1.0, over="eta", margin=0.1, reached=0.8, meaning="steps to 97 % accuracy"),
         over("eta", 0.001, 0.002, 0.004, 0.008, seeds=30),
-        break_law(exponent=-0.8),
+        break_law(exponent=-0.7),
         rungs=(7, 8, 9),
     ),
     claim(

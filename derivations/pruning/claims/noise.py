@@ -176,6 +176,7 @@ CLAIMS = (
                 "So does a batch of one, on average: the condition is far from necessary.",
                 law=Mean(high=0.05, meaning="relative error of Delta"),
                 sweep={"quick": over("B", 1, seeds=20)},
+                expected="consistent",
             ),
             Variant(
                 "in-B",
