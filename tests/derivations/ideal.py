@@ -30,11 +30,17 @@ def _value(law, cases):
 
 
 @ideal.register(Bounded)
-@ideal.register(Mean)
 def _bound(law, cases):
     for end in (law.low, law.high, (law.low + law.high) / 2):
         if math.isfinite(end):
             yield [end] * len(cases)
+
+
+@ideal.register(Mean)
+def _inside(law, cases):
+    for end, inward in ((law.low, 1), (law.high, -1)):
+        if math.isfinite(end):  # the mean of equal numbers is one of them but for rounding
+            yield [end + inward * (0.05 * abs(end) or 1e-3)] * len(cases)
 
 
 @ideal.register(Premise)
