@@ -123,6 +123,7 @@ class Sampler:
             a = at.w[unit : unit + size][:, None]
             name = f"unit_{number}" if student and derivatives else f"value_{number}"
             out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
+            # The output of a unit that no field moves is a number, and no matrix to multiply.
             total = (at.w[unit : unit + size] @ out[0]) if xp.ndim(out[0]) == 2 else (a * out[0]).sum(0)
             f, y = (f + total, y) if student else (f, y - total)
             if student:
@@ -149,8 +150,9 @@ class Sampler:
         for group, rows, scale, a, out, routed in seen.kept:
             slots = len(group.slots)
             base = a * slope
-            # Most units do not depend on their norms: a derivative that is nowhere anything but 0 is a plain number.
-            parts = [base * out[1 + k] if _moves(out[1 + k]) else 0.0 for k in range(2 * slots)]
+            parts = [base * out[1 + s] for s in range(slots)]
+            # Most units do not depend on their norms: such a derivative is printed as a number, and stays one.
+            parts += [base * out[1 + k] if _moves(out[1 + k]) else 0.0 for k in range(slots, 2 * slots)]
             extra = [base * out[2 + 2 * slots + b] for b in range(len(group.scalars))]
             if routed is not None and group.share is not None and group.share.word == "softmax":
                 share, logits = routed
@@ -159,7 +161,7 @@ class Sampler:
                 parts = [part + gain * logits[1 + k] for k, part in enumerate(parts)]
                 extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
             for s in range(slots):
-                c = parts[s] * scale[s] if scale else parts[s] + 0.0 * base
+                c = parts[s] * scale[s] if scale else parts[s]
                 # Of normalised weights the units see vectors of norm 1: their own q is a constant.
                 own = -c * z[rows[s]] / q[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
@@ -211,7 +213,7 @@ def frame(xp: Any, G: Any, S: int) -> Any:
 
 
 def _definite(G: np.ndarray, least: np.ndarray) -> np.ndarray | None:
-    """Cholesky's factor by the library, where no squared pivot is at most `least`; a twentieth of the steps' time."""
+    """Cholesky's factor by the library, where no squared pivot is at most `least`; a sixth of the steps' time."""
     try:
         found = np.linalg.cholesky(G)
     except np.linalg.LinAlgError:

@@ -61,6 +61,10 @@ TABLES = {
         "student": {"unit": "logistic(v)*He(3, w)", "units": 2}, "training": {"weights": "normalised"},
         "start": {"norm": 1.7},
     },
+    "normalised top1": {  # the field of the router moves nothing but the share
+        "student": {"unit": "top1(v)*He(3, w)", "units": 3}, "teacher": {"unit": "He(3, w)", "units": 2},
+        "training": {"weights": "normalised", "limit": "online"}, "start": {"norm": 1.2},
+    },
     "normalised wick": {"student": {"unit": "wick(3, w) + softplus(w)"}, "training": {"weights": "normalised"}},
     "sphere": {
         "student": {"unit": "He(3, w)", "units": 2, "output": "trained"}, "teacher": {"units": 1},
