@@ -12,6 +12,21 @@ ROOM = 0.1
 """A bound is put to the test where a case comes this close to it, as a share of the bound."""
 
 
+def room(bound: float, visible: float | None) -> float:
+    """How close to a bound confirms it: `visible`, or a tenth of the bound where nothing is said."""
+    return ROOM * abs(bound) if visible is None else visible
+
+
+def in_words(low: float, high: float) -> str:
+    """The bounds that there are."""
+    return " and ".join(f"{sign} {end:g}" for sign, end in ((">=", low), ("<=", high)) if abs(end) < np.inf)
+
+
+def told(slack: float) -> str:
+    """What is said of a bound that is obeyed with room."""
+    return f"; a bound tighter by {slack:.3g} would have been obeyed"
+
+
 @dataclasses.dataclass(frozen=True)
 class Bounded:
     """Every measurement lies between `low` and `high`; one of them may be absent.
@@ -46,17 +61,15 @@ class Bounded:
         excess = max(self.low - least, most - self.high)
         slack = float(-excess)
         answer: Answer = "refuted" if excess > self.margin else "inconclusive" if excess > 0 else "confirmed"
-        if answer == "confirmed" and slack > self._visible(most - self.high < self.low - least):
-            answer = "consistent"
         upper = most - self.high >= self.low - least
+        if answer == "confirmed" and slack > room(self.high if upper else self.low, self.visible):
+            answer = "consistent"
         worst = int(found.argmax() if upper else found.argmin())
         where = name_of(dict(samples[worst][0]), samples)
         reason = f"{self.meaning} in [{least:.6g}, {most:.6g}] over {found.size} cases, "
-        reason += " and ".join(
-            f"{sign} {end:g}" for sign, end in ((">=", self.low), ("<=", self.high)) if abs(end) < np.inf
-        )
+        reason += in_words(self.low, self.high)
         if answer == "consistent":
-            reason += f"; a bound tighter by {slack:.3g} would have been obeyed"
+            reason += told(slack)
         elif answer == "confirmed":
             reason += f" ({self.because})" if self.because else ""
         else:
@@ -66,11 +79,6 @@ class Bounded:
             answer, [self.low, self.high], most if upper else least, (least, most), reason, margin=self.margin,
             slack=slack if answer in ("confirmed", "consistent") and np.isfinite(slack) else None,
         )  # fmt: skip
-
-    def _visible(self, lower: bool) -> float:
-        if self.visible is not None:
-            return self.visible
-        return ROOM * abs(self.low if lower else self.high)
 
     def deviations(self, samples: Samples) -> Sequence[Deviation]:
         """The case nearest to a bound moved over it."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations import intervals
 from derivations.claim import Deviation, Judgement, Samples
-from derivations.laws.bounds import ROOM
+from derivations.laws.bounds import in_words, room, told
 from derivations.laws.tools import (
     DOUBT,
     by_means,
@@ -60,14 +60,15 @@ class Mean:
         worst = max(groups, key=self._excess)
         low, high = intervals.mean(worst, 1 - DOUBT / (looks * len(groups)))
         slack, bound = min((low - self.low, self.low), (self.high - high, self.high))
-        if answer == "confirmed" and slack > (ROOM * abs(bound) if self.visible is None else self.visible):
+        if answer == "confirmed" and slack > room(bound, self.visible):
             answer = "consistent"
         reason = f"{self.meaning} {worst.mean():.6g} [{low:.6g}, {high:.6g}] on average over {worst.size} runs, "
-        reason += " and ".join(
-            f"{sign} {end:g}" for sign, end in ((">=", self.low), ("<=", self.high)) if abs(end) < np.inf
-        )
-        reason += f" {within(self.margin, self.because)}" if self.margin else ""
-        reason += f"; a bound tighter by {slack:.3g} would have been obeyed" if answer == "consistent" else ""
+        reason += in_words(self.low, self.high)
+        if self.margin:
+            reason += f" {within(self.margin, self.because)}"
+        elif self.because:
+            reason += f" ({self.because})"
+        reason += told(slack) if answer == "consistent" else ""
         return Judgement(
             answer, [self.low, self.high], float(worst.mean()), (low, high), reason, margin=self.margin,
             slack=slack if answer in ("confirmed", "consistent") else None,
