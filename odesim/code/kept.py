@@ -153,12 +153,14 @@ def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
     def compile_at_level(signature: Any) -> Any:
         import numba.core.config
 
+        from odesim.code.linked import overloads
+
         config: Any = numba.core.config
         before = config.OPT
         if "NUMBA_OPT" not in os.environ:
             config.OPT = type(before)(LLVM_LEVEL)
         try:
-            with busy("compiling"), unbroken():
+            with busy("compiling"), unbroken(), overloads():
                 return compile_signature(signature)
         finally:
             config.OPT = before

@@ -8,8 +8,9 @@ is typed, lowered and linked; what Python calls is optimised, with all that it c
 A constant among the arguments has the type of a variable, so that one form serves all calls.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
@@ -19,6 +20,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.core.typing import templates
 
 
 class Part(JITCodeLibrary):
@@ -66,6 +68,25 @@ class PartCompiler(CompilerBase):
         return [manager]
 
 
+LINKED: dict[str, Any] = {"pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+@contextlib.contextmanager
+def overloads() -> Iterator[None]:
+    """While this lasts, what numba itself is written in (`np.empty`, `reshape`, ..) is linked in the same way.
+
+    Each of those is a function of Python's, compiled for every type that it meets and made machine code of, though only
+    compiled code can call it: a seventh of the processor time of a first run.
+    """
+    template: Any = templates._OverloadFunctionTemplate
+    before = template._get_jit_decorator
+    template._get_jit_decorator = lambda self: functools.partial(before(self), **LINKED)
+    try:
+        yield
+    finally:
+        template._get_jit_decorator = before
+
+
 def link(function: Any, around: Callable[[Any], Any]) -> None:
     """Let compiled callers of a numba dispatcher link its `Part`; Python's calls of it stay as they are.
 
@@ -78,8 +99,7 @@ def link(function: Any, around: Callable[[Any], Any]) -> None:
     @functools.cache
     def part() -> Any:
         wanted: dict[str, Any] = {key: value for key, value in function.targetoptions.items() if key != "nopython"}
-        wanted |= {"pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        linked: Any = numba.njit(**wanted)(function.py_func)
+        linked: Any = numba.njit(**wanted, **LINKED)(function.py_func)
         linked.compile = around(linked.compile)
         return linked
 

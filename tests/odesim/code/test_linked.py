@@ -1,7 +1,9 @@
 """Functions that are linked into their compiled callers, beside the same functions called from Python."""
 
+import numba
 import numpy as np
 import pytest
+from numba.core.cpu import CPUContext
 
 from odesim.code import compile
 
@@ -46,3 +48,32 @@ def test_what_only_compiled_code_calls_has_no_machine_code_of_its_own(module, tm
 def test_a_constant_argument_makes_no_second_form_of_a_function(module) -> None:
     module.both(np.array([1.0, 2.0]), 3)
     assert len(module.scaled.part().overloads) == 1
+
+
+ROOM = """def room(values):
+    found = np.empty(values.size, np.float32)
+    for k in range(values.size):
+        found[k] = values[k]
+    return found.reshape((1, values.size))
+"""
+
+
+def test_what_numba_itself_is_written_in_has_no_machine_code_either_and_serves_others(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path))
+    made, inherited = [], CPUContext.get_executable
+
+    def counted(self, library, described, environment):
+        made.append(described.qualname)
+        return inherited(self, library, described, environment)
+
+    monkeypatch.setattr(CPUContext, "get_executable", counted)
+    ours = compile.generated("room", (), lambda: compile.numba_module("a test", [ROOM]))
+    values = np.arange(3.0)
+    assert ours.room(values).tolist() == [[0.0, 1.0, 2.0]]
+    assert made == ["room"]
+
+    @numba.njit
+    def theirs(values):
+        return np.empty(values.size, np.float32).reshape((1, values.size)).shape
+
+    assert theirs(values) == (1, 3)  # linked to the form that ours made, which cannot be called
