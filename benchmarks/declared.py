@@ -41,12 +41,17 @@ def _committees(rounds: int) -> list[Row]:
 
 def _alone(problem: Any, part: str, what: str, bar: str, rounds: int) -> Row:
     """The compiled function that the bar is about, called from Python with the arguments of one right-hand side."""
-    space, given = problem.functions["flow"].__globals__, []
+    from derivations.declare import arrays
+
+    space, a = problem.functions["flow"].__globals__, arrays.read(problem.arguments)
+    G, w, _, _, flat = space["seen"](problem.start, a.constants, a.place, a.outs, a.biases, a.moves, a.rates)
+    Y, E = np.empty((a.most[0], a.cells.shape[1])), np.empty((a.moves.size, a.moves.size))
+    given = {
+        "pairs": (flat, a.numbers, a.means, a.cells, a.spans, a.looks, a.reach, Y),
+        "tilted": (G, w, *a.tilts, a.rates[5], a.rates[4], E),
+    }[part]
     compiled = space[part]
-    space[part] = lambda *arguments: (given.append(arguments), compiled(*arguments))[1]
-    problem.slope()(0.0, problem.start)
-    space[part] = compiled
-    time = compare({"ours": lambda: compiled(*given[0])}, rounds)["ours"]
+    time = compare({"ours": lambda: compiled(*given)}, rounds)["ours"]
     return Row(
         f"{what} of a declared erf committee, K = M = 8, alone", time.median, time.spread,
         note=f"bar {bar}; one call from Python, everything it reads at hand",
@@ -67,7 +72,7 @@ def _committee(problem: Any, limit: str, rounds: int) -> Row:
     return Row(
         f"right-hand side of a declared erf committee, K = M = 8, {limit}", times["ours"].median,
         times["ours"].spread, "I3 and I4 in loops, numba", times["peer"].median, float(np.abs(ours() - theirs()).max()),
-        note="whole, parts called from Python; the formulas that nn2pp evaluates, transcribed; error: their difference",
+        note="whole, called from Python; the formulas that nn2pp evaluates, transcribed; error: their difference",
     )  # fmt: skip
 
 

@@ -45,11 +45,11 @@ class Written:
     """A function as text, for what is too long for expressions: straight-line code in scalar operations, or loops.
 
     Scalar operations serve arrays as well, with `np` bound to the array library; "loops" are for numba alone, "arrays"
-    for an array library alone, and what is "around" loops stays interpreted and serves arrays too.
+    for an array library alone.
     """
 
     text: str
-    serves: Literal["both", "loops", "arrays", "around"] = "both"
+    serves: Literal["both", "loops", "arrays"] = "both"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,10 +172,10 @@ class Code:
 
     `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything they depend
     on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
-    around the kernels, in order of use; `around` lists functions that call these and stay interpreted, and `common`
-    groups of those that they call and that know no kernel: all equations share a group's machine code.  `roles` says
-    which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions by
-    role from array operations (NumPy, JAX).
+    around the kernels, in order of use, and constants that they read; `around` lists functions that call these and stay
+    interpreted, and `common` groups of those that they call and that know no kernel: all equations share a group's
+    machine code.  `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp,
+    kernels)` builds functions by role from array operations (NumPy, JAX).
 
     `takes` is the class of the run-time arguments, a NamedTuple at the head of a module: loops and functions of arrays
     take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take

@@ -29,12 +29,16 @@ class Arguments(NamedTuple):
     numbers: Any
     series: Any
     means: Any
+    tilts: Any
     cells: Any
     spans: Any
     looks: Any
     reach: Any
+    units: Any
+    first: Any
+    more: Any
     into: Any
-    parts: Any
+    most: Any
     sizes: tuple[int, ...]
 
 

@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from derivations.declare import lanes, symbols
+from derivations.declare import lanes, symbols, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import SERIES, Gate, Open, Shape, shape
 from derivations.declare.lanes import Served
@@ -28,8 +28,8 @@ class Kernels:
     """The texts of all functions by name, the looked-up series of every program in order, and what is missing.
 
     `closed` and `second` are "" where the flow and its second-order term have closed forms, else the reason why not;
-    `pairs` holds for every program its columns (gate, order, gate, order), `means` its numbers (gate, order),
-    `places` the slots of the two gates.
+    `pairs` holds for every program its columns (gate, order, gate, order), `means` its numbers (gate, order), `places`
+    the slots of the two gates; `tilts` the factor and slope of every group where all units are erf (`tilt`).
     """
 
     texts: tuple[tuple[str, str], ...] = ()
@@ -39,6 +39,7 @@ class Kernels:
     closed: str = ""
     second: str = ""
     lanes: tuple[Served, ...] = ()
+    tilts: tuple[tuple[str, str], ...] = ()
 
 
 def values(declared: Declaration, numbers: Sequence[float]) -> dict[str, float]:
@@ -63,8 +64,8 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     maker = Maker(declared, shapes)
     texts = maker.drift()
     texts += maker.loss()
-    second = ""
-    if declared.limit == "online":
+    second, tilts = "", tilt.factors(shapes) if declared.limit == "online" else ()
+    if declared.limit == "online" and not tilts:
         try:
             texts += maker.second()
         except Open as reason:
@@ -76,12 +77,12 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     pairs = tuple(tuple((*_plain(one, a), *_plain(two, b)) for one, a, two, b in t.pairs) for t in maker.tables)
     means = tuple(tuple(_plain(gate, a) for gate, a in t.means) for t in maker.tables)
     places = tuple((t.pairs[0][0].slot, t.pairs[0][2].slot) if t.pairs else () for t in maker.tables)
-    return Kernels(tuple([*named, *texts]), pairs, means, places, "", second, served)
+    return Kernels(tuple([*named, *texts]), pairs, means, places, "", second, served, tilts)
 
 
 def _plain(gate: Gate, order: int) -> tuple[str, str, int]:
     """A series gate with the order of its derivative as plain data: its slope is an expression in the numbers."""
-    return gate.kind, str(gate.slope).replace("**", "^"), order
+    return gate.kind, symbols.plain(gate.slope), order
 
 
 def require_closed(declared: Declaration) -> None:
@@ -257,14 +258,7 @@ class Maker:
         return [*lines, f"            out[{side}] += {twice} * {factor} * v[0]"]
 
     def second(self) -> list[tuple[str, str]]:
-        """quad_g_h_k_l and `second`, or the tilted form of erf units (`derivations.declare.tilt`)."""
-        from derivations.declare import tilt
-
-        if tilt.serves(self.shapes):
-            return tilt.texts(self.declared, self.shapes)
-        return self._quadruples()
-
-    def _quadruples(self) -> list[tuple[str, str]]:
+        """quad_g_h_k_l and `second`, which sums them."""
         texts, body = [], []
         kinds = range(len(self.shapes))
         for g in range(self.students):
@@ -282,7 +276,10 @@ class Maker:
                             raise Open("E[c c] of gates is a mean of four functions that are no polynomials")
                         body += self._quad_loop(g, h, k, m, name)
                 body += self._noise_loop(g, h)
-        head = ["def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):", "    E[:] = 0.0"]
+        head = [
+            "def second(G, w, bias, starts, counts, numbers, series, means, tilts, both, noise, E):",
+            "    E[:] = 0.0",
+        ]
         head += ["    S = np.empty(1)", *(f"    {name} = numbers[{k}]" for k, name in enumerate(self.declared.names))]
         mirror = ["    for r in range(E.shape[0]):", "        for s in range(r):", "            E[r, s] = E[s, r]"]
         return [*texts, ("second", "\n".join([*head, *body, *mirror]) + "\n")]

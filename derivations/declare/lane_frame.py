@@ -9,67 +9,92 @@ from derivations.declare.loops import motion, packed, seen
 
 InnerArguments = collections.namedtuple(
     "InnerArguments",
-    "constants place outs biases rows columns scalars moves moving rates numbers means cells spans looks reach into "
-    "parts",
+    "constants place outs biases rows columns scalars moves moving rates numbers means cells spans looks reach units "
+    "first more into most",
 )
 """The arguments of the flow that `inner_flow` reads."""
+PAIRS = "f8[::1], f8[::1], f8[:,::1], u4[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1]"
+SECOND = (
+    "f8[:,::1], f8[::1], f8[:,::1], i8[::1], i8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8, f8, f8[:,::1]"
+)
+"""The types that `pairs` and `second` of every model take."""
+FIXED: int
+address: Callable[..., int]
+by_address: Callable[..., None]
 pairs: Callable[..., None]
 second: Callable[..., None]
 
 
-def added(Y, w, into, first, last, target):
-    """target = sum of Y w_u w_v over the columns (place in target, place in Y, u, v) of `into`; matrices are flat."""
-    flat, means = target.reshape(-1), Y.reshape(-1)
-    flat[:] = 0.0
-    for k in range(first, last):
-        flat[into[0, k]] += means[into[1, k]] * w[into[2, k]] * w[into[3, k]]
+def gradient(means, w, tables, scalars, size):
+    """C = dL/dG, flat, and the derivatives of the loss in the units' own numbers, from the means of pairs.
 
-
-def gradient(Y, w, into, parts, scalars, moves, n):
-    """C = dL/dG (students, n), and the derivatives of the loss in the units' own numbers, from the means of pairs.
-
-    In `into` a unit's number one past the last stands for the factor 1.
+    `means` ends in a zero and becomes means times w_u w_v; tables = (units, first, more, into) of `lane_tables`.
+    Most entries of C have one term, and a loop that only reads at random is twice as fast as one that writes so.
     """
-    C, R, weights = np.empty((moves.size, n)), np.empty(scalars.shape), np.empty(w.size + 1)
-    weights[-1] = 1.0
+    units, first, more, into = tables
+    C, flat, factor, weights = np.empty(size), np.empty(scalars.size), np.empty(units.shape[1]), np.empty(w.size + 1)
+    weights[w.size] = 1.0
     for u in range(w.size):
         weights[u] = w[u]
-    added(Y, weights, into, parts[0], parts[1], C)
-    added(Y, weights, into, parts[1], parts[2], R)
-    return C, R
+    for k in range(scalars.size):
+        flat[k] = 0.0
+    for k in range(into.shape[1]):
+        flat[into[0, k]] += means[into[1, k]] * weights[into[2, k]] * weights[into[3, k]]
+    for p in range(factor.size):
+        factor[p] = w[units[0, p]] * w[units[1, p]]
+    for start in range(0, means.size - 1, factor.size):
+        for p in range(factor.size):
+            means[start + p] *= factor[p]
+    for k in range(size):
+        C[k] = means[first[k]]
+    for k in range(more.shape[1]):
+        C[more[0, k]] += means[more[1, k]]
+    return C, flat.reshape(scalars.shape)
 
 
-def closed(size, D, R, G, E, norms, targets, how):
-    """dy/dt (size,) from D = C G, which is overwritten, and E[c c^T]; how = (moves, rates), targets as in `packed`."""
-    (moves, rates), dy = how, np.empty(size)
+def room(most, width):
+    """Where the means of all pairs are put, and the same with a zero behind, flat."""
+    means = np.empty(most * width + 1)
+    means[most * width] = 0.0
+    return means[: most * width].reshape((most, width)), means
+
+
+def whole(y, pairs, second, arguments):
+    """dy/dt of the flat state; `pairs` and `second` are addresses, and the second is not looked at for a flow."""
+    (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
+     means, tilts, cells, spans, looks, reach, units, first, more, into, most) = arguments  # fmt: skip
+    G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
+    S, n, dy = moves.size, place.shape[0], np.empty(y.size)
+    Y, found = room(most[0], cells.shape[1])
+    by_address(PAIRS, pairs, (flat, numbers, means, cells, spans, looks, reach, Y))
+    E, D = np.empty(S * S).reshape((S, S)), np.empty(S * n).reshape((S, n))
+    if rates[2] > 0.0:
+        by_address(SECOND, second, (G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E))
+    C, R = gradient(found, w, (units, first, more, into), scalars, S * n)
+    np.dot(C.reshape((S, n)), G, D)
     motion(G, D, E, norms, moves, rates)
-    packed(D, R, E, targets, rates, dy)
+    packed(D, R, (rows, columns, scalars, moving), rates, dy)
     return dy
 
 
 def flow(t, y, *arguments):
     """dy/dt of the flat state.
 
-    Interpreted: compiled as a whole it would take microseconds less to run and seconds more to compile, for each model,
-    a library's product most of them.  Arguments one by one, as a named tuple would take a tenth of the time.
+    Interpreted: what is compiled for each model is called by its address, which numba does not know.
     """
-    (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
-     means, cells, spans, looks, reach, into, parts, *_) = arguments  # fmt: skip
-    G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
-    Y, E = np.empty((parts[3], cells.shape[1])), np.zeros((moves.size, moves.size))
-    pairs(flat, numbers, means, cells, spans, looks, reach, Y)
-    if rates[2] > 0.0:
-        second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
-    C, R = gradient(Y, w, into, parts, scalars, moves, place.shape[0])
-    return closed(y.size, C @ G, R, G, E, norms, (rows, columns, scalars, moving), (moves, rates))
+    added = address(second, SECOND) if arguments[11][2] > 0.0 else 0
+    return whole(y, address(pairs, PAIRS), added, arguments[:FIXED])
 
 
 def inner_flow(y, p):
     """`flow` of a gradient flow compiled as a whole, for loops that are themselves compiled."""
     G, w, _, norms, flat = seen(y, p.constants, p.place, p.outs, p.biases, p.moves, p.rates)
-    Y, E = np.empty((p.parts[3], p.cells.shape[1])), np.zeros((p.moves.size, p.moves.size))
+    S, n, dy = p.moves.size, p.place.shape[0], np.empty(y.size)
+    Y, found = room(p.most[0], p.cells.shape[1])
     pairs(flat, p.numbers, p.means, p.cells, p.spans, p.looks, p.reach, Y)
-    C, R = gradient(Y, w, p.into, p.parts, p.scalars, p.moves, p.place.shape[0])
-    return closed(
-        y.size, np.dot(C, G), R, G, E, norms, (p.rows, p.columns, p.scalars, p.moving), (p.moves, p.rates)
-    )  # fmt: skip
+    C, R = gradient(found, w, (p.units, p.first, p.more, p.into), p.scalars, S * n)
+    D = np.empty(S * n).reshape((S, n))
+    np.dot(C.reshape((S, n)), G, D)
+    motion(G, D, G, norms, p.moves, p.rates)
+    packed(D, R, (p.rows, p.columns, p.scalars, p.moving), p.rates, dy)
+    return dy

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 
 def tables(found: "Kernels", at: Rows) -> tuple[np.ndarray, ...]:
-    """`cells` (cells, pairs), `spans` (blocks before every function), `into` (4, terms), and `parts`:
-    the first term of C, the first of R, the number of terms, that of means.
+    """`cells` (cells, pairs), `spans` (blocks before every function), and where the means Y (mean, pair) belong:
+
+    `units` (2, pairs) of every pair; `first`, the place in Y for every entry of C, one past the last for none; `more`
+    (place in C, place in Y) of further terms; `into` (place in R, place in Y, u, v), a unit one past the last for the
+    factor 1; `most` (1,), the number of means.
 
     Of two students a function gives the means of both sides; a teacher that shares it does not move, so that those of
     its side are left where they are.  Lanes that stand by repeat the last pair.
@@ -45,25 +48,29 @@ def tables(found: "Kernels", at: Rows) -> tuple[np.ndarray, ...]:
         width += table.shape[1]
         spans.append(width // LANES)
     means = max([len(list(entries(declared, *one.kinds[0]))) for one in found.lanes], default=0)
-    wide = {"C": at.total, "R": max(at.sizes)}
-    into = [
-        np.concatenate(
-            [np.zeros((4, 0), np.int64), *(_flat(term, wide[matrix], width) for one, term in terms if one == matrix)], 1
-        )
-        for matrix in wide
-    ]
+    C = _flat([term for matrix, term in terms if matrix == "C"], at.total, width)
+    R = _flat([term for matrix, term in terms if matrix == "R"], max(at.sizes), width)
     return (
         np.ascontiguousarray(np.concatenate([np.zeros((most, 0)), *blocks], axis=1), INDEX),
         np.array(spans, np.int64),
-        np.ascontiguousarray(np.concatenate(into, axis=1), INDEX),
-        np.array([0, into[0].shape[1], into[0].shape[1] + into[1].shape[1], means], np.int64),
+        *(np.ascontiguousarray(table, INDEX) for table in (*_sorted(C, at.students * at.total, means, width), R)),
+        np.array([means], np.int64),
     )
 
 
-def _flat(term: np.ndarray, columns: int, width: int) -> np.ndarray:
-    """(place in the target, place in Y, u, v) of (row, column, mean, pair, u, v)."""
-    row, column, mean, pair, u, v = term
+def _flat(terms: list[np.ndarray], columns: int, width: int) -> np.ndarray:
+    """(place in the target, place in Y, u, v) of all terms (row, column, mean, pair, u, v)."""
+    row, column, mean, pair, u, v = np.concatenate([np.zeros((6, 0), np.int64), *terms], axis=1)
     return np.array([row * columns + column, mean * width + pair, u, v])
+
+
+def _sorted(terms: np.ndarray, size: int, means: int, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`units`, `first` and `more` of the terms (place in C, place in Y, u, v) of a C of some size."""
+    units, first = np.zeros((2, width), np.int64), np.full(size, means * width)
+    units[:, terms[1] % width] = terms[2:]
+    filled, at = np.unique(terms[0], return_index=True)
+    first[filled] = terms[1][at]
+    return units, first, np.delete(terms[:2], at, axis=1)
 
 
 def _pairs(at: Rows, g: int, h: int, same: bool) -> tuple[np.ndarray, np.ndarray]:

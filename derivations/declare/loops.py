@@ -31,18 +31,20 @@ def seen(y, constants, place, outs, biases, moves, rates):
     Of normalised weights (kind 2) the Gram matrix is that of the unit vectors; norms are 1 otherwise.  `flat` holds the
     Gram matrix, then the units' own numbers: the two are views of it.
     """
-    n, m, S = place.shape[0], y.size, moves.size
+    n, S, known = place.shape[0], moves.size, np.empty(y.size + constants.size)
     flat, w, norms = np.empty(n * n + biases.size), np.empty(outs.size), np.empty(n)
-    G, bias = flat[: n * n].reshape((n, n)), flat[n * n :].reshape(biases.shape)
-    for a in range(n):
-        for b in range(n):
-            k = place[a, b]
-            G[a, b] = y[k] if k < m else constants[k - m]
+    G, bias, cells = flat[: n * n].reshape((n, n)), flat[n * n :].reshape(biases.shape), place.reshape(-1)
+    for k in range(y.size):
+        known[k] = y[k]
+    for k in range(constants.size):
+        known[y.size + k] = constants[k]
+    for k in range(n * n):
+        flat[k] = known[cells[k]]
     for u in range(outs.size):
-        w[u] = y[outs[u]] if outs[u] < m else constants[outs[u] - m]
+        w[u] = known[outs[u]]
     for r in range(biases.shape[0]):
         for u in range(biases.shape[1]):
-            bias[r, u] = y[biases[r, u]] if biases[r, u] < m else constants[biases[r, u] - m]
+            bias[r, u] = known[biases[r, u]]
     for a in range(n):
         norms[a] = math.sqrt(G[a, a]) if rates[3] == 2.0 and a < S else 1.0
     if rates[3] == 2.0:
@@ -50,45 +52,49 @@ def seen(y, constants, place, outs, biases, moves, rates):
         for a in range(n):
             inverse[a] = 1.0 / norms[a]
         for a in range(n):
+            own = inverse[a]
             for b in range(n):
-                G[a, b] *= inverse[a] * inverse[b]
+                G[a, b] *= own * inverse[b]
     return G, w, bias, norms, flat
 
 
 def motion(G, D, E, norms, moves, rates):
-    """D_ab = u_a' . u_b by the motion of student u_a alone (S, n) in place of C G; E (S, S) becomes what is added to Q.
+    """D_ab = u_a' . u_b by the motion of student u_a alone (S, n), in place of C G, with half of E's part in dQ.
 
     D = -rate (C G + decay G), tangential on the sphere (kind 1) and for normalised weights (kind 2), whose G is that of
-    the unit vectors; rates = (rate, decay, second, kind, noise, both), and E is zero where `second` is.
+    the unit vectors; rates = (rate, decay, second, kind, noise, both); E (S, S) is not read where `second` is zero.
     """
     S, n = D.shape
     rate, decay, kind = rates[0], rates[1], rates[3]
     for a in range(S):
         own, pull = D[a, a] / G[a, a] if kind > 0.0 else -decay, -rate * moves[a]
         if kind == 2.0:
-            inverse, shrink = 1.0 / norms[a], decay * norms[a]
+            inverse, shrink = pull / norms[a], pull * decay * norms[a]
             for b in range(n):
-                D[a, b] = pull * norms[b] * ((D[a, b] - own * G[a, b]) * inverse + shrink * G[a, b])
+                D[a, b] = norms[b] * ((D[a, b] - own * G[a, b]) * inverse + shrink * G[a, b])
         else:
             for b in range(n):
                 D[a, b] = pull * (D[a, b] - own * G[a, b])
         if rates[2] > 0.0:
+            half = 0.5 * rates[2] * moves[a] / norms[a]
             for b in range(S):
-                E[a, b] *= rates[2] * moves[a] * moves[b] / (norms[a] * norms[b])
-        if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
-            for b in range(n):
-                D[a, b] -= 0.5 * E[a, a] / G[a, a] * G[a, b]
+                D[a, b] += half * moves[b] / norms[b] * E[a, b]
+            if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
+                longer = half * moves[a] / norms[a] * E[a, a] / G[a, a]
+                for b in range(n):
+                    D[a, b] -= longer * G[a, b]
 
 
-def packed(D, R, E, targets, rates, dy):
+def packed(D, R, targets, rates, dy):
     """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
 
     `targets` = (rows, columns, scalars, moving) say what of them the entries of the state are, and what moves.
     """
     rows, columns, scalars, moving = targets
+    (S, n), flat = D.shape, D.reshape(-1)
     for k in range(rows.size):
         a, b = rows[k], columns[k]
-        dy[k] = D[a, b] + D[b, a] + E[a, b] if b < D.shape[0] else D[a, b]
+        dy[k] = flat[a * n + b] + flat[b * n + a] if b < S else flat[a * n + b]
     for r in range(scalars.shape[0]):
         for k in range(scalars.shape[1]):
             if scalars[r, k] >= 0:
@@ -98,16 +104,16 @@ def packed(D, R, E, targets, rates, dy):
 def flow(t, y, *arguments):
     """dy/dt of the flat state."""
     (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
-     means, *_) = arguments  # fmt: skip
+     means, tilts, *_) = arguments  # fmt: skip
     G, w, bias, norms, _ = seen(y, constants, place, outs, biases, moves, rates)
     S = moves.size
     C, R, E = np.empty((S, place.shape[0])), np.empty(scalars.shape), np.zeros((S, S))
     drift(G, w, bias, starts, counts, numbers, series, means, rates[5], C, R)
     if rates[2] > 0.0:
-        second(G, w, bias, starts, counts, numbers, series, means, rates[5], rates[4], E)
+        second(G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E)
     D, dy = C @ G, np.empty(y.size)
     motion(G, D, E, norms, moves, rates)
-    packed(D, R, E, (rows, columns, scalars, moving), rates, dy)
+    packed(D, R, (rows, columns, scalars, moving), rates, dy)
     return dy
 
 

@@ -23,7 +23,7 @@ OPTIONS = (
 """What the functions of odesim call their options: a parameter of this name could not be given there."""
 WRITTEN = re.compile(
     "[CEGKRSabceijmnrstuvwxy]|aa|ai|angle|bias|both|counts|empty|factor|fields|first|gg|labels|learning|look_up|means|"
-    "mov(ed|ing)|normal|ones|out|range|ratio|root|second|series|shape|sizes?|slope|square|starts|tilted|total|uniform|"
+    "mov(ed|ing)|normal|ones|out|range|ratio|root|second|series|shape|sizes?|slope|square|starts|tilt(ed|s)|total|uniform|"
     r"v[gv]|wj|ww|xp|absolute|[ABbcdehlnrstu]\d*_.*|[stx]\d+|\w*_\d+\w*"
 )
 """Names within written functions, which a number that all units share must not have."""

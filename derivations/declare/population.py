@@ -43,7 +43,8 @@ from derivations.declare.system import numbers, rows
 LOOPS = ("derivations.lanes:correlations",)
 COMMON = (
     *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
-    *(f"derivations.declare.lane_frame:{name}" for name in ("added", "gradient", "closed")),
+    *(f"derivations.declare.lane_frame:{name}" for name in ("gradient", "room", "whole", "PAIRS", "SECOND")),
+    "derivations.declare.arrays:FIXED",
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
@@ -74,7 +75,7 @@ def exact(parameters: Any) -> Equations:
             roles={"flow": "flow", "loss": "loss", "watch": "watch"},
             arrays=functools.partial(arrays.build, declared, found),
             around=AROUND,
-            common=(COMMON, *((tilt.LOOPS,) if "erf_units" in dict(found.texts) else ())),
+            common=(COMMON, *((tilt.LOOPS,) if found.tilts else ())),
         ),
         state=state(parameters),
         layout=rows(parameters).layout,
@@ -113,7 +114,7 @@ def validity(declared: Declaration) -> str:
     )
 
 
-NONE = "def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):\n    E[:] = 0.0\n"
+NONE = "def second(G, w, bias, starts, counts, numbers, series, means, tilts, both, noise, E):\n    E[:] = 0.0\n"
 """The second-order term of a flow, which has none."""
 PLAIN = ("drift", "loss_parts")
 """What is written to be read, and run by the printed script: numba's drift is in lanes, and losses are arrays'."""
@@ -122,12 +123,11 @@ PLAIN = ("drift", "loss_parts")
 def written(derived: Kernels) -> dict[str, Written]:
     """The generated functions as they are compiled: for numba in lanes, for arrays those of all pairs at once."""
     texts = dict(derived.texts)
-    texts.setdefault("second", NONE)
+    if not derived.tilts:
+        texts.setdefault("second", NONE)
     noisy = any(name.startswith("quad_") for name in texts)  # label noise adds means of pairs to those of quadruples
 
-    def serves(name: str) -> Literal["loops", "arrays", "both", "around"]:
-        if name == "erf_units" or (name == "second" and "erf_units" in texts):
-            return "around"
+    def serves(name: str) -> Literal["loops", "arrays", "both"]:
         if name.startswith(("self_", "mean_")) or (name.startswith("pair_") and not noisy):
             return "arrays"
         return "loops" if name in ("second", "pairs") or name.startswith("lanes_") else "both"
@@ -160,7 +160,7 @@ def require_unit(parameters: Any) -> None:
 
 def arguments(found: Kernels, initial: Initial) -> tuple[Any, ...]:
     """The run-time arguments of `loops.flow`, in their order."""
-    from derivations.declare.series import lookups, tables
+    from derivations.declare.series import lookups, tables, tilts
 
     p = initial.parameters
     declared: Declaration = p.declaration
@@ -172,13 +172,14 @@ def arguments(found: Kernels, initial: Initial) -> tuple[Any, ...]:
     rates = np.array([rate, p.decay, p.step**2 / p.batch if online else 0.0, KINDS[declared.weights], p.noise, both])
     series, means = tables(declared, found, numbers(p))
     looks, reach = lookups(declared, found, numbers(p))
-    cells, spans, into, parts = lane_tables.tables(found, at)
+    erf = np.repeat(tilts(declared, found, numbers(p)), at.sizes if found.tilts else 0, axis=1)
     starts = np.array(list(at.starts.values()), np.int64)
     counts = np.array(at.sizes, np.int64)
+    cells, spans, *into = lane_tables.tables(found, at)
     return (
         constant, places["gram"], places["outs"], places["biases"], starts, counts, places["rows"], places["columns"],
         places["scalars"], places["moves"], places["moving"], rates, np.array(numbers(p), float), series, means,
-        cells, spans, looks, reach, into, parts, *at.sizes,
+        np.ascontiguousarray(erf), cells, spans, looks, reach, *into, *at.sizes,
     )  # fmt: skip
 
 

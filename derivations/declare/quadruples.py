@@ -3,15 +3,13 @@
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from derivations.declare.arrays import Arguments, Form, View
 
 
 def second(form: "Form", view: "View", a: "Arguments") -> Any:
     """E[c_a c_b] (S, S) over all pairs of student vectors."""
-    if "erf_units" in form.functions:
+    if form.found.tilts:
         return _tilted(form, view, a)
     xp = form.xp
     found: dict[tuple[int, int, int, int], Any] = {}
@@ -41,7 +39,7 @@ def second(form: "Form", view: "View", a: "Arguments") -> Any:
 def _tilted(form: "Form", view: "View", a: "Arguments") -> Any:
     """`tilt.tilted` on arrays (students, students, units, units)."""
     xp, K = form.xp, a.moves.shape[0]
-    factor, slope = form.functions["erf_units"](xp, a.numbers, np.array(a.sizes))
+    factor, slope = a.tilts
     unit = view.w * factor
     v = xp.concatenate([unit[:K] * a.rates[5], unit[K:]])
     C = 2.0 * slope[:, None] * slope * view.G

@@ -78,4 +78,5 @@ def _tuples(plain: dict) -> Kernels:
         second=plain["second"],
         lanes=tuple(Served(a, tuple(tuple(kind) for kind in kinds), tuple(cells), *others)
                     for a, kinds, cells, *others in plain["lanes"]),
+        tilts=tuple(tuple(entry) for entry in plain["tilts"]),
     )  # fmt: skip

@@ -67,6 +67,13 @@ def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -
     return looks, reach
 
 
+def tilts(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> np.ndarray:
+    """Factor and slope of every group of erf units (2, groups), empty where the second-order term needs none."""
+    known = values(declared, numbers)
+    each = [[grammar.number(grammar.read(text), known) for text in group] for group in found.tilts]
+    return np.array(each).reshape(-1, 2).T
+
+
 def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:
     """(worst bound, most terms) of all series of a declaration: the error on [-1, 1] over the largest value or 1.
 

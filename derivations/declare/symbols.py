@@ -200,6 +200,11 @@ def text(expression: Any, prefix: str = "np.", root: str = "") -> str:
     return _printer(prefix, root).doprint(expression)
 
 
+def plain(expression: Any) -> str:
+    """One expression in the numbers of a declaration as its own grammar writes it."""
+    return str(expression).replace("**", "^")
+
+
 def helpers(text: str) -> list[str]:
     """The texts of the functions of `SOURCE` that a text calls, and of those that these call."""
 

@@ -5,20 +5,18 @@
 which is an arcsine again: no table of fourth-order integrals.  Source: Saad & Solla 1995 (I4), by another way.
 """
 
-import inspect
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from derivations.declare import symbols
-from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Shape
 
 
-def serves(shapes: Sequence[Shape]) -> bool:
-    """Whether every unit is a number times erf(slope w)."""
-    return all(
+def factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
+    """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty where one is none."""
+    if not all(
         len(shape.slots) == 1
         and not shape.scalars
         and len(shape.value) == 1
@@ -27,34 +25,18 @@ def serves(shapes: Sequence[Shape]) -> bool:
         and shape.gates[0].kind == "erf"
         and shape.gates[0].bias == 0
         for shape in shapes
-    )
-
-
-LOOPS = tuple(f"{__name__}:{name}" for name in ("half_arcsine", "add_arcsines", "conditioned", "tilted"))
-"""What `second` calls: the same for all models of erf units."""
-
-
-def texts(declared: Declaration, shapes: Sequence[Shape]) -> list[tuple[str, str]]:
-    """`second` as a call of `tilted` with the factors and slopes of all units, which `erf_units` gives."""
-    return [("erf_units", _units(declared, shapes)), ("second", inspect.getsource(second))]
-
-
-def second(G, w, bias, starts, counts, numbers, series, means, both, noise, E):
-    """E = E[c c^T] over the students' units."""
-    factor, slope = erf_units(np, numbers, counts)  # type: ignore[name-defined]
-    tilted(G, w, factor, slope, both, noise, E)
-
-
-def _units(declared: Declaration, shapes: Sequence[Shape]) -> str:
-    """`erf_units(xp, numbers, sizes)` -> factors and slopes of all units, `sizes` an array."""
-    lines = ["def erf_units(xp, numbers, sizes):"]
-    lines += [f"    {name} = numbers[{k}]" for k, name in enumerate(declared.names)]
-    for what, texts in (
-        ("factor", [symbols.text(shape.value[0].coefficient, "") for shape in shapes]),
-        ("slope", [symbols.text(shape.gates[0].slope, "") for shape in shapes]),
     ):
-        lines.append(f"    {what} = xp.repeat(xp.array([{', '.join(texts)}], dtype=float), sizes)")
-    return "\n".join([*lines, "    return factor, slope"]) + "\n"
+        return ()
+    return tuple((symbols.plain(shape.value[0].coefficient), symbols.plain(shape.gates[0].slope)) for shape in shapes)
+
+
+LOOPS = tuple(f"{__name__}:{name}" for name in ("half_arcsine", "add_arcsines", "conditioned", "tilted", "second"))
+"""The second-order term of all models of erf units."""
+
+
+def second(G, w, bias, starts, counts, numbers, series, means, tilts, both, noise, E):
+    """E = E[c c^T] over the students' units, whose factors and slopes are `tilts`."""
+    tilted(G, w, tilts[0], tilts[1], both, noise, E)
 
 
 def half_arcsine(x, y):

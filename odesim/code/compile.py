@@ -144,15 +144,15 @@ def generate_module(
     texts = [
         kernel.text if isinstance(kernel, Written) else INLINED * bool(kernel.lanes) + scalar_source(name, kernel)
         for name, kernel in kernels.items()
-        if not (isinstance(kernel, Written) and kernel.serves in ("arrays", "around"))
+        if not (isinstance(kernel, Written) and kernel.serves == "arrays")
     ]
-    texts += [_source(reference) for reference in loops]
-    plain = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves == "around"]
-    return numba_module(origin, texts, [*plain, *(_source(reference) for reference in around)])
+    return numba_module(origin, [*texts, *map(_source, loops)], [_source(reference) for reference in around])
 
 
 def _source(reference: str) -> str:
-    return inspect.getsource(inspect.unwrap(load(reference)))
+    """The text of a function, or of a constant that functions read."""
+    found = load(reference)
+    return inspect.getsource(inspect.unwrap(found)) if callable(found) else f"{reference.partition(':')[2]} = {found!r}"
 
 
 def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[str] = ()) -> str:
@@ -165,13 +165,16 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
         "import functools\nimport math\nfrom math import asin, cos, cosh, erf, exp, log, pi, sin, sinh, sqrt, tanh\n\n"
     )
     head += "import numpy as np\nfrom numba import njit, vectorize\nfrom numpy import sign"
-    return "\n\n\n".join([head, decorated(functions), *map(textwrap.dedent, interpreted)]) + "\n"
+    texts = [decorated(functions), *map(textwrap.dedent, interpreted)]
+    if any("address(" in text for text in texts):
+        head += "\n\nfrom odesim.code.addressed import address, by_address"
+    return "\n\n\n".join([head, *texts]) + "\n"
 
 
 def decorated(functions: Sequence[str]) -> str:
-    """Plain source texts as numba functions; one that says itself what it is stays as it is."""
+    """Plain source texts as numba functions; a constant, and one that says itself what it is, stay as they are."""
     texts = [textwrap.dedent(text) for text in functions]
-    return "\n\n\n".join(text if text.startswith("@") else DECORATOR + text for text in texts) + "\n"
+    return "\n\n\n".join(DECORATOR + text if text.startswith("def ") else text for text in texts) + "\n"
 
 
 @functools.cache

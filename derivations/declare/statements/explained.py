@@ -76,8 +76,7 @@ def _kind(declared: Declaration, number: int, parameters: Any) -> str:
 
 def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if not found.second and tier == "exact":
-        tilted = any(name == "erf_units" for name, _ in found.texts)
-        how = "arcsines of a tilted covariance" if tilted else "Isserlis and closed forms"
+        how = "arcsines of a tilted covariance" if found.tilts else "Isserlis and closed forms"
         return [f"second-order term E[c c], means of four units: {how}, {ROUNDING}"]
     lines = [f"second-order term: {found.second}"] if found.second else []
     if tier == "mixed":

@@ -69,7 +69,7 @@ def statement(parameters: Any, tier: str) -> Page:
     names = closed.Names(rows(parameters))
     shown, remarks = ((), ()) if tier in ("leading", "sampled") else _shown(parameters, found, names)
     why = explained(parameters, tier, found)
-    tilted = tier == "exact" and any(name == "erf_units" for name, _ in found.texts)
+    tilted = tier == "exact" and bool(found.tilts)
     content = Content(parameters, tier, tuple(why), names, shown, remarks, _leading(parameters, tier), tilted)
     python = script.python(parameters, found) if tier == "exact" else ""
     return Page(text(content), document.latex(content), python, why="\n".join(why) + "\n")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import UsageError
+from derivations.contract import UsageError, load
 from derivations.declare import arrays, loops, population, tilt
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels
@@ -32,9 +32,9 @@ def python(parameters: Any, found: Kernels) -> str:
         raise UsageError("there is no exact flow to print as Python")
     initial = enter(parameters, None, np.random.default_rng(0))
     equations_ = population.exact(parameters)
-    named = {"second": population.NONE, **dict(found.texts)}
+    named = {**({} if found.tilts else {"second": population.NONE}), **dict(found.texts)}
     texts = [text for name, text in named.items() if name != "pairs" and not name.startswith("lanes_")]
-    tilted = (tilt.half_arcsine, tilt.add_arcsines, tilt.conditioned, tilt.tilted) if "erf_units" in named else ()
+    tilted = [load(reference) for reference in tilt.LOOPS] if found.tilts else []
     frame = (loops.look_up, loops.seen, loops.motion, loops.packed, loops.flow, loops.parts, loops.watch, loops.loss)
     helpers = [inspect.getsource(function) for function in (*tilted, *frame)]
     values = equations_.arguments(initial)
