@@ -48,6 +48,9 @@ NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 """What is watched where it is not known what may cross: every step is looked at by the recorder."""
 TOLERANCE = (3e-4, 1e-11)
 """As that of CVODE."""
+LOOSE, DEAR = 0.2, 100
+"""So far may the step be from that of Newton's matrix, whose inversion takes most of the time where it needs more
+multiplications than so many for every entry of the state; a twentieth more evaluations are then cheaper."""
 SMALL = 4
 """The status of `advance` where the step has shrunk to round-off."""
 
@@ -106,6 +109,7 @@ class Blocks:
         self.first = np.append(0, np.cumsum(sizes))
         self.place = np.append(0, np.cumsum(sizes**2))
         self.J, self.inverse = np.zeros(self.place[-1]), np.zeros(self.place[-1])
+        self.loose = LOOSE if (sizes.astype(float) ** 3).sum() > DEAR * labels.size else 0.0
 
     @property
     def pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -126,7 +130,7 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
     slope = loops.inner_flow(y, arguments)
     step = first_step(lambda y: loops.inner_flow(y, arguments), y, slope, until - t, rtol, atol)
     loops.begin(y, slope, step, D)
-    control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0])
     blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected or 0, statistics.evaluations), 3
     counts[2] = 2
     while control[0] < until:
@@ -136,6 +140,7 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
             slope = loops.inner_flow(D[0], arguments)
             counts[2] += 1 + loops.derivatives(D[0], slope, DISPLACEMENT, *blocks.pattern, blocks.J, arguments)
             control[7] = control[9] = 0.0
+            control[10] = blocks.loose
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
         method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table)

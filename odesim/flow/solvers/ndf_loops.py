@@ -121,13 +121,16 @@ def rescale(D, order, factor):
                 D[j, i] += weight * old[k, i]
 
 
-def newton(work, c, tolerance, rate, pattern, inverse, arguments):
+def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
     `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
-    scale, y, d), `pattern` = (members, first, place) of the blocks.
+    scale, y, d), `pattern` = (members, first, place) of the blocks.  The inverse is that of c / ratio: corrections
+    times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's formula).
     """
     (start, psi, scale, y, d), (members, first, place) = work, pattern
+    relaxed = 2.0 / (1.0 + ratio)
+    rate = max(rate, abs(1.0 - ratio) / (1.0 + ratio))
     n = y.size
     r, change = np.empty(n), np.empty(n)
     last = 0.0
@@ -137,7 +140,7 @@ def newton(work, c, tolerance, rate, pattern, inverse, arguments):
     for k in range(6):
         f = inner_flow(y, arguments)
         for i in range(n):
-            r[i] = c * f[i] - psi[i] - d[i]
+            r[i] = relaxed * (c * f[i] - psi[i] - d[i])
         apply(members, first, place, inverse, r, change)
         size = weighted(change, scale)
         if not size < np.inf:
@@ -197,7 +200,7 @@ def shorten(D, control, factor):
     """Steps `factor` times as long, of the same order."""
     rescale(D, int(control[2]), factor)
     control[1] *= factor
-    control[3], control[9] = 0.0, 0.0
+    control[3] = 0.0
 
 
 def predict(D, order, formulas, rtol, atol, work):
@@ -235,16 +238,21 @@ def attempt(D, control, counts, until, method, work, arguments):
         if t + control[1] > until:
             shorten(D, control, (until - t) / control[1])
         c = control[1] / alpha[order]
-        if control[9] == 0.0:
+        if abs(c - control[9]) > control[10] * control[9]:
             invert(c, pattern[1], pattern[2], J, inverse)
-            control[9] = 1.0
+            control[9] = c
         predict(D, order, table, rtol, atol, work)
         known = control[6] if control[7] % 20 != 0 else 1.0
-        used, converged, control[6] = newton(work, c, 0.03, known, pattern, inverse, arguments)
+        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, arguments)
         counts[2] += used
         if not converged:
-            if control[7] > 0.0:
+            if control[9] != c:
+                control[9] = 0.0
+                continue
+            if control[7] > 50.0:
                 return 3
+            # Derivatives as young are not to blame, but those that are left out: so long a step would fail again.
+            control[11], control[12] = 0.8 * control[1], 50.0
             shorten(D, control, 0.5)
             continue
         for i in range(y.size):
@@ -262,9 +270,10 @@ def advance(D, control, counts, ends, most, watch, method, arguments):
     2 where `most` is reached, 3 where the derivatives have to be renewed, 4 where the step has shrunk to round-off.
 
     control = (t, step, order, steps of that length, its last error, the last safety factor, rate of convergence, age of
-    the derivatives, length of the last step, whether the inverse is that of this step); counts = (steps, rejected,
-    evaluations); ends = (until, due); method = ((members, first, place) of the blocks, their derivatives and inverses,
-    relative and absolute tolerance, the formulas).
+    the derivatives, length of the last step, the c of the inverse, 0 for none, how far from it, relatively, c may be,
+    the longest step there may be, for so many steps); counts = (steps, rejected, evaluations); ends = (until, due);
+    method = ((members, first, place) of the blocks, their derivatives and inverses, relative and absolute tolerance,
+    the formulas).
     """
     (until, due), (_, _, _, rtol, atol, table) = ends, method
     n = D.shape[1]
@@ -276,7 +285,7 @@ def advance(D, control, counts, ends, most, watch, method, arguments):
                 work[2][i] = atol + rtol * abs(D[0, i])
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
-            shorten(D, control, factor)
+            shorten(D, control, min(factor, control[11] / control[1]))
         status = attempt(D, control, counts, until, method, work, arguments)
         if status > 0:
             return status
@@ -286,6 +295,9 @@ def advance(D, control, counts, ends, most, watch, method, arguments):
         control[0] = until if control[0] + control[1] >= until else control[0] + control[1]
         control[3] += 1.0
         control[7] += 1.0
+        control[12] -= 1.0
+        if control[12] <= 0.0:
+            control[11] = np.inf
         control[8] = control[1]
         if crossing(D, order, watch[0], watch[1], watch[2]):
             return 1

@@ -10,7 +10,7 @@ from derivations.contract import Dynamics, load
 from odesim.errors import UsageError
 from odesim.flow import solve
 from odesim.flow.problem import prepare
-from odesim.flow.solvers import ndf
+from odesim.flow.solvers import ndf, ndf_loops
 from odesim.request.case import Case
 from odesim.request.trajectory import Trajectory
 
@@ -151,3 +151,29 @@ def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
     reduced = prepare(Case.build("liao", {**LIAO, "tier": "cascade"}))
     with pytest.raises(UsageError, match="compiled as a whole"):
         ndf.right_hand_sides(reduced.equations, reduced.initial, states)
+
+
+@pytest.mark.parametrize("ratio", [0.8, 1.0, 1.25])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(monkeypatch, ratio, size):
+    A = -size * np.array([1.0, 2.0, 5.0])
+    monkeypatch.setattr(ndf_loops, "inner_flow", lambda y, arguments: A * y, raising=False)
+    blocks, c = ndf.Blocks(np.arange(3)), 0.7
+    ndf_loops.invert(c / ratio, blocks.first, blocks.place, A.copy(), blocks.inverse)
+    start, psi, scale = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, -0.3]), np.full(3, 1e-3)
+    work = (start, psi, scale, np.empty(3), np.empty(3))
+    _, converged, rate = ndf_loops.newton(work, c, 1.0, 0.3, ratio, blocks.pattern, blocks.inverse, None)
+    exact = (c * A * start - psi) / (1 - c * A)
+    assert converged and rate <= max(abs(1 - ratio) / (1 + ratio), 0.2 * 0.3) + 1e-9
+    assert np.abs(work[4] - exact).max() < 2 * scale[0]
+
+
+def test_a_step_that_what_is_left_out_forbids_is_not_tried_again_at_once():
+    # After learning the couplings between blocks, which Newton's matrix lacks, hold the steps down; each failure used
+    # to renew the derivatives, dozens of evaluations, without avail.
+    run, other = (
+        solve.solve(Case.build("liao", {"m": 15, "m_star": 3}, until=1500.0, save_points=5, rtol=rtol, solver=name))
+        for name, rtol in (("NDF", 1e-6), ("CVODE", 1e-8))
+    )
+    assert run.statistics["evaluations"] < 4 * run.statistics["steps"]
+    assert np.allclose(run["loss"], other["loss"], rtol=1e-5, atol=0.0)
