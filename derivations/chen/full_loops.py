@@ -209,9 +209,8 @@ def full_watch(y, given):
             found[M + 3] += sweep_types((feat, cen), (gcen, gfeat), True, power, nodes, (u, weight), rest, counts)
     found[M] = dispatch_entropy(sure)
     found[M + 2] = dispatch_entropy(counts)
-    for m in range(M):
-        found[m] = counts[:, m].sum()
     for k in range(K):
         for m in range(M):
+            found[m] += counts[k, m]
             found[M + 4 + k * M + m] = counts[k, m]
     return found

@@ -87,8 +87,9 @@ def p3_watch(y, given):
     found[M] = dispatch_entropy(sure)
     found[M + 2] = dispatch_entropy(counts)
     for m in range(M):
-        found[m] = counts[:, m].sum()
+        found[m] = 0.0
     for k in range(K):
         for m in range(M):
+            found[m] += counts[k, m]
             found[M + 4 + k * M + m] = counts[k, m]
     return found

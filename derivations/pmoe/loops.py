@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from derivations.ranking import largest, rank
+
 
 class Arguments(NamedTuple):
     """The run-time arguments of a level: sizes (experts k, M neurons each, classes, P patterns, l that are routed), the
@@ -35,16 +37,6 @@ class Arguments(NamedTuple):
 
 logistic: Callable[..., tuple[float, ...]]
 overlap: Callable[..., tuple[float, ...]]
-
-
-def rank(values, order):
-    """Fill `order` with the indices of `values` from the largest to the smallest, ties in their own order."""
-    for i in range(values.size):
-        at = i
-        while at > 0 and values[order[at - 1]] < values[i]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = i
 
 
 def soft_share(g, copies, l, width, routed):  # noqa: E741
@@ -323,7 +315,7 @@ def watch_rows(route, response, p):
             found[1 + a] /= found[4 + a]
             for s in range(k):
                 found[6 + k * P + a * k + s] /= found[4 + a]
-    found[3] = 1.0 if best[:, 0].max() > 0.0 and best[:, 1].max() > 0.0 else 0.0
+    found[3] = 1.0 if largest(best[:, 0]) > 0.0 and largest(best[:, 1]) > 0.0 else 0.0
     return np.concatenate((found[:4], found[6:]))
 
 

@@ -58,7 +58,8 @@ WATCHED = (
     Component("finds1", ("expert",), (0.0, 1.0), "P(o1 in J_s | +1)", "share of class +1 whose o1 is routed"),
     Component("finds2", ("expert",), (0.0, 1.0), "P(o2 in J_s | -1)", "share of class -1 whose o2 is routed"),
 )
-CORE = ("rank", "soft_share", "take", "route_row", "drives", "mean_drives", "times", "move_routers")
+SORTED = ("derivations.ranking:largest", "derivations.ranking:rank")
+CORE = ("soft_share", "take", "route_row", "drives", "mean_drives", "times", "move_routers")
 LOOPS = {
     "l0": (*CORE, "l0_flow_loss", "watch_rows", "l0_watch"),
     "l1": (*CORE, "follow_responses", "l1_flow_loss", "watch_rows", "l1_watch"),
@@ -135,7 +136,7 @@ def equations(p: Parameters, tier: str) -> Equations:
         code=Code(
             structure=f"pmoe_{level}",
             kernels=_limit if tier == "L2" else _network,
-            loops=tuple(f"derivations.pmoe.loops:{name}" for name in LOOPS[level]),
+            loops=(*SORTED, *(f"derivations.pmoe.loops:{name}" for name in LOOPS[level])),
             roles={"flow_loss": f"{level}_flow_loss", "watch": f"{level}_watch"},
             arrays=functools.partial(arrays.build, level),
             takes=Arguments,

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from derivations.ranking import rank
+
 finish: Callable[..., None]
 grid: Callable[..., tuple[np.ndarray, np.ndarray]]
 
@@ -85,7 +87,8 @@ def distinct_class(expert, side, ranks, l, grid, out):
 
 def expert_slope(h, sig, plus, minus, dh, g, value, given):
     """Fill dh = dPhi/dh and g = dPhi/dsigma for n - 1 different patterns; value[y] = E[sbar | y]/2."""
-    l, order = given.l, np.argsort(-h[2:])
+    l, order = given.l, np.empty(h.size - 2, np.int64)
+    rank(h[2:], order)
     weight = np.empty(order.size)
     distinct_weights(given.n - 1, l, order.size, weight)
     dh[:] = 0.0

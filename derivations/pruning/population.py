@@ -82,6 +82,7 @@ RECURSION = tuple(
         "masked",
         "masked_pairs",
         "input_weights",
+        "vanishes",
         "record_hits",
         "march",
         "recursion_flow_loss",
@@ -127,11 +128,11 @@ def recursion(parameters: Parameters) -> Equations:
     Source: Chowdhury et al. 2024, Algorithm 1 with equations (14) to (19), in the mean over samples.
     """
     p = parameters
-    loops = tuple(
-        f"{HERE}.{name}"
-        for name in ("table_loops:select_top", "watch_loops:answer", *SLOPES[law_of_slope(p)], *RECURSION, *WATCH,
-                     "watch_loops:recursion_watch")
+    own = (
+        "table_loops:select_top", "watch_loops:answer", *SLOPES[law_of_slope(p)], *RECURSION, *WATCH,
+        "watch_loops:recursion_watch",
     )  # fmt: skip
+    loops = ("derivations.ranking:largest", "derivations.ranking:rank", *(f"{HERE}.{name}" for name in own))
     family = "single" if law_of_slope(p) == "multi_copy" else law_of_slope(p)
     return Equations(
         about=Tier(

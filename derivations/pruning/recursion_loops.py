@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from derivations.ranking import largest
+
 
 class Arguments(NamedTuple):
     """The run-time arguments: sizes, whether the loss is the hinge, SGD steps in a step, rates, head signs (k,), l of n
@@ -108,13 +110,21 @@ def input_weights(h, u, given, plus, minus):
         masked_pairs(h, u, a, l, given.n, pi, plus, minus)
 
 
+def vanishes(values):
+    """Whether every entry is 0."""
+    for value in values:
+        if value != 0.0:
+            return False
+    return True
+
+
 def record_hits(h, a, l, time, hits):
     """Note the first times at which the own task token leads every irrelevant one, and does so by log l."""
     for s in range(a.size):
         if hits[1, s] <= time:
             continue
         own = 0 if a[s] > 0 else 1
-        gap = h[s, own] - h[s, 2:].max()
+        gap = h[s, own] - largest(h[s, 2:])
         if gap >= 0.0 and hits[0, s] > time:
             hits[0, s] = time
         if gap >= np.log(l):
@@ -146,7 +156,7 @@ def march(y, t0, t1, hits, memory, tolerances, counts, given):
             activations(u[s], sig)
             expert_slope(h[s], sig, plus, minus, dh[s], g[s], value, given)
             counts[2] += 1
-            if loss == 0 and np.abs(dh[s]).max() == 0.0 and np.abs(g[s]).max() == 0.0:
+            if loss == 0 and vanishes(dh[s]) and vanishes(g[s]):
                 memory[s] = 1.0
         for s in range(k):
             if memory[s] == 0.0:
@@ -165,7 +175,10 @@ def recursion_flow_loss(t, y, given):
     input_weights(h, u, given, plus, minus)
     sig, dh, g, value = np.empty(d), np.empty(d), np.empty(d), np.empty(2)
     out = np.zeros(y.size)
-    total = 1.0 if loss == 0 else plus.sum() + minus.sum()  # the chance of inputs the mask lets through
+    total = 1.0 if loss == 0 else 0.0
+    if loss != 0:  # the chance of inputs the mask lets through
+        for i in range(given.labels.size if given.labels.size > 0 else given.pi.size):
+            total += plus[i] + minus[i]
     for s in range(k):
         activations(u[s], sig)
         expert_slope(h[s], sig, plus, minus, dh, g, value, given)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from derivations.ranking import rank
+
 gate: Callable[..., tuple[float, float, float]]
 
 
@@ -15,7 +17,8 @@ def best_law(h, pi, copies, law):
 
     Patterns of equal logit share theirs as they are drawn; a stable selection keeps the tokens drawn first.
     """
-    order = np.argsort(-h[2:])
+    order = np.empty(pi.size, np.int64)
+    rank(h[2:], order)
     below = 1.0
     at = 0
     while at < order.size:

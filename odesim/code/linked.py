@@ -76,7 +76,7 @@ def overloads() -> Iterator[None]:
     """While this lasts, what numba itself is written in (`np.empty`, `reshape`, ..) is linked in the same way.
 
     Each of those is a function of Python's, compiled for every type that it meets and made machine code of, though only
-    compiled code can call it: a seventh of the processor time of a first run.
+    compiled code can call it: up to a twelfth of the processor time of a first run.
     """
     template: Any = templates._OverloadFunctionTemplate
     before = template._get_jit_decorator

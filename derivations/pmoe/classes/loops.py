@@ -5,7 +5,8 @@
 
 import numpy as np
 
-from derivations.pmoe.loops import kernel_of, move_routers, rank, route_row, times
+from derivations.pmoe.loops import kernel_of, move_routers, route_row, times
+from derivations.ranking import rank
 
 
 def class_pushes(outputs, y, push):

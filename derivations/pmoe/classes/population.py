@@ -44,7 +44,7 @@ WATCHED = (
         "finds", ("class", "expert"), (0.0, 1.0), "P(o_i in J_s | i)", "share of a class whose pattern is routed"
     ),
 )
-BELOW = ("derivations.pmoe.loops:rank", "derivations.pmoe.loops:soft_share", "derivations.pmoe.loops:take",
+BELOW = ("derivations.ranking:rank", "derivations.pmoe.loops:soft_share", "derivations.pmoe.loops:take",
          "derivations.pmoe.loops:route_row", "derivations.pmoe.loops:times",
          "derivations.pmoe.loops:move_routers")  # fmt: skip
 CORE = ("class_pushes", "class_drives", "class_mean_drives")

@@ -155,6 +155,16 @@ def test_the_hinge_over_a_table_of_all_inputs_is_that_of_the_single_pattern(tool
     assert np.abs(linear["h"][-1] - single["h"][-1]).max() > 1e-3
 
 
+def test_the_hinge_over_fewer_inputs_than_patterns_is_their_mean(tools):
+    # Their chances lie in arrays as long as the patterns, whose rest was added as it was found in memory.
+    arrays = tools.random_arrays(2, d=40, k=4, m=2, size=1.0)
+    rows, y = np.array([[0, 2, 3, 4, 5], [1, 6, 7, 8, 9], [0, 10, 11, 12, 13]]), np.array([1.0, -1.0, 1.0])
+    table = {**arrays, "tokens": rows, "y": y}
+    run = odesim.integrate("pruning", initial=table, data="empirical", l=3, loss="hinge", until=1.0, save_points=2)
+    f = np.array([output(arrays["w"], arrays["W"], arrays["a"], tokens, 3)[0] for tokens in rows])
+    assert run["loss"][0] == pytest.approx(np.maximum(1 - y * f, 0.0).mean(), abs=1e-14)
+
+
 def test_the_flow_says_why_it_is_for_one_pattern():
     with pytest.raises(UsageError, match="change order among themselves too"):
         odesim.integrate("pruning", data="iid", tier="flow", until=1.0)
