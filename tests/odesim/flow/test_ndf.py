@@ -170,10 +170,11 @@ def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(mon
 
 def test_a_step_that_what_is_left_out_forbids_is_not_tried_again_at_once():
     # After learning the couplings between blocks, which Newton's matrix lacks, hold the steps down; each failure used
-    # to renew the derivatives, dozens of evaluations, without avail.
+    # to renew the derivatives, dozens of evaluations, without avail: 6.9 a step; 3.06 if they are and the step is
+    # remembered, 2.55 as it is.
     run, other = (
         solve.solve(Case.build("liao", {"m": 15, "m_star": 3}, until=1500.0, save_points=5, rtol=rtol, solver=name))
         for name, rtol in (("NDF", 1e-6), ("CVODE", 1e-8))
     )
-    assert run.statistics["evaluations"] < 4 * run.statistics["steps"]
+    assert run.statistics["evaluations"] < 2.9 * run.statistics["steps"]
     assert np.allclose(run["loss"], other["loss"], rtol=1e-5, atol=0.0)
