@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from derivations.contract import load
-from derivations.pmoe import initial, loops, model, tiers
+from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.code import printer
 
 MUTATIONS = {
-    "routing by the smallest": ("values[order[at - 1]] < values[i]", "values[order[at - 1]] > values[i]"),
+    "routing by the smallest": ("values[before] > values[moved]", "values[before] < values[moved]"),
     "one patch too many": ("left = l\n", "left = l + 1\n"),
     "copies are not taken away": ("left -= routed[z]", "left -= 0.0"),
     "gates do not sum to one": ("gates[z] /= total", "gates[z] /= total + 0.1"),
@@ -58,8 +58,7 @@ def compiled(equations, old: str, new: str):
     import numba
 
     kernel = printer.scalar_source("logistic", equations.code.kernels()["logistic"])
-    names = [name for name in equations.code.loops if name.startswith(loops.__name__)]
-    texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]
+    texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in equations.code.loops)]
     source = "\n\n".join(texts)
     assert old in source, "the mutation names a text that is no longer there"
     namespace: dict = {}

@@ -73,7 +73,7 @@ def enumerate_inputs(h, sigma, pi, count, top, data):
 def difference(data, old, new):
     """The largest deviation of a mutated slope from the enumeration, over three random states."""
     kernel = arrays.array_kernel(population._kernels()["gate"])
-    references = [f"derivations.pruning.{name}" for name in population.SLOPES[data]]
+    references = ["derivations.ranking:rank", *(f"derivations.pruning.{name}" for name in population.SLOPES[data])]
     source = "\n\n".join(inspect.getsource(inspect.unwrap(load(name))) for name in references)
     assert old in source, "the mutation names a text that is no longer there"
     namespace = {"np": np, "gate": lambda table, lane, x, top: kernel(None, x, top)}
