@@ -59,22 +59,31 @@ def room(most, width):
     return means[: most * width].reshape((most, width)), means
 
 
+def closed(size, means, G, w, E, norms, tables, how):
+    """dy/dt (size,) from the means of pairs and E[c c^T]; how = (targets of `packed`, moves, rates)."""
+    (targets, moves, rates), dy = how, np.empty(size)
+    S, n = moves.size, G.shape[0]
+    C, R = gradient(means, w, tables, targets[2], S * n)
+    D = np.empty(S * n).reshape((S, n))
+    np.dot(C.reshape((S, n)), G, D)
+    motion(G, D, E, norms, moves, rates)
+    packed(D, R, targets, rates, dy)
+    return dy
+
+
 def whole(y, pairs, second, arguments):
     """dy/dt of the flat state; `pairs` and `second` are addresses, and the second is not looked at for a flow."""
     (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
      means, tilts, cells, spans, looks, reach, units, first, more, into, most) = arguments  # fmt: skip
     G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
-    S, n, dy = moves.size, place.shape[0], np.empty(y.size)
+    S = moves.size
     Y, found = room(most[0], cells.shape[1])
     by_address(PAIRS, pairs, (flat, numbers, means, cells, spans, looks, reach, Y))
-    E, D = np.empty(S * S).reshape((S, S)), np.empty(S * n).reshape((S, n))
+    E = np.empty(S * S).reshape((S, S))
     if rates[2] > 0.0:
         by_address(SECOND, second, (G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E))
-    C, R = gradient(found, w, (units, first, more, into), scalars, S * n)
-    np.dot(C.reshape((S, n)), G, D)
-    motion(G, D, E, norms, moves, rates)
-    packed(D, R, (rows, columns, scalars, moving), rates, dy)
-    return dy
+    how = ((rows, columns, scalars, moving), moves, rates)
+    return closed(y.size, found, G, w, E, norms, (units, first, more, into), how)
 
 
 def flow(t, y, *arguments):
@@ -89,12 +98,7 @@ def flow(t, y, *arguments):
 def inner_flow(y, p):
     """`flow` of a gradient flow compiled as a whole, for loops that are themselves compiled."""
     G, w, _, norms, flat = seen(y, p.constants, p.place, p.outs, p.biases, p.moves, p.rates)
-    S, n, dy = p.moves.size, p.place.shape[0], np.empty(y.size)
     Y, found = room(p.most[0], p.cells.shape[1])
     pairs(flat, p.numbers, p.means, p.cells, p.spans, p.looks, p.reach, Y)
-    C, R = gradient(found, w, (p.units, p.first, p.more, p.into), p.scalars, S * n)
-    D = np.empty(S * n).reshape((S, n))
-    np.dot(C.reshape((S, n)), G, D)
-    motion(G, D, G, norms, p.moves, p.rates)
-    packed(D, R, (p.rows, p.columns, p.scalars, p.moving), p.rates, dy)
-    return dy
+    how = ((p.rows, p.columns, p.scalars, p.moving), p.moves, p.rates)
+    return closed(y.size, found, G, w, G, norms, (p.units, p.first, p.more, p.into), how)  # a flow reads no E

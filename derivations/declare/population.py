@@ -43,7 +43,7 @@ from derivations.declare.system import numbers, rows
 LOOPS = ("derivations.lanes:correlations",)
 COMMON = (
     *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
-    *(f"derivations.declare.lane_frame:{name}" for name in ("gradient", "room", "whole", "PAIRS", "SECOND")),
+    *(f"derivations.declare.lane_frame:{name}" for name in ("gradient", "room", "closed", "whole", "PAIRS", "SECOND")),
     "derivations.declare.arrays:FIXED",
 )
 AROUND = ("derivations.declare.lane_frame:flow",)
