@@ -78,7 +78,7 @@ def full(parameters: Parameters) -> Equations:
             ),
             neglects="nothing beside that error",
         ),
-        advance=Smooth(between="interpolant"),
+        advance=Smooth(between="interpolant", kinks=True),
         code=Code(
             structure=f"chen_full_{p.activation}",
             kernels=functools.partial(kernels, p.activation),

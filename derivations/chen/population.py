@@ -99,7 +99,7 @@ def exact(parameters: Parameters) -> Equations:
             ),
             neglects=neglects,
         ),
-        advance=Smooth(between="interpolant"),
+        advance=Smooth(between="interpolant", kinks=True),
         code=Code(
             structure=f"chen_p3_{parameters.activation}",
             kernels=functools.partial(kernels, parameters.activation),

@@ -196,7 +196,7 @@ def spec(parameters: Parameters, tier: str) -> Equations:
             ),
             neglects=f"the losers of the race, cen and gfeat; {missing}",
         ),
-        advance=Smooth(between="interpolant" if noisy else "step"),
+        advance=Smooth(between="interpolant" if noisy else "step", kinks=noisy),
         code=Code(
             structure="chen_spec",
             kernels=_manifold,

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -70,9 +70,9 @@ class Smooth:
     """An ordinary flow dy/dt = F(t, y; arguments), for any adaptive integrator.
 
     `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
-    "interpolant", for right-hand sides that are costly and have kinks, where a step is no better.  With `coupled`
-    implicit methods know where the flow is stiff.  Below the relative tolerance `rough` the right-hand side itself is
-    not known (it is a mean over samples): a run that names no tolerance takes that one.
+    "interpolant", for right-hand sides that are costly, as are those with `kinks`, where a step is no better.  With
+    `coupled` implicit methods know where the flow is stiff.  Below the relative tolerance `rough` the right-hand side
+    itself is not known (it is a mean over samples): a run that names no tolerance takes that one.
 
     >>> Smooth().kind, Smooth(between="interpolant").coupled
     ('ode', None)
@@ -81,6 +81,7 @@ class Smooth:
     between: Literal["step", "interpolant"] = "step"
     coupled: Coupled | None = None
     rough: float = 0.0
+    kinks: bool = False
     kind: ClassVar[Kind] = "ode"
 
 
@@ -193,6 +194,20 @@ class Code:
     around: tuple[str, ...] = ()
     common: tuple[tuple[str, ...], ...] = ()
     takes: type[Any] | None = None
+
+
+class Shared(NamedTuple):
+    """The function `name` of a `common` group of `Code`, and the types of its arguments wherever it is called.
+
+    It can be compiled before anything is derived.  The `signature` is in numba's notation.
+
+    >>> Shared(("derivations.lanes:gather",), "gather", "f8[::1], i8").name
+    'gather'
+    """
+
+    group: tuple[str, ...]
+    name: str
+    signature: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Dynamics:
     that names none, where the model says so, and `settled` names settled(parameters) -> the tier of a run that names
     none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
-    gives a `Page`.
+    gives a `Page`.  `shared` names by tier what a flow is compiled of but for its kernels, as a tuple of `Shared`.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
     >>> stage.kind, stage.tick(None, 0.1)
@@ -80,6 +80,7 @@ class Dynamics:
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
     usual: Callable[[Any], tuple[float, int]] | None = None
     settled: str = ""
+    shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from derivations.declare import quadruples
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels
+from derivations.declare.lane_frame import FIXED
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -40,10 +41,6 @@ class Arguments(NamedTuple):
     into: Any
     most: Any
     sizes: tuple[int, ...]
-
-
-FIXED = len(Arguments._fields) - 1
-"""How many arguments come before the sizes."""
 
 
 def read(arguments: Sequence[Any]) -> Arguments:

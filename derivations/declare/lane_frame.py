@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from derivations.contract import Shared
 from derivations.declare.loops import motion, packed, seen
 
 InnerArguments = collections.namedtuple(
@@ -18,7 +19,20 @@ SECOND = (
     "f8[:,::1], f8[::1], f8[:,::1], i8[::1], i8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8, f8, f8[:,::1]"
 )
 """The types that `pairs` and `second` of every model take."""
-FIXED: int
+WHOLE = (
+    "f8[::1], i8, i8, Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[:,::1], "
+    "f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], u4[:,::1], i8[::1], f8[:,:,::1], "
+    "f8[:,::1], u4[:,::1], u4[::1], u4[:,::1], u4[:,::1], i8[::1]))"
+)
+"""The types that `whole` takes."""
+FIXED = WHOLE.count("[") - 1
+"""How many arrays come first among the run-time arguments, before the sizes."""
+COMMON = (
+    *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
+    *(f"{__name__}:{name}" for name in ("gradient", "room", "closed", "whole", "PAIRS", "SECOND", "FIXED")),
+)
+SHARED = (Shared(COMMON, "whole", WHOLE),)
+"""What a process beside can compile while the pairs of a model are derived."""
 address: Callable[..., int]
 by_address: Callable[..., None]
 pairs: Callable[..., None]

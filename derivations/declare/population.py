@@ -33,7 +33,7 @@ from derivations.declare import arrays, coupling, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.kernels import Kernels
-from derivations.declare.lane_frame import InnerArguments
+from derivations.declare.lane_frame import COMMON, InnerArguments
 from derivations.declare.places import known_places
 from derivations.declare.remembered import identity, kernels
 from derivations.declare.rows import Rows
@@ -41,11 +41,6 @@ from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
 
 LOOPS = ("derivations.lanes:correlations",)
-COMMON = (
-    *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
-    *(f"derivations.declare.lane_frame:{name}" for name in ("gradient", "room", "closed", "whole", "PAIRS", "SECOND")),
-    "derivations.declare.arrays:FIXED",
-)
 AROUND = ("derivations.declare.lane_frame:flow",)
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")

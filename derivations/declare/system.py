@@ -56,6 +56,7 @@ def system(declared: Declaration) -> System:
                 stepped=stepped,
                 usual=usual,
                 settled=f"{HERE}.tiers:settled",
+                shared={"exact": f"{HERE}.lane_frame:SHARED"},
             ),
         ),
         check=check,

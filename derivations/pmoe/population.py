@@ -156,7 +156,7 @@ def equations(p: Parameters, tier: str) -> Equations:
 
 def advance(recursion: bool) -> Recursion | Smooth:
     """The map of training steps, or a flow whose kinks are where route values change order."""
-    return Recursion("step") if recursion else Smooth(between="interpolant")
+    return Recursion("step") if recursion else Smooth(between="interpolant", kinks=True)
 
 
 def recursive(p: Parameters, tier: str) -> bool:

@@ -45,19 +45,23 @@ def integrate(
     from odesim.machine import device
 
     device.set_threads(given["threads"])  # before NumPy is imported, or BLAS does not notice
-    from odesim.ask import flow as ask
+    from odesim.cli.compiler import compiling
     from odesim.request.parse import parse_assignments
 
-    assignments = parse_assignments(parameter or [])
-    request = ask.request(system, assignments, start=start, **of(given, REQUEST, EULER))
-    if start is None and not given["quiet"] and not given["json"]:
-        say_bare(ask.bare(system, assignments, of(given, REQUEST, EULER)))
-    if given["dry_run"]:
-        return show_request(request, given)
-    return execute(
-        request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
-        f"integrating {request.system.name}", started, given,
-    )  # fmt: skip
+    assignments, options = parse_assignments(parameter or []), of(given, REQUEST, EULER)
+    named = None if start is not None or given["dry_run"] else system
+    with compiling("flow", {"system": named, "parameters": assignments, **options}, given["threads"]):
+        from odesim.ask import flow as ask
+
+        request = ask.request(system, assignments, start=start, **options)
+        if start is None and not given["quiet"] and not given["json"]:
+            say_bare(ask.bare(system, assignments, options))
+        if given["dry_run"]:
+            return show_request(request, given)
+        return execute(
+            request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
+            f"integrating {request.system.name}", started, given,
+        )  # fmt: skip
 
 
 def show_solvers(given: "Mapping[str, Any]") -> int:

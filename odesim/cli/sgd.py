@@ -25,7 +25,7 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from odesim.request.trajectory import Trajectory
+    from collections.abc import Mapping, Sequence
 
 
 @takes(TRAINING, FRESH, LOSS, REQUEST, FOLDER, RESUMED, DRAWN, DRY, SAID)
@@ -35,27 +35,31 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
     from odesim.machine.device import set_threads
 
     set_threads(given["threads"])
-    from odesim.ask import sgd as ask
-    from odesim.cli.run import execute, show_request
+    from odesim.cli.compiler import compiling
     from odesim.request.parse import parse_assignments
-    from odesim.sgd import effort
-    from odesim.sgd.simulation import condition_of, refuse_tier
-    from odesim.sgd.simulation import simulate as run
 
-    options = of(given, TRAINING, FRESH, LOSS, REQUEST)
-    simulation = ask.request(system, parse_assignments(parameter or []), method=method, **options)
-    refuse_tier(simulation.case)
-    if given["dry_run"]:
-        return show_request(simulation, given)
-    first = condition_of(simulation)
-    effort.check(simulation, first)
-    said = effort.announcement(simulation, first)
-    if said and not given["quiet"]:
-        print(f"odesim: {said}", file=sys.stderr, flush=True)
-    return execute(
-        simulation, lambda progress, checkpoint: [run(simulation, progress, checkpoint, given["threads"])],
-        f"simulating {simulation.system.name}", started, given,
-    )  # fmt: skip
+    options = {"method": method, **of(given, TRAINING, FRESH, LOSS, REQUEST)}
+    assignments, named = parse_assignments(parameter or []), None if given["dry_run"] else system
+    with compiling("sgd", {"system": named, "parameters": assignments, **options}, given["threads"]):
+        from odesim.ask import sgd as ask
+        from odesim.cli.run import execute, show_request
+        from odesim.sgd import effort
+        from odesim.sgd.simulation import condition_of, refuse_tier
+        from odesim.sgd.simulation import simulate as run
+
+        simulation = ask.request(system, assignments, **options)
+        refuse_tier(simulation.case)
+        if given["dry_run"]:
+            return show_request(simulation, given)
+        first = condition_of(simulation)
+        effort.check(simulation, first)
+        said = effort.announcement(simulation, first)
+        if said and not given["quiet"]:
+            print(f"odesim: {said}", file=sys.stderr, flush=True)
+        return execute(
+            simulation, lambda progress, checkpoint: [run(simulation, progress, checkpoint, given["threads"])],
+            f"simulating {simulation.system.name}", started, given,
+        )  # fmt: skip
 
 
 @takes(TRAINING, REQUEST, EULER, FOLDER, DRAWN, SAID)
@@ -71,32 +75,40 @@ def compare(
 
     set_threads(given["threads"])
     started = time.perf_counter()
-    from odesim import store
-    from odesim.ask import sgd as ask
-    from odesim.cli.run import execute
+    from odesim.cli.compiler import compiling
     from odesim.errors import UsageError
-    from odesim.request.case import find_system
     from odesim.request.parse import parse_assignments
-    from odesim.study.comparison import Request
-    from odesim.study.comparison import compare as against
 
     if runs:
         if len(runs) != 2 or system:
             raise UsageError("give two run folders, or --system with the options of a simulation, not both")
-        first, second = (store.load(folder) for folder in runs)
-        parts = {"first": first.manifest["digest"], "second": second.manifest["digest"]}
-        wanted = Request(find_system(second.trajectory.origin.system), second.trajectory.origin.seed, parts)
+        return _compare_stored(runs, started, given)
+    if not system:
+        raise UsageError("give --system with the options of a simulation, or two run folders")
+    assignments = parse_assignments(parameter or [])
+    options = {"method": method, **of(given, TRAINING, REQUEST, EULER)}
+    with compiling("both", {"system": system, "parameters": assignments, **options}, given["threads"]):
+        from odesim.ask import sgd as ask
+        from odesim.cli.run import execute
 
-        def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
-            return [against(first.trajectory, second.trajectory).trajectory()]
-    else:
-        if not system:
-            raise UsageError("give --system with the options of a simulation, or two run folders")
-        options = of(given, TRAINING, REQUEST, EULER)
-        pair = ask.pair(system, parse_assignments(parameter or []), method=method, **options)
-        wanted = pair.wanted
+        pair = ask.pair(system, assignments, **options)
+        return execute(
+            pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
+            f"comparing runs of {pair.wanted.system.name}", started, given,
+        )  # fmt: skip
 
-        def job(progress: Any, checkpoint: Any) -> "list[Trajectory]":
-            return [pair.run(progress, given["threads"]).trajectory()]
 
-    return execute(wanted, job, f"comparing runs of {wanted.system.name}", started, given)
+def _compare_stored(runs: "Sequence[str]", started: float, given: "Mapping[str, Any]") -> int:
+    """Compare two stored runs, the second with the first."""
+    from odesim import store
+    from odesim.cli.run import execute
+    from odesim.request.case import find_system
+    from odesim.study.comparison import Request, compare
+
+    first, second = (store.load(folder) for folder in runs)
+    parts = {"first": first.manifest["digest"], "second": second.manifest["digest"]}
+    wanted = Request(find_system(second.trajectory.origin.system), second.trajectory.origin.seed, parts)
+    return execute(
+        wanted, lambda progress, checkpoint: [compare(first.trajectory, second.trajectory).trajectory()],
+        f"comparing runs of {wanted.system.name}", started, given,
+    )  # fmt: skip

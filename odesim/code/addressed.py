@@ -30,13 +30,13 @@ def address(function: Any, signature: str) -> int:
     >>> x
     array([2.])
     """
-    arguments = _types(signature)
+    arguments = types_of(signature)
     function.compile(arguments)
     made = function.overloads[arguments]
     return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
 
 
-def _types(signature: str) -> tuple[Any, ...]:
+def types_of(signature: str) -> tuple[Any, ...]:
     """The types of the arguments of a signature."""
     return sigutils.normalize_signature(f"void({signature.rstrip(', ')})")[0]
 
@@ -49,7 +49,7 @@ def by_address(typing: Any, signature: Any, at: Any, arguments: Any) -> Any:
     """
     if not isinstance(signature, types.StringLiteral):
         return None
-    wanted = _types(signature.literal_value)
+    wanted = types_of(signature.literal_value)
     if tuple(arguments) != wanted:
         raise TypingError(f"what is called by its address takes {wanted}, but {tuple(arguments)} was given")
 

@@ -16,6 +16,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def _module(equations: Equations) -> types.ModuleType:
     """The generated module of some equations, with the functions that they share with others."""
     module = generated(equations.code.structure, sources.roots(equations), lambda: module_text(equations))
     for group in equations.code.common:
-        vars(module).update(_common(group))
+        vars(module).update(common(group))
     return module
 
 
@@ -83,12 +84,27 @@ def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequ
     return module
 
 
-def _common(references: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
+def common(references: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
     """Functions that many equations share, compiled in a module of their own."""
-    modules = sorted({reference.partition(":")[0] for reference in references})
-    stem = "common_" + "_".join(name.rpartition(".")[2] for name in modules)
+    stem, modules = _named(references)
     module = generated(stem, modules, lambda: generate_module(stem, {}, references))
     return {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in references)}
+
+
+def known_common(references: tuple[str, ...]) -> bool:
+    """Whether some equations called such functions before."""
+    return kept.noted(_note(*_named(references), __name__), _named(references)[0]) is not None
+
+
+def _named(references: tuple[str, ...]) -> tuple[str, list[str]]:
+    """The stem of the module of a common group, and the modules that its functions stand in."""
+    modules = sorted({reference.partition(":")[0] for reference in references})
+    return "common_" + "_".join(name.rpartition(".")[2] for name in modules), modules
+
+
+def _note(stem: str, modules: Sequence[str], writer: str) -> Path:
+    """The file that names the generated module of some sources."""
+    return cache.folder() / f"{stem}_{source_digest(stem, (*modules, writer))}.made"
 
 
 def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
@@ -97,8 +113,7 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     `modules` hold the functions and kernels that are written; what they and the module of `write` import belongs to
     them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
     """
-    folder = cache.folder()
-    note = folder / f"{stem}_{source_digest(stem, (*modules, write.__module__))}.made"
+    folder, note = cache.folder(), _note(stem, modules, write.__module__)
     path = kept.noted(note, stem)
     text = kept.read(path) if path is not None else None
     if path is None or text is None:

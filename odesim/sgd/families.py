@@ -66,6 +66,11 @@ def costly_loss(model: Any, parameters: Any) -> bool:
     return hasattr(model, "costly_loss") and model.costly_loss(parameters)
 
 
+def keeps_loss(model: Any, parameters: Any, asked: bool) -> bool:
+    """Whether the population loss is saved beside training: where it is `asked` for, or costs little."""
+    return asked or not costly_loss(model, parameters)
+
+
 def require_loss(case: Case, asked: bool) -> None:
     """Refuse a population loss, where it is asked for, that no tier of the flow has exactly."""
     if not asked:

@@ -315,7 +315,8 @@ def _assemble(
     equations = flow_of(case.system.stage(case.stage), initial.parameters)
     if equations is not None:
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
-        if "loss" not in state and (simulation.population_loss or not families.costly_loss(model, initial.parameters)):
+        keeps = families.keeps_loss(model, initial.parameters, simulation.population_loss)
+        if "loss" not in state and keeps:
             losses = population_losses(equations, initial, values)
             if losses is not None:
                 state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")

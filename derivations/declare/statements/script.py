@@ -9,6 +9,7 @@ from derivations.contract import UsageError, load
 from derivations.declare import arrays, loops, population, tilt
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels
+from derivations.declare.lane_frame import FIXED
 from derivations.declare.system import rows
 
 SCRIPT = """
@@ -38,7 +39,7 @@ def python(parameters: Any, found: Kernels) -> str:
     frame = (loops.look_up, loops.seen, loops.motion, loops.packed, loops.flow, loops.parts, loops.watch, loops.loss)
     helpers = [inspect.getsource(function) for function in (*tilted, *frame)]
     values = equations_.arguments(initial)
-    plain = (*values[: arrays.Arguments._fields.index("cells")], *values[arrays.FIXED :])  # without tables of lanes
+    plain = (*values[: arrays.Arguments._fields.index("cells")], *values[FIXED:])  # without tables of lanes
     given = ",\n    ".join(_literal(value) for value in plain)
     start = f"START = {_literal(equations_.start(initial))}\nARGUMENTS = (\n    {given},\n)\nUNTIL = 100.0\n"
     names = ", ".join(part.name for part in rows(parameters).layout.parts)

@@ -1,0 +1,222 @@
+"""A second process that compiles what a command will call later, while the command derives and compiles the rest.
+
+Typing and lowering hold Python's lock, so that threads do not help.  What the process makes goes through the cache of
+machine code (`odesim.code.kept`): it says on its standard output which form it has begun and which it has made, and the
+command waits for a form only where it has been begun.  Where anything fails there, the command does that work itself,
+and says what is wrong.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from derivations import cache
+from derivations.contract import Dynamics, Equations, Role, Shared, Stepped, UsageError, load
+from odesim.code import kept
+from odesim.machine.processes import crew_size
+from odesim.version import __version__
+
+if TYPE_CHECKING:
+    from odesim.flow.problem import Problem
+
+Command = Literal["flow", "sgd", "both"]
+"""What is computed: a flow, training, or training with its flow beside."""
+SERVE = (sys.executable, "-c", "from odesim.cli.compiler import serve; serve()")
+BEGUN, MADE = "begun", "made"
+"""What the process says of a form of a compiled function."""
+
+
+@contextlib.contextmanager
+def compiling(command: Command, given: Mapping[str, Any], threads: int | None = None) -> Iterator[None]:
+    """Compile beside what is done in here, where the cache lacks it and a second core is there for it.
+
+    `given` = {"system", "parameters", and options} of a request, as words and plain data.
+    """
+    job = _job(command, given) if threads != 1 and crew_size(None) > 1 else {}
+    if not job:
+        yield
+        return
+    other = Compiler(job)
+    kept.OTHERS.append(other)
+    try:
+        yield
+        if "stamp" in job:
+            kept.offer(cache.folder() / job["stamp"], b"")
+    finally:
+        kept.OTHERS.remove(other)
+        other.close()
+
+
+def _job(command: Command, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is to do; empty where the cache has it, or the command will refuse what is given."""
+    from odesim.request.case import AUTO, find_stage, find_system
+
+    if given.get("system") is None or given.get("backend") not in (None, "numba"):
+        return {}
+    try:
+        system = find_system(given["system"])
+        stage = find_stage(system, given.get("stage"))
+    except UsageError:
+        return {}
+    if not isinstance(stage, Dynamics):
+        return {}
+    tier = given["parameters"].get("tier", AUTO)
+    shared = [name for of, name in stage.shared.items() if tier in (of, AUTO) and command != "sgd"]
+    shared = [name for name in shared if not all(map(_made, load(name)))]
+    job: dict[str, Any] = {"command": command, "shared": shared, "given": dict(given)}
+    if command == "flow" and stage.shared:
+        return job if shared else {}
+    known = (command, given["system"], system.digest, stage.name, tier, given.get("method"))
+    job["stamp"] = f"ahead_{hashlib.sha256(repr((*known, __version__, sys.version)).encode()).hexdigest()[:16]}"
+    return {} if not shared and (cache.folder() / job["stamp"]).exists() else job
+
+
+def _made(shared: Shared) -> bool:
+    """Whether a function was compiled before, by this processor or another."""
+    from odesim.code import compile
+
+    return compile.known_common(shared.group)
+
+
+class Compiler:
+    """The process, and what it has said; forms of compiled functions go by the names of their files."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self._begun: set[str] = set()
+        self._made: set[str] = set()
+        self._said, self._ended = threading.Condition(), False
+        # Its own session: Ctrl-C is the command's to answer, which ends it.
+        self._process = subprocess.Popen(
+            SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        self._listener = threading.Thread(target=self._listen, name="odesim-compiling-ahead", daemon=True)
+        self._listener.start()
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(job, default=str) + "\n")
+            self._process.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            word, _, name = line.strip().partition(" ")
+            with self._said:
+                (self._begun if word == BEGUN else self._made).add(name)
+                self._said.notify_all()
+        with self._said:
+            self._ended = True
+            self._said.notify_all()
+
+    def begin(self, path: Path) -> bool:
+        """Whether a form that is not in the cache need not be compiled here: it is waited for where it was begun."""
+        with self._said:
+            if path.name in self._begun:
+                self._said.wait_for(lambda: path.name in self._made or self._ended)
+            return path.name in self._made
+
+    def end(self, path: Path) -> None:
+        """What is made here it will find in the cache."""
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._listener.join()
+        with contextlib.suppress(BrokenPipeError), self._process:  # which closes the pipes
+            pass
+
+
+class Telling:
+    """Tells the command what is begun and made here."""
+
+    def __init__(self, answers: TextIO) -> None:
+        self.answers = answers
+
+    def begin(self, path: Path) -> bool:
+        """Say so, and compile."""
+        print(BEGUN, path.name, file=self.answers, flush=True)
+        return False
+
+    def end(self, path: Path) -> None:
+        """Say so."""
+        print(MADE, path.name, file=self.answers, flush=True)
+
+
+def serve() -> None:
+    """Do the job that the command at the other end of the pipes has written, unless it ends before."""
+    gc.disable()  # a short life
+    answers, sys.stdout = sys.stdout, sys.stderr
+    job = json.loads(sys.stdin.readline())
+
+    def follow() -> None:
+        sys.stdin.read()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+    kept.OTHERS.append(Telling(answers))
+    for reference in job["shared"]:
+        for shared in load(reference):
+            _compile(shared)
+    if "stamp" in job:
+        _compile_later(job["command"], job["given"])
+    answers.flush()
+    os._exit(0)
+
+
+def _compile(shared: Shared) -> None:
+    from odesim.code import addressed, compile
+
+    function: Any = compile.common(shared.group)[shared.name]
+    function.compile(addressed.types_of(shared.signature))
+
+
+def _compile_later(command: Command, given: dict[str, Any]) -> None:
+    """Compile what a command calls after other functions, by calling it at its start."""
+    from odesim.flow.problem import prepare
+
+    system, parameters = given.pop("system"), given.pop("parameters")
+    if command == "flow":
+        from odesim.ask import flow
+
+        asked = flow.request(system, parameters, **given)
+        problem = prepare(asked.cases[0] if isinstance(asked, flow.Pipeline) else asked)
+        _call(problem, _later(problem.equations))
+        return
+    from odesim.ask import sgd
+    from odesim.flow import solve
+    from odesim.sgd import families
+
+    if command == "both":
+        pair = sgd.pair(system, parameters, **given)
+        times = (pair.simulation.schedule * pair.simulation.tick)[:2]
+        solve.solve(dataclasses.replace(pair.flow, until=float(times[-1])), times=times)
+        return
+    simulation = sgd.request(system, parameters, **given)
+    case = simulation.case
+    model = case.system.dynamics(case.stage).truth(case.parameters)
+    if families.keeps_loss(model, case.parameters, simulation.population_loss):
+        _call(prepare(case), ("loss",))
+
+
+def _later(equations: Equations) -> tuple[Role, ...]:
+    """What is compiled of some equations after that by which they are followed, and apart from it."""
+    code = equations.code
+    names = {role: code.roles.get(role, code.roles.get("flow_loss")) for role in ("flow", "march", "loss", "watch")}
+    first = names["march" if isinstance(equations.advance, Stepped) else "flow"]
+    apart = {first, *(reference.partition(":")[2] for reference in code.around)}  # what is interpreted calls the same
+    return tuple(role for role in ("loss", "watch") if names[role] and names[role] not in apart)
+
+
+def _call(problem: "Problem", roles: Iterable[Role]) -> None:
+    for role in roles:
+        if role in problem.functions:
+            problem.functions[role](problem.start, *problem.arguments)

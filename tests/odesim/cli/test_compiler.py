@@ -1,0 +1,149 @@
+"""The process that compiles ahead: what it makes is what is called, and where it fails nothing is lost."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import odesim
+from derivations.declare import lane_frame
+from odesim.cli import compiler
+from odesim.code import addressed, compile, kept
+from odesim.flow.problem import prepare
+from odesim.request.case import Case
+
+(WHOLE,) = lane_frame.SHARED
+ERF = {"unit": "erf(w/sqrt(2))", "units": 2}
+FILE = (
+    'name = "two"\nstudent = { unit = "erf(w/sqrt(2))", units = 2 }\nteacher = { unit = "erf(w/sqrt(2))", units = 2 }\n'
+)
+FORM = Path("module.function.nbc")
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """An empty cache, and generated modules forgotten."""
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path / "cache"))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("odesim_generated_"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """The job that a command gives to the process; None where it starts none."""
+    given = []
+
+    class Recorded(compiler.Compiler):
+        def __init__(self, wanted):
+            given.append(wanted)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(compiler, "Compiler", Recorded)
+    monkeypatch.setattr(compiler, "crew_size", lambda asked: 2)
+
+    def ask(command, system, threads=None, parameters=None, **options):
+        given.clear()
+        with compiler.compiling(command, {"system": system, "parameters": parameters or {}, **options}, threads):
+            pass
+        return given[0] if given else None
+
+    return ask
+
+
+def saying(*lines):
+    """The words of a process that prints lines, sleeps where one is a number, and ends."""
+    steps = [f"time.sleep({line})" if isinstance(line, float) else f"print({line!r}, flush=True)" for line in lines]
+    return (sys.executable, "-c", "; ".join(["import time", *steps]))
+
+
+def test_what_it_makes_of_a_declared_model_is_found_and_not_compiled_again(fresh):
+    (fresh / "two.toml").write_text(FILE)
+    with compiler.compiling("flow", {"system": str(fresh / "two.toml"), "parameters": {}}):
+        (other,) = kept.OTHERS
+        assert other._process.wait(60) == 0
+        whole = compile.common(WHOLE.group)["whole"]
+        whole.compile(addressed.types_of(WHOLE.signature))
+    assert sum(whole.stats.cache_misses.values()) == 0 and sum(whole.stats.cache_hits.values()) == 1
+    assert not kept.OTHERS and other._process.poll() is not None
+
+
+def test_a_command_in_an_empty_cache_compiles_by_it_and_answers_the_same(fresh):
+    (fresh / "two.toml").write_text(FILE)
+    words = ["integrate", "--system", "two.toml", "--until", "1", "--no-figures", "--json", "--overwrite"]
+    found = []
+    for more in ([], ["--threads", "1"]):  # with a second process, and from the cache without one
+        command = [sys.executable, "-m", "odesim", *words, *more]
+        found.append(subprocess.run(command, cwd=fresh, capture_output=True, text=True, check=True))
+    one, two = (json.loads(run.stdout)["summary"] for run in found)
+    assert one == two and found[0].stderr == found[1].stderr
+
+
+@pytest.mark.parametrize("limit", ["flow", "online"])
+def test_a_declared_flow_calls_the_form_that_is_compiled_ahead(limit):
+    system = odesim.declare(student=ERF, teacher=ERF, training={"limit": limit})
+    problem = prepare(Case.build(system, {}))
+    problem.functions["flow"](0.0, problem.start, *problem.arguments)
+    assert problem.functions["flow"].__globals__["whole"].signatures == [addressed.types_of(WHOLE.signature)]
+
+
+def test_what_it_has_made_is_taken_and_what_it_has_not_begun_is_not_waited_for(monkeypatch):
+    lines = (f"{compiler.BEGUN} {FORM}", 0.5, f"{compiler.MADE} {FORM}", 60.0)
+    monkeypatch.setattr(compiler, "SERVE", saying(*lines))
+    other = compiler.Compiler({})
+    try:
+        while not other._begun:
+            time.sleep(0.01)
+        assert not other.begin(Path("another.nbc"))
+        assert other.begin(FORM)
+    finally:
+        other.close()
+
+
+def test_what_a_process_began_that_ends_is_compiled_here(monkeypatch):
+    monkeypatch.setattr(compiler, "SERVE", saying(f"{compiler.BEGUN} {FORM}", 0.3))
+    other = compiler.Compiler({})
+    while not other._begun:
+        time.sleep(0.01)
+    assert not other.begin(FORM)
+    other.close()
+
+
+def test_it_ends_with_the_command():
+    given = {"system": "chen", "parameters": {}}
+    asked = json.dumps({"command": "flow", "shared": [], "given": given, "stamp": ""})
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    with subprocess.Popen(compiler.SERVE, text=True, **pipes) as process:
+        process.stdin.write(asked + "\n")
+        process.stdin.flush()
+        time.sleep(0.3)
+        process.stdin.close()
+        assert process.wait(20) == 1
+
+
+def test_it_is_started_where_there_is_something_to_do(fresh, job):
+    (fresh / "two.toml").write_text(FILE)
+    two = str(fresh / "two.toml")
+    assert job("flow", two)["shared"] == ["derivations.declare.lane_frame:SHARED"]
+    assert job("flow", two, parameters={"tier": "sampled"}) is None
+    assert job("flow", "kawata")["command"] == "flow"
+    assert job("flow", "kawata") is None  # as it has just been done
+    assert job("flow", "kawata", parameters={"tier": "effective"}) is not None
+    for more in ({"threads": 1}, {"backend": "jax"}):
+        assert job("flow", two, **more) is None
+    assert job("flow", None) is None and job("flow", "no such system") is None
+
+
+@pytest.mark.parametrize(
+    ("system", "wanted"),
+    [("liao", ()), ("kawata", ("loss",)), ("chen", ("watch",)), ("pmoe", ("watch",)), ("pruning", ("loss", "watch"))],
+)
+def test_what_a_flow_calls_after_its_first_function(system, wanted):
+    assert compiler._later(prepare(Case.build(system, {})).equations) == wanted
