@@ -60,7 +60,8 @@ def _job(command: Command, given: Mapping[str, Any]) -> dict[str, Any]:
     """What there is to do; empty where the cache has it, or the command will refuse what is given."""
     from odesim.request.case import AUTO, find_stage, find_system
 
-    if given.get("system") is None or given.get("backend") not in (None, "numba"):
+    # What is traced is compiled by XLA, in threads that take the second core already.
+    if given.get("system") is None or given.get("backend") == "jax" or given.get("method") == "explicit":
         return {}
     try:
         system = find_system(given["system"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from odesim.errors import MissingError, UsageError
+from odesim.machine import programs
 
 Platform = Literal["cpu", "gpu", "auto"]
 
@@ -65,6 +66,7 @@ def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[st
     set_threads(threads)
     require_sound_jax()
     os.environ["JAX_ENABLE_X64"] = "1"
+    programs.keep()
     if platform == "cpu":
         os.environ["JAX_PLATFORMS"] = "cpu"
     elif platform == "gpu" and os.environ.get("JAX_PLATFORMS") == "cpu":

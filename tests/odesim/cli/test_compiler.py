@@ -138,6 +138,8 @@ def test_it_is_started_where_there_is_something_to_do(fresh, job):
     assert job("flow", "kawata", parameters={"tier": "effective"}) is not None
     for more in ({"threads": 1}, {"backend": "jax"}):
         assert job("flow", two, **more) is None
+    assert job("sgd", "kawata", method="explicit") is None
+    assert job("sgd", "kawata", method="compressed")["given"]["method"] == "compressed"
     assert job("flow", None) is None and job("flow", "no such system") is None
 
 
