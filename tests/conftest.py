@@ -5,6 +5,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import pathlib
 import sys
 import types
 import typing
@@ -143,6 +144,17 @@ def check_annotations() -> None:
 # At import, before any conftest further down can import our packages.
 if not os.environ.get("ODESIM_UNCHECKED") and importlib.util.find_spec("beartype"):
     check_annotations()
+
+
+from odesim.machine import programs  # noqa: E402
+
+programs.keep()  # before JAX is imported; half of what these tests wait for is XLA
+
+
+def pytest_unconfigure() -> None:
+    """Seal what XLA has compiled: a worker of xdist leaves without being asked."""
+    if programs.FOLDER in os.environ:
+        programs.seal_all(pathlib.Path(os.environ[programs.FOLDER]))
 
 
 @pytest.fixture
