@@ -194,17 +194,19 @@ def _compile_later(command: Command, given: dict[str, Any]) -> None:
         return
     from odesim.ask import sgd
     from odesim.flow import solve
-    from odesim.sgd import families
+    from odesim.sgd import compressed, families
 
-    if command == "both":
-        pair = sgd.pair(system, parameters, **given)
-        times = (pair.simulation.schedule * pair.simulation.tick)[:2]
-        solve.solve(dataclasses.replace(pair.flow, until=float(times[-1])), times=times)
-        return
-    simulation = sgd.request(system, parameters, **given)
+    pair = sgd.pair(system, parameters, **given) if command == "both" else None
+    simulation = pair.simulation if pair is not None else sgd.request(system, parameters, **given)
     case = simulation.case
     model = case.system.dynamics(case.stage).truth(case.parameters)
-    if families.keeps_loss(model, case.parameters, simulation.population_loss):
+    if type(model) not in families.FAMILIES and simulation.batch > 1:
+        for shared in compressed.SHARED:
+            _compile(shared)
+    if pair is not None:
+        times = (simulation.schedule * simulation.tick)[:2]
+        solve.solve(dataclasses.replace(pair.flow, until=float(times[-1])), times=times)
+    elif families.keeps_loss(model, case.parameters, simulation.population_loss):
         _call(prepare(case), ("loss",))
 
 

@@ -161,10 +161,10 @@ def generate_module(
         for name, kernel in kernels.items()
         if not (isinstance(kernel, Written) and kernel.serves == "arrays")
     ]
-    return numba_module(origin, [*texts, *map(_source, loops)], [_source(reference) for reference in around])
+    return numba_module(origin, [*texts, *map(source, loops)], [source(reference) for reference in around])
 
 
-def _source(reference: str) -> str:
+def source(reference: str) -> str:
     """The text of a function, or of a constant that functions read."""
     found = load(reference)
     return inspect.getsource(inspect.unwrap(found)) if callable(found) else f"{reference.partition(':')[2]} = {found!r}"

@@ -1,32 +1,40 @@
 """Compressed SGD of one replica or many: the law of the Gram matrix of the weights, at a cost free of d."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model, ScalarModel, packed
+from derivations.contract import Initial, Model, ScalarModel, Shared, packed
 from odesim.errors import UsageError
+from odesim.sgd.loops import MOVED, OUTSIDE
 
 LOOPS = (
-    "semidefinite_factor",
-    "bartlett",
-    "triangularise",
-    "move",
-    "inner_products",
-    "add",
-    "divide",
-    "collect",
-    "outside_span",
-    "finite",
-    "batch_steps",
-    "single_fields",
-    "move_single",
-    "single_steps",
-)
+    "OUTSIDE", "MOVED", "triangularise", "add", "divide", "collect", "finite", "batch_steps", "single_fields",
+    "move_single", "single_steps",
+)  # fmt: skip
 SCALAR_LOOPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
 """What a model with trained numbers has in the place of `batch_steps` and `single_steps`, after the other `LOOPS`."""
+COMMON = tuple(
+    f"odesim.sgd.loops:{name}"
+    for name in (
+        "semidefinite_factor", "bartlett", "triangularise", "move", "inner_products", "divide", "finite", "outside",
+        "moved",
+    )
+)  # fmt: skip
+SHARED = (Shared(COMMON, "outside", OUTSIDE), Shared(COMMON, "moved", MOVED))
+"""What a step of a batch calls by its address, for all models the same."""
+
+
+@functools.cache
+def addresses() -> tuple[int, ...]:
+    """Where the machine code of `SHARED` lies."""
+    from odesim.code import compile
+    from odesim.code.addressed import address
+
+    return tuple(address(compile.common(one.group)[one.name], one.signature) for one in SHARED)
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
@@ -53,31 +61,29 @@ def factor(gram: np.ndarray, trained: int) -> np.ndarray:
         values, vectors = np.linalg.eigh(ordered)
         half = vectors * np.sqrt(np.where(values > 0, values, 0.0))
         triangular = np.linalg.qr(half.T, mode="r").T
-    rows = np.empty_like(triangular)
+    rows = np.empty(triangular.shape)  # by rows, whatever its factor is
     rows[order] = triangular
     return rows
 
 
 def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
     """The loops of steps for a model, compiled around its own functions, from the cache if there."""
-    import inspect
-
     from odesim.code import compile
-    from odesim.sgd import bind, loops, scalar_loops
+    from odesim.sgd import bind
 
-    chosen = [(loops, name) for name in LOOPS]
+    chosen = [f"odesim.sgd.loops:{name}" for name in LOOPS]
     stem = model.module.replace(".", "_")
     if isinstance(model, ScalarModel):
-        chosen = [(loops, name) for name in LOOPS if not name.endswith("_steps")]
-        chosen += [(scalar_loops, name) for name in SCALAR_LOOPS]
+        chosen = [name for name in chosen if not name.endswith("_steps")]
+        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in SCALAR_LOOPS]
         stem = model.stem
 
     def text() -> str:
-        engine = [inspect.getsource(inspect.unwrap(getattr(place, name))) for place, name in chosen]
-        return compile.numba_module(model.module, [*bind.numba_sources(model), *engine])
+        return compile.numba_module(model.module, [*bind.numba_sources(model), *map(compile.source, chosen)])
 
     module = compile.generated("compressed_" + stem, [model.module], text)
-    return {name: getattr(module, name) for _, name in chosen}
+    found = {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in chosen)}
+    return {name: value for name, value in found.items() if callable(value)}
 
 
 @dataclasses.dataclass
@@ -122,12 +128,13 @@ class Chain:
         kind = "single_steps" if self.batch == 1 else "batch_steps"
         trained, _ = self.model.sizes(self.parameters)
         uniforms, normals = self.model.noise
+        calls = addresses() if self.batch > 1 else ()
         if isinstance(self.model, ScalarModel):
-            form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals)
+            form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals, *calls)
             take = self.functions["scalar_" + kind]
             good = take(self.factor, self.scalars, steps, form, self.step_size, self.rng, self.numbers)
         else:
-            form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals)
+            form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals, *calls)
             good = self.functions[kind](self.factor, steps, form, self.step_size, self.rng, self.numbers)
         self.steps += steps
         return bool(good)

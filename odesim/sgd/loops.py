@@ -10,6 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+OUTSIDE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8, npy_rng"
+MOVED = "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, i8, b1[::1]"
+"""The types that `outside` and `moved` take."""
+by_address: Callable[..., None]
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray]]
 draw: Callable[..., np.ndarray]
@@ -134,15 +138,19 @@ def collect(C, y, done, G, S, outer):
         add(outer, C, done)
 
 
-def outside_span(S, outer, batch, freedom, rng):
-    """The mean gradients' part Z outside the span of the rows: a factor of S, or the coefficients, times Bartlett's."""
+def outside(X, G, S, outer, Z, products, batch, freedom, rng):
+    """The mean gradients G in the span of the rows and Z outside it, and `products`, those of `inner_products`.
+
+    Z is a factor of S = C C^T, or the coefficients `outer`, times Bartlett's.
+    """
+    divide(G, batch)
     if outer.shape[1] == 0:
         semidefinite_factor(S)
-        Z = S @ bartlett(S.shape[0], freedom, rng)
+        np.dot(S, bartlett(S.shape[0], freedom, rng), Z)
     else:
-        Z = outer @ bartlett(batch, freedom, rng)
+        np.dot(outer, bartlett(batch, freedom, rng), Z)
     divide(Z, batch)
-    return Z
+    inner_products(X, G, Z, products[0], products[1], products[2])
 
 
 def finite(X):
@@ -154,19 +162,25 @@ def finite(X):
     return True
 
 
+def moved(X, G, Z, M, a, b, trained, fixed, good):
+    """`move`, and whether every number is finite then."""
+    move(X, G, Z, M, a, b, trained, fixed)
+    good[0] = finite(X)
+
+
 def batch_steps(X, steps, form, step_size, rng, numbers):
     """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
 
     `form` = (dimension, batch size, trained vectors, whether fields are of unit vectors, uniform and normal numbers of
-    a sample's label).
+    a sample's label, addresses of `outside` and `moved`, which no model belongs to).
     """
-    (d, batch, trained, normalised, uniforms, normals), n = form, X.shape[0]
+    (d, batch, trained, normalised, uniforms, normals, outside, moved), n = form, X.shape[0]
     fixed = n - trained
-    rank = min(batch, trained)
+    Z = np.empty((trained, min(batch, trained)))
     frame = np.ascontiguousarray(X[trained:, :fixed])
-    M = np.empty((trained, trained + rank))
-    unit = np.empty((n, n))
-    vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
+    M = np.empty((trained, trained + Z.shape[1]))
+    unit, products, good = np.empty((n, n)), np.empty((3, trained)), np.empty(1, np.bool_)
+    vv, vg, gg = products[0], products[1], products[2]
     for _ in range(steps):
         for i in range(n):
             scale = 1.0
@@ -190,12 +204,10 @@ def batch_steps(X, steps, form, step_size, rng, numbers):
             C = coefficients(unit @ y, labels, *numbers)
             collect(C, y, done, G, S, outer)
             done += size
-        divide(G, batch)
-        Z = outside_span(S, outer, batch, d - n, rng)
-        inner_products(X, G, Z, vv, vg, gg)
+        by_address(OUTSIDE, outside, (X, G, S, outer, Z, products, batch, d - n, rng))
         a, b = update(vv, vg, gg, step_size, *numbers)
-        move(X, G, Z, M, a, b, trained, fixed)
-        if not finite(X):
+        by_address(MOVED, moved, (X, G, Z, M, a, b, trained, fixed, good))
+        if not good[0]:
             return False
     return True
 
