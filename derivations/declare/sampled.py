@@ -120,8 +120,9 @@ def _once(losses: Callable[..., Any]) -> Callable[..., Any]:
             known.clear()
             last[:] = given
         key = y.tobytes()
-        if key not in known:
-            known[key] = losses(y, *given)
+        if key in known:
+            return known.pop(key)
+        known[key] = losses(y, *given)
         return known[key]
 
     return asked
