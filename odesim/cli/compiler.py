@@ -9,21 +9,18 @@ and says what is wrong.
 import contextlib
 import dataclasses
 import gc
-import hashlib
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from derivations import cache
 from derivations.contract import Dynamics, Equations, Role, Shared, Stepped, UsageError, load
 from odesim.code import kept
 from odesim.machine.processes import crew_size
-from odesim.version import __version__
 
 if TYPE_CHECKING:
     from odesim.flow.problem import Problem
@@ -36,56 +33,79 @@ BEGUN, MADE = "begun", "made"
 
 
 @contextlib.contextmanager
-def compiling(command: Command, given: Mapping[str, Any], threads: int | None = None) -> Iterator[None]:
+def compiling(
+    command: Command, given: Mapping[str, Any], threads: int | None = None
+) -> Iterator[Callable[[Any], None]]:
     """Compile beside what is done in here, where the cache lacks it and a second core is there for it.
 
-    `given` = {"system", "parameters", and options} of a request, as words and plain data.
+    `given` = {"system", "parameters", and options} of a request, as words and plain data; what is yielded is to be
+    called with the request as soon as it is made (a case, a simulation, a pair).
     """
-    job = _job(command, given) if threads != 1 and crew_size(None) > 1 else {}
-    if not job:
-        yield
-        return
-    other = Compiler(job)
-    kept.OTHERS.append(other)
+    # What is traced is compiled by XLA, in threads that take the second core already.
+    alone = threads == 1 or crew_size(None) == 1 or given.get("backend") == "jax" or given.get("method") == "explicit"
+    started: list[Compiler] = []
+
+    def begin(job: Mapping[str, Any]) -> None:
+        if job and not started:
+            started.append(Compiler(job))
+            kept.OTHERS.extend(started)
+
+    def later(request: Any) -> None:
+        if not alone:
+            begin(_job(command, request, given))
+
     try:
-        yield
-        if "stamp" in job:
-            kept.offer(cache.folder() / job["stamp"], b"")
+        if command == "flow" and not alone:
+            begin(_shared_job(given))
+        yield later
     finally:
-        kept.OTHERS.remove(other)
-        other.close()
+        for other in started:
+            kept.OTHERS.remove(other)
+            other.close()
 
 
-def _job(command: Command, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to do; empty where the cache has it, or the command will refuse what is given."""
+def _shared_job(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flows of a stage share, before its request is made: to make it may need a derivation."""
     from odesim.request.case import AUTO, find_stage, find_system
 
-    # What is traced is compiled by XLA, in threads that take the second core already.
-    if given.get("system") is None or given.get("backend") == "jax" or given.get("method") == "explicit":
-        return {}
     try:
-        system = find_system(given["system"])
-        stage = find_stage(system, given.get("stage"))
-    except UsageError:
-        return {}
-    if not isinstance(stage, Dynamics):
+        stage = find_stage(find_system(given["system"]), given.get("stage"))
+    except UsageError:  # the command says so
         return {}
     tier = given["parameters"].get("tier", AUTO)
-    shared = [name for of, name in stage.shared.items() if tier in (of, AUTO) and command != "sgd"]
-    shared = [name for name in shared if not all(map(_made, load(name)))]
-    job: dict[str, Any] = {"command": command, "shared": shared, "given": dict(given)}
-    if command == "flow" and stage.shared:
-        return job if shared else {}
-    known = (command, given["system"], system.digest, stage.name, tier, given.get("method"))
-    job["stamp"] = f"ahead_{hashlib.sha256(repr((*known, __version__, sys.version)).encode()).hexdigest()[:16]}"
-    return {} if not shared and (cache.folder() / job["stamp"]).exists() else job
+    found = stage.shared.items() if isinstance(stage, Dynamics) else ()
+    shared = [name for of, name in found if tier in (of, AUTO) and _missing(load(name))]
+    return {"shared": shared} if shared else {}
 
 
-def _made(shared: Shared) -> bool:
-    """Whether a function was compiled before, by this processor or another."""
+def _job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request calls after other functions, as far as the cache lacks it."""
+    from odesim.code import compile
+    from odesim.sgd import compressed, families
+    from odesim.sgd.observed import flow_of
+
+    job = {"shared": [], "command": command, "given": dict(given)}
+    if command == "flow":
+        case = getattr(request, "cases", (request,))[0]
+        equations = load(case.system.stage(case.stage).equations)(case.parameters, case.tier)
+        return job if _later(equations) and not compile.known(equations) else {}
+    simulation = request.simulation if command == "both" else request
+    case = simulation.case
+    stage = case.system.dynamics(case.stage)
+    model, equations = stage.truth(case.parameters), flow_of(stage, case.parameters)
+    if type(model) not in families.FAMILIES and simulation.batch > 1 and _missing(compressed.SHARED):
+        job["shared"] = ["odesim.sgd.compressed:SHARED"]
+    flows = command == "both" or families.keeps_loss(model, case.parameters, simulation.population_loss)
+    if equations is None or not equations.code.loops or not flows or compile.known(equations):
+        return {"shared": job["shared"]} if job["shared"] else {}
+    return job
+
+
+def _missing(shared: Sequence[Shared]) -> bool:
+    """Whether some of these functions were never compiled, by this processor or another."""
     from odesim.code import compile
 
-    return compile.known_common(shared.group)
+    return not all(compile.known_common(one.group) for one in shared)
 
 
 class Compiler:
@@ -167,7 +187,7 @@ def serve() -> None:
     for reference in job["shared"]:
         for shared in load(reference):
             _compile(shared)
-    if "stamp" in job:
+    if "command" in job:
         _compile_later(job["command"], job["given"])
     answers.flush()
     os._exit(0)
@@ -194,20 +214,13 @@ def _compile_later(command: Command, given: dict[str, Any]) -> None:
         return
     from odesim.ask import sgd
     from odesim.flow import solve
-    from odesim.sgd import compressed, families
 
-    pair = sgd.pair(system, parameters, **given) if command == "both" else None
-    simulation = pair.simulation if pair is not None else sgd.request(system, parameters, **given)
-    case = simulation.case
-    model = case.system.dynamics(case.stage).truth(case.parameters)
-    if type(model) not in families.FAMILIES and simulation.batch > 1:
-        for shared in compressed.SHARED:
-            _compile(shared)
-    if pair is not None:
-        times = (simulation.schedule * simulation.tick)[:2]
+    if command == "both":
+        pair = sgd.pair(system, parameters, **given)
+        times = (pair.simulation.schedule * pair.simulation.tick)[:2]
         solve.solve(dataclasses.replace(pair.flow, until=float(times[-1])), times=times)
-    elif families.keeps_loss(model, case.parameters, simulation.population_loss):
-        _call(prepare(case), ("loss",))
+    else:
+        _call(prepare(sgd.request(system, parameters, **given).case), ("loss",))
 
 
 def _later(equations: Equations) -> tuple[Role, ...]:
@@ -215,8 +228,8 @@ def _later(equations: Equations) -> tuple[Role, ...]:
     code = equations.code
     names = {role: code.roles.get(role, code.roles.get("flow_loss")) for role in ("flow", "march", "loss", "watch")}
     first = names["march" if isinstance(equations.advance, Stepped) else "flow"]
-    apart = {first, *(reference.partition(":")[2] for reference in code.around)}  # what is interpreted calls the same
-    return tuple(role for role in ("loss", "watch") if names[role] and names[role] not in apart)
+    apart = {reference.partition(":")[2] for reference in code.loops} - {first}  # what is interpreted calls the same
+    return tuple(role for role in ("loss", "watch") if names[role] in apart)
 
 
 def _call(problem: "Problem", roles: Iterable[Role]) -> None:

@@ -50,7 +50,7 @@ def integrate(
 
     assignments, options = parse_assignments(parameter or []), of(given, REQUEST, EULER)
     named = None if start is not None or given["dry_run"] else system
-    with compiling("flow", {"system": named, "parameters": assignments, **options}, given["threads"]):
+    with compiling("flow", {"system": named, "parameters": assignments, **options}, given["threads"]) as later:
         from odesim.ask import flow as ask
 
         request = ask.request(system, assignments, start=start, **options)
@@ -58,6 +58,8 @@ def integrate(
             say_bare(ask.bare(system, assignments, options))
         if given["dry_run"]:
             return show_request(request, given)
+        if named is not None:
+            later(request)
         return execute(
             request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
             f"integrating {request.system.name}", started, given,

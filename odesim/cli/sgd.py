@@ -39,8 +39,8 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
     from odesim.request.parse import parse_assignments
 
     options = {"method": method, **of(given, TRAINING, FRESH, LOSS, REQUEST)}
-    assignments, named = parse_assignments(parameter or []), None if given["dry_run"] else system
-    with compiling("sgd", {"system": named, "parameters": assignments, **options}, given["threads"]):
+    assignments = parse_assignments(parameter or [])
+    with compiling("sgd", {"system": system, "parameters": assignments, **options}, given["threads"]) as later:
         from odesim.ask import sgd as ask
         from odesim.cli.run import execute, show_request
         from odesim.sgd import effort
@@ -51,6 +51,7 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
         refuse_tier(simulation.case)
         if given["dry_run"]:
             return show_request(simulation, given)
+        later(simulation)
         first = condition_of(simulation)
         effort.check(simulation, first)
         said = effort.announcement(simulation, first)
@@ -87,11 +88,12 @@ def compare(
         raise UsageError("give --system with the options of a simulation, or two run folders")
     assignments = parse_assignments(parameter or [])
     options = {"method": method, **of(given, TRAINING, REQUEST, EULER)}
-    with compiling("both", {"system": system, "parameters": assignments, **options}, given["threads"]):
+    with compiling("both", {"system": system, "parameters": assignments, **options}, given["threads"]) as later:
         from odesim.ask import sgd as ask
         from odesim.cli.run import execute
 
         pair = ask.pair(system, assignments, **options)
+        later(pair)
         return execute(
             pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
             f"comparing runs of {pair.wanted.system.name}", started, given,

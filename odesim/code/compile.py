@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import textwrap
+import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,8 @@ FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
 DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
+IMPORTING = threading.RLock()
+"""Replicas in threads ask for the same modules: one imports, and the others must not see the half of one."""
 ENTRY = "_one_by_one"
 """Ends the names of what Python calls."""
 INLINED = DECORATOR.replace("@njit(", "@njit(forceinline=True, ")
@@ -66,6 +69,12 @@ def _module(equations: Equations) -> types.ModuleType:
     for group in equations.code.common:
         vars(module).update(common(group))
     return module
+
+
+def known(equations: Equations) -> bool:
+    """Whether the module of some equations was made before, and so, mostly, compiled."""
+    stem = equations.code.structure
+    return kept.noted(_note(stem, sources.roots(equations), __name__), stem) is not None
 
 
 def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequence[str]]) -> types.ModuleType:
@@ -123,10 +132,11 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
         if kept.read(path) is None:
             kept.offer(path, kept.sealed(text).encode())
         kept.offer(note, path.name.encode())
-    known = sys.modules.get(f"odesim_generated_{path.stem}")
-    if known is not None and known.__file__ == str(path):
-        return known  # with its machine code, which takes longer to load than a short run
-    return kept.imported(path, text)
+    with IMPORTING:
+        known = sys.modules.get(f"odesim_generated_{path.stem}")
+        if known is not None and known.__file__ == str(path):
+            return known  # with its machine code, which takes longer to load than a short run
+        return kept.imported(path, text)
 
 
 def module_text(equations: Equations) -> str:

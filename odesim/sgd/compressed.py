@@ -125,19 +125,26 @@ class Chain:
 
     def advance(self, steps: int) -> bool:
         """Take `steps` steps; False where the state stopped being finite (the factor is then not to be used)."""
+        calls: tuple[int, ...] = ()
+        if self.batch > 1:
+            if not addresses.cache_info().currsize:  # the model's loops first: another process compiles what they call
+                self._take(0, (0,) * len(SHARED))
+            calls = addresses()
+        good = self._take(steps, calls)
+        self.steps += steps
+        return good
+
+    def _take(self, steps: int, calls: tuple[int, ...]) -> bool:
+        """Run the compiled loop for so many steps."""
         kind = "single_steps" if self.batch == 1 else "batch_steps"
         trained, _ = self.model.sizes(self.parameters)
         uniforms, normals = self.model.noise
-        calls = addresses() if self.batch > 1 else ()
         if isinstance(self.model, ScalarModel):
             form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals, *calls)
             take = self.functions["scalar_" + kind]
-            good = take(self.factor, self.scalars, steps, form, self.step_size, self.rng, self.numbers)
-        else:
-            form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals, *calls)
-            good = self.functions[kind](self.factor, steps, form, self.step_size, self.rng, self.numbers)
-        self.steps += steps
-        return bool(good)
+            return bool(take(self.factor, self.scalars, steps, form, self.step_size, self.rng, self.numbers))
+        form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals, *calls)
+        return bool(self.functions[kind](self.factor, steps, form, self.step_size, self.rng, self.numbers))
 
     @property
     def gram(self) -> np.ndarray:

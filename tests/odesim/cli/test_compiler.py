@@ -10,10 +10,12 @@ import pytest
 
 import odesim
 from derivations.declare import lane_frame
+from odesim.ask import flow, sgd
 from odesim.cli import compiler
 from odesim.code import addressed, compile, kept
 from odesim.flow.problem import prepare
 from odesim.request.case import Case
+from odesim.sgd import compressed
 
 (WHOLE,) = lane_frame.SHARED
 ERF = {"unit": "erf(w/sqrt(2))", "units": 2}
@@ -51,8 +53,12 @@ def job(monkeypatch):
 
     def ask(command, system, threads=None, parameters=None, **options):
         given.clear()
-        with compiler.compiling(command, {"system": system, "parameters": parameters or {}, **options}, threads):
-            pass
+        words = {"parameters": parameters or {}, **options}
+        with compiler.compiling(command, {"system": system, **words}, threads) as later:
+            if command == "flow":
+                later(flow.request(system, **words))
+            else:
+                later(sgd.request(system, step_size=0.01, batch=8, until=0.1, **words))
         return given[0] if given else None
 
     return ask
@@ -119,7 +125,7 @@ def test_what_a_process_began_that_ends_is_compiled_here(monkeypatch):
 
 def test_it_ends_with_the_command():
     given = {"system": "chen", "parameters": {}}
-    asked = json.dumps({"command": "flow", "shared": [], "given": given, "stamp": ""})
+    asked = json.dumps({"command": "flow", "shared": [], "given": given})
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     with subprocess.Popen(compiler.SERVE, text=True, **pipes) as process:
         process.stdin.write(asked + "\n")
@@ -129,19 +135,34 @@ def test_it_ends_with_the_command():
         assert process.wait(20) == 1
 
 
-def test_it_is_started_where_there_is_something_to_do(fresh, job):
+def test_it_is_started_where_something_is_to_be_made(fresh, job):
     (fresh / "two.toml").write_text(FILE)
     two = str(fresh / "two.toml")
-    assert job("flow", two)["shared"] == ["derivations.declare.lane_frame:SHARED"]
+    assert job("flow", two) == {"shared": ["derivations.declare.lane_frame:SHARED"]}
     assert job("flow", two, parameters={"tier": "sampled"}) is None
-    assert job("flow", "kawata")["command"] == "flow"
-    assert job("flow", "kawata") is None  # as it has just been done
-    assert job("flow", "kawata", parameters={"tier": "effective"}) is not None
     for more in ({"threads": 1}, {"backend": "jax"}):
         assert job("flow", two, **more) is None
-    assert job("sgd", "kawata", method="explicit") is None
-    assert job("sgd", "kawata", method="compressed")["given"]["method"] == "compressed"
-    assert job("flow", None) is None and job("flow", "no such system") is None
+    compile.common(WHOLE.group)
+    assert job("flow", two) is None
+    assert job("flow", "liao") is None  # what it is followed by is called by all else
+    assert job("flow", "pruning")["command"] == "flow"
+    prepare(Case.build("pruning", {}))
+    assert job("flow", "pruning") is None
+    small = {"J": "3", "d": "30"}
+    assert job("sgd", "kawata", parameters=small, method="explicit") is None
+    assert job("sgd", "kawata", parameters=small, method="compressed")["shared"] == ["odesim.sgd.compressed:SHARED"]
+    compile.common(compressed.COMMON)
+    assert job("sgd", "kawata", parameters=small, method="compressed")["shared"] == []
+    assert job("sgd", "kawata", parameters=small, method="compressed")["command"] == "sgd"
+    prepare(Case.build("kawata", {}))
+    assert job("sgd", "kawata", parameters=small, method="compressed") is None
+
+
+def test_a_step_calls_what_is_compiled_ahead_in_one_form(tmp_path):
+    odesim.simulate("liao", m=3, m_star=2, d=30, method="compressed", step_size=0.01, batch=8, until=0.02)
+    for one in compressed.SHARED:
+        made = compile.common(one.group)[one.name]
+        assert made.signatures == [addressed.types_of(one.signature)]
 
 
 @pytest.mark.parametrize(

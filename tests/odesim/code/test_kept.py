@@ -1,5 +1,6 @@
 """Generated modules are made where nothing can be kept, and said to be; damaged ones are made again."""
 
+import concurrent.futures
 import sys
 
 import pytest
@@ -108,3 +109,17 @@ def test_a_failure_of_the_compiler_is_told_as_such_and_ctrl_c_works_again():
     with pytest.raises(ValueError, match="typing"), kept.unbroken():
         raise ValueError("typing")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_threads_that_ask_for_one_module_at_once_all_see_the_whole_of_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path / "cache"))
+    slow = TEXT + "import time\ntime.sleep(0.2)\nlast = 1\n"
+    compile.generated("shared", ["hermite"], lambda: slow)
+    for name in [name for name in sys.modules if name.startswith("odesim_generated_shared_")]:
+        del sys.modules[name]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: compile.generated("shared", ["hermite"], lambda: slow), range(4)))
+    try:
+        assert all(module is found[0] and module.last == 1 for module in found)
+    finally:
+        del sys.modules[found[0].__name__]
