@@ -133,9 +133,9 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
             kept.offer(path, kept.sealed(text).encode())
         kept.offer(note, path.name.encode())
     with IMPORTING:
-        known = sys.modules.get(f"odesim_generated_{path.stem}")
-        if known is not None and known.__file__ == str(path):
-            return known  # with its machine code, which takes longer to load than a short run
+        loaded = sys.modules.get(f"odesim_generated_{path.stem}")
+        if loaded is not None and loaded.__file__ == str(path):
+            return loaded  # with its machine code, which takes longer to load than a short run
         return kept.imported(path, text)
 
 

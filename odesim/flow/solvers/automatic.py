@@ -1,6 +1,7 @@
 """The default integrator: explicit while accuracy holds the steps down, implicit once stability does.
 
-Where the right-hand side is costly, and exact between kinks if it has any, LSODA, from its first step.
+From the first step LSODA where the right-hand side has kinks and is exact between them, and CVODE where it is a mean
+over samples of smooth functions.
 """
 
 import collections
@@ -61,18 +62,27 @@ def automatic_steps(
             break
     else:
         return
-    said = f"DOP853 to time {t:.6g} ({statistics.evaluations} evaluations), then {name}"
+    before = f"DOP853 to time {t:.6g} ({statistics.evaluations} evaluations), then "
+    yield from until_it_fails(implicit, explicit, name, (t, y), statistics, before)
+
+
+def until_it_fails(
+    method: Steps, explicit: Steps, name: str, start: tuple[float, np.ndarray], statistics: Statistics, before: str = ""
+) -> Iterator[Segment]:
+    """The steps of the method called `name`, and from where it fails those of DOP853; `before` is told before it."""
+    statistics.solver = said = before + name
+    t, y = start
     try:
-        for segment in implicit(t, y):
+        for segment in method(t, y):
             yield segment
             t, y = segment.t1, segment.y1
     except StepFailure:
-        said, statistics.solver = f"{said} to time {t:.6g}, then DOP853", "DOP853"
+        statistics.solver = "DOP853"
         yield from explicit(t, y)
-    statistics.solver = said
+        statistics.solver = f"{said} to time {t:.6g}, then DOP853"
 
 
-def lsoda_first(
+def through_kinks(
     lsoda: Steps, explicit: Steps, start: tuple[float, np.ndarray], until: float, statistics: Statistics
 ) -> Iterator[Segment]:
     """The steps of LSODA; where it fails, becomes dear (`held_down`) or creeps, those of DOP853 from there.
@@ -80,23 +90,18 @@ def lsoda_first(
     A step of DOP853 that a kink falls into is repeated with other lengths until its error estimate, a difference of
     high order that knows nothing of kinks, happens to vanish: at a tolerance of 1e-10 chen's tiers were seen to be 160
     to 730 tolerances off, and SciPy's own DOP853 up to 14,000.  LSODA comes down to a low order there: 11 at most on
-    the same runs, for fewer evaluations.  Of a smooth right-hand side it takes two thirds of those of DOP853, whose
-    interpolants cost more than its steps, and was ten times as accurate (means over samples, at 1e-6).
+    the same runs, for fewer evaluations.
     """
-    statistics.solver = "LSODA"
-    recent: collections.deque[float] = collections.deque(maxlen=PACE)
-    t, y = start
-    try:
+
+    def onward(t: float, y: np.ndarray) -> Iterator[Segment]:
+        recent: collections.deque[float] = collections.deque(maxlen=PACE)
         for segment in lsoda(t, y):
             yield segment
-            recent.append(t)
-            t, y = segment.t1, segment.y1
-            if len(recent) == PACE and CREEPING * (t - recent[0]) < PACE * (until - t):
+            recent.append(segment.t0)
+            if len(recent) == PACE and CREEPING * (segment.t1 - recent[0]) < PACE * (until - segment.t1):
                 raise StepFailure("LSODA creeps")
-    except StepFailure:
-        statistics.solver = "DOP853"
-        yield from explicit(t, y)
-        statistics.solver = f"LSODA to time {t:.6g}, then DOP853"
+
+    return until_it_fails(onward, explicit, "LSODA", start, statistics)
 
 
 def held_down(slope: Slope, statistics: Statistics) -> Slope:
@@ -125,18 +130,22 @@ def steps(leg: Leg) -> Iterator[Segment]:
         slope = held_down(problem.slope(), leg.statistics)
         return scipy.scipy_steps("LSODA", slope, span, problem.smooth.between)
 
+    smooth = problem.smooth
     # A mean over samples is known less well than what its kinks do to DOP853, which takes half the evaluations.
-    if problem.smooth.between == "interpolant" and not (problem.smooth.kinks and problem.smooth.rough):
-        return lsoda_first(lsoda, explicit, (leg.t, leg.y), leg.until, leg.statistics)
+    if smooth.kinks and not smooth.rough:
+        return through_kinks(lsoda, explicit, (leg.t, leg.y), leg.until, leg.statistics)
     if problem.rtol < IMPLICIT:
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)
-    compiled = leg.y.size >= SMALLEST and not ndf.objection(problem)
+    dear = smooth.rough > 0.0 and not smooth.kinks  # CVODE takes one or two evaluations a step
+    compiled = leg.y.size >= SMALLEST and not dear and not ndf.objection(problem)
     (other,) = ndf.SOLVERS if compiled else cvode.SOLVERS
 
     def implicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return other.steps(dataclasses.replace(leg, t=t, y=y))
 
+    if dear:
+        return until_it_fails(implicit, explicit, other.name, (leg.t, leg.y), leg.statistics)
     return automatic_steps(
         explicit, implicit, other.name, (leg.t, leg.y), leg.until, problem.tolerances()[0], leg.statistics
     )

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odesim.flow.solvers import step
-from odesim.flow.solvers.automatic import MOST_EVALUATIONS, PACE, held_down, lsoda_first
+from odesim.flow.solvers.automatic import MOST_EVALUATIONS, PACE, held_down, through_kinks
 from odesim.flow.solvers.scipy import scipy_steps
 
 START, END, RTOL = np.array([0.0, 0.2]), 1.8, 1e-8
@@ -39,7 +39,7 @@ def off(slope, found):
 def test_kinks_are_passed_within_some_tolerances(seed):
     slope, statistics = bent(seed), step.Statistics("automatic")
     methods = [functools.partial(steps, name, slope, statistics) for name in ("LSODA", "DOP853")]
-    last = list(lsoda_first(*methods, (0.0, START), END, statistics))[-1]
+    last = list(through_kinks(*methods, (0.0, START), END, statistics))[-1]
     assert last.t1 == END and statistics.solver == "LSODA"
     assert off(slope, last.y1) < 30.0  # DOP853 is off by up to 700, with as many evaluations
 
@@ -52,7 +52,7 @@ def test_what_lsoda_gives_up_is_done_by_dop853_from_its_last_step():
         raise step.StepFailure("it gives up")
 
     explicit = functools.partial(steps, "DOP853", slope, statistics)
-    found = list(lsoda_first(failing, explicit, (0.0, START), END, statistics))
+    found = list(through_kinks(failing, explicit, (0.0, START), END, statistics))
     assert [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
     assert found[-1].t1 == END
     assert off(slope, found[-1].y1) < 1e3
@@ -71,7 +71,7 @@ def test_lsoda_ends_where_its_jacobian_takes_an_evaluation_for_every_entry():
         return scipy_steps(name, held, step.Span(t, y, 0.5, RTOL, 1e-3 * RTOL, statistics))
 
     found = list(
-        lsoda_first(*(functools.partial(method, n) for n in ("LSODA", "DOP853")), (0.0, start), 0.5, statistics)
+        through_kinks(*(functools.partial(method, n) for n in ("LSODA", "DOP853")), (0.0, start), 0.5, statistics)
     )
     switched = statistics.solver.removeprefix("LSODA to time ").removesuffix(", then DOP853")
     assert 0.0 < float(switched) < 0.1 < found[-1].t1 == 0.5
@@ -91,7 +91,7 @@ def test_what_lsoda_would_take_for_ever_is_done_by_dop853():
             t, y = t + 1e-8, y + 1e-8 * slope(t, y)
 
     explicit = functools.partial(steps, "DOP853", slope, statistics)
-    found = list(lsoda_first(creeping, explicit, (0.0, START), END, statistics))
+    found = list(through_kinks(creeping, explicit, (0.0, START), END, statistics))
     assert [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
     assert found[PACE - 1].t1 == pytest.approx(PACE * 1e-8)
     assert statistics.solver == f"LSODA to time {found[PACE - 1].t1:.6g}, then DOP853"
