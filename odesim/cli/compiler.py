@@ -55,7 +55,7 @@ def compiling(
             begin(_job(command, request, given))
 
     try:
-        if command == "flow" and not alone:
+        if command == "flow" and not alone and given["system"] is not None:
             begin(_shared_job(given))
         yield later
     finally:
@@ -87,7 +87,10 @@ def _job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, 
     job = {"shared": [], "command": command, "given": dict(given)}
     if command == "flow":
         case = getattr(request, "cases", (request,))[0]
-        equations = load(case.system.stage(case.stage).equations)(case.parameters, case.tier)
+        stage = case.system.stage(case.stage)
+        if not isinstance(stage, Dynamics):
+            return {}
+        equations = load(stage.equations)(case.parameters, case.tier)
         return job if _later(equations) and not compile.known(equations) else {}
     simulation = request.simulation if command == "both" else request
     case = simulation.case

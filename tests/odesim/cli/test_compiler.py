@@ -158,7 +158,8 @@ def test_it_is_started_where_something_is_to_be_made(fresh, job):
     assert job("sgd", "kawata", parameters=small, method="compressed") is None
 
 
-def test_a_step_calls_what_is_compiled_ahead_in_one_form(tmp_path):
+def test_a_step_calls_what_is_compiled_ahead_in_one_form():
+    compressed.addresses.cache_clear()  # of modules that another test has forgotten
     odesim.simulate("liao", m=3, m_star=2, d=30, method="compressed", step_size=0.01, batch=8, until=0.02)
     for one in compressed.SHARED:
         made = compile.common(one.group)[one.name]
