@@ -38,11 +38,12 @@ def compiling(
 ) -> Iterator[Callable[[Any], None]]:
     """Compile beside what is done in here, where the cache lacks it and a second core is there for it.
 
-    `given` = {"system", "parameters", and options} of a request, as words and plain data; what is yielded is to be
-    called with the request as soon as it is made (a case, a simulation, a pair).
+    `given` = {"system", "parameters", and options} of a request, as words and plain data (no system: no process);
+    what is yielded is to be called with the request as soon as it is made (a case, a simulation, a pair).
     """
     # What is traced is compiled by XLA, in threads that take the second core already.
-    alone = threads == 1 or crew_size(None) == 1 or given.get("backend") == "jax" or given.get("method") == "explicit"
+    traced = given.get("backend") == "jax" or given.get("method") == "explicit"
+    alone = given["system"] is None or traced or threads == 1 or crew_size(None) == 1
     started: list[Compiler] = []
 
     def begin(job: Mapping[str, Any]) -> None:
@@ -52,10 +53,10 @@ def compiling(
 
     def later(request: Any) -> None:
         if not alone:
-            begin(_job(command, request, given))
+            begin(_flow_job(request, given) if command == "flow" else _training_job(command, request, given))
 
     try:
-        if command == "flow" and not alone and given["system"] is not None:
+        if command == "flow" and not alone:
             begin(_shared_job(given))
         yield later
     finally:
@@ -78,29 +79,35 @@ def _shared_job(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"shared": shared} if shared else {}
 
 
-def _job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request calls after other functions, as far as the cache lacks it."""
+def _flow_job(request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first stage of a flow calls after its first function, as far as the cache lacks it."""
+    from odesim.code import compile
+
+    case = getattr(request, "cases", (request,))[0]
+    stage = case.system.stage(case.stage)
+    if not isinstance(stage, Dynamics):
+        return {}
+    equations = load(stage.equations)(case.parameters, case.tier)
+    wanted = _later(equations) and not compile.known(equations)
+    return {"shared": [], "command": "flow", "given": dict(given)} if wanted else {}
+
+
+def _training_job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What training calls after the loops of its model, and the flow beside it, as far as the cache lacks them."""
     from odesim.code import compile
     from odesim.sgd import compressed, families
     from odesim.sgd.observed import flow_of
 
-    job = {"shared": [], "command": command, "given": dict(given)}
-    if command == "flow":
-        case = getattr(request, "cases", (request,))[0]
-        stage = case.system.stage(case.stage)
-        if not isinstance(stage, Dynamics):
-            return {}
-        equations = load(stage.equations)(case.parameters, case.tier)
-        return job if _later(equations) and not compile.known(equations) else {}
     simulation = request.simulation if command == "both" else request
     case = simulation.case
     stage = case.system.dynamics(case.stage)
     model, equations = stage.truth(case.parameters), flow_of(stage, case.parameters)
-    if type(model) not in families.FAMILIES and simulation.batch > 1 and _missing(compressed.SHARED):
-        job["shared"] = ["odesim.sgd.compressed:SHARED"]
+    gaussian = type(model) not in families.FAMILIES
+    stepping = gaussian and simulation.batch > 1 and _missing(compressed.SHARED)
+    job: dict[str, Any] = {"shared": ["odesim.sgd.compressed:SHARED"]} if stepping else {}
     flows = command == "both" or families.keeps_loss(model, case.parameters, simulation.population_loss)
-    if equations is None or not equations.code.loops or not flows or compile.known(equations):
-        return {"shared": job["shared"]} if job["shared"] else {}
+    if flows and equations is not None and equations.code.loops and not compile.known(equations):
+        job = {"shared": [], **job, "command": command, "given": dict(given)}
     return job
 
 

@@ -58,8 +58,7 @@ def integrate(
             say_bare(ask.bare(system, assignments, options))
         if given["dry_run"]:
             return show_request(request, given)
-        if named is not None:
-            later(request)
+        later(request)
         return execute(
             request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
             f"integrating {request.system.name}", started, given,

@@ -12,8 +12,8 @@ from odesim.errors import UsageError
 from odesim.sgd.loops import MOVED, OUTSIDE
 
 LOOPS = (
-    "OUTSIDE", "MOVED", "triangularise", "add", "divide", "collect", "finite", "batch_steps", "single_fields",
-    "move_single", "single_steps",
+    "OUTSIDE", "MOVED", "triangularise", "add", "collect", "finite", "batch_steps", "single_fields", "move_single",
+    "single_steps",
 )  # fmt: skip
 SCALAR_LOOPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
 """What a model with trained numbers has in the place of `batch_steps` and `single_steps`, after the other `LOOPS`."""
