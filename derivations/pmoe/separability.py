@@ -11,13 +11,14 @@ Ours; it replaces Lemma K.1 of Chowdhury et al. 2023, which is false as stated.
 import math
 
 import numpy as np
-from scipy.optimize import linprog
 
 from derivations.vectors import root
 
 
 def beta_star(o: np.ndarray, q: np.ndarray) -> float:
     """beta* of patterns o (2, d) and q (p, d), by linear programming; infinite for linearly independent patterns."""
+    from scipy.optimize import linprog
+
     p = len(q)
     equal = np.vstack([q.T, np.ones((1, p))])
     target = np.append(o[0] - o[1], 0.0)
@@ -51,6 +52,8 @@ def margin(o: np.ndarray, q: np.ndarray, n: int) -> float:
 
     Sums of patches are extreme where all n - 1 irrelevant ones are equal, so that 2 p points decide.
     """
+    from scipy.optimize import linprog
+
     d = o.shape[1]
     plus, minus = o[0] + (n - 1) * q, o[1] + (n - 1) * q
     # maximise t: <u, plus> + b >= t, -<u, minus> - b >= t

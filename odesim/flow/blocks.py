@@ -14,6 +14,7 @@ import numpy as np
 
 from derivations.contract import Crossing, Equations, Kernel, Written
 from odesim.errors import NumericalError
+from odesim.flow.tableau import dop853
 
 LOOPS = (
     "runge_kutta",
@@ -164,8 +165,6 @@ def rule(crossing: Crossing, ends: bool = False) -> tuple[float, ...]:
 
 @functools.cache
 def coefficients() -> tuple[np.ndarray, ...]:
-    """The coefficients A, B, E3, E5 of DOP853 (Hairer, Norsett & Wanner 1993), as SciPy holds them."""
-    from scipy.integrate._ivp import dop853_coefficients as table
-
-    stages = table.N_STAGES
-    return table.A[:stages, :stages].copy(), table.B.copy(), table.E3.copy(), table.E5.copy()
+    """The coefficients A, B, E3, E5 of DOP853, as the loops take them."""
+    table = dop853()
+    return table.A, table.B, table.E3, table.E5

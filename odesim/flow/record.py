@@ -3,12 +3,11 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from derivations.contract import Crossing, Equations
+from odesim.flow.roots import brent
 from odesim.flow.solvers.step import Segment
 from odesim.request.case import Case
 
@@ -135,9 +134,7 @@ class Recorder:
         if bracket is None and value(upper) < 0:
             return None
         low, high = bracket or (segment.t0, upper)
-        eps = np.finfo(float).eps
-        root: Any = brentq(value, low, high, xtol=1e-13 * max(abs(upper), 1e-300), rtol=4 * eps)
-        return float(root)
+        return float(brent(value, low, high, 1e-13 * max(abs(upper), 1e-300), 4 * np.finfo(float).eps))
 
     def _forget_after(self, end: float) -> None:
         for hits in self.hits.values():

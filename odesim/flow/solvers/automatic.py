@@ -1,7 +1,6 @@
 """The default integrator: explicit while accuracy holds the steps down, implicit once stability does.
 
-From the first step LSODA where the right-hand side has kinks and is exact between them, and CVODE where it is a mean
-over samples of smooth functions.
+From the first step LSODA where the right-hand side has kinks and is exact between them.
 """
 
 import collections
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from odesim.flow.solvers import cvode, ndf, scipy
+from odesim.flow.solvers import cvode, dop853, ndf, scipy
 from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure
 
 WINDOW, EQUAL = 12, 2.0
@@ -20,6 +19,8 @@ MOST_STEPS = {"CVODE": 2400.0, "NDF": 4000.0}
 """What the whole run of an implicit method costs at a local tolerance of 1e-9, in explicit steps of a dozen
 evaluations; NDF less, but its loops take ten seconds to compile, once.  What is found is an upper estimate: liao's
 default run promises 3,000 steps where they are shortest, takes 1,700, and no longer than with NDF."""
+FEW_STEPS = 40.0
+"""That of CVODE where a right-hand side is a mean over samples, and dear: two or three evaluations a step."""
 COST_EXPONENT = -0.18
 """How that grows with the tolerance."""
 IMPLICIT = 1e-8
@@ -41,26 +42,25 @@ Steps = Callable[[float, np.ndarray], Iterator[Segment]]
 
 
 def automatic_steps(
-    explicit: Steps, implicit: Steps, name: str, start: tuple[float, np.ndarray], until: float, rtol: float,
-    statistics: Statistics,
+    first: Steps, implicit: Steps, explicit: Steps, name: str, start: tuple[float, np.ndarray], until: float,
+    most: float, statistics: Statistics,
 ) -> Iterator[Segment]:  # fmt: skip
-    """The steps of DOP853 (`explicit`, at a local tolerance `rtol`) for as long as it will reach `until` soon, then
-    those of `implicit`, the method called `name`; where that one fails, as at a kink, those of DOP853 again.
+    """The steps of DOP853 (`first`) until they end, or `until` is more than `most` of them away, then
+    those of `implicit`, the method called `name`; where that one fails, as at a kink, DOP853 again (`explicit`).
 
     The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
     is measured, not guessed: its steps stop changing, and their mean says how many more it would take.
     """
-    most = MOST_STEPS[name] * (rtol / 1e-9) ** COST_EXPONENT
     recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
     statistics.solver = "DOP853"
     t, y = start
-    for segment in explicit(t, y):
+    for segment in first(t, y):
         yield segment
         t, y = segment.t1, segment.y1
         recent.append(t - segment.t0)
         if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and (until - t) * WINDOW > most * sum(recent):
             break
-    else:
+    if t >= until:
         return
     before = f"DOP853 to time {t:.6g} ({statistics.evaluations} evaluations), then "
     yield from until_it_fails(implicit, explicit, name, (t, y), statistics, before)
@@ -123,7 +123,7 @@ def steps(leg: Leg) -> Iterator[Segment]:
     problem = leg.problem
 
     def explicit(t: float, y: np.ndarray) -> Iterator[Segment]:
-        return scipy.steps(dataclasses.replace(leg, t=t, y=y), "DOP853")
+        return dop853.steps(dataclasses.replace(leg, t=t, y=y))
 
     def lsoda(t: float, y: np.ndarray) -> Iterator[Segment]:
         span = dataclasses.replace(leg, t=t, y=y).span()
@@ -137,17 +137,20 @@ def steps(leg: Leg) -> Iterator[Segment]:
     if problem.rtol < IMPLICIT:
         leg.statistics.solver = "DOP853"
         return explicit(leg.t, leg.y)
-    dear = smooth.rough > 0.0 and not smooth.kinks  # CVODE takes one or two evaluations a step
+    dear = smooth.rough > 0.0 and not smooth.kinks
     compiled = leg.y.size >= SMALLEST and not dear and not ndf.objection(problem)
     (other,) = ndf.SOLVERS if compiled else cvode.SOLVERS
 
     def implicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return other.steps(dataclasses.replace(leg, t=t, y=y))
 
-    if dear:
-        return until_it_fails(implicit, explicit, other.name, (leg.t, leg.y), leg.statistics)
+    def strict(t: float, y: np.ndarray) -> Iterator[Segment]:
+        span = dataclasses.replace(leg, t=t, y=y).span()
+        return dop853.dop853_steps(problem.slope(), span, "interpolant", strict=True)
+
+    most = FEW_STEPS if dear else MOST_STEPS[other.name] * (problem.tolerances()[0] / 1e-9) ** COST_EXPONENT
     return automatic_steps(
-        explicit, implicit, other.name, (leg.t, leg.y), leg.until, problem.tolerances()[0], leg.statistics
+        strict if dear else explicit, implicit, explicit, other.name, (leg.t, leg.y), leg.until, most, leg.statistics
     )
 
 

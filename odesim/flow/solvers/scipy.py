@@ -18,11 +18,6 @@ from odesim.flow.solvers.step import (
     distance,
 )
 
-LARGEST = (4 / 7) ** 4 * (3 / 7) ** 3
-"""The largest value of x^4 (1 - x)^3, which the last coefficient of DOP853's interpolant is multiplied by."""
-TRUSTED = 20.0
-"""Tolerances that the last term of that interpolant may have."""
-
 
 def steps(leg: Leg, name: str) -> Iterator[Segment]:
     """The steps of the method called `name` over a leg."""
@@ -61,7 +56,7 @@ def scipy_steps(
         derivative = solver.f if hasattr(solver, "f") else flow(solver.t, solver.y)
         interior = cubic_interior(t0, y0, f0, solver.t, solver.y, derivative)
         again = between == "step" and hasattr(solver, "A")
-        dense = _shorter_step(solver, flow, t0, y0, f0) if again else _once(functools.partial(_between, solver, t0, y0))
+        dense = _shorter_step(solver, flow, t0, y0, f0) if again else solver.dense_output()
         yield Segment(t0, y0, solver.t, solver.y.copy(), dense, interior)
 
 
@@ -100,47 +95,4 @@ def _shorter_step(
     return evaluate
 
 
-def _between(solver: Any, t0: float, y0: np.ndarray) -> Callable[[float], np.ndarray]:
-    """The interpolant of an accepted step from (t0, y0), or those of its halves where that of DOP853 is not accurate.
-
-    Where a smooth flow takes long steps it was seen to be wrong by 60 tolerances, at the ends of which the states are
-    right.  It is a sum of F_i x^a (1 - x)^b, a + b = i + 1; in 38 long steps of chen's default run the error was at
-    most a quarter of the last term, mostly a twentieth.  Half the step leaves a hundredth of it.
-    """
-    import scipy.integrate
-
-    found: Any = solver.dense_output()
-    if not hasattr(found, "F"):
-        return found
-    scale = solver.atol + solver.rtol * np.abs(solver.y)
-    if (np.abs(found.F[-1]) * LARGEST <= TRUSTED * scale).all():
-        return found
-    half = (solver.t - t0) / 2.0
-    finer = type(solver)(
-        solver.fun, t0, y0, solver.t, rtol=solver.rtol, atol=solver.atol, first_step=half, max_step=half
-    )
-    times, pieces = [t0], []
-    while finer.status == "running":
-        finer.step()
-        if finer.status == "failed":
-            return found
-        times.append(finer.t)
-        pieces.append(finer.dense_output())
-    return scipy.integrate.OdeSolution(times, pieces)
-
-
-def _once(build: Callable[[], Callable[[float], np.ndarray]]) -> Callable[[float], np.ndarray]:
-    """Build an interpolant when it is first asked for: DOP853's costs three more evaluations."""
-    made: list[Callable[[float], np.ndarray]] = []
-
-    def evaluate(t: float) -> np.ndarray:
-        if not made:
-            made.append(build())
-        return made[0](t)
-
-    return evaluate
-
-
-SOLVERS = tuple(
-    Solver(name, functools.partial(steps, name=name)) for name in ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
-)
+SOLVERS = tuple(Solver(name, functools.partial(steps, name=name)) for name in ("RK45", "RK23", "Radau", "BDF", "LSODA"))

@@ -8,7 +8,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from odesim.flow.solvers import step
-from odesim.flow.solvers.automatic import MOST_EVALUATIONS, PACE, held_down, through_kinks
+from odesim.flow.solvers.automatic import MOST_EVALUATIONS, PACE, automatic_steps, held_down, through_kinks
+from odesim.flow.solvers.dop853 import dop853_steps
 from odesim.flow.solvers.scipy import scipy_steps
 
 START, END, RTOL = np.array([0.0, 0.2]), 1.8, 1e-8
@@ -26,7 +27,8 @@ def bent(seed):
 
 
 def steps(name, slope, statistics, t, y, until=END):
-    return scipy_steps(name, slope, step.Span(t, y, until, RTOL, 1e-3 * RTOL, statistics))
+    span = step.Span(t, y, until, RTOL, 1e-3 * RTOL, statistics)
+    return dop853_steps(slope, span) if name == "DOP853" else scipy_steps(name, slope, span)
 
 
 def off(slope, found):
@@ -68,7 +70,7 @@ def test_lsoda_ends_where_its_jacobian_takes_an_evaluation_for_every_entry():
 
     def method(name, t, y):
         held = held_down(slope, statistics) if name == "LSODA" else slope
-        return scipy_steps(name, held, step.Span(t, y, 0.5, RTOL, 1e-3 * RTOL, statistics))
+        return steps(name, held, statistics, t, y, 0.5)
 
     found = list(
         through_kinks(*(functools.partial(method, n) for n in ("LSODA", "DOP853")), (0.0, start), 0.5, statistics)
@@ -96,3 +98,41 @@ def test_what_lsoda_would_take_for_ever_is_done_by_dop853():
     assert found[PACE - 1].t1 == pytest.approx(PACE * 1e-8)
     assert statistics.solver == f"LSODA to time {found[PACE - 1].t1:.6g}, then DOP853"
     assert found[-1].t1 == END and off(slope, found[-1].y1) < 1e3
+
+
+def relaxing(t, y):
+    """A slow and a fast rate: stability holds the steps of DOP853 down once the fast one has died out."""
+    return -np.array([1.0, 200.0]) * (y - np.cos(t))
+
+
+@pytest.mark.parametrize(("most", "handed"), [(10.0, True), (1e6, False)])
+def test_dop853_hands_over_where_the_rest_is_many_steps_away(most, handed):
+    statistics = step.Statistics("automatic")
+    explicit, implicit = (
+        functools.partial(steps, name, relaxing, statistics, until=3.0) for name in ("DOP853", "Radau")
+    )
+    found = list(automatic_steps(explicit, implicit, explicit, "Radau", (0.0, START), 3.0, most, statistics))
+    assert found[-1].t1 == 3.0 and [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
+    assert ("then Radau" in statistics.solver) == handed
+    exact = solve_ivp(relaxing, (0.0, 3.0), START, "Radau", rtol=1e-11, atol=1e-13).y[:, -1]
+    np.testing.assert_allclose(found[-1].y1, exact, atol=1e-6)
+
+
+def test_steps_that_end_early_are_gone_on_with_by_the_other_method():
+    statistics = step.Statistics("automatic")
+    explicit, implicit = (
+        functools.partial(steps, name, relaxing, statistics, until=3.0) for name in ("DOP853", "Radau")
+    )
+
+    def first(t, y):
+        return itertools.islice(explicit(t, y), 5)
+
+    def failing(t, y):
+        yield from itertools.islice(implicit(t, y), 7)
+        raise step.StepFailure("it gives up")
+
+    for other, last in ((implicit, "Radau"), (failing, "DOP853")):
+        found = list(automatic_steps(first, other, explicit, "Radau", (0.0, START), 3.0, 1e6, statistics))
+        assert found[-1].t1 == 3.0 and [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
+        assert statistics.solver.startswith(f"DOP853 to time {found[4].t1:.6g} (")
+        assert statistics.solver.endswith(f"then {last}")

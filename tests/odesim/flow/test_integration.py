@@ -1,6 +1,7 @@
 """Integration end to end: integrators, back ends, hitting times, outcomes, resumption, and numbers known elsewhere."""
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from odesim.errors import UsageError
 from odesim.flow import record, solve
 from odesim.flow.problem import compile_functions, initial_condition
 from odesim.flow.solvers import diffrax, step
+from odesim.flow.solvers.dop853 import dop853_steps
 from odesim.flow.solvers.scipy import scipy_steps
 from odesim.request.case import Case
 
@@ -266,17 +268,19 @@ def test_evaluations_that_are_not_counted_are_not_told():
     assert statistics.known() == {"solver": "Kvaerno3", "steps": 3, "rejected": 1}
 
 
-@pytest.mark.parametrize(("solver", "stages"), [("RK45", 6), ("DOP853", 12)])
-def test_steps_that_are_repeated_are_counted(solver, stages):
-    statistics = step.Statistics(solver)
+@pytest.mark.parametrize(
+    ("steps", "stages", "first"), [(functools.partial(scipy_steps, "RK45"), 6, 3), (dop853_steps, 12, 2)]
+)
+def test_steps_that_are_repeated_are_counted(steps, stages, first):
+    statistics = step.Statistics("")
 
     def jumping(t, y):
         return np.where(t < 0.5, -y, 200.0 - 300.0 * y)
 
-    list(scipy_steps(solver, jumping, step.Span(0.0, np.ones(2), 1.0, 1e-6, 1e-9, statistics)))
+    list(steps(jumping, step.Span(0.0, np.ones(2), 1.0, 1e-6, 1e-9, statistics)))
     assert statistics.rejected and statistics.rejected > 3
-    # At the start: the slope twice, and one more for the length of the first step.
-    assert statistics.evaluations == 3 + stages * (statistics.steps + statistics.rejected)
+    # At the start: the slope, by SciPy twice, and one more for the length of the first step.
+    assert statistics.evaluations == first + stages * (statistics.steps + statistics.rejected)
 
 
 def test_steps_that_are_not_counted_are_not_told():

@@ -1,0 +1,53 @@
+"""Where a continuous function changes its sign."""
+
+from collections.abc import Callable
+
+
+def brent(value: Callable[[float], float], low: float, high: float, xtol: float, rtol: float) -> float:
+    """A zero of `value` between `low` and `high`, at which its signs differ, by the method of Brent (1973).
+
+    Bisection, unless the secant or the inverse parabola through the last points promises more.  What is returned is
+    within `xtol` + `rtol` |x| of a change of sign.  It takes the steps of SciPy's `brentq`, whose package takes longer
+    to import than most runs.  Raises `ValueError` where the signs are the same.
+
+    >>> brent(lambda x: x * x - 2.0, 0.0, 2.0, 1e-15, 1e-15)
+    1.4142135623730951
+    """
+    before, x = low, high
+    f_before, f = value(before), value(x)
+    if f_before == 0 or f == 0:
+        return before if f_before == 0 else x
+    if (f_before < 0) == (f < 0):
+        raise ValueError(f"the function has the same sign at {low!r} and {high!r}")
+    other, f_other, last, move = 0.0, 0.0, 0.0, 0.0
+    while True:
+        if f_before != 0 and (f_before < 0) != (f < 0):
+            other, f_other = before, f_before  # the root lies between x and this one
+            last = move = x - before
+        if abs(f_other) < abs(f):
+            before, x, other = x, other, x
+            f_before, f, f_other = f, f_other, f
+        least, half = (xtol + rtol * abs(x)) / 2, (other - x) / 2
+        if f == 0 or abs(half) < least:
+            return x
+        last, move = move, _promise((before, x, other), (f_before, f, f_other), last, half, least)
+        if move == half:
+            last = half
+        before, f_before = x, f
+        x += move if abs(move) > least else (least if half > 0 else -least)
+        f = value(x)
+
+
+def _promise(
+    points: tuple[float, float, float], values: tuple[float, float, float], last: float, half: float, least: float
+) -> float:
+    """The step from the middle one of three points by interpolation, or `half` where that is not to be trusted."""
+    (before, x, other), (f_before, f, f_other) = points, values
+    if abs(last) <= least or abs(f) >= abs(f_before):
+        return half
+    if before == other:
+        step = -f * (x - before) / (f - f_before)
+    else:
+        rise, other_rise = (f_before - f) / (before - x), (f_other - f) / (other - x)
+        step = -f * (f_other * other_rise - f_before * rise) / (other_rise * rise * (f_other - f_before))
+    return step if 2 * abs(step) < min(abs(last), 3 * abs(half) - least) else half

@@ -1,0 +1,52 @@
+"""The coefficients of DOP853, the explicit method of order 8 of Hairer, Norsett & Wanner (1993)."""
+
+import functools
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Tableau(NamedTuple):
+    """Stages k_s = f(t + C_s h, y + h sum_j A_sj k_j), the new state y + h sum_s B_s k_s, and what belongs to it.
+
+    `A` (12, 12), `B` (12,) and `C` (12,) make the step; `E3` and `E5` (13,) its errors of third and fifth order from
+    the stages and the slope at the end; `more_A` (3, 16) and `more_C` (3,) three further stages, and `D` (4, 16) the
+    last coefficients of the interpolant of order 7 from all sixteen.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    E3: np.ndarray
+    E5: np.ndarray
+    more_A: np.ndarray
+    more_C: np.ndarray
+    D: np.ndarray
+
+
+@functools.cache
+def dop853() -> Tableau:
+    """The coefficients, as SciPy holds them.
+
+    Their file is read where SciPy lies, and SciPy is not imported: its packages take longer to import than most runs.
+
+    >>> table = dop853()
+    >>> bool(abs(table.B.sum() - 1) < 1e-15 and abs(table.A.sum(axis=1) - table.C).max() < 1e-14)
+    True
+    """
+    found = importlib.util.find_spec("scipy")
+    assert found is not None and found.origin is not None
+    path = Path(found.origin).parent / "integrate" / "_ivp" / "dop853_coefficients.py"
+    loader = importlib.machinery.SourceFileLoader("odesim_dop853_coefficients", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    held = importlib.util.module_from_spec(spec)
+    loader.exec_module(held)
+    stages = held.N_STAGES
+    return Tableau(
+        held.A[:stages, :stages].copy(), held.B.copy(), held.C[:stages].copy(), held.E3.copy(), held.E5.copy(),
+        held.A[stages + 1 :].copy(), held.C[stages + 1 :].copy(), held.D.copy(),
+    )  # fmt: skip
