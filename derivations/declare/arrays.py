@@ -1,8 +1,11 @@
 """The exact flow from array operations, for JAX and NumPy: all pairs of two groups at once, apart from the loops."""
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from derivations.declare import quadruples
 from derivations.declare.declaration import Declaration
@@ -10,6 +13,8 @@ from derivations.declare.kernels import Kernels
 from derivations.declare.lane_frame import FIXED
 
 Functions = Mapping[str, Callable[..., Any]]
+NUMBERS = 2**16
+"""The overlaps of many states that are looked at together: an array of them is half a megabyte."""
 
 
 class Arguments(NamedTuple):
@@ -49,7 +54,10 @@ def read(arguments: Sequence[Any]) -> Arguments:
 
 
 class View(NamedTuple):
-    """One state seen as arrays: Gram matrix (n, n), weights of all units in f - f*, their own numbers, norms (n,)."""
+    """One state seen as arrays: Gram matrix (n, n), weights of all units in f - f*, their own numbers, norms (n,).
+
+    Of many states at once every array but that of unit norms has one more axis, the last.
+    """
 
     G: Any
     w: Any
@@ -58,13 +66,13 @@ class View(NamedTuple):
 
 
 def raw(xp: Any, y: Any, a: Arguments) -> View:
-    """A flat state as arrays, the vectors as they are."""
-    known = xp.concatenate([y, a.constants])
+    """A flat state, or many as the columns of a matrix, as arrays, the vectors as they are."""
+    known = xp.concatenate([y, a.constants if y.ndim == 1 else xp.repeat(a.constants[:, None], y.shape[1], axis=1)])
     return View(known[a.place], known[a.outs], known[a.biases], xp.ones(a.place.shape[0]))
 
 
 def build(declared: Declaration, found: Kernels, xp: Any, functions: Functions) -> dict[str, Callable[..., Any]]:
-    """`flow`, `loss` and `watch` with the arguments of `loops.flow`."""
+    """`flow`, `loss` and `watch` with the arguments of `loops.flow`; the last two take many states at once in NumPy."""
     form = Form(declared, found, xp, functions)
 
     def flow(t: Any, y: Any, *arguments: Any) -> Any:
@@ -79,7 +87,16 @@ def build(declared: Declaration, found: Kernels, xp: Any, functions: Functions) 
         out, both = form.parts(y, a), a.rates[5]
         return both * 0.5 * (out[0] + 2 * out[1] + out[2] + a.rates[4] ** 2) + (1 - both) * out[1]
 
+    if xp is np:
+        for function in (watch, loss):
+            vars(function)["along"] = functools.partial(_along, function)
     return {"flow": flow, "watch": watch, "loss": loss}
+
+
+def _along(function: Callable[..., Any], states: np.ndarray, *arguments: Any) -> np.ndarray:
+    """A function of a state at many, (states, n), a part of them at a time."""
+    part = max(1, NUMBERS // read(arguments).place.size)
+    return np.concatenate([function(states[k : k + part].T, *arguments).T for k in range(0, len(states), part)])
 
 
 class Form:
@@ -107,8 +124,13 @@ class Form:
         if self.declared.weights != "normalised":
             return view
         G = view.G
-        norms = xp.where(xp.arange(G.shape[0]) < S, xp.sqrt(xp.diagonal(G)), 1.0)
+        student = (xp.arange(G.shape[0]) < S).reshape(-1, *(1,) * (G.ndim - 2))
+        norms = xp.where(student, xp.sqrt(self.own(G)), 1.0)
         return View(G / (norms[:, None] * norms), view.w, view.bias, norms)
+
+    def own(self, block: Any) -> Any:
+        """The diagonal of the first two axes, which becomes the first."""
+        return self.xp.moveaxis(self.xp.diagonal(block), -1, 0)
 
     def rows(self, g: int, sizes: Sequence[int]) -> list[slice]:
         """The rows of the slots of a group."""
@@ -120,24 +142,24 @@ class Form:
         return slice(sum(sizes[:g]), sum(sizes[: g + 1]))
 
     def entry(self, G: Any, one: tuple[int, slice, int], two: tuple[int, slice, int], axes: int, apart: Any) -> Any:
-        """G between two slots, each (factor, rows, axis), broadcast over the axes of all factors."""
+        """G between two slots, each (factor, rows, axis), broadcast over the axes of all factors, which come first."""
         (k, rows, axis), (m, columns, other) = one, two
         block = G[rows, columns]
         if k == m:
-            return self.along(self.xp.diagonal(block), axis, axes)
-        block = block * apart
+            return self.along(self.own(block), axis, axes)
+        block = block * apart if axis < other else self.xp.swapaxes(block * apart, 0, 1)
         shape = [1] * axes
-        shape[axis], shape[other] = block.shape if axis < other else block.shape[::-1]
-        return (block if axis < other else block.T).reshape(shape)
+        shape[min(axis, other)], shape[max(axis, other)] = block.shape[:2]
+        return block.reshape(*shape, *block.shape[2:])
 
     def along(self, vector: Any, axis: int, axes: int) -> Any:
         """A vector laid along one of several axes."""
         shape = [1] * axes
         shape[axis] = vector.shape[0]
-        return vector.reshape(shape)
+        return vector.reshape(*shape, *vector.shape[1:])
 
     def call(self, name: str, kinds: Sequence[int], view: View, a: Arguments, apart: Any = 1.0) -> tuple[Any, ...]:
-        """A generated function at all units of some groups: outputs with one axis for each factor.
+        """A generated function at all units of some groups: outputs with one axis for each factor, then that of states.
 
         Overlaps between two factors are multiplied by `apart`.
         """
@@ -158,7 +180,7 @@ class Form:
         values = self.functions[name](
             *cells, *own, *[a.numbers[k] for k in range(len(self.declared.names))], S, a.means[program]
         )
-        shape = tuple(a.sizes[g] for g in kinds)
+        shape = (*(a.sizes[g] for g in kinds), *view.G.shape[2:])
         return tuple(self.xp.broadcast_to(self.xp.asarray(v) * 1.0, shape) for v in values)
 
     def _looked_up(self, name: str, kinds: Sequence[int], view: View, a: Arguments) -> Any:
@@ -176,7 +198,7 @@ class Form:
         xp, name = self.xp, f"{kind}_{g}_{h}"
         if g != h:
             return list(self.call(name, (g, h), view, a))
-        same = xp.eye(a.sizes[g], dtype=bool)
+        same = xp.eye(a.sizes[g], dtype=bool).reshape(a.sizes[g], a.sizes[g], *(1,) * (view.G.ndim - 2))
         # A unit with itself has a function of its own; in that of two its singular covariance would divide by 0.
         values = self.call(name, (g, g), view, a, xp.where(same, 0.5, 1.0))
         alone = self.call(f"{'self' if kind == 'pair' else 'mean_self'}_{g}", (g, g), view, a)
@@ -241,7 +263,7 @@ class Form:
         return [(g, word) for g, group in enumerate(self.declared.students) for word in group.own]
 
     def parts(self, y: Any, a: Arguments) -> Any:
-        """E[f^2], -E[f f*], E[f*^2]."""
+        """E[f^2], -E[f f*], E[f*^2], of a flat state or of the columns of a matrix."""
         view, sums = self.view(y, a), [0.0, 0.0, 0.0]
         for g in range(len(self.slots)):
             for h in range(g, len(self.slots)):
@@ -249,7 +271,7 @@ class Form:
                 side = 0 if h < self.students else 1 if g < self.students else 2
                 twice = 1.0 if g == h or side == 1 else 2.0
                 weights = view.w[self.units(g, a.sizes)][:, None] * view.w[self.units(h, a.sizes)]
-                sums[side] = sums[side] + twice * (weights * value).sum()
+                sums[side] = sums[side] + twice * (weights * value).sum((0, 1))
         return self.xp.stack([self.xp.asarray(total) for total in sums])
 
 

@@ -145,12 +145,13 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
 @functools.lru_cache(maxsize=8)
 def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
     """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
-    from scipy.special import erf
+    space: dict[str, Any] = {"np": np, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
+    written = "\n\n".join(one.text for one in texts(declared, found).values() if one.serves != "loops")
+    if "erf(" in written:  # it takes longer to import than NumPy
+        from scipy.special import erf
 
-    space: dict[str, Any] = {"np": np, "erf": erf, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
-    for written in texts(declared, found).values():
-        if written.serves != "loops":
-            exec(written.text, space)
+        space["erf"] = erf
+    exec(written, space)
     return {name: value for name, value in space.items() if callable(value)}
 
 

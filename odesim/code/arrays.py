@@ -76,5 +76,17 @@ def _elementary(xp: Any) -> dict[str, Any]:
         import numpy as xp
     names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")
     found: dict[str, Any] = {name: getattr(xp, name) for name in names}
-    special = importlib.import_module("jax.scipy.special" if "jax" in xp.__name__ else "scipy.special")
-    return {**found, "asin": xp.arcsin, "erf": special.erf, "pi": xp.pi}
+    return {**found, "asin": xp.arcsin, "erf": _erf(xp), "pi": xp.pi}
+
+
+def _erf(xp: Any) -> Callable[[Any], Any]:
+    """The error function of an array library; SciPy's is imported when it is first called, which few flows do."""
+    if "jax" in xp.__name__:
+        return importlib.import_module("jax.scipy.special").erf
+
+    def erf(x: Any) -> Any:
+        from scipy.special import erf as error_function
+
+        return error_function(x)
+
+    return erf
