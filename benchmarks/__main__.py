@@ -47,6 +47,7 @@ def main() -> int:
     missing = {} if options.no_peers or not regular else peers.install()
     for name, why in missing.items():
         print(f"{name}: {why}", file=sys.stderr)
+    measure.as_installed()
     found: dict[str, list[dict[str, Any]]] = {}
     for topic in topics:
         print(f"measuring {topic} ...", file=sys.stderr, flush=True)

@@ -40,11 +40,11 @@ def _family() -> str:
 def versions() -> dict[str, str | None]:
     """The versions of Python, odesim, what it rests on, and the peers."""
     import odesim
-    from odesim.machine import device
+    from derivations.installed import version
 
     names = ("numpy", "scipy", "sympy", "numba", "jax", "diffrax", *peers.REQUIREMENTS)
     found = {"python": platform.python_version(), "odesim": odesim.__version__}
-    return {**found, **{name: device.version(name) for name in names}}
+    return {**found, **{name: version(name) for name in names}}
 
 
 def label(where: Mapping[str, Any]) -> str:

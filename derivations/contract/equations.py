@@ -176,7 +176,8 @@ class Code:
     around the kernels, in order of use, and constants that they read; `around` lists functions that call these and stay
     interpreted, and `common` groups of those that they call and that know no kernel: all equations share a group's
     machine code.  `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp,
-    kernels)` builds functions by role from array operations (NumPy, JAX).
+    kernels)` builds functions by role from array operations (NumPy, JAX).  One of a state that NumPy evaluates may have
+    an attribute `along`, the same of many states (states, n): those of a run are saved by the hundred.
 
     `takes` is the class of the run-time arguments, a NamedTuple at the head of a module: loops and functions of arrays
     take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from derivations.declare import responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, derive
 from derivations.declare.lanes import Served
+from derivations.installed import version
 
 
 @functools.lru_cache(maxsize=64)
@@ -51,7 +51,7 @@ def _remembered(name: str, make: Callable[[], Any]) -> Any:
 def _digest(declared: Declaration, beside: object) -> str:
     """Of the declaration and what is given beside it, the files that derive, and SymPy's version."""
     texts = [file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))]
-    said = repr((_parts(declared), beside, importlib.metadata.version("sympy")))
+    said = repr((_parts(declared), beside, version("sympy")))
     return hashlib.sha256(b"\0".join([said.encode(), *texts])).hexdigest()[:20]
 
 

@@ -7,8 +7,6 @@ Parameters are run-time arguments throughout.
 """
 
 import functools
-import importlib
-import importlib.metadata
 import inspect
 import os
 import platform
@@ -25,6 +23,7 @@ import numpy as np
 from derivations import cache
 from derivations.contract import Code, Equations, Kernel, Written, load
 from derivations.contract.equations import HEADS
+from derivations.installed import version
 from odesim.code import kept, sources
 from odesim.code.arrays import from_arrays, one_by_one
 from odesim.code.printer import scalar_source
@@ -228,7 +227,7 @@ def text_digest(text: str) -> str:
 
 def _versions(*libraries: str) -> list[str]:
     """The versions of some libraries and of the interpreter, and the kind of machine."""
-    found = [f"{name} {importlib.metadata.version(name)}" for name in libraries]
+    found = [f"{name} {version(name)}" for name in libraries]
     return [*found, platform.python_version(), platform.machine()]
 
 

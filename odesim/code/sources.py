@@ -7,6 +7,7 @@ derive and write it.  They are found by following import statements, not listed:
 import functools
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -21,9 +22,12 @@ from odesim.errors import UsageError
 OURS = ("hermite", "derivations", "odesim")
 """Packages that are followed wherever they are installed; of other installed packages the version is enough."""
 IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\n|[^\n#])*)|import[ \t]+((?:\\\n|[^\n#])*))", re.M
+    r"\n[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\n|[^\n#])*)|import[ \t]+((?:\\\n|[^\n#])*))"
 )
-"""Import statements, wherever they stand in a file; parsing it would take ten times as long."""
+"""Import statements, wherever they stand in a file; parsing it would take ten times as long.
+
+The line break before one is part of it: looking for a character is twice as fast as asking where lines begin.
+"""
 
 
 def roots(equations: Equations) -> tuple[str, ...]:
@@ -131,7 +135,7 @@ def imported_by(text: str, package: str = "") -> Iterator[str]:
     >>> list(imported_by("from math import pi"))
     ['math']
     """
-    for origin, names, whole in IMPORT.findall(text):
+    for origin, names, whole in IMPORT.findall(f"\n{text}"):
         if whole:
             yield from (name.split()[0] for name in whole.replace("\\\n", " ").split(",") if name.strip())
             continue
@@ -156,16 +160,25 @@ def file_of(module: str) -> Path | None:
     loaded = getattr(sys.modules.get(module), "__file__", None)
     if loaded is not None:
         return Path(loaded) if loaded.endswith(".py") else None
+    # The files of ours ask for the same hundred names, and none appears meanwhile.
+    return _known(module) if _top(module) in OURS else _part(module)
+
+
+def _part(module: str) -> Path | None:
+    """The source file of a module by its name alone."""
     top, *inner = module.split(".")
     origin, folders = _place(top)
     if not inner:
         return origin
     for folder in folders:
-        whole = folder.joinpath(*inner)
-        for path in (whole / "__init__.py", whole.with_name(f"{whole.name}.py")):
-            if path.is_file():
-                return path
+        whole = os.path.join(folder, *inner)
+        for path in (os.path.join(whole, "__init__.py"), f"{whole}.py"):
+            if os.path.isfile(path):
+                return Path(path)
     return None
+
+
+_known = functools.cache(_part)
 
 
 @functools.cache

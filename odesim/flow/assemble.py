@@ -24,13 +24,11 @@ class Recorded(Protocol):
 
 
 def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
-    """A compiled function of the state, such as the loss, at every saved state.
-
-    A form on arrays may take many at once, (states, n), by its attribute `along`.
-    """
+    """A compiled function of the state, such as the loss, at every saved state (see `Code` for `along`)."""
     function, arguments = problem.functions[role], problem.arguments
-    if hasattr(function, "along"):
-        return function.along(states, *arguments)
+    along = getattr(function, "along", None)
+    if along is not None:
+        return along(states, *arguments)
     if problem.case.backend != "jax":
         return np.array([function(y, *arguments) for y in states])
     sizes, arrays = split(arguments)

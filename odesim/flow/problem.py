@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Smooth, load
+from derivations.installed import version
 from odesim.errors import UsageError
 from odesim.flow.solvers.step import LOCAL, Bounds
 from odesim.machine import streams
@@ -143,6 +144,6 @@ def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callab
     if backend == "jax":
         from odesim.machine import device
 
-        device.configure("auto" if device.version("jax") else "cpu")
+        device.configure("auto" if version("jax") else "cpu")
     # What is means over arrays has no loops for numba to compile.
     return arrays.compile_arrays(equations, "numpy" if backend == "numba" else backend)

@@ -1,13 +1,13 @@
 """The machine: which platform JAX uses, how many threads, in which precision.  Nothing happens at import."""
 
 import contextlib
-import importlib.metadata
 import os
 import platform as machine
 import sys
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from derivations.installed import version
 from odesim.errors import MissingError, UsageError
 from odesim.machine import programs
 
@@ -107,14 +107,6 @@ def double() -> Iterator[None]:
         yield
     finally:
         jax.config.update("jax_enable_x64", before)
-
-
-def version(package: str) -> str | None:
-    """The version of an installed package, read from its metadata, not imported; `None` if missing."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def describe() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from derivations.installed import version
 from odesim.machine import device
 from odesim.request.trajectory import Trajectory
 from odesim.store.files import MANIFEST, sha256
@@ -66,7 +67,7 @@ def manifest(trajectory: Trajectory, case: Any, folder: Path, wall_times: Mappin
 def versions() -> dict[str, str | None]:
     """The versions of Python, odesim and the packages that compute, read without importing them."""
     found = {"python": platform.python_version(), "odesim": __version__}
-    return found | {name: device.version(name) for name in PACKAGES}
+    return found | {name: version(name) for name in PACKAGES}
 
 
 def file_hashes(folder: Path) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from scipy.special import erf
 
 import odesim
 from derivations.contract import Equations, Initial
-from derivations.declare import initial, population, responses
+from derivations.declare import arrays, initial, population, responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import numbers, rows
 from odesim.flow.problem import compile_functions, prepare
@@ -42,14 +42,28 @@ def whole(found: Initial) -> np.ndarray:
     return rows(found.parameters).gram({**found.constants, **found.state})
 
 
+@pytest.mark.parametrize("name", EXACT)
+def test_many_states_at_once_are_each_as_alone(name, monkeypatch):
+    equations, found = start(name)
+    y, arguments = equations.start(found), equations.arguments(found)
+    functions, rng = compile_functions(equations, "numpy"), np.random.default_rng(1)
+    states = y * (1.0 + 0.02 * rng.normal(size=(7, y.size)))
+    monkeypatch.setattr(arrays, "NUMBERS", 3 * arrays.read(arguments).place.size)  # in three parts
+    for role in ("loss", "watch"):
+        alone = np.array([functions[role](state, *arguments) for state in states])
+        together = functions[role].along(states, *arguments)
+        assert together.shape == alone.shape
+        np.testing.assert_allclose(together, alone, rtol=1e-13, atol=1e-14)
+
+
 @pytest.mark.parametrize("name", COMPILED)
 def test_the_loops_equal_the_arrays(name):
     equations, found = start(name)
     y, arguments = equations.start(found), equations.arguments(found)
-    loops, arrays = compile_functions(equations, "numba"), compile_functions(equations, "numpy")
-    assert loops["flow"](0.0, y, *arguments) == pytest.approx(arrays["flow"](0.0, y, *arguments), rel=1e-12, abs=1e-13)
+    loops, plain = compile_functions(equations, "numba"), compile_functions(equations, "numpy")
+    assert loops["flow"](0.0, y, *arguments) == pytest.approx(plain["flow"](0.0, y, *arguments), rel=1e-12, abs=1e-13)
     for role in ("loss", "watch"):
-        assert loops[role](y, *arguments) == pytest.approx(arrays[role](y, *arguments), rel=1e-12, abs=1e-13)
+        assert loops[role](y, *arguments) == pytest.approx(plain[role](y, *arguments), rel=1e-12, abs=1e-13)
 
 
 @pytest.mark.parametrize("name", each(FLOWS))

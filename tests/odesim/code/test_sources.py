@@ -173,13 +173,11 @@ def test_versions_and_the_level_of_optimisation_belong_to_the_digests(monkeypatc
     monkeypatch.setenv("NUMBA_OPT", "0")
     assert compile.text_digest(text) != before[1]
     monkeypatch.delenv("NUMBA_OPT")
-    real = compile.importlib.metadata.version
+    real = compile.version
     for name, place in (("sympy", 0), ("scipy", 0), ("numpy", 0), ("numpy", 1), ("numba", 1), ("llvmlite", 1)):
         reread()
         with monkeypatch.context() as patch:
-            patch.setattr(
-                compile.importlib.metadata, "version", lambda one, name=name: "9" if one == name else real(one)
-            )
+            patch.setattr(compile, "version", lambda one, name=name: "9" if one == name else real(one))
             assert (compile.source_digest("any", ("hermite",)), compile.text_digest(text))[place] != before[place], name
 
 
