@@ -32,7 +32,7 @@ def slope(m: Any) -> Any:
 def rows(quick: bool) -> list[Row]:
     """Our paths and the peers, warm, one core, all at rtol 1e-10 and atol 1e-12 (heyoka: machine precision)."""
     solvers: dict[str, Callable[[], float]] = {
-        "odesim.Flow": ours(), "recorder": ours_scipy(), "recorder, JAX": ours_jax()
+        "odesim.Flow": ours(), "recorder": ours_dop853(), "recorder, JAX": ours_jax()
     }  # fmt: skip
     notes = {}
     for name, build in PEERS.items():
@@ -61,7 +61,7 @@ def rows(quick: bool) -> list[Row]:
 
 WHAT = {
     "odesim.Flow": "bar 9 us",
-    "recorder": "odesim's stepper and recorder, as in a run, around SciPy's DOP853",
+    "recorder": "odesim's stepper and recorder, as in a run, with DOP853",
     "recorder, JAX": "odesim's stepper and recorder, as in a run, around diffrax's Dopri8",
 }
 NOTES = {"JiTCODE": "no event: integrates to the exact time, error taken from the state there"}
@@ -107,18 +107,18 @@ def ours() -> Callable[[], float]:
     return lambda: float(flow().hitting_times({"m": START}, "m", LEVEL, **options))
 
 
-def ours_scipy() -> Callable[[], float]:
-    """odesim's SciPy stepper and root-finding recorder."""
+def ours_dop853() -> Callable[[], float]:
+    """odesim's DOP853 and root-finding recorder."""
     import numba
 
-    from odesim.flow.solvers import scipy, step
+    from odesim.flow.solvers import dop853, step
 
     compiled = numba.njit(lambda t, y: y * y * (1.0 - y * y))
     y = np.array([START])
 
     def solve() -> float:
         span = step.Span(0.0, y, 2 * EXACT, RTOL, ATOL, step.Statistics("DOP853"))
-        return _first_hit(y, scipy.scipy_steps("DOP853", compiled, span))
+        return _first_hit(y, dop853.dop853_steps(compiled, span))
 
     return solve
 

@@ -14,7 +14,8 @@ class Tableau(NamedTuple):
 
     `A` (12, 12), `B` (12,) and `C` (12,) make the step; `E3` and `E5` (13,) its errors of third and fifth order from
     the stages and the slope at the end; `more_A` (3, 16) and `more_C` (3,) three further stages, and `D` (4, 16) the
-    last coefficients of the interpolant of order 7 from all sixteen.
+    last coefficients of the interpolant of order 7 from all sixteen.  `rows` are (C_s, what is not 0 of A_s) again, for
+    s = 1..11: taking them out of the arrays costs as much as a small product with them.
     """
 
     A: np.ndarray
@@ -25,6 +26,7 @@ class Tableau(NamedTuple):
     more_A: np.ndarray
     more_C: np.ndarray
     D: np.ndarray
+    rows: tuple[tuple[float, np.ndarray], ...]
 
 
 @functools.cache
@@ -49,4 +51,5 @@ def dop853() -> Tableau:
     return Tableau(
         held.A[:stages, :stages].copy(), held.B.copy(), held.C[:stages].copy(), held.E3.copy(), held.E5.copy(),
         held.A[stages + 1 :].copy(), held.C[stages + 1 :].copy(), held.D.copy(),
+        tuple((float(held.C[s]), held.A[s, :s].copy()) for s in range(1, stages)),
     )  # fmt: skip

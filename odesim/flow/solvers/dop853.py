@@ -5,6 +5,7 @@ bounds of the entries, and a state between two steps comes from a shorter step w
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -75,6 +76,7 @@ class _Method:
         self.f = flow(self.t, self.y)
         self.next = _first_step(flow, span, self.f) if longest == np.inf else longest
         self.K = np.empty((16, self.y.size))
+        self.bounded = bool(np.isfinite(span.bounds).any())
         self.t0, self.y0, self.h = self.t, self.y, 0.0
 
     def step(self) -> None:
@@ -101,14 +103,15 @@ class _Method:
 
     def _error(self, new: np.ndarray, h: float) -> float:
         """The error of an attempt in units of the tolerance, relative to the distance from the bounds."""
-        table, bounds, K = dop853(), self.span.bounds, self.K[:13]
-        size = np.maximum(distance(np, self.y, bounds), distance(np, new, bounds))
+        table, bounds, K = dop853(), self.span.bounds, self.K[:13].T
+        if self.bounded:
+            size = np.maximum(distance(np, self.y, bounds), distance(np, new, bounds))
+        else:
+            size = np.maximum(np.abs(self.y), np.abs(new))
         scale = self.span.atol + self.span.rtol * size
-        five = np.linalg.norm(np.dot(K.T, table.E5) / scale) ** 2
-        three = np.linalg.norm(np.dot(K.T, table.E3) / scale) ** 2
-        if five == 0 and three == 0:
-            return 0.0
-        return float(h * five / np.sqrt((five + 0.01 * three) * len(scale)))
+        five, three = (_square(K.dot(weights) / scale) for weights in (table.E5, table.E3))
+        both = five + 0.01 * three
+        return h * five / math.sqrt(both * scale.size) if both != 0 else 0.0
 
     def interpolant(self) -> tuple[Dense, bool]:
         """States inside the last step, of order 7, and whether they are accurate; three more evaluations.
@@ -138,11 +141,17 @@ def stages(flow: Slope, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.
     """The state after one step of length h from (t, y) of slope f; the stages and its slope are left in K[:13]."""
     table = dop853()
     K[0] = f
-    for s in range(1, 12):
-        K[s] = flow(t + table.C[s] * h, y + np.dot(K[:s].T, table.A[s, :s]) * h)
-    new = y + h * np.dot(K[:12].T, table.B)
+    for s, (c, a) in enumerate(table.rows, start=1):
+        K[s] = flow(t + c * h, y + K[:s].T.dot(a) * h)
+    new = y + h * K[:12].T.dot(table.B)
     K[12] = flow(t + h, new)
     return new
+
+
+def _square(x: np.ndarray) -> float:
+    """|x|^2, rounded as the square of a norm."""
+    root = math.sqrt(x.dot(x))
+    return root * root
 
 
 def _first_step(flow: Slope, span: Span, f: np.ndarray) -> float:
