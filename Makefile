@@ -29,7 +29,8 @@ $(STAMP): pyproject.toml constraints.txt
 	  "$$chosen" -m venv --clear .venv; \
 	fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m compileall -q hermite derivations odesim figures  # as for what is not editable: 0.2 s of a start
+# What is editable gets no byte code from pip, and where Python may write none, every start would compile 130 modules.
+	@$(BIN)/python -m compileall -q hermite derivations odesim figures
 	@touch $@
 
 demo: install  ## integrate the liao system, and compare the two back ends on a small case
