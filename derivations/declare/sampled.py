@@ -20,6 +20,7 @@ from derivations.declare.remembered import identity, kernels
 from derivations.declare.samples import Place, Sampler
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
+from derivations.special import special
 
 RANDOMISATIONS = 4
 WIDER = 1.5
@@ -146,12 +147,10 @@ def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tupl
 def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
     """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
     space: dict[str, Any] = {"np": np, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
-    written = "\n\n".join(one.text for one in texts(declared, found).values() if one.serves != "loops")
-    if "erf(" in written:  # it takes longer to import than NumPy
-        from scipy.special import erf
-
-        space["erf"] = erf
-    exec(written, space)
+    space["erf"] = lambda x: special(np).erf(x)
+    for written in texts(declared, found).values():
+        if written.serves != "loops":
+            exec(written.text, space)
     return {name: value for name, value in space.items() if callable(value)}
 
 

@@ -4,12 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-
-def special(xp: Any) -> Any:
-    """The module with `erf` that belongs to an array library."""
-    import importlib
-
-    return importlib.import_module("jax.scipy.special" if xp.__name__.startswith("jax") else "scipy.special")
+from derivations.special import special
 
 
 def hermite_functions(xp: Any, t: Any, top: int) -> list[Any]:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from derivations.kawata.arrays import special
 from derivations.kawata.gated_loops import Arguments
+from derivations.special import special
 
 SQRT2, NORMAL = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 

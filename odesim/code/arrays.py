@@ -1,6 +1,5 @@
 """From symbolic kernels to functions of an array library, NumPy or JAX."""
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from derivations.contract import Equations, Kernel, Written
 from derivations.contract.equations import HEADS
+from derivations.special import special
 from odesim.code.printer import array_source
 
 _traced: dict[str, dict[str, Callable[..., Any]]] = {}
@@ -76,17 +76,4 @@ def _elementary(xp: Any) -> dict[str, Any]:
         import numpy as xp
     names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")
     found: dict[str, Any] = {name: getattr(xp, name) for name in names}
-    return {**found, "asin": xp.arcsin, "erf": _erf(xp), "pi": xp.pi}
-
-
-def _erf(xp: Any) -> Callable[[Any], Any]:
-    """The error function of an array library; SciPy's is imported when it is first called, which few flows do."""
-    if "jax" in xp.__name__:
-        return importlib.import_module("jax.scipy.special").erf
-
-    def erf(x: Any) -> Any:
-        from scipy.special import erf as error_function
-
-        return error_function(x)
-
-    return erf
+    return {**found, "asin": xp.arcsin, "erf": lambda x: special(xp).erf(x), "pi": xp.pi}

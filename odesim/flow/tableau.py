@@ -1,7 +1,6 @@
 """The coefficients of DOP853, the explicit method of order 8 of Hairer, Norsett & Wanner (1993)."""
 
 import functools
-import importlib.machinery
 import importlib.util
 from pathlib import Path
 from typing import NamedTuple
@@ -42,11 +41,10 @@ def dop853() -> Tableau:
     found = importlib.util.find_spec("scipy")
     assert found is not None and found.origin is not None
     path = Path(found.origin).parent / "integrate" / "_ivp" / "dop853_coefficients.py"
-    loader = importlib.machinery.SourceFileLoader("odesim_dop853_coefficients", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
+    spec = importlib.util.spec_from_file_location("odesim_dop853_coefficients", path)
+    assert spec is not None and spec.loader is not None
     held = importlib.util.module_from_spec(spec)
-    loader.exec_module(held)
+    spec.loader.exec_module(held)
     stages = held.N_STAGES
     return Tableau(
         held.A[:stages, :stages].copy(), held.B.copy(), held.C[:stages].copy(), held.E3.copy(), held.E5.copy(),

@@ -145,8 +145,7 @@ def steps(leg: Leg) -> Iterator[Segment]:
         return other.steps(dataclasses.replace(leg, t=t, y=y))
 
     def strict(t: float, y: np.ndarray) -> Iterator[Segment]:
-        span = dataclasses.replace(leg, t=t, y=y).span()
-        return dop853.dop853_steps(problem.slope(), span, "interpolant", strict=True)
+        return dop853.steps(dataclasses.replace(leg, t=t, y=y), strict=True)
 
     most = FEW_STEPS if dear else MOST_STEPS[other.name] * (problem.tolerances()[0] / 1e-9) ** COST_EXPONENT
     return automatic_steps(

@@ -33,9 +33,9 @@ Slope = Callable[[float, np.ndarray], np.ndarray]
 Dense = Callable[[float], np.ndarray]
 
 
-def steps(leg: Leg) -> Iterator[Segment]:
+def steps(leg: Leg, strict: bool = False) -> Iterator[Segment]:
     """The steps over a leg."""
-    return dop853_steps(leg.problem.slope(), leg.span(), leg.problem.smooth.between)
+    return dop853_steps(leg.problem.slope(), leg.span(), leg.problem.smooth.between, strict)
 
 
 def dop853_steps(slope: Slope, span: Span, between: str = "step", strict: bool = False) -> Iterator[Segment]:
@@ -61,7 +61,7 @@ def dop853_steps(slope: Slope, span: Span, between: str = "step", strict: bool =
             if not accurate:
                 return
         else:
-            dense = _shorter_step(flow, t0, y0, f0) if between == "step" else _once(functools.partial(_between, method))
+            dense = _shorter_step(flow, t0, y0, f0) if between == "step" else _interpolant(method)
         statistics.steps += 1
         interior = cubic_interior(t0, y0, f0, method.t, method.y, method.f)
         yield Segment(t0, y0, method.t, method.y, dense, interior)
@@ -179,6 +179,12 @@ def _shorter_step(flow: Slope, t0: float, y0: np.ndarray, f0: np.ndarray) -> Den
     return lambda t: stages(flow, t0, y0, f0, t - t0, K)
 
 
+def _interpolant(method: _Method) -> Dense:
+    """`_between` of the last step, made when a state is first asked for: it costs three more evaluations."""
+    made = functools.cache(functools.partial(_between, method))
+    return lambda t: made()(t)
+
+
 def _between(method: _Method) -> Dense:
     """The interpolant of the last step, or those of its halves where it is not accurate: they leave a hundredth."""
     span, (dense, accurate) = method.span, method.interpolant()
@@ -195,18 +201,6 @@ def _between(method: _Method) -> Dense:
         times.append(finer.t)
         pieces.append(finer.interpolant()[0])
     return lambda t: pieces[min(int(np.searchsorted(times, t)), len(pieces) - 1)](t)
-
-
-def _once(build: Callable[[], Dense]) -> Dense:
-    """Build an interpolant when it is first asked for: it costs three more evaluations."""
-    made: list[Dense] = []
-
-    def evaluate(t: float) -> np.ndarray:
-        if not made:
-            made.append(build())
-        return made[0](t)
-
-    return evaluate
 
 
 SOLVERS = (Solver("DOP853", steps),)
