@@ -5,6 +5,7 @@ at once) that fill one folder, the later may leave its code under the index of t
 a function is one file, under a seal that covers the machine that it was made for.
 """
 
+import copy
 import hashlib
 import pickle
 from collections.abc import Callable, Sequence
@@ -55,6 +56,12 @@ class MachineCode(_Cache):
         self.folder, self.stamp, self.refused, self.others = folder, stamp, refused, others
         self.name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
         self.enabled = True
+
+    def of(self, form: str) -> "MachineCode":
+        """The place of another form of the same function."""
+        other = copy.copy(self)
+        other.name = f"{self.name}.{form}"
+        return other
 
     @property
     def cache_path(self) -> Any:

@@ -200,7 +200,8 @@ class Code:
 class Shared(NamedTuple):
     """The function `name` of a `common` group of `Code`, and the types of its arguments wherever it is called.
 
-    It can be compiled before anything is derived.  The `signature` is in numba's notation.
+    It can be compiled before anything is derived.  The `signature` is in numba's notation; it is called by its address,
+    or, if `entered`, by Python.
 
     >>> Shared(("derivations.lanes:gather",), "gather", "f8[::1], i8").name
     'gather'
@@ -209,6 +210,7 @@ class Shared(NamedTuple):
     group: tuple[str, ...]
     name: str
     signature: str
+    entered: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What numba runs before and after the pairs of a declared model in lanes: the same machine code for all of them."""
 
 import collections
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -14,46 +15,59 @@ InnerArguments = collections.namedtuple(
     "first more into most",
 )
 """The arguments of the flow that `inner_flow` reads."""
-PAIRS = "f8[::1], f8[::1], f8[:,::1], u4[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1]"
+SEEN = "f8[::1], Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1])), f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]"
+PAIRS = "f8[::1], f8[::1], f8[:,::1], u4[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[::1]"
 SECOND = (
     "f8[:,::1], f8[::1], f8[:,::1], i8[::1], i8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8, f8, f8[:,::1]"
 )
-"""The types that `pairs` and `second` of every model take."""
+CLOSED = (
+    "f8[::1], f8[::1], f8[::1], f8[:,::1], f8[::1], Tuple((u4[:,::1], u4[::1], u4[:,::1], u4[:,::1])), "
+    "Tuple((Tuple((i8[::1], i8[::1], i8[:,::1], f8[::1])), f8[::1], f8[::1], i8)), f8[::1]"
+)
+PRODUCT = "f8[::1], f8[::1], f8[:,::1]"
+"""The types that `seen`, `pairs` and `second` of every model, `closed` and `large_product` take."""
+SMALL = 12
+"""Up to so many vectors of students their product with the Gram matrix is loops."""
 WHOLE = (
-    "f8[::1], i8, i8, Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1], i8[::1], i8[::1], i8[::1], i8[::1], i8[:,::1], "
-    "f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], u4[:,::1], i8[::1], f8[:,:,::1], "
-    "f8[:,::1], u4[:,::1], u4[::1], u4[:,::1], u4[:,::1], i8[::1]))"
+    "f8[::1], UniTuple(i8, 5), Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1], i8[::1], i8[::1], i8[::1], i8[::1], "
+    "i8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], u4[:,::1], i8[::1], "
+    "f8[:,:,::1], f8[:,::1], u4[:,::1], u4[::1], u4[:,::1], u4[:,::1], i8[::1]))"
 )
 """The types that `whole` takes."""
 FIXED = WHOLE.count("[") - 1
 """How many arrays come first among the run-time arguments, before the sizes."""
 COMMON = (
-    *(f"derivations.declare.loops:{name}" for name in ("seen", "motion", "packed")),
-    *(f"{__name__}:{name}" for name in ("gradient", "room", "closed", "whole", "PAIRS", "SECOND", "FIXED")),
+    *(f"derivations.declare.loops:{name}" for name in ("normalise", "seen", "motion", "packed")),
+    *(f"{__name__}:{name}" for name in ("SEEN", "PAIRS", "SECOND", "CLOSED", "PRODUCT", "SMALL", "FIXED", "gradient")),
+    *(f"{__name__}:{name}" for name in ("product", "large_product", "closed", "whole")),
 )
-SHARED = (Shared(COMMON, "whole", WHOLE),)
-"""What a process beside can compile while the pairs of a model are derived."""
+SHARED = (
+    Shared(COMMON, "closed", CLOSED),
+    Shared(COMMON, "whole", WHOLE, entered=True),
+    Shared(COMMON, "seen", SEEN),
+)
+"""What a process beside can compile while the pairs of a model are derived, in the order in which it does."""
 address: Callable[..., int]
 by_address: Callable[..., None]
 pairs: Callable[..., None]
 second: Callable[..., None]
 
 
-def gradient(means, w, tables, scalars, size):
-    """C = dL/dG, flat, and the derivatives of the loss in the units' own numbers, from the means of pairs.
+def gradient(means, w, tables, size, trained):
+    """C = dL/dG, flat, and the derivatives of the loss in the units' own numbers, flat, from the means of pairs.
 
     `means` ends in a zero and becomes means times w_u w_v; tables = (units, first, more, into) of `lane_tables`.
     Most entries of C have one term, and a loop that only reads at random is twice as fast as one that writes so.
     """
     units, first, more, into = tables
-    C, flat, factor, weights = np.empty(size), np.empty(scalars.size), np.empty(units.shape[1]), np.empty(w.size + 1)
+    C, R, factor, weights = np.empty(size), np.empty(trained), np.empty(units.shape[1]), np.empty(w.size + 1)
     weights[w.size] = 1.0
     for u in range(w.size):
         weights[u] = w[u]
-    for k in range(scalars.size):
-        flat[k] = 0.0
+    for k in range(trained):
+        R[k] = 0.0
     for k in range(into.shape[1]):
-        flat[into[0, k]] += means[into[1, k]] * weights[into[2, k]] * weights[into[3, k]]
+        R[into[0, k]] += means[into[1, k]] * weights[into[2, k]] * weights[into[3, k]]
     for p in range(factor.size):
         factor[p] = w[units[0, p]] * w[units[1, p]]
     for start in range(0, means.size - 1, factor.size):
@@ -63,56 +77,102 @@ def gradient(means, w, tables, scalars, size):
         C[k] = means[first[k]]
     for k in range(more.shape[1]):
         C[more[0, k]] += means[more[1, k]]
-    return C, flat.reshape(scalars.shape)
+    return C, R
 
 
-def room(most, width):
-    """Where the means of all pairs are put, and the same with a zero behind, flat."""
-    means = np.empty(most * width + 1)
-    means[most * width] = 0.0
-    return means[: most * width].reshape((most, width)), means
+def product(C, G, D):
+    """D = C G (S, n) of flat C and G, a row of G at a time: faster than a call of BLAS where they are few."""
+    S, n = D.shape
+    for a in range(S):
+        for b in range(n):
+            D[a, b] = 0.0
+        for c in range(n):
+            factor, row = C[a * n + c], c * n
+            for b in range(n):
+                D[a, b] += factor * G[row + b]
 
 
-def closed(size, means, G, w, E, norms, tables, how):
-    """dy/dt (size,) from the means of pairs and E[c c^T]; how = (targets of `packed`, moves, rates)."""
-    (targets, moves, rates), dy = how, np.empty(size)
-    S, n = moves.size, G.shape[0]
-    C, R = gradient(means, w, tables, targets[2], S * n)
-    D = np.empty(S * n).reshape((S, n))
-    np.dot(C.reshape((S, n)), G, D)
+def large_product(C, G, D):
+    """The same by BLAS, for which SciPy is imported: a sixth of a second that small models do not wait."""
+    n = D.shape[1]
+    np.dot(C.reshape(D.shape), G[: n * n].reshape((n, n)), D)
+
+
+def closed(means, G, w, E, norms, tables, how, dy):
+    """dy/dt from the means of pairs, the flat Gram matrix and E[c c^T].
+
+    how = (targets of `packed`, moves, rates, address of a product).
+    """
+    (targets, moves, rates, product_at), n = how, norms.size
+    S = moves.size
+    C, R = gradient(means, w, tables, S * n, targets[2].size)
+    D = np.empty((S, n))
+    if product_at == 0:
+        product(C, G, D)
+    else:
+        by_address(PRODUCT, product_at, (C, G, D))
     motion(G, D, E, norms, moves, rates)
     packed(D, R, targets, rates, dy)
+
+
+def whole(y, at, arguments):
+    """dy/dt of the flat state; `at` are the addresses that `called` gives.
+
+    No array is reshaped here, which would take a process that compiles this a sixth of a second to learn.
+    """
+    (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
+     means, tilts, cells, spans, looks, reach, units, first, more, into, most) = arguments  # fmt: skip
+    n, S = place.shape[0], moves.size
+    flat, w, norms = np.empty(n * n + biases.size), np.empty(outs.size), np.empty(n)
+    by_address(SEEN, at[0], (y, (constants, place, outs, biases), moves, rates, flat, w, norms))
+    found = np.empty(most[0] * cells.shape[1] + 1)
+    found[most[0] * cells.shape[1]] = 0.0
+    by_address(PAIRS, at[1], (flat, numbers, means, cells, spans, looks, reach, found))
+    E, dy = np.empty((S, S)), np.empty(y.size)
+    if rates[2] > 0.0:
+        G, bias = np.empty((n, n)), np.empty(biases.shape)
+        for a in range(n):
+            for b in range(n):
+                G[a, b] = flat[n * a + b]
+        for r in range(biases.shape[0]):
+            for u in range(biases.shape[1]):
+                bias[r, u] = flat[n * n + r * biases.shape[1] + u]
+        by_address(SECOND, at[2], (G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E))
+    how = ((rows, columns, scalars, moving), moves, rates, at[3])
+    by_address(CLOSED, at[4], (found, flat, w, E, norms, (units, first, more, into), how, dy))
     return dy
 
 
-def whole(y, pairs, second, arguments):
-    """dy/dt of the flat state; `pairs` and `second` are addresses, and the second is not looked at for a flow."""
-    (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
-     means, tilts, cells, spans, looks, reach, units, first, more, into, most) = arguments  # fmt: skip
-    G, w, bias, norms, flat = seen(y, constants, place, outs, biases, moves, rates)
-    S = moves.size
-    Y, found = room(most[0], cells.shape[1])
-    by_address(PAIRS, pairs, (flat, numbers, means, cells, spans, looks, reach, Y))
-    E = np.empty(S * S).reshape((S, S))
-    if rates[2] > 0.0:
-        by_address(SECOND, second, (G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E))
-    how = ((rows, columns, scalars, moving), moves, rates)
-    return closed(y.size, found, G, w, E, norms, (units, first, more, into), how)
+@functools.cache
+def called(noisy, large):
+    """The addresses that `whole` calls: `seen`, `pairs`, `second`, `large_product` (both 0 where not called), `closed`.
+
+    Interpreted, as `flow` is: what is compiled for each model is called by its address, which numba does not know.
+    Pairs come first, and then what a process beside comes to last: it compiles the rest meanwhile.
+    """
+    of_pairs, of_closed, of_seen = address(pairs, PAIRS), address(closed, CLOSED), address(seen, SEEN)
+    added = address(second, SECOND) if noisy else 0
+    multiplied = address(large_product, PRODUCT) if large else 0
+    return of_seen, of_pairs, added, multiplied, of_closed
 
 
 def flow(t, y, *arguments):
-    """dy/dt of the flat state.
-
-    Interpreted: what is compiled for each model is called by its address, which numba does not know.
-    """
-    added = address(second, SECOND) if arguments[11][2] > 0.0 else 0
-    return whole(y, address(pairs, PAIRS), added, arguments[:FIXED])
+    """dy/dt of the flat state; one that is read-only, or a part of another, is copied, as `whole` has one type."""
+    y = y if y.flags.carray else np.array(y)
+    return whole(y, called(arguments[11][2] > 0.0, arguments[9].size > SMALL), arguments[:FIXED])
 
 
 def inner_flow(y, p):
     """`flow` of a gradient flow compiled as a whole, for loops that are themselves compiled."""
-    G, w, _, norms, flat = seen(y, p.constants, p.place, p.outs, p.biases, p.moves, p.rates)
-    Y, found = room(p.most[0], p.cells.shape[1])
-    pairs(flat, p.numbers, p.means, p.cells, p.spans, p.looks, p.reach, Y)
-    how = ((p.rows, p.columns, p.scalars, p.moving), p.moves, p.rates)
-    return closed(y.size, found, G, w, G, norms, (p.units, p.first, p.more, p.into), how)  # a flow reads no E
+    n, S, dy = p.place.shape[0], p.moves.size, np.empty(y.size)
+    flat, w, norms = np.empty(n * n + p.biases.size), np.empty(p.outs.size), np.empty(n)
+    seen(y, (p.constants, p.place, p.outs, p.biases), p.moves, p.rates, flat, w, norms)
+    found = np.empty(p.most[0] * p.cells.shape[1] + 1)
+    found[p.most[0] * p.cells.shape[1]] = 0.0
+    pairs(flat, p.numbers, p.means, p.cells, p.spans, p.looks, p.reach, found)
+    C, R = gradient(found, w, (p.units, p.first, p.more, p.into), S * n, p.scalars.size)
+    D = np.empty((S, n))
+    large_product(C, flat, D)
+    motion(flat, D, D, norms, p.moves, p.rates)  # a flow reads no E
+    packed(D, R, (p.rows, p.columns, p.scalars, p.moving), p.rates, dy)
+    return dy

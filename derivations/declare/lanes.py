@@ -141,13 +141,14 @@ def _cell(array: str, row: int) -> str:
 
 
 def _pairs_text(served: Sequence[Served]) -> str:
-    """`pairs`: the means Y (mean, pair) of all pairs, function by function, from `flat` of `loops.seen`."""
+    """`pairs`: the means Y (mean, pair), flat, of all pairs, function by function, from `flat` of `loops.seen`."""
     lines = [
         "def pairs(flat, numbers, means, cells, spans, looks, reach, Y):",
         f"    X, square = np.empty({LANES} * cells.shape[0]), np.empty({LANES})",
-        f"    S, Z = np.empty({LANES} * looks.shape[1]), np.empty({LANES} * Y.shape[0])",
-        f"    table = S.reshape((looks.shape[1], {LANES}))",
+        f"    S, Z = np.empty({LANES} * looks.shape[1]), np.empty({LANES * max(one.means for one in served)})",
     ]
+    if any(one.at >= 0 for one in served):
+        lines.append(f"    table = S.reshape((looks.shape[1], {LANES}))")
     for k, one in enumerate(served):
         rows = f"looks[{k}, :{one.rows}"
         rho = f"X[{LANES * one.at} : {LANES * (one.at + 1)}]"
@@ -162,6 +163,6 @@ def _pairs_text(served: Sequence[Served]) -> str:
             f"        lanes_{k}(X, S, means[{one.program}], numbers, Z)",
             f"        for k in range({one.means}):",
             f"            for lane in range({LANES}):",
-            f"                Y[k, start + lane] = Z[{LANES} * k + lane]",
+            f"                Y[k * cells.shape[1] + start + lane] = Z[{LANES} * k + lane]",
         ]
     return "\n".join(lines) + "\n"

@@ -25,95 +25,108 @@ def look_up(table, rho, out):
         out[k] = total
 
 
-def seen(y, constants, place, outs, biases, moves, rates):
-    """A flat state as Gram matrix, weights of all units in f - f*, their own numbers, norms, and `flat`.
+def normalise(flat, norms, S):
+    """Make the Gram matrix (n, n), flat, that of unit vectors in the place of the first S; norms get theirs."""
+    n = norms.size
+    for a in range(S):
+        norms[a] = math.sqrt(flat[(n + 1) * a])
+    for a in range(n):
+        for b in range(n):
+            flat[n * a + b] /= norms[a] * norms[b]
 
-    Of normalised weights (kind 2) the Gram matrix is that of the unit vectors; norms are 1 otherwise.  `flat` holds the
-    Gram matrix, then the units' own numbers: the two are views of it.
+
+def seen(y, tables, moves, rates, flat, w, norms):
+    """A flat state as `flat`: Gram matrix, then the units' own numbers; weights of all units in f - f*, and norms.
+
+    tables = (constants, place, outs, biases).  Of normalised weights (kind 2) the Gram matrix is that of the unit
+    vectors; norms are 1 otherwise.
     """
-    n, S, known = place.shape[0], moves.size, np.empty(y.size + constants.size)
-    flat, w, norms = np.empty(n * n + biases.size), np.empty(outs.size), np.empty(n)
-    G, bias, cells = flat[: n * n].reshape((n, n)), flat[n * n :].reshape(biases.shape), place.reshape(-1)
+    constants, place, outs, biases = tables
+    n, known = norms.size, np.empty(y.size + constants.size)
     for k in range(y.size):
         known[k] = y[k]
     for k in range(constants.size):
         known[y.size + k] = constants[k]
-    for k in range(n * n):
-        flat[k] = known[cells[k]]
+    for a in range(n):
+        for b in range(n):
+            flat[n * a + b] = known[place[a, b]]
     for u in range(outs.size):
         w[u] = known[outs[u]]
+    at = n * n
     for r in range(biases.shape[0]):
         for u in range(biases.shape[1]):
-            bias[r, u] = known[biases[r, u]]
+            flat[at] = known[biases[r, u]]
+            at += 1
     for a in range(n):
-        norms[a] = math.sqrt(G[a, a]) if rates[3] == 2.0 and a < S else 1.0
+        norms[a] = 1.0
     if rates[3] == 2.0:
-        inverse = np.empty(n)
-        for a in range(n):
-            inverse[a] = 1.0 / norms[a]
-        for a in range(n):
-            own = inverse[a]
-            for b in range(n):
-                G[a, b] *= own * inverse[b]
-    return G, w, bias, norms, flat
+        normalise(flat, norms, moves.size)
 
 
 def motion(G, D, E, norms, moves, rates):
     """D_ab = u_a' . u_b by the motion of student u_a alone (S, n), in place of C G, with half of E's part in dQ.
 
     D = -rate (C G + decay G), tangential on the sphere (kind 1) and for normalised weights (kind 2), whose G is that of
-    the unit vectors; rates = (rate, decay, second, kind, noise, both); E (S, S) is not read where `second` is zero.
+    the unit vectors and flat; rates = (rate, decay, second, kind, noise, both); E (S, S) is not read where `second` is
+    zero.
     """
     S, n = D.shape
     rate, decay, kind = rates[0], rates[1], rates[3]
     for a in range(S):
-        own, pull = D[a, a] / G[a, a] if kind > 0.0 else -decay, -rate * moves[a]
+        own, pull = D[a, a] / G[(n + 1) * a] if kind > 0.0 else -decay, -rate * moves[a]
         if kind == 2.0:
             inverse, shrink = pull / norms[a], pull * decay * norms[a]
             for b in range(n):
-                D[a, b] = norms[b] * ((D[a, b] - own * G[a, b]) * inverse + shrink * G[a, b])
+                D[a, b] = norms[b] * ((D[a, b] - own * G[n * a + b]) * inverse + shrink * G[n * a + b])
         else:
             for b in range(n):
-                D[a, b] = pull * (D[a, b] - own * G[a, b])
+                D[a, b] = pull * (D[a, b] - own * G[n * a + b])
         if rates[2] > 0.0:
             half = 0.5 * rates[2] * moves[a] / norms[a]
             for b in range(S):
                 D[a, b] += half * moves[b] / norms[b] * E[a, b]
             if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
-                longer = half * moves[a] / norms[a] * E[a, a] / G[a, a]
+                longer = half * moves[a] / norms[a] * E[a, a] / G[(n + 1) * a]
                 for b in range(n):
-                    D[a, b] -= longer * G[a, b]
+                    D[a, b] -= longer * G[n * a + b]
 
 
 def packed(D, R, targets, rates, dy):
-    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
+    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers, flat.
 
     `targets` = (rows, columns, scalars, moving) say what of them the entries of the state are, and what moves.
     """
     rows, columns, scalars, moving = targets
-    (S, n), flat = D.shape, D.reshape(-1)
     for k in range(rows.size):
         a, b = rows[k], columns[k]
-        dy[k] = flat[a * n + b] + flat[b * n + a] if b < S else flat[a * n + b]
+        dy[k] = D[a, b] + D[b, a] if b < D.shape[0] else D[a, b]
     for r in range(scalars.shape[0]):
         for k in range(scalars.shape[1]):
             if scalars[r, k] >= 0:
-                dy[scalars[r, k]] = -rates[0] * moving[r] * R[r, k]
+                dy[scalars[r, k]] = -rates[0] * moving[r] * R[r * scalars.shape[1] + k]
+
+
+def view(y, constants, place, outs, biases, moves, rates):
+    """What `seen` gives, in arrays of its own, and the Gram matrix and the units' own numbers as matrices."""
+    n = place.shape[0]
+    flat, w, norms = np.empty(n * n + biases.size), np.empty(outs.size), np.empty(n)
+    seen(y, (constants, place, outs, biases), moves, rates, flat, w, norms)
+    return flat, flat[: n * n].reshape((n, n)), flat[n * n :].reshape(biases.shape), w, norms
 
 
 def flow(t, y, *arguments):
     """dy/dt of the flat state."""
     (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
      means, tilts, *_) = arguments  # fmt: skip
-    G, w, bias, norms, _ = seen(y, constants, place, outs, biases, moves, rates)
+    flat, G, bias, w, norms = view(y, constants, place, outs, biases, moves, rates)
     S = moves.size
     C, R, E = np.empty((S, place.shape[0])), np.empty(scalars.shape), np.zeros((S, S))
     drift(G, w, bias, starts, counts, numbers, series, means, rates[5], C, R)
     if rates[2] > 0.0:
         second(G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E)
     D, dy = C @ G, np.empty(y.size)
-    motion(G, D, E, norms, moves, rates)
-    packed(D, R, (rows, columns, scalars, moving), rates, dy)
+    motion(flat, D, E, norms, moves, rates)
+    packed(D, R.reshape(-1), (rows, columns, scalars, moving), rates, dy)
     return dy
 
 
@@ -134,7 +147,7 @@ def loss(y, *arguments):
 def parts(y, *arguments):
     """E[f^2], -E[f f*], E[f*^2] of the flat state."""
     constants, place, outs, biases, starts, counts, _, _, _, moves, _, rates, numbers, series, means, *_ = arguments
-    G, w, bias, _, _ = seen(y, constants, place, outs, biases, moves, rates)
+    _, G, bias, w, _ = view(y, constants, place, outs, biases, moves, rates)
     out = np.zeros(3)
     loss_parts(G, w, bias, starts, counts, numbers, series, means, out)
     return out

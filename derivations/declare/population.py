@@ -41,7 +41,7 @@ from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
 
 LOOPS = ("derivations.lanes:correlations",)
-AROUND = ("derivations.declare.lane_frame:flow",)
+AROUND = ("derivations.declare.lane_frame:called", "derivations.declare.lane_frame:flow")
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 

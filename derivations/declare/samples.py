@@ -14,8 +14,8 @@ import numpy as np
 
 from derivations.declare.declaration import Declaration
 
-BLOCK = 4096
-"""Points at a time: ten fields of them are 320 kB."""
+BLOCK = 8192
+"""Points at a time: half of them take 14 % longer (for Python's share), twice as many 40 % (ten fields: 1.3 MB)."""
 Functions = Mapping[str, Callable[..., Any]]
 
 

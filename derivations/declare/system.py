@@ -56,7 +56,7 @@ def system(declared: Declaration) -> System:
                 stepped=stepped,
                 usual=usual,
                 settled=f"{HERE}.tiers:settled",
-                shared={"exact": f"{HERE}.lane_frame:SHARED"},
+                shared={"exact": f"{HERE}.{'tilt' if _of_erf(declared) else 'lane_frame'}:SHARED"},
             ),
         ),
         check=check,
@@ -66,6 +66,11 @@ def system(declared: Declaration) -> System:
         sizes=sizes_of(declared),
         digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
     )
+
+
+def _of_erf(declared: Declaration) -> bool:
+    """Whether an online limit is, by its looks, one whose second-order term is that of erf units (`tilt`)."""
+    return declared.limit == "online" and all(group.unit.word == "erf" for group in declared.groups)
 
 
 def sizes_of(declared: Declaration) -> dict[str, str]:

@@ -207,7 +207,10 @@ def _compile(shared: Shared) -> None:
     from odesim.code import addressed, compile
 
     function: Any = compile.common(shared.group)[shared.name]
-    function.compile(addressed.types_of(shared.signature))
+    if shared.entered:
+        function.compile(addressed.types_of(shared.signature))
+    else:
+        addressed.address(function, shared.signature)
 
 
 def _compile_later(command: Command, given: dict[str, Any]) -> None:

@@ -31,8 +31,9 @@ def address(function: Any, signature: str) -> int:
     array([2.])
     """
     arguments = types_of(signature)
-    function.compile(arguments)
-    made = function.overloads[arguments]
+    form = function.bare() if hasattr(function, "bare") else function
+    form.compile(arguments)
+    made = form.overloads[arguments]
     return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
 
 

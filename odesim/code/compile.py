@@ -33,7 +33,8 @@ FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
 
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
-DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy')\n"
+DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfunc_wrapper=True)\n"
+"""An entry for C takes as long to compile as ten lines, and nobody calls it."""
 IMPORTING = threading.RLock()
 """Replicas in threads ask for the same modules: one imports, and the others must not see the half of one."""
 ENTRY = "_one_by_one"

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ def imported(path: Path, text: str) -> types.ModuleType:
 
         for function in functions:
             function._cache = MachineCode(function.py_func, kept.parent, path.stem, _cannot_keep, OTHERS)
-            function.compile = _at_level(function.compile)
+            _at_level(function)
             link(function, _at_level)
     return module
 
@@ -151,23 +151,29 @@ def _wait(number: int, frame: types.FrameType | None) -> None:
     _waiting.append(number)
 
 
-def _at_level(compile_signature: Callable[..., Any]) -> Callable[..., Any]:
-    """A numba dispatcher's `compile` at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
+def _at_level(function: Any) -> None:
+    """Let a numba dispatcher compile at `LLVM_LEVEL`; numba's own setting is put back, and NUMBA_OPT wins."""
+    compile_signature, make = function.compile, function._compiler.compile
+
+    def made(*given: Any) -> Any:
+        from odesim.code.linked import overloads, tables
+
+        tables()
+        with overloads():
+            return make(*given)
 
     @functools.wraps(compile_signature)
     def compile_at_level(signature: Any) -> Any:
         import numba.core.config
-
-        from odesim.code.linked import overloads
 
         config: Any = numba.core.config
         before = config.OPT
         if "NUMBA_OPT" not in os.environ:
             config.OPT = type(before)(LLVM_LEVEL)
         try:
-            with busy("compiling"), unbroken(), overloads():
+            with busy("compiling"), unbroken():
                 return compile_signature(signature)
         finally:
             config.OPT = before
 
-    return compile_at_level
+    function._compiler.compile, function.compile = made, compile_at_level

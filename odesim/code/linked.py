@@ -11,7 +11,7 @@ A constant among the arguments has the type of a variable, so that one form serv
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numba
 from numba import _dynfunc
@@ -68,7 +68,8 @@ class PartCompiler(CompilerBase):
         return [manager]
 
 
-LINKED: dict[str, Any] = {"pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+LINKED: dict[str, Any] = {"pipeline_class": PartCompiler, **BARE}
 
 
 @contextlib.contextmanager
@@ -87,21 +88,50 @@ def overloads() -> Iterator[None]:
         template._get_jit_decorator = before
 
 
-def link(function: Any, around: Callable[[Any], Any]) -> None:
+@functools.cache
+def tables() -> None:
+    """Import the tables by which numba compiles, but not SciPy's linear algebra.
+
+    Numba imports that to see that it is there, as it is: odesim depends on it.  Whatever calls it imports it later.
+    """
+    import numba.np.linalg as algebra
+
+    asked: Any = algebra
+    before = asked.ensure_blas
+    asked.ensure_blas = lambda: None
+    try:
+        import numba.np.arraymath as math
+    finally:
+        asked.ensure_blas = before
+    cast(Any, math).ensure_blas = before
+
+
+def link(function: Any, prepare: Callable[[Any], None]) -> None:
     """Let compiled callers of a numba dispatcher link its `Part`; Python's calls of it stay as they are.
 
-    `around` wraps the compilation of the linked form, as it does that of any other.
+    `prepare` is done to the dispatchers of other forms, as to that of any function.
 
     Never what Python has compiled already: the caller's machine code would depend on the order of the calls.
-    `function.part()` is the dispatcher of the linked form.
+    `function.part()` is the dispatcher of the linked form, `function.bare()` that of what is called by its address
+    (`odesim.code.addressed`): machine code without entries, which take a tenth of the time of its compilation.
     """
+
+    def form(options: dict[str, Any]) -> Any:
+        wanted: dict[str, Any] = {**function.targetoptions, **options}
+        del wanted["nopython"]  # which is what njit means
+        made: Any = numba.njit(**wanted)(function.py_func)
+        prepare(made)
+        return made
 
     @functools.cache
     def part() -> Any:
-        wanted: dict[str, Any] = {key: value for key, value in function.targetoptions.items() if key != "nopython"}
-        linked: Any = numba.njit(**wanted, **LINKED)(function.py_func)
-        linked.compile = around(linked.compile)
-        return linked
+        return form(LINKED)
+
+    @functools.cache
+    def bare() -> Any:
+        made = form(BARE)
+        made._cache = function._cache.of("bare")
+        return made
 
     def get_call_template(args: Any, kws: Any) -> Any:
         plain = tuple(types.unliteral(argument) for argument in args)
@@ -110,4 +140,5 @@ def link(function: Any, around: Callable[[Any], Any]) -> None:
     def get_overload(signature: Any) -> Any:
         return part().get_overload(signature)
 
-    function.part, function.get_call_template, function.get_overload = part, get_call_template, get_overload
+    function.part, function.bare = part, bare
+    function.get_call_template, function.get_overload = get_call_template, get_overload

@@ -36,8 +36,8 @@ def python(parameters: Any, found: Kernels) -> str:
     named = {**({} if found.tilts else {"second": population.NONE}), **dict(found.texts)}
     texts = [text for name, text in named.items() if name != "pairs" and not name.startswith("lanes_")]
     tilted = [load(reference) for reference in tilt.LOOPS] if found.tilts else []
-    frame = (loops.look_up, loops.seen, loops.motion, loops.packed, loops.flow, loops.parts, loops.watch, loops.loss)
-    helpers = [inspect.getsource(function) for function in (*tilted, *frame)]
+    frame = ("look_up", "normalise", "seen", "motion", "packed", "view", "flow", "parts", "watch", "loss")
+    helpers = [inspect.getsource(function) for function in (*tilted, *(getattr(loops, name) for name in frame))]
     values = equations_.arguments(initial)
     plain = (*values[: arrays.Arguments._fields.index("cells")], *values[FIXED:])  # without tables of lanes
     given = ",\n    ".join(_literal(value) for value in plain)

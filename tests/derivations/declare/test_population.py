@@ -11,6 +11,7 @@ import odesim
 from derivations.contract import Equations, Initial
 from derivations.declare import arrays, initial, population, responses
 from derivations.declare.declaration import Declaration
+from derivations.declare.lane_frame import SMALL
 from derivations.declare.system import numbers, rows
 from odesim.flow.problem import compile_functions, prepare
 from odesim.request.case import Case
@@ -64,6 +65,20 @@ def test_the_loops_equal_the_arrays(name):
     assert loops["flow"](0.0, y, *arguments) == pytest.approx(plain["flow"](0.0, y, *arguments), rel=1e-12, abs=1e-13)
     for role in ("loss", "watch"):
         assert loops[role](y, *arguments) == pytest.approx(plain[role](y, *arguments), rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("units", [SMALL - 1, SMALL, SMALL + 1, 2 * SMALL])
+@pytest.mark.parametrize("limit", ["flow", "online"])
+def test_many_students_are_multiplied_as_few_are(units, limit):
+    system = odesim.declare(
+        student={"unit": "erf(w/sqrt(2))", "units": units}, teacher={"units": 3}, training={"limit": limit}
+    )
+    parameters = system.parameters(d=200)
+    equations = population.exact(parameters)
+    start = initial.enter(parameters, None, np.random.default_rng(1))
+    y, given = equations.start(start), equations.arguments(start)
+    one, two = (compile_functions(equations, kind)["flow"](0.0, y, *given) for kind in ("numba", "numpy"))
+    np.testing.assert_allclose(one, two, rtol=0, atol=1e-13 * float(np.abs(two).max()))
 
 
 @pytest.mark.parametrize("name", each(FLOWS))

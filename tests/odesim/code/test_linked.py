@@ -1,11 +1,15 @@
 """Functions that are linked into their compiled callers, beside the same functions called from Python."""
 
+import os
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
 from numba.core.cpu import CPUContext
 
-from odesim.code import compile
+from odesim.code import addressed, compile
 
 TEXTS = (
     """def power(x, n):
@@ -77,3 +81,35 @@ def test_what_numba_itself_is_written_in_has_no_machine_code_either_and_serves_o
         return np.empty(values.size, np.float32).reshape((1, values.size)).shape
 
     assert theirs(values) == (1, 3)  # linked to the form that ours made, which cannot be called
+
+
+ALGEBRA = """import sys
+import numpy as np
+from odesim.code import compile
+
+TEXTS = ("def half(x): return 0.5 * x", "def product(a, b): return np.dot(a, b)")
+
+
+def write():
+    return compile.numba_module("a test", TEXTS)
+
+
+made = compile.generated("plain", (), write)
+assert made.half(3.0) == 1.5 and "scipy.linalg" not in sys.modules
+assert (made.product(np.eye(2), np.eye(2)) == np.eye(2)).all() and "scipy.linalg" in sys.modules
+"""
+
+
+def test_nobody_waits_for_linear_algebra_that_is_not_called(tmp_path) -> None:
+    (tmp_path / "algebra.py").write_text(ALGEBRA)
+    environment = {**os.environ, "ODESIM_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", "import algebra"], check=True, env=environment)
+
+
+def test_what_is_called_by_its_address_has_no_entries(module) -> None:
+    values = np.array([1.0, 2.0])
+    assert addressed.address(module.scaled, "f8[::1], i8") > 0
+    assert not module.scaled.overloads
+    (made,) = module.scaled.bare().overloads.values()
+    assert made.library.get_pointer_to_function(made.fndesc.llvm_cpython_wrapper_name) == 0
+    assert module.scaled(values, 2) == 5.0
