@@ -44,8 +44,10 @@ def _alone(problem: Any, part: str, what: str, bar: str, rounds: int) -> Row:
     from derivations.declare import arrays
 
     space, a = problem.functions["flow"].__globals__, arrays.read(problem.arguments)
-    G, w, _, _, flat = space["seen"](problem.start, a.constants, a.place, a.outs, a.biases, a.moves, a.rates)
-    Y, E = np.empty((a.most[0], a.cells.shape[1])), np.empty((a.moves.size, a.moves.size))
+    n, S = len(a.place), a.moves.size
+    flat, w, norms = np.empty(n * n + a.biases.size), np.empty(a.outs.size), np.empty(n)
+    space["seen"](problem.start, (a.constants, a.place, a.outs, a.biases), a.moves, a.rates, flat, w, norms)
+    G, Y, E = flat[: n * n].reshape(n, n), np.empty(a.most[0] * a.cells.shape[1]), np.empty((S, S))
     given = {
         "pairs": (flat, a.numbers, a.means, a.cells, a.spans, a.looks, a.reach, Y),
         "tilted": (G, w, *a.tilts, a.rates[5], a.rates[4], E),
