@@ -5,9 +5,12 @@ lock from it.  The process reads the folders of stored trajectories, one a line,
 it ends with its input, so that it does not outlive the command.
 """
 
+import contextlib
 import json
+import queue
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,8 @@ class Painter:
 
 def serve() -> None:
     """Draw for the command at the other end of the pipes until it closes its end."""
+    asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     import matplotlib.backends.backend_agg
     import matplotlib.figure
     import xarray
@@ -60,7 +65,11 @@ def serve() -> None:
 
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     assert matplotlib and xarray
-    for line in sys.stdin:
+    for exercise in (_read_nothing, _draw_nothing):
+        if asked.empty():
+            with contextlib.suppress(Exception):  # if it fails, so does what is asked for, and says why
+                exercise()
+    while (line := asked.get()) is not None:
         failure: dict[str, Any] | None = None
         try:
             plot.draw_stored(Path(json.loads(line)))
@@ -69,3 +78,43 @@ def serve() -> None:
         except Exception as error:
             failure = {"errno": None, "message": str(error)}
         print(json.dumps(failure), file=answers, flush=True)
+
+
+def _listen(asked: "queue.SimpleQueue[str | None]") -> None:
+    """Pass on what is asked for, line by line, then `None`."""
+    for line in sys.stdin:
+        asked.put(line)
+    asked.put(None)
+
+
+def _read_nothing() -> None:
+    """Import what reads a stored trajectory, and what xarray imports for its first data set: dask, if it is there."""
+    import h5netcdf
+    import xarray
+    from xarray.backends.plugins import list_engines
+
+    assert h5netcdf
+    list_engines()
+    xarray.Dataset({"time": ("time", [0.0])})
+
+
+def _draw_nothing() -> None:
+    """Draw a small picture into memory: fonts, the parser of formulas and the writer of files take a third of a second.
+
+    A command whose run takes longer than the imports here does not wait for them.
+    """
+    import io
+
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from odesim.show.plot import STYLE
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(2.0, 2.0), layout="constrained")
+        axis, other = figure.subplots(2, 1)
+        axis.plot([1.0, 2.0], [1.0, 2.0], label=r"$\gamma^{(1)}_{ij}/\sqrt{d}$")
+        axis.set_yscale("log")
+        axis.legend()
+        figure.colorbar(other.imshow([[0.0, 1.0]]), ax=other)
+        figure.savefig(io.BytesIO())

@@ -1,5 +1,11 @@
 """The process that draws: the same pictures as here, its failures as exceptions, and no process left behind."""
 
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -7,6 +13,7 @@ import numpy as np
 import pytest
 
 from odesim import store
+from odesim.cli import painter as process
 from odesim.cli.painter import Painter
 from odesim.flow import solve
 from odesim.request.case import Case
@@ -66,3 +73,44 @@ def test_none_is_left_behind():
         time.sleep(0.01)
     assert painter._process.returncode is not None
     assert not Path(f"/proc/{number}").exists()
+
+
+def test_what_it_does_while_it_waits_leaves_nothing_to_import(stored, tmp_path):
+    (tmp_path / "trajectory.nc").write_bytes((stored / "trajectory.nc").read_bytes())
+    code = f"""
+import sys
+from pathlib import Path
+from odesim.cli import painter
+import matplotlib.backends.backend_agg, matplotlib.figure, xarray
+from odesim.show import plot
+painter._read_nothing()
+painter._draw_nothing()
+before = {{name.split(".")[0] for name in sys.modules}}
+plot.draw_stored(Path({str(tmp_path)!r}))
+print(*({{name.split(".")[0] for name in sys.modules}} - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [] and (tmp_path / DRAWN[0]).exists()
+
+
+def test_who_is_asked_already_does_nothing_before(stored, tmp_path, monkeypatch, capsys):
+    (tmp_path / "trajectory.nc").write_bytes((stored / "trajectory.nc").read_bytes())
+    exercised = []
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # which it sets
+    for name in ("_read_nothing", "_draw_nothing"):
+        monkeypatch.setattr(process, name, lambda name=name: exercised.append(name))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(str(tmp_path)) + "\n"))
+    process.serve()
+    assert exercised == [] and json.loads(capsys.readouterr().out) is None and (tmp_path / DRAWN[0]).exists()
+
+    reader, writer = (os.fdopen(end, mode) for end, mode in zip(os.pipe(), "rw", strict=True))
+    monkeypatch.setattr(sys, "stdin", reader)
+    serving = threading.Thread(target=process.serve)
+    serving.start()
+    deadline = time.monotonic() + 20
+    while len(exercised) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    writer.close()
+    serving.join(20)
+    reader.close()
+    assert exercised == ["_read_nothing", "_draw_nothing"] and not serving.is_alive()
