@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from derivations.contract import Dynamics, Equations, Role, Shared, Stepped, UsageError, load
+from derivations.contract import Dynamics, Equations, Independent, Role, Shared, Stepped, UsageError, load
 from odesim.code import kept
 from odesim.machine.processes import crew_size
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Command = Literal["flow", "sgd", "both"]
 """What is computed: a flow, training, or training with its flow beside."""
 SERVE = (sys.executable, "-c", "from odesim.cli.compiler import serve; serve()")
+BLOCKS = "odesim.flow.block_addresses:SHARED"
+"""The integrator of independent blocks."""
+STEPS = "odesim.sgd.compressed:SHARED"
+"""What a step of compressed SGD calls, for models of Gaussian inputs."""
 BEGUN, MADE = "begun", "made"
 """What the process says of a form of a compiled function."""
 
@@ -42,7 +46,7 @@ def compiling(
     what is yielded is to be called with the request as soon as it is made (a case, a simulation, a pair).
     """
     # What is traced is compiled by XLA, in threads that take the second core already.
-    traced = given.get("backend") == "jax" or given.get("method") == "explicit"
+    traced = given.get("backend") == "jax"
     alone = given["system"] is None or traced or threads == 1 or crew_size(None) == 1
     started: list[Compiler] = []
 
@@ -88,23 +92,31 @@ def _flow_job(request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(stage, Dynamics):
         return {}
     equations = load(stage.equations)(case.parameters, case.tier)
-    wanted = _later(equations) and not compile.known(equations)
-    return {"shared": [], "command": "flow", "given": dict(given)} if wanted else {}
+    shared = [BLOCKS] if isinstance(equations.advance, Independent) and _missing(load(BLOCKS)) else []
+    if _later(equations) and not compile.known(equations):
+        return {"shared": shared, "command": "flow", "given": dict(given)}
+    return {"shared": shared} if shared else {}
 
 
 def _training_job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """What training calls after the loops of its model, and the flow beside it, as far as the cache lacks them."""
     from odesim.code import compile
-    from odesim.sgd import compressed, families
+    from odesim.sgd import families
     from odesim.sgd.observed import flow_of
 
     simulation = request.simulation if command == "both" else request
     case = simulation.case
     stage = case.system.dynamics(case.stage)
     model, equations = stage.truth(case.parameters), flow_of(stage, case.parameters)
-    gaussian = type(model) not in families.FAMILIES
-    stepping = gaussian and simulation.batch > 1 and _missing(compressed.SHARED)
-    job: dict[str, Any] = {"shared": ["odesim.sgd.compressed:SHARED"]} if stepping else {}
+    gaussian, compresses = type(model) not in families.FAMILIES, simulation.method == "compressed"
+    if gaussian and not compresses:  # traced, too
+        return {}
+    if gaussian:
+        called = (STEPS,) if simulation.batch > 1 else ()
+    else:
+        called = families.ahead(model, case.parameters, compresses, simulation.batch)
+    shared = [name for name in called if _missing(load(name))]
+    job: dict[str, Any] = {"shared": shared} if shared else {}
     flows = command == "both" or families.keeps_loss(model, case.parameters, simulation.population_loss)
     if flows and equations is not None and equations.code.loops and not compile.known(equations):
         job = {"shared": [], **job, "command": command, "given": dict(given)}

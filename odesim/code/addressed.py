@@ -7,14 +7,16 @@ once for all, and what it calls is optimised alone: loops that are vectorised be
 import functools
 from typing import Any
 
-from numba.core import sigutils, types
+from numba.core import cgutils, imputils, sigutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 
 @functools.cache
 def address(function: Any, signature: str) -> int:
-    """Where the machine code of a compiled function of no result lies, for arguments of the types of a signature.
+    """Where the machine code of a compiled function lies, for arguments of the types of a signature.
+
+    Its result has the type that the signature names after an arrow ("f8, i8 -> f8[::1]"); without one it has none.
 
     >>> import numpy as np
     >>> from numba import njit
@@ -34,12 +36,20 @@ def address(function: Any, signature: str) -> int:
     form = function.bare() if hasattr(function, "bare") else function
     form.compile(arguments)
     made = form.overloads[arguments]
+    if made.signature.return_type != result_of(signature):
+        raise TypingError(f"what is called by its address as ({signature}) returns {made.signature.return_type}")
     return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
 
 
 def types_of(signature: str) -> tuple[Any, ...]:
     """The types of the arguments of a signature."""
-    return sigutils.normalize_signature(f"void({signature.rstrip(', ')})")[0]
+    return sigutils.normalize_signature(f"void({signature.partition('->')[0].rstrip(', ')})")[0]
+
+
+def result_of(signature: str) -> Any:
+    """The type of the result of a signature: what it says after an arrow, else none."""
+    named = signature.partition("->")[2].strip()
+    return sigutils.normalize_signature(f"{named}()")[1] if named else types.none
 
 
 @intrinsic(prefer_literal=True)
@@ -50,18 +60,71 @@ def by_address(typing: Any, signature: Any, at: Any, arguments: Any) -> Any:
     """
     if not isinstance(signature, types.StringLiteral):
         return None
-    wanted = types_of(signature.literal_value)
+    wanted, result = types_of(signature.literal_value), result_of(signature.literal_value)
     if tuple(arguments) != wanted:
         raise TypingError(f"what is called by its address takes {wanted}, but {tuple(arguments)} was given")
 
     def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
         convention = context.call_conv
-        made = convention.get_function_type(types.none, wanted)
+        made = convention.get_function_type(result, wanted)
         function = builder.inttoptr(values[1], made.as_pointer())
         given = [builder.extract_value(values[2], k) for k in range(len(wanted))]
-        status, _ = convention.call_function(builder, function, types.none, wanted, given)
+        status, found = convention.call_function(builder, function, result, wanted, given)
         with builder.if_then(status.is_error, likely=False):
             convention.return_status_propagate(builder, status)
-        return context.get_dummy_value()
+        return context.get_dummy_value() if result == types.none else found
 
-    return types.void(signature, types.intp, arguments), generate
+    return result(signature, types.intp, arguments), generate
+
+
+@intrinsic
+def lent(typing: Any, value: Any) -> Any:
+    """Where a copy of a value lies, until the function that calls this ends; its arrays belong to their owners."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        (kind,) = signature.args
+        place = cgutils.alloca_once_value(builder, _without_owners(context, builder, kind, values[0]))
+        return builder.ptrtoint(place, context.get_value_type(types.intp))
+
+    return types.intp(value), generate
+
+
+def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """A value whose arrays say nothing of who owns their memory, so that nobody counts references to it."""
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        for name in ("meminfo", "parent"):
+            setattr(array, name, cgutils.get_null_value(getattr(array, name).type))
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        for k, part in enumerate(kind.types):
+            found = _without_owners(context, builder, part, builder.extract_value(value, k))
+            value = builder.insert_value(value, found, k)
+    return value
+
+
+@functools.cache
+def borrower(kind: Any) -> Any:
+    """The function `borrowed(at)` of compiled code: the value of a type that was `lent` at an address.
+
+    >>> import numpy as np
+    >>> from numba import njit, typeof
+    >>> values = (2.0, np.ones(3))
+    >>> borrowed = borrower(typeof(values))
+    >>> @njit
+    ... def through(values):
+    ...     factor, x = borrowed(lent(values))
+    ...     return factor * x.sum()
+    >>> through(values)
+    6.0
+    """
+
+    @intrinsic
+    def borrowed(typing: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            place = builder.inttoptr(values[0], context.get_value_type(kind).as_pointer())
+            return imputils.impl_ret_borrowed(context, builder, kind, builder.load(place))
+
+        return kind(types.intp), generate
+
+    return borrowed

@@ -93,8 +93,8 @@ def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequ
     return module
 
 
-def common(references: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
-    """Functions that many equations share, compiled in a module of their own."""
+def common(references: tuple[str, ...]) -> dict[str, Any]:
+    """Functions that many equations share, compiled in a module of their own, and the constants that they read."""
     stem, modules = _named(references)
     module = generated(stem, modules, lambda: generate_module(stem, {}, references))
     return {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in references)}

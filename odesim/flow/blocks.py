@@ -7,6 +7,7 @@ a block at rest costs a number of steps that grows with the logarithm of the hor
 
 import concurrent.futures
 import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,14 +45,37 @@ STATUS = {
 MOST_STEPS = 200_000
 
 
-def compile_blocks(equations: Equations) -> Callable[..., Any]:
-    """The compiled `integrate_blocks` around the block functions of some equations, from the cache if it is there.
+def compile_blocks(equations: Equations, arguments: Any) -> Callable[..., Any]:
+    """The compiled `integrate_blocks` for some equations and arguments of these types, from the cache if it is there.
 
-    It links the functions of the equations' own module, which are typed and lowered once for both.
+    It calls the functions of the equations by their addresses, and is compiled once for all of them.
     """
-    from odesim.code import compile
+    import inspect
 
-    return compile.compile_beside(equations, "blocks", _texts).integrate_blocks
+    import numba
+
+    from odesim.code import addressed, compile
+    from odesim.flow import block_addresses as apart
+
+    kind = numba.typeof(arguments)
+
+    def texts() -> list[str]:
+        found = [inspect.getsource(getattr(apart, name)) for name in ("started", "sloped", "bent", "integrate")]
+        return [f"INTEGRATE = {apart.INTEGRATE!r}", f"ARGUMENTS = {str(kind)!r}", *found]
+
+    name = f"blocks_{hashlib.sha256(str(kind).encode()).hexdigest()[:8]}"
+    module = compile.compile_beside(equations, name, texts)
+    vars(module).update(borrowed=addressed.borrower(kind), lent=addressed.lent)
+    shared = compile.common(apart.COMMON)["integrate_blocks"]
+    parts = [(getattr(module, part), getattr(apart, part.upper())) for part in ("started", "sloped", "bent")]
+    own = [addressed.address(*part) for part in parts]
+    at = (addressed.address(shared, apart.INTEGRATE), *own)
+
+    def run(start: np.ndarray, first: int, times: np.ndarray, until: float, control: Any, watch: Any, found: Any,
+            given: Any) -> None:  # fmt: skip
+        module.integrate(start, first, times, float(until), control, watch, found, *given, at)
+
+    return run
 
 
 def _texts() -> list[str]:

@@ -60,7 +60,7 @@ class _Blocks:
         size = equations.advance.size
         self.problem, self.times, self.done = problem, times, 0
         self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
-        self.run, count = compile_blocks(equations), len(self.start)
+        self.run, count = compile_blocks(equations, problem.arguments), len(self.start)
         self.entries, self.rules, self.places = tables(equations, size)
         self.saved = np.full((count, times.size, size), np.nan)
         self.hits = np.full((count, len(self.entries)), np.inf)

@@ -1,9 +1,10 @@
 """Training on pattern data: replicas with weights in d dimensions, or in the coordinates of the signals alone."""
 
+import hashlib
 import importlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,28 +14,78 @@ from derivations.contract import Initial
 from odesim.errors import UsageError
 from odesim.machine import streams
 from odesim.sgd import light
+from odesim.sgd import pattern_addresses as apart
 from odesim.sgd.bind import ERF
 
-LOOPS = ("router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "descend", "descend_counted")
 COMPILED = ("dispatch", "coefficients", "losses")
 
 
-def compile_numba(model: PatternModel) -> Any:
-    """The module with `LOOPS` compiled around the functions of a model, from the cache if it is there."""
-    from odesim.code import compile
-    from odesim.sgd import pattern_loops
+class Passes:
+    """The passes over a batch, compiled for a model and the types of its numbers, from the cache if they are there.
 
-    module = importlib.import_module(model.module)
+    The passes themselves are compiled once for all models, whose functions they call by addresses.
+    """
 
-    def source(owner: Any, name: str) -> str:
-        return inspect.getsource(inspect.unwrap(getattr(owner, name)))
+    def __init__(self, model: PatternModel, numbers: tuple[Any, ...]) -> None:
+        import numba
 
-    def text() -> str:
-        own = [light.lightened(source(module, name)) for name in (*model.helpers, *COMPILED)]
-        around = [source(pattern_loops, name) for name in LOOPS]
-        return compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *around])
+        from odesim.code import addressed, compile
 
-    return compile.generated("patterns_" + model.module.replace(".", "_"), [model.module], text)
+        kind = numba.typeof(numbers)
+        module, entries = importlib.import_module(model.module), ("dispatched", "weighed", "lost")
+        calls = (*entries, "passed", "passed_counted")
+
+        def text() -> str:
+            own = [light.lightened(source_of(module, name)) for name in (*model.helpers, *COMPILED)]
+            types = [f"{name} = {getattr(apart, name)!r}" for name in ("DESCEND", "COUNTED")]
+            around = [f"NUMBERS = {str(kind)!r}", *types, *(source_of(apart, name) for name in calls)]
+            return compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *around])
+
+        stem = f"patterns_{model.module.replace('.', '_')}_{hashlib.sha256(str(kind).encode()).hexdigest()[:8]}"
+        self.made = compile.generated(stem, [model.module], text)
+        vars(self.made).update(borrowed=addressed.borrower(kind), lent=addressed.lent)
+        signatures = (apart.DISPATCHED, apart.WEIGHED, apart.LOST)
+        self.own = tuple(
+            addressed.address(getattr(self.made, name), signature)
+            for name, signature in zip(entries, signatures, strict=True)
+        )
+
+    def descend(
+        self, weights: Any, examples: Any, expert: np.ndarray, margin: np.ndarray, block: int, numbers: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """`pattern_loops.descend`."""
+        at = (_shared("descend", apart.DESCEND), *self.own)
+        return self.made.passed(_plain(weights), _plain(examples, np.int64), expert, margin, block, numbers, at)
+
+    def descend_counted(
+        self, weights: Any, configurations: Any, logits: np.ndarray, counts: np.ndarray, numbers: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """`pattern_loops.descend_counted`."""
+        at = (_shared("descend_counted", apart.COUNTED), *self.own)
+        (logits,), (counts,) = _plain((logits,)), _plain((counts,), np.int64)
+        given = _plain(weights), _plain(configurations, np.int64), logits, counts
+        return self.made.passed_counted(*given, numbers, at)
+
+
+def source_of(owner: Any, name: str) -> str:
+    """The text of a function of a module."""
+    return inspect.getsource(inspect.unwrap(getattr(owner, name)))
+
+
+def _shared(name: str, signature: str) -> int:
+    """Where a pass lies."""
+    from odesim.code import addressed, compile
+
+    return addressed.address(compile.common(apart.COMMON)[name], signature)
+
+
+def _plain(arrays: Sequence[np.ndarray], first: Any = np.float64) -> tuple[np.ndarray, ...]:
+    """Arrays as the passes take them: the first of some type, the others floating point, all theirs to write to."""
+    kinds = (first, *(np.float64 for _ in arrays[1:]))
+    return tuple(
+        array if array.dtype == kind and array.flags.carray else np.require(array, kind, "CW")
+        for array, kind in zip(arrays, kinds, strict=True)
+    )
 
 
 def sample(model: PatternModel, parameters: Any, rng: np.random.Generator, count: int, width: int) -> Examples:
@@ -120,7 +171,7 @@ class PatternChains:
         p = initials[0].parameters
         self.model, self.parameters, self.batch, self.step_size = model, p, batch, step_size
         self.numbers, self.plan = model.numbers(p), model.plan(p)
-        self.compiled = compile_numba(model)
+        self.compiled = Passes(model, self.numbers)
         self.functions = importlib.import_module(model.module)
         self.weights = [
             model.place(initial, arrays, streams.generator(seed, "rest", k), compressed)

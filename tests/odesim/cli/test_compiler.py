@@ -14,9 +14,10 @@ from derivations.declare import lane_frame
 from odesim.ask import flow, sgd
 from odesim.cli import compiler
 from odesim.code import addressed, compile, kept
+from odesim.flow import block_addresses
 from odesim.flow.problem import prepare
-from odesim.request.case import Case
-from odesim.sgd import compressed
+from odesim.request.case import Case, find_system
+from odesim.sgd import compressed, families, pattern_addresses
 
 (WHOLE,) = [one for one in lane_frame.SHARED if one.entered]
 ERF = {"unit": "erf(w/sqrt(2))", "units": 2}
@@ -156,6 +157,9 @@ def test_it_is_started_where_something_is_to_be_made(fresh, job):
     compile.common(WHOLE.group)
     assert job("flow", two) is None
     assert job("flow", "liao") is None  # what it is followed by is called by all else
+    assert job("flow", "kawata")["shared"] == [compiler.BLOCKS] and job("flow", "kawata")["command"] == "flow"
+    compile.common(block_addresses.COMMON)
+    assert job("flow", "kawata")["shared"] == []
     assert job("flow", "pruning")["command"] == "flow"
     prepare(Case.build("pruning", {}))
     assert job("flow", "pruning") is None
@@ -167,6 +171,21 @@ def test_it_is_started_where_something_is_to_be_made(fresh, job):
     assert job("sgd", "kawata", parameters=small, method="compressed")["command"] == "sgd"
     prepare(Case.build("kawata", {}))
     assert job("sgd", "kawata", parameters=small, method="compressed") is None
+
+
+def test_passes_over_pattern_data_are_compiled_beside_the_functions_of_a_model(fresh, job):
+    small, passes = {"M": "4", "J": "3", "K": "2", "d": "20"}, "odesim.sgd.pattern_addresses"
+    for method in ("explicit", "compressed"):
+        assert job("sgd", "chen", parameters=small, method=method)["shared"] == [f"{passes}:SHARED"]
+    assert job("sgd", "chen", parameters=small, method="explicit", backend="jax") is None
+    compile.common(pattern_addresses.COMMON)
+    assert job("sgd", "chen", parameters=small, method="explicit") is None
+    system = find_system("chen")
+    counted_first = (f"{passes}:SHARED_COUNTED", f"{passes}:SHARED")
+    parameters = system.parameters(**{name: int(value) for name, value in small.items()}, laws="points", P=3)
+    model = system.dynamics("train").truth(parameters)
+    assert families.ahead(model, parameters, True, 10**6) == counted_first
+    assert families.ahead(model, parameters, False, 10**6) == counted_first[1:]
 
 
 def test_a_step_calls_what_is_compiled_ahead_in_one_form():

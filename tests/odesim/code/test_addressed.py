@@ -1,16 +1,19 @@
 """Compiled functions called by the addresses of their machine code."""
 
+import concurrent.futures
 import os
 import subprocess
 import sys
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
+from numba.core.runtime import _nrt_python, rtsys
 
 from odesim.code import compile
-from odesim.code.addressed import address, by_address
+from odesim.code.addressed import address, borrower, by_address, lent
 
 TEXTS = (
     """def added(values, step):
@@ -84,3 +87,80 @@ print(values)
         assert ran.stdout == "[3. 3.]\n", ran.stderr
         found.append({path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")})
     assert found[0] == found[1] and len(found[0]) == 2
+
+
+MADE = "f8, i8 -> f8[:,::1]"
+
+
+@numba.njit
+def row(value, count):
+    if count == 0:
+        raise ValueError("nothing to make")
+    return np.full((1, count), value)
+
+
+@numba.njit
+def twice(at, value, count):
+    one, two = by_address(MADE, at, (value, count)), by_address(MADE, at, (value + 1.0, count))
+    return one + two
+
+
+@pytest.fixture
+def unfreed():
+    """How many pieces of memory of compiled code are alive."""
+    _nrt_python.memsys_enable_stats()
+
+    def count():
+        stats = rtsys.get_allocation_stats()
+        return stats.mi_alloc - stats.mi_free
+
+    yield count
+    _nrt_python.memsys_disable_stats()
+
+
+def test_a_result_is_the_callers_and_freed_when_nobody_needs_it(unfreed) -> None:
+    at = address(row, MADE)
+    assert twice(at, 1.0, 3).tolist() == [[3.0, 3.0, 3.0]]
+    before = unfreed()
+    for _ in range(10):
+        twice(at, 1.0, 3)
+    assert unfreed() == before
+    with pytest.raises(ValueError, match="nothing to make"):
+        twice(at, 1.0, 0)
+
+
+def test_a_result_of_another_type_than_the_signature_says_is_refused() -> None:
+    for signature in ("f8, i8", "f8, i8 -> f8[::1]"):
+        with pytest.raises(TypingError, match="returns"):
+            address(row, signature)
+
+
+class Lent(NamedTuple):
+    count: int
+    rows: Any
+    rest: tuple
+
+
+def test_what_is_lent_is_found_again_and_stays_with_its_owner(unfreed) -> None:
+    values = Lent(3, np.arange(6.0).reshape(2, 3), (np.array([7, 8]), 0.5, True))
+    borrowed = borrower(numba.typeof(values))
+
+    @numba.njit
+    def read(at, k):
+        found = borrowed(at)
+        numbers, half, yes = found.rest
+        return found.rows[k].sum() * found.count + numbers[1] * half + yes
+
+    @numba.njit(nogil=True)
+    def through(values, times):
+        at, total = lent(values), 0.0
+        for k in range(times):
+            total += read(at, k % 2)
+        return total
+
+    assert through(values, 2) == 3.0 * 15.0 + 2 * 4.0 + 2.0
+    before = unfreed(), sys.getrefcount(values.rows)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: through(values, 1000), range(40)))
+    assert found == {through(values, 1000)} and (unfreed(), sys.getrefcount(values.rows)) == before
+    assert values.rows.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]

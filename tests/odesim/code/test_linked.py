@@ -108,7 +108,7 @@ def test_nobody_waits_for_linear_algebra_that_is_not_called(tmp_path) -> None:
 
 def test_what_is_called_by_its_address_has_no_entries(module) -> None:
     values = np.array([1.0, 2.0])
-    assert addressed.address(module.scaled, "f8[::1], i8") > 0
+    assert addressed.address(module.scaled, "f8[::1], i8 -> f8") > 0
     assert not module.scaled.overloads
     (made,) = module.scaled.bare().overloads.values()
     assert made.library.get_pointer_to_function(made.fndesc.llvm_cpython_wrapper_name) == 0

@@ -11,6 +11,10 @@ import derivations
 from derivations.contract import Dynamics, load
 from odesim.code import compile, sources
 from odesim.errors import UsageError
+from odesim.flow.blocks import compile_blocks
+from odesim.flow.problem import prepare
+from odesim.request.case import Case
+from odesim.sgd import patterns
 from odesim.small import hitting
 
 ROOT = Path(__file__).parents[3]
@@ -114,7 +118,7 @@ def flow():
 ASKED = {
     "flow": lambda: flow()._numba,
     "homogeneous": lambda: compile.compile_numba(tier("pruning", "tune", "homogeneous")),
-    "blocks": lambda: importlib.import_module("odesim.flow.blocks").compile_blocks(tier("kawata", "phase1", "exact")),
+    "blocks": lambda: blocks(),
     "ndf": lambda: importlib.import_module("odesim.flow.solvers.ndf").compile_ndf(tier("liao", "train", "exact")),
     "compressed": lambda: sgd("compressed", "kawata", "phase1"),
     "patterns": lambda: sgd("patterns", "chen", "train"),
@@ -129,7 +133,14 @@ def tier(system, stage, name):
 def sgd(engine, system, stage):
     found = derivations.system(system)
     model = found.dynamics(stage).truth(found.parameters())
+    if engine == "patterns":
+        return patterns.Passes(model, model.numbers(found.parameters()))
     return importlib.import_module(f"odesim.sgd.{engine}").compile_numba(model)
+
+
+def blocks():
+    problem = prepare(Case.build("kawata", {}))
+    return compile_blocks(problem.equations, problem.arguments)
 
 
 @pytest.mark.parametrize("asked", ASKED)
@@ -144,8 +155,11 @@ def test_no_file_that_ran_while_a_module_was_written_is_left_out(asked, monkeypa
         assert ROOT / "odesim" / "flow" / "blocks.py" in ran  # where DOP853's coefficients come from
 
 
-@pytest.mark.parametrize(("asked", "loops"), [("blocks", "block_loops"), ("ndf", "solvers/ndf_loops")])
-def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, loops, monkeypatch):
+@pytest.mark.parametrize(
+    ("asked", "stem", "loops"),
+    [("blocks", "common_block_addresses_block_loops", "block_loops"), ("ndf", "_ndf", "solvers/ndf_loops")],
+)
+def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, stem, loops, monkeypatch):
     handed, real = {}, compile.generated
 
     def generated(stem, modules, write):
@@ -154,7 +168,7 @@ def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, l
 
     monkeypatch.setattr(compile, "generated", generated)
     ASKED[asked]()
-    (modules,) = (found for stem, found in handed.items() if stem.endswith(f"_{asked}"))
+    (modules,) = (found for name, found in handed.items() if name.endswith(stem))
     assert ROOT / "odesim" / "flow" / f"{loops}.py" in sources.closure(modules).values()
 
 

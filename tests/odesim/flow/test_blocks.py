@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from derivations.contract import Crossing
+from odesim.code import compile
 from odesim.errors import NumericalError
-from odesim.flow import block_loops, blocks
+from odesim.flow import block_addresses, block_loops, blocks
+from odesim.flow.problem import prepare
+from odesim.request.case import Case
 
 
 def bind(slope, jacobian=None):
@@ -141,3 +144,28 @@ def test_a_state_that_blows_up_is_a_failure_of_its_block_alone():
     with np.errstate(over="ignore", invalid="ignore"):
         _, _, _, status = integrate([[1.0], [-1.0]], [0.0], 5.0, 1e-6)
     assert status[0] != 0 and status[1] == 0
+
+
+def test_all_models_share_the_machine_code_of_the_integrator():
+    """Its results are those of one around the functions of the model, which are linked into it, up to rounding."""
+    shared = compile.common(block_addresses.COMMON)["integrate_blocks"]
+    for C, activation in ((2, "relu"), (3, "erf")):
+        case = Case.build("kawata", {"C": C, "J": 3, "d": 100, "activation": activation}, until=1e5, save_points=3)
+        problem = prepare(case)
+        around = compile.compile_beside(problem.equations, "linked", blocks._texts).integrate_blocks
+        size = 2 * C + 1
+        start = np.ascontiguousarray(problem.start.reshape(-1, size))
+        entries, rules, _ = blocks.tables(problem.equations, size)
+        found = []
+        for run in (blocks.compile_blocks(problem.equations, problem.arguments), around):
+            saved, hits = np.full((len(start), 3, size), np.nan), np.full((len(start), len(entries)), np.inf)
+            counts, status = np.zeros((len(start), 3), np.int64), np.zeros(len(start), np.int64)
+            run(
+                start.copy(), 0, np.linspace(0.0, 1e5, 3), 1e5, (1e-9, 1e-12, 10_000), (entries, rules),
+                (saved, hits, counts, status), (blocks.coefficients(), problem.arguments),
+            )  # fmt: skip
+            assert not status.any()
+            found.append((saved, hits))
+        for one, two in zip(*found, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-14)
+    assert not shared.overloads and len(shared.bare().overloads) == 1
