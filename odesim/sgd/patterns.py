@@ -83,7 +83,7 @@ def _plain(arrays: Sequence[np.ndarray], first: Any = np.float64) -> tuple[np.nd
     """Arrays as the passes take them: the first of some type, the others floating point, all theirs to write to."""
     kinds = (first, *(np.float64 for _ in arrays[1:]))
     return tuple(
-        array if array.dtype == kind and array.flags.carray else np.require(array, kind, "CW")
+        array if array.dtype == kind and array.flags.carray else np.require(array, kind, ["C", "W"])
         for array, kind in zip(arrays, kinds, strict=True)
     )
 
