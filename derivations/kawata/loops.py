@@ -203,7 +203,13 @@ def block_jacobian(y, J, S, k, p):
         carried[j] = g[j] if j < last else 0.0
         for i in range(last):
             carried[j] += y[i] * H[i, j]
-    moved = H if orthonormal else gram @ H
+    moved = H
+    if not orthonormal:
+        moved = np.zeros((n, n))
+        for i in range(n):  # numba's product of matrices takes half a second to compile
+            for b in range(n):
+                for j in range(n):
+                    moved[i, j] += gram[i, b] * H[b, j]
     for i in range(n):
         for j in range(n):
             J[i, j] = moved[i, j] - y[i] * carried[j]

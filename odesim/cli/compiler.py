@@ -92,10 +92,10 @@ def _flow_job(request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(stage, Dynamics):
         return {}
     equations = load(stage.equations)(case.parameters, case.tier)
-    shared = [BLOCKS] if isinstance(equations.advance, Independent) and _missing(load(BLOCKS)) else []
-    if _later(equations) and not compile.known(equations):
-        return {"shared": shared, "command": "flow", "given": dict(given)}
-    return {"shared": shared} if shared else {}
+    if isinstance(equations.advance, Independent) and _missing(load(BLOCKS)):
+        return {"shared": [BLOCKS]}  # which takes so long that the command comes to the loss first
+    wanted = _later(equations) and not compile.known(equations)
+    return {"shared": [], "command": "flow", "given": dict(given)} if wanted else {}
 
 
 def _training_job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
