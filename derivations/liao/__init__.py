@@ -18,6 +18,7 @@ SOURCE = Source(
 }""",
 )
 
+SHARED = {"exact": "derivations.liao.loops:SHARED"}
 CLOCK = "time t of the gradient flow; one SGD step advances it by the step size"
 
 SYSTEM = System(
@@ -41,6 +42,7 @@ SYSTEM = System(
             clock=CLOCK,
             horizon=lambda parameters: 90.0,
             meaning="gradient flow of all experts and routers on the population loss (Theorem 1)",
+            shared=SHARED,
         ),
         Map(
             name="prune",
@@ -61,6 +63,7 @@ SYSTEM = System(
             clock=CLOCK,
             horizon=lambda parameters: 60.0,
             meaning="gradient flow of the experts that pruning kept (Theorems 3 and 4)",
+            shared=SHARED,
         ),
     ),
     check=check,

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from derivations.contract import Shared
+
 
 class Arguments(NamedTuple):
     """The run-time arguments: sizes, the teachers' Gram matrix, the students' rates (2m,), and the gate's table."""
@@ -47,6 +49,14 @@ class InnerArguments(NamedTuple):
     columns: Any
 
 
+INDEX = "u8[::1]"
+COMMON = ("derivations.lanes:gather", f"{__name__}:scatter", f"{__name__}:project")
+SHARED = (
+    Shared(COMMON, "gather", f"f8[::1], {INDEX}, f8[::1]", entered=True),
+    Shared(COMMON, "scatter", f"f8[::1], {INDEX}, f8[::1], {INDEX}, {INDEX}, f8[::1], f8[::1]", entered=True),
+    Shared(COMMON, "project", f"f8[:,::1], f8[:,::1], f8[::1], f8[::1], {INDEX}, {INDEX}, f8[::1]", entered=True),
+)
+"""What surrounds the pairs, for all degrees: a process beside can compile it while those are derived."""
 correlations: Callable[..., None]
 gather: Callable[..., None]
 pair_gradient: Callable[..., tuple[float, ...]]

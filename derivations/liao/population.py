@@ -37,7 +37,7 @@ from derivations.contract import (
 )
 from derivations.liao import arrays
 from derivations.liao.initial import greedy_matching
-from derivations.liao.loops import Arguments, InnerArguments
+from derivations.liao.loops import COMMON, Arguments, InnerArguments
 from derivations.liao.overlaps import assemble_gram
 from derivations.liao.parameters import Parameters
 from derivations.liao.summary import observe, summarise
@@ -56,10 +56,7 @@ STATE = (
     Component("I2", ("expert", "expert_"), symbol="I^(2)_ij", meaning="expert-expert overlap w_i . w_j"),
     Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
 )
-LOOPS = (
-    *(f"derivations.lanes:{name}" for name in ("gather", "correlations")),
-    *(f"derivations.liao.loops:{name}" for name in ("pair_blocks", "scatter", "project")),
-)
+LOOPS = ("derivations.lanes:correlations", "derivations.liao.loops:pair_blocks")
 AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved", "flow_loss"))
 
 
@@ -83,6 +80,7 @@ def exact(parameters: Parameters) -> Equations:
             arrays=arrays.build_exact,
             takes=Arguments,
             around=AROUND,
+            common=(COMMON,),
         ),
         state=STATE,
         layout=flat(parameters.m, parameters.m_star),

@@ -11,6 +11,7 @@ import pytest
 
 import odesim
 from derivations.declare import lane_frame
+from derivations.liao import loops as liao
 from odesim.ask import flow, sgd
 from odesim.cli import compiler
 from odesim.code import addressed, compile, kept
@@ -156,6 +157,8 @@ def test_it_is_started_where_something_is_to_be_made(fresh, job):
         assert job("flow", two, **more) is None
     compile.common(WHOLE.group)
     assert job("flow", two) is None
+    assert job("flow", "liao") == {"shared": ["derivations.liao.loops:SHARED"]}
+    compile.common(liao.COMMON)
     assert job("flow", "liao") is None  # what it is followed by is called by all else
     assert job("flow", "kawata") == {"shared": [compiler.BLOCKS]}
     compile.common(block_addresses.COMMON)
