@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.special
+from scipy.special import _special_ufuncs
 
 from derivations import special
 
@@ -16,6 +17,7 @@ def test_a_function_is_scipys_to_the_last_bit(name):
     np.testing.assert_array_equal(getattr(special.special(np), name)(x), getattr(scipy.special, name)(x))
 
 
+@pytest.mark.skipif(not hasattr(_special_ufuncs, "erf"), reason="this SciPy has erf among what its package imports")
 def test_the_package_around_them_is_not_imported():
     code = "import sys, numpy; from derivations.special import special; special(numpy).erf(0.5)\n"
     code += "assert 'scipy.special' not in sys.modules and 'numpy.f2py' not in sys.modules\n"
