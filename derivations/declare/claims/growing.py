@@ -81,8 +81,9 @@ def first(lab: Any, start: float, level: float, seed: int) -> float:
     (block,) = [b for b in rows(parameters).moving if b.name.split("_")[-2] == "M"]
     expected = leading.time_of(k, gain * factor(parameters), start, level)
     asked = {
-        "engine": "flow", "variable": block.name, "reduction": "max", "absolute": False, "sign": ">=", "level": level,
-        "until": 1.5 * expected, "step": None, "batch": None, "parameters": {"tier": "exact", "rtol": 1e-9},
+        "engine": "flow", "variable": block.name, "entry": None, "reduction": "max", "absolute": False, "sign": ">=",
+        "level": level, "until": 1.5 * expected, "step": None, "batch": None,
+        "parameters": {"tier": "exact", "rtol": 1e-9},
     }  # fmt: skip
     return stated.measured(lab, {"overlap": start}, seed, asked)
 

@@ -20,16 +20,13 @@ def index(k, **more):
     return odesim.declare(student={"unit": f"He({k}, w)"}, teacher={}, training=INDEX, **more)
 
 
-@pytest.mark.parametrize(("k", "name"), [
-    (k, name) for k in (1, 2, 3, 4) for name in ("leading-law", "leading-rate")
-])  # fmt: skip
-@pytest.mark.slow
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", [pytest.param("leading-law", marks=pytest.mark.slow), "leading-rate"])
 def test_the_time_of_the_flow_obeys_the_leading_law(k, name):
     assert answer(index(k), name) == "confirmed"
     assert answer(index(k), name, control) == "refuted"
 
 
-@pytest.mark.slow
 def test_a_law_of_another_exponent_would_be_refuted():
     # The claim is that of information exponent 3, the flow that of 2.
     (claim,) = (one for one in claims(index(3)) if one.id == "leading-law")
