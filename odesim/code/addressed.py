@@ -5,8 +5,11 @@ once for all, and what it calls is optimised alone: loops that are vectorised be
 """
 
 import functools
+import hashlib
+from types import ModuleType
 from typing import Any
 
+from numba import typeof
 from numba.core import cgutils, imputils, sigutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
@@ -128,3 +131,19 @@ def borrower(kind: Any) -> Any:
         return kind(types.intp), generate
 
     return borrowed
+
+
+class Lending:
+    """What a generated module needs whose functions lend values of one type, and borrow them.
+
+    The machine code depends on the type, which stands in the `text` of the module and, as a `digest`, in its name.
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.kind = typeof(values)
+        self.text = f"LENT = {str(self.kind)!r}"
+        self.digest = hashlib.sha256(self.text.encode()).hexdigest()[:8]
+
+    def serve(self, module: ModuleType) -> None:
+        """Give the functions of the module `lent` and `borrowed`."""
+        vars(module).update(lent=lent, borrowed=borrower(self.kind))

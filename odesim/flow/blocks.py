@@ -7,7 +7,6 @@ a block at rest costs a number of steps that grows with the logarithm of the hor
 
 import concurrent.futures
 import functools
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -52,20 +51,17 @@ def compile_blocks(equations: Equations, arguments: Any) -> Callable[..., Any]:
     """
     import inspect
 
-    import numba
-
     from odesim.code import addressed, compile
     from odesim.flow import block_addresses as apart
 
-    kind = numba.typeof(arguments)
+    lending = addressed.Lending(arguments)
 
     def texts() -> list[str]:
         found = [inspect.getsource(getattr(apart, name)) for name in ("started", "sloped", "bent", "integrate")]
-        return [f"INTEGRATE = {apart.INTEGRATE!r}", f"ARGUMENTS = {str(kind)!r}", *found]
+        return [f"INTEGRATE = {apart.INTEGRATE!r}", lending.text, *found]
 
-    name = f"blocks_{hashlib.sha256(str(kind).encode()).hexdigest()[:8]}"
-    module = compile.compile_beside(equations, name, texts)
-    vars(module).update(borrowed=addressed.borrower(kind), lent=addressed.lent)
+    module = compile.compile_beside(equations, f"blocks_{lending.digest}", texts)
+    lending.serve(module)
     shared = compile.common(apart.COMMON)["integrate_blocks"]
     parts = [(getattr(module, part), getattr(apart, part.upper())) for part in ("started", "sloped", "bent")]
     own = [addressed.address(*part) for part in parts]

@@ -1,6 +1,6 @@
 """Training on pattern data: replicas with weights in d dimensions, or in the coordinates of the signals alone."""
 
-import hashlib
+import functools
 import importlib
 import inspect
 import json
@@ -27,23 +27,21 @@ class Passes:
     """
 
     def __init__(self, model: PatternModel, numbers: tuple[Any, ...]) -> None:
-        import numba
-
         from odesim.code import addressed, compile
 
-        kind = numba.typeof(numbers)
+        lending = addressed.Lending(numbers)
         module, entries = importlib.import_module(model.module), ("dispatched", "weighed", "lost")
         calls = (*entries, "passed", "passed_counted")
 
         def text() -> str:
             own = [light.lightened(source_of(module, name)) for name in (*model.helpers, *COMPILED)]
             types = [f"{name} = {getattr(apart, name)!r}" for name in ("DESCEND", "COUNTED")]
-            around = [f"NUMBERS = {str(kind)!r}", *types, *(source_of(apart, name) for name in calls)]
+            around = [lending.text, *types, *(source_of(apart, name) for name in calls)]
             return compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *around])
 
-        stem = f"patterns_{model.module.replace('.', '_')}_{hashlib.sha256(str(kind).encode()).hexdigest()[:8]}"
+        stem = f"patterns_{model.module.replace('.', '_')}_{lending.digest}"
         self.made = compile.generated(stem, [model.module], text)
-        vars(self.made).update(borrowed=addressed.borrower(kind), lent=addressed.lent)
+        lending.serve(self.made)
         signatures = (apart.DISPATCHED, apart.WEIGHED, apart.LOST)
         self.own = tuple(
             addressed.address(getattr(self.made, name), signature)
@@ -72,8 +70,9 @@ def source_of(owner: Any, name: str) -> str:
     return inspect.getsource(inspect.unwrap(getattr(owner, name)))
 
 
+@functools.cache
 def _shared(name: str, signature: str) -> int:
-    """Where a pass lies."""
+    """Where a pass lies: every step asks, and to find its module takes as long as a counted step."""
     from odesim.code import addressed, compile
 
     return addressed.address(compile.common(apart.COMMON)[name], signature)
