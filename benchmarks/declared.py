@@ -43,7 +43,7 @@ def _alone(problem: Any, part: str, what: str, bar: str, rounds: int) -> Row:
     """The compiled function that the bar is about, called from Python with the arguments of one right-hand side."""
     from derivations.declare import arrays
 
-    space, a = problem.functions["flow"].__globals__, arrays.read(problem.arguments)
+    space, a = problem.functions["given"].__globals__, arrays.read(problem.arguments)
     n, S = len(a.place), a.moves.size
     flat, w, norms = np.empty(n * n + a.biases.size), np.empty(a.outs.size), np.empty(n)
     space["seen"](problem.start, (a.constants, a.place, a.outs, a.biases), a.moves, a.rates, flat, w, norms)

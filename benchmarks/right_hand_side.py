@@ -78,7 +78,7 @@ def count_operations(problem: Any, y: Any) -> float:
     per_pair = sum(isinstance(node, ast.BinOp | ast.UnaryOp) for node in ast.walk(kernel))
     n = 2 * (m + m_star)
     known = np.concatenate([y, problem.arguments.teachers.ravel(), (1.0, 0.0)])
-    inputs = known[loops.layout(m, m_star)["inputs"]][n * n :].reshape(6, -1)
+    inputs = known[loops.layout(m, m_star)["inputs"]].reshape(6, -1)
     series, reach = problem.arguments.series, problem.arguments.reach
     total = 0.0
     for block in (inputs[0] ** 2).reshape(-1, 16):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,8 @@ PI = Fraction(31415926535897932384626433832795028841972, 10**40)
 # ln 2 as a part of 32 bits, whose product with an exponent is exact, and the rest
 LN2_HIGH = math.floor(math.log(2) * 2**32) / 2**32
 LN2_LOW = float(Fraction(6931471805599453094172321214581765680755, 10**40) - Fraction(LN2_HIGH))
+DIGITS = 50
+"""With which derivative moments are summed."""
 
 
 def _grid(order: int, beta: float, slope: float) -> tuple[float, np.ndarray]:
@@ -149,23 +151,28 @@ def tanh_moment(j: int, scale: float) -> float:
     """
     import mpmath
 
+    width, nodes = _nodes(scale)
+    polynomial = _tau_polynomial(j)[::-1]
+    with mpmath.workdps(DIGITS):
+        terms = [mpmath.polyval(polynomial, tau) ** 2 * weight for tau, weight in nodes]
+        moment = (terms[0] + 2 * mpmath.fsum(terms[1:])) * width / mpmath.sqrt(2 * mpmath.pi)
+        return float(moment * mpmath.mpf(scale) ** (2 * j))
+
+
+@lru_cache(maxsize=4)  # moments of all orders are asked for in a row
+def _nodes(scale: float) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The distance of the nodes of `tanh_moment`, and tanh(scale x) and exp(-x^2 / 2) at those from 0 on."""
+    import mpmath
+
     # exp(-2 pi (pi / 2 scale) / step) <= exp(-98) and exp(-2 pi^2 / step^2) < exp(-1900)
     step = min(Fraction(1, 10), Fraction(1, 10) / Fraction(scale))
     count = math.ceil(14 / step)  # phi(14) = 1e-43, and |P_j| <= j! 2^j
     if count > 200_000:
         raise DomainError(f"scale: expected at most 1400, got {scale}; the function is a step at this resolution")
-    polynomial = _tau_polynomial(j)[::-1]
-    with mpmath.workdps(50):
+    with mpmath.workdps(DIGITS):
         width = mpmath.mpf(step.numerator) / step.denominator
         inner = width * mpmath.mpf(scale)
-
-        def term(i: int):
-            value = mpmath.polyval(polynomial, mpmath.tanh(i * inner))
-            return value * value * mpmath.exp(-((i * width) ** 2) / 2)
-
-        total = term(0) + 2 * mpmath.fsum(term(i) for i in range(1, count + 1))
-        moment = total * width / mpmath.sqrt(2 * mpmath.pi) * mpmath.mpf(scale) ** (2 * j)
-        return float(moment)
+        return width, [(mpmath.tanh(i * inner), mpmath.exp(-((i * width) ** 2) / 2)) for i in range(count + 1)]
 
 
 def moment(j: int, beta: float) -> float:

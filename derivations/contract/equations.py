@@ -53,33 +53,21 @@ class Written:
 
 
 @dataclasses.dataclass(frozen=True)
-class Coupled:
-    """Where the Jacobian of a flow is large: between entries of the state that have the same label.
-
-    `labels(initial)` makes whole numbers (size,) of a flat state.  `flow` is "module:inner_flow", a function
-    inner_flow(y, p) -> dy/dt that numba compiles after the loops of the equations, for p = `arguments(initial)`.
-    """
-
-    labels: Callable[[Initial], Callable[[np.ndarray], np.ndarray]]
-    flow: str
-    arguments: Callable[[Initial], Any]
-
-
-@dataclasses.dataclass(frozen=True)
 class Smooth:
     """An ordinary flow dy/dt = F(t, y; arguments), for any adaptive integrator.
 
     `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
-    "interpolant", for right-hand sides that are costly, as are those with `kinks`, where a step is no better.  With
-    `coupled` implicit methods know where the flow is stiff.  Below the relative tolerance `rough` the right-hand side
-    itself is not known (it is a mean over samples): a run that names no tolerance takes that one.
+    "interpolant", for right-hand sides that are costly, as are those with `kinks`, where a step is no better.  By
+    `coupled` implicit methods know where the Jacobian is large: coupled(initial) makes of a flat state whole numbers
+    (size,), the same for entries that feel each other.  Below the relative tolerance `rough` the right-hand side itself
+    is not known (it is a mean over samples): a run that names no tolerance takes that one.
 
     >>> Smooth().kind, Smooth(between="interpolant").coupled
     ('ode', None)
     """
 
     between: Literal["step", "interpolant"] = "step"
-    coupled: Coupled | None = None
+    coupled: Callable[[Initial], Callable[[np.ndarray], np.ndarray]] | None = None
     rough: float = 0.0
     kinks: bool = False
     kind: ClassVar[Kind] = "ode"
@@ -167,6 +155,24 @@ class Tier:
     neglects: str
 
 
+class Addressed(NamedTuple):
+    """A derivative that compiled code calls by its address: the same machine code for many models, and no entry.
+
+    Of a common `group` of `Code`, with the functions of `derivations.addressed` among them: `slope(y, dy, p)` fills dy
+    and returns the loss where it meets it on the way (`loss`), else 0.  `kind` is the type of p in numba's notation, of
+    arrays and numbers; `given` names the interpreted function of `Code.around` that makes p of the run-time arguments,
+    with the addresses of what belongs to one model alone.
+
+    >>> Addressed(("derivations.lanes:gather",), "Tuple((i8, f8[::1]))", "given").loss
+    False
+    """
+
+    group: tuple[str, ...]
+    kind: str
+    given: str
+    loss: bool = False
+
+
 @dataclasses.dataclass(frozen=True)
 class Code:
     """What is derived and compiled, for numba and for an array library.
@@ -178,6 +184,8 @@ class Code:
     machine code.  `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp,
     kernels)` builds functions by role from array operations (NumPy, JAX).  One of a state that NumPy evaluates may have
     an attribute `along`, the same of many states (states, n): those of a run are saved by the hundred.
+
+    With `addressed` that is the "flow" (and the "loss", where it says so), and no other function need be one.
 
     `takes` is the class of the run-time arguments, a NamedTuple at the head of a module: loops and functions of arrays
     take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take
@@ -195,6 +203,7 @@ class Code:
     around: tuple[str, ...] = ()
     common: tuple[tuple[str, ...], ...] = ()
     takes: type[Any] | None = None
+    addressed: Addressed | None = None
 
 
 class Shared(NamedTuple):

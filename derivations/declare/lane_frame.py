@@ -1,20 +1,14 @@
 """What numba runs before and after the pairs of a declared model in lanes: the same machine code for all of them."""
 
-import collections
 import functools
 from collections.abc import Callable
 
 import numpy as np
 
+from derivations.addressed import SLOPED, WRAPPED
 from derivations.contract import Shared
 from derivations.declare.loops import motion, packed, seen
 
-InnerArguments = collections.namedtuple(
-    "InnerArguments",
-    "constants place outs biases rows columns scalars moves moving rates numbers means cells spans looks reach units "
-    "first more into most",
-)
-"""The arguments of the flow that `inner_flow` reads."""
 SEEN = "f8[::1], Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1])), f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]"
 PAIRS = "f8[::1], f8[::1], f8[:,::1], u4[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[::1]"
 SECOND = (
@@ -22,32 +16,36 @@ SECOND = (
 )
 CLOSED = (
     "f8[::1], f8[::1], f8[::1], f8[:,::1], f8[::1], Tuple((u4[:,::1], u4[::1], u4[:,::1], u4[:,::1])), "
-    "Tuple((Tuple((i8[::1], i8[::1], i8[:,::1], f8[::1])), f8[::1], f8[::1], i8)), f8[::1]"
+    "Tuple((Tuple((i8[::1], i8[::1], i8[:,::1], f8[::1])), f8[::1], f8[::1], UniTuple(i8, 2))), f8[::1]"
 )
 PRODUCT = "f8[::1], f8[::1], f8[:,::1]"
 """The types that `seen`, `pairs` and `second` of every model, `closed` and `large_product` take."""
 SMALL = 12
 """Up to so many vectors of students their product with the Gram matrix is loops."""
-WHOLE = (
-    "f8[::1], UniTuple(i8, 5), Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1], i8[::1], i8[::1], i8[::1], i8[::1], "
+KIND = (
+    "Tuple((UniTuple(i8, 6), Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1], i8[::1], i8[::1], i8[::1], i8[::1], "
     "i8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], u4[:,::1], i8[::1], "
-    "f8[:,:,::1], f8[:,::1], u4[:,::1], u4[::1], u4[:,::1], u4[:,::1], i8[::1]))"
+    "f8[:,:,::1], f8[:,::1], u4[:,::1], u4[::1], u4[:,::1], u4[:,::1], i8[::1]))))"
 )
-"""The types that `whole` takes."""
-FIXED = WHOLE.count("[") - 1
+"""The type of what `given` makes: addresses and run-time arguments."""
+FIXED = KIND.count("[")
 """How many arrays come first among the run-time arguments, before the sizes."""
 COMMON = (
     *(f"derivations.declare.loops:{name}" for name in ("normalise", "seen", "motion", "packed")),
-    *(f"{__name__}:{name}" for name in ("SEEN", "PAIRS", "SECOND", "CLOSED", "PRODUCT", "SMALL", "FIXED", "gradient")),
-    *(f"{__name__}:{name}" for name in ("product", "large_product", "closed", "whole")),
+    *(f"{__name__}:{name}" for name in ("SEEN", "PAIRS", "SECOND", "CLOSED", "PRODUCT", "SMALL", "FIXED", "KIND")),
+    *(f"{__name__}:{name}" for name in ("gradient", "product", "large_product", "closed", "slope")),
+    *WRAPPED,
 )
 SHARED = (
     Shared(COMMON, "closed", CLOSED),
-    Shared(COMMON, "whole", WHOLE, entered=True),
+    Shared(COMMON, "sloped", SLOPED),
+    Shared(COMMON, "held", f"{KIND}, i8", entered=True),
     Shared(COMMON, "seen", SEEN),
 )
 """What a process beside can compile while the pairs of a model are derived, in the order in which it does."""
 address: Callable[..., int]
+dgemm: Callable[[], int]
+multiplied: Callable[..., None]
 by_address: Callable[..., None]
 pairs: Callable[..., None]
 second: Callable[..., None]
@@ -93,7 +91,7 @@ def product(C, G, D):
 
 
 def large_product(C, G, D):
-    """The same by BLAS, for which SciPy is imported: a sixth of a second that small models do not wait."""
+    """The same by SciPy's BLAS, where NumPy's is not found: to import it takes a sixth of a second."""
     n = D.shape[1]
     np.dot(C.reshape(D.shape), G[: n * n].reshape((n, n)), D)
 
@@ -101,34 +99,37 @@ def large_product(C, G, D):
 def closed(means, G, w, E, norms, tables, how, dy):
     """dy/dt from the means of pairs, the flat Gram matrix and E[c c^T].
 
-    how = (targets of `packed`, moves, rates, address of a product).
+    how = (targets of `packed`, moves, rates, addresses of `large_product` and of NumPy's dgemm).
     """
-    (targets, moves, rates, product_at), n = how, norms.size
+    (targets, moves, rates, (product_at, dgemm_at)), n = how, norms.size
     S = moves.size
     C, R = gradient(means, w, tables, S * n, targets[2].size)
     D = np.empty((S, n))
-    if product_at == 0:
-        product(C, G, D)
-    else:
+    if dgemm_at != 0:
+        multiplied(dgemm_at, C, G, D, S, n, n)
+    elif product_at != 0:
         by_address(PRODUCT, product_at, (C, G, D))
+    else:
+        product(C, G, D)
     motion(G, D, E, norms, moves, rates)
     packed(D, R, targets, rates, dy)
 
 
-def whole(y, at, arguments):
-    """dy/dt of the flat state; `at` are the addresses that `called` gives.
+def slope(y, dy, p):
+    """Fill dy/dt of the flat state, p = (addresses that `called` gives, run-time arguments); 0: no loss is met here.
 
     No array is reshaped here, which would take a process that compiles this a sixth of a second to learn.
     """
     (constants, place, outs, biases, starts, counts, rows, columns, scalars, moves, moving, rates, numbers, series,
-     means, tilts, cells, spans, looks, reach, units, first, more, into, most) = arguments  # fmt: skip
+     means, tilts, cells, spans, looks, reach, units, first, more, into, most) = p[1]  # fmt: skip
+    at = p[0]
     n, S = place.shape[0], moves.size
     flat, w, norms = np.empty(n * n + biases.size), np.empty(outs.size), np.empty(n)
     by_address(SEEN, at[0], (y, (constants, place, outs, biases), moves, rates, flat, w, norms))
     found = np.empty(most[0] * cells.shape[1] + 1)
     found[most[0] * cells.shape[1]] = 0.0
     by_address(PAIRS, at[1], (flat, numbers, means, cells, spans, looks, reach, found))
-    E, dy = np.empty((S, S)), np.empty(y.size)
+    E = np.empty((S, S))
     if rates[2] > 0.0:
         G, bias = np.empty((n, n)), np.empty(biases.shape)
         for a in range(n):
@@ -138,41 +139,25 @@ def whole(y, at, arguments):
             for u in range(biases.shape[1]):
                 bias[r, u] = flat[n * n + r * biases.shape[1] + u]
         by_address(SECOND, at[2], (G, w, bias, starts, counts, numbers, series, means, tilts, rates[5], rates[4], E))
-    how = ((rows, columns, scalars, moving), moves, rates, at[3])
-    by_address(CLOSED, at[4], (found, flat, w, E, norms, (units, first, more, into), how, dy))
-    return dy
+    how = ((rows, columns, scalars, moving), moves, rates, (at[3], at[4]))
+    by_address(CLOSED, at[5], (found, flat, w, E, norms, (units, first, more, into), how, dy))
+    return 0.0
 
 
 @functools.cache
 def called(noisy, large):
-    """The addresses that `whole` calls: `seen`, `pairs`, `second`, `large_product` (both 0 where not called), `closed`.
+    """The addresses of `seen`, `pairs`, `second`, `large_product`, dgemm and `closed`, or 0 where it is not called.
 
-    Interpreted, as `flow` is: what is compiled for each model is called by its address, which numba does not know.
-    Pairs come first, and then what a process beside comes to last: it compiles the rest meanwhile.
+    What is compiled for each model is called by its address, which numba does not know.  Pairs come first, and then
+    what a process beside comes to last: it compiles the rest meanwhile.
     """
     of_pairs, of_closed, of_seen = address(pairs, PAIRS), address(closed, CLOSED), address(seen, SEEN)
     added = address(second, SECOND) if noisy else 0
-    multiplied = address(large_product, PRODUCT) if large else 0
-    return of_seen, of_pairs, added, multiplied, of_closed
+    by_numpy = dgemm() if large else 0
+    multiplied = address(large_product, PRODUCT) if large and by_numpy == 0 else 0
+    return of_seen, of_pairs, added, multiplied, by_numpy, of_closed
 
 
-def flow(t, y, *arguments):
-    """dy/dt of the flat state; one that is read-only, or a part of another, is copied, as `whole` has one type."""
-    y = y if y.flags.carray else np.array(y)
-    return whole(y, called(arguments[11][2] > 0.0, arguments[9].size > SMALL), arguments[:FIXED])
-
-
-def inner_flow(y, p):
-    """`flow` of a gradient flow compiled as a whole, for loops that are themselves compiled."""
-    n, S, dy = p.place.shape[0], p.moves.size, np.empty(y.size)
-    flat, w, norms = np.empty(n * n + p.biases.size), np.empty(p.outs.size), np.empty(n)
-    seen(y, (p.constants, p.place, p.outs, p.biases), p.moves, p.rates, flat, w, norms)
-    found = np.empty(p.most[0] * p.cells.shape[1] + 1)
-    found[p.most[0] * p.cells.shape[1]] = 0.0
-    pairs(flat, p.numbers, p.means, p.cells, p.spans, p.looks, p.reach, found)
-    C, R = gradient(found, w, (p.units, p.first, p.more, p.into), S * n, p.scalars.size)
-    D = np.empty((S, n))
-    large_product(C, flat, D)
-    motion(flat, D, D, norms, p.moves, p.rates)  # a flow reads no E
-    packed(D, R, (p.rows, p.columns, p.scalars, p.moving), p.rates, dy)
-    return dy
+def given(*arguments):
+    """The arguments of `slope`."""
+    return called(arguments[11][2] > 0.0, arguments[9].size > SMALL), arguments[:FIXED]

@@ -10,15 +10,15 @@ derivatives of the loss.  Sources: Saad & Solla 1995; Price 1958.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from derivations.contract import (
+    Addressed,
     Code,
     Component,
-    Coupled,
     Crossing,
     Equations,
     Initial,
@@ -33,7 +33,7 @@ from derivations.declare import arrays, coupling, lane_tables, tilt
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.kernels import Kernels
-from derivations.declare.lane_frame import COMMON, InnerArguments
+from derivations.declare.lane_frame import COMMON, KIND
 from derivations.declare.places import known_places
 from derivations.declare.remembered import identity, kernels
 from derivations.declare.rows import Rows
@@ -41,7 +41,7 @@ from derivations.declare.summary import observe, summarise
 from derivations.declare.system import numbers, rows
 
 LOOPS = ("derivations.lanes:correlations",)
-AROUND = ("derivations.declare.lane_frame:called", "derivations.declare.lane_frame:flow")
+AROUND = ("derivations.declare.lane_frame:called", "derivations.declare.lane_frame:given")
 KINDS = {"free": 0.0, "sphere": 1.0, "normalised": 2.0}
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
@@ -67,10 +67,11 @@ def exact(parameters: Any) -> Equations:
             structure=f"declared_{identity(declared, found)}",
             kernels=functools.partial(written, found),
             loops=LOOPS,
-            roles={"flow": "flow", "loss": "loss", "watch": "watch"},
+            roles={"loss": "loss", "watch": "watch"},
             arrays=functools.partial(arrays.build, declared, found),
             around=AROUND,
             common=(COMMON, *((tilt.LOOPS,) if found.tilts else ())),
+            addressed=Addressed(COMMON, KIND, "given"),
         ),
         state=state(parameters),
         layout=rows(parameters).layout,
@@ -86,18 +87,9 @@ def exact(parameters: Any) -> Equations:
     )
 
 
-def coupled(declared: Declaration, known: tuple[float, ...]) -> Coupled | None:
-    """The blocks of a gradient flow; None in the online limit, and where every overlap feels every other."""
-    if declared.limit != "flow" or coupling.dense(declared, known):
-        return None
-    return Coupled(coupling.labels, "derivations.declare.lane_frame:inner_flow", inner_arguments)
-
-
-def inner_arguments(initial: Initial) -> InnerArguments:
-    """The run-time arguments of `lane_frame.inner_flow`: those of the flow without what only its plain form reads."""
-    p = initial.parameters
-    known = arrays.read(arguments(kernels(p.declaration, numbers(p)), initial))
-    return InnerArguments._make(getattr(known, name) for name in InnerArguments._fields)
+def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:
+    """What is coupled in a gradient flow; None in the online limit, and where every overlap feels every other."""
+    return None if declared.limit != "flow" or coupling.dense(declared, known) else coupling.labels
 
 
 def validity(declared: Declaration) -> str:

@@ -34,7 +34,10 @@ def factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
 
 LOOPS = tuple(f"{__name__}:{name}" for name in ("half_arcsine", "add_arcsines", "conditioned", "tilted", "second"))
 """The second-order term of all models of erf units."""
-SHARED = (Shared(LOOPS, "second", SECOND), *sorted(lane_frame.SHARED, key=lambda one: not one.entered))
+SHARED = (
+    Shared(LOOPS, "second", SECOND),
+    *sorted(lane_frame.SHARED, key=lambda one: one.name not in ("sloped", "held")),
+)
 """As that of `lane_frame`: the longest first, and last what who derives has begun by then."""
 
 

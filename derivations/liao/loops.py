@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from derivations.addressed import SLOPED, WRAPPED
 from derivations.contract import Shared
 
 
@@ -27,36 +28,24 @@ class Arguments(NamedTuple):
     reach: Any
 
 
-class InnerArguments(NamedTuple):
-    """Those of `inner_flow`: s = 2m and n = 2m + 2m* in place of m and m*, and the tables of `layout`."""
-
-    s: int
-    n: int
-    teachers: Any
-    rates: Any
-    series: Any
-    shift: Any
-    odd: Any
-    reach: Any
-    inputs: Any
-    energy: Any
-    first: Any
-    factor: Any
-    output: Any
-    entry: Any
-    weight: Any
-    rows: Any
-    columns: Any
-
-
-INDEX = "u8[::1]"
-COMMON = ("derivations.lanes:gather", f"{__name__}:scatter", f"{__name__}:project")
-SHARED = (
-    Shared(COMMON, "gather", f"f8[::1], {INDEX}, f8[::1]", entered=True),
-    Shared(COMMON, "scatter", f"f8[::1], {INDEX}, f8[::1], {INDEX}, {INDEX}, f8[::1], f8[::1]", entered=True),
-    Shared(COMMON, "project", f"f8[:,::1], f8[:,::1], f8[::1], f8[::1], {INDEX}, {INDEX}, f8[::1]", entered=True),
+PAIRS = "f8[::1], f8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1] -> UniTuple(f8, 2)"
+"""The types that `pair_blocks` takes, of every degree."""
+KIND = (
+    "Tuple((UniTuple(i8, 4), f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1])), f8[::1], "
+    "UniTuple(u4[::1], 2), Tuple((u4[::1], f4[::1], u4[::1], u4[::1], f4[::1])), UniTuple(u4[::1], 2)))"
 )
+"""The type of what `given` makes."""
+COMMON = (
+    "derivations.lanes:gather",
+    *(f"{__name__}:{name}" for name in ("PAIRS", "KIND", "resolved", "scatter", "product", "project", "slope")),
+    *WRAPPED,
+)
+SHARED = (Shared(COMMON, "sloped", SLOPED), Shared(COMMON, "held", f"{KIND}, i8", entered=True))
 """What surrounds the pairs, for all degrees: a process beside can compile it while those are derived."""
+address: Callable[..., int]
+by_address: Callable[..., tuple[float, float]]
+dgemm: Callable[[], int]
+multiplied: Callable[..., None]
 correlations: Callable[..., None]
 gather: Callable[..., None]
 pair_gradient: Callable[..., tuple[float, ...]]
@@ -65,7 +54,7 @@ aligned_energy: Callable[..., tuple[float, ...]]
 
 
 def pair_blocks(X, energy, series, shift, odd, reach, table, Y):
-    """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22) of all pairs from X = (rho, g, z11, z12, z21, z22).
+    """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22) of all pairs from X = (rho, g, z11, z12, z21, z22), both flat.
 
     Returns sum energy K and sum |energy K|; value and derivatives in one function, as compiling the pair kernel twice
     takes a second.  The lanes of a block are copied into flat arrays and out of them (`Kernel.lanes`); `table`
@@ -73,13 +62,14 @@ def pair_blocks(X, energy, series, shift, odd, reach, table, Y):
     """
     total, size = 0.0, 0.0
     S, square = table.reshape((table.size // 16, 16)), np.empty(16)
-    x, found = np.empty(5 * 16), np.empty(7 * 16)
-    for block in range(X.shape[1] // 16):
+    x, found, width = np.empty(5 * 16), np.empty(7 * 16), energy.size
+    for block in range(width // 16):
         a = 16 * block
-        correlations(X[0, a : a + 16], series, shift, odd, reach, square, S)
+        correlations(X[a : a + 16], series, shift, odd, reach, square, S)
         for k in range(5):
+            inputs = X[(k + 1) * width + a : (k + 1) * width + a + 16]  # in a slice no index can be negative
             for lane in range(16):
-                x[16 * k + lane] = X[k + 1, a + lane]
+                x[16 * k + lane] = inputs[lane]
         for lane in range(16):
             d_rho, d11, d12, d21, d22, d_g, K = pair_gradient(
                 table, lane, x[lane], x[16 + lane], x[32 + lane], x[48 + lane], x[64 + lane]
@@ -92,8 +82,9 @@ def pair_blocks(X, energy, series, shift, odd, reach, table, Y):
             found[80 + lane] = d22
             found[96 + lane] = K
         for k in range(6):
+            outputs = Y[k * width + a : k * width + a + 16]
             for lane in range(16):
-                Y[k, a + lane] = found[16 * k + lane]
+                outputs[lane] = found[16 * k + lane]
         for lane in range(16):
             term = energy[a + lane] * found[96 + lane]
             total += term
@@ -120,28 +111,72 @@ def scatter(source, first, factor, index, place, weight, target):
         target[place[k]] += weight[k] * source[index[k]]
 
 
-def project(N, G, rates, D, rows, columns, dy):
-    """N becomes D = -rate (N - diag(N) G): rows of unit norm move in their tangent space at their own rate.
+def product(C, G, s, n, D):
+    """D = C G (s, n), all flat, four rows of G at a time: where there is no BLAS that takes half as long."""
+    for i in range(s):
+        row, found = C[i * n : i * n + n], D[i * n : i * n + n]
+        for j in range(n):
+            found[j] = 0.0
+        for k in range(0, n - 3, 4):
+            rows, c0, c1, c2, c3 = G[k * n : k * n + 4 * n], row[k], row[k + 1], row[k + 2], row[k + 3]
+            for j in range(n):
+                found[j] += c0 * rows[j] + c1 * rows[n + j] + c2 * rows[2 * n + j] + c3 * rows[3 * n + j]
+        for k in range(n - n % 4, n):
+            last = G[k * n : k * n + n]
+            for j in range(n):
+                found[j] += row[k] * last[j]
 
-    N (s, n) is a view of the flat D, which ends in a zero; dy[k] = D[rows[k]] + D[columns[k]].
+
+def project(D, G, rates, n, rows, columns, dy):
+    """D = C G (s, n) becomes -rate (D - diag(D) G): rows of unit norm move in their tangent space at their own rate.
+
+    D is flat and ends in a zero; dy[k] = D[rows[k]] + D[columns[k]].
     """
-    for i in range(N.shape[0]):
-        own = N[i, i]
-        for j in range(N.shape[1]):
-            N[i, j] = rates[i] * (own * G[i, j] - N[i, j])
+    for i in range(rates.size):
+        moved, gram = D[i * n : i * n + n], G[i * n : i * n + n]
+        own = moved[i]
+        for j in range(n):
+            moved[j] = rates[i] * (own * gram[j] - moved[j])
     for k in range(dy.size):
         dy[k] = D[rows[k]] + D[columns[k]]
+
+
+def slope(y, dy, p):
+    """Fill dy = -rate (C G - diag(C G) G) on the overlaps of the exact Gram flow, C = dL/dG; returns L.
+
+    L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.
+    """
+    (pairs_at, product_at, s, n), fixed, rates, (series, shift, odd, reach), energy, places, terms, targets = p
+    known = np.empty(y.size + fixed.size)
+    for k in range(y.size):  # assigned as slices they take a second to compile
+        known[k] = y[k]
+    for k in range(fixed.size):
+        known[y.size + k] = fixed[k]
+    G, X, Y = np.empty(n * n), np.empty(6 * energy.size), np.empty(6 * energy.size)
+    gather(known, places[0], G)
+    gather(known, places[1], X)
+    table = np.empty(16 * series.shape[0])
+    total, size = by_address(PAIRS, pairs_at, (X, energy, series, shift, odd, reach, table, Y))
+    C, D = np.empty(s * n), np.empty(s * n + 1)
+    scatter(Y, terms[0], terms[1], terms[2], terms[3], terms[4], C)
+    if product_at == 0:
+        product(C, G, s, n, D)
+    else:
+        multiplied(product_at, C, G, D, s, n, n)
+    D[s * n] = 0.0
+    project(D, G, rates, n, targets[0], targets[1], dy)
+    return resolved(total, size)
 
 
 @functools.cache
 def layout(m, m_star):
     """Where everything lies, as unsigned indices into flat arrays, for the sizes m and m_star.
 
-    `inputs` finds the Gram matrix (n, n) of [v, w, v*, w*], then the inputs (6, width) of the pair kernel (rho, g, z11,
-    z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs, those
-    of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG is `factor` Y[`first`], and
-    `weight` Y[`output`] added at `entry` where there are more terms; L = sum `energy` K.  `ends` are the 1 and the 0.
-    `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
+    `gram` finds the Gram matrix (n, n) of [v, w, v*, w*], and `inputs` those of the pair kernel (6, width), (rho, g,
+    z11, z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs,
+    those of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG is `factor` Y[`first`],
+    and `weight` Y[`output`] added at `entry` where there are more terms; L = sum `energy` K.  `ends` are the 1 and the
+    0.  `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
     """
     s, n = 2 * m, 2 * m + 2 * m_star
     size = 4 * m * m_star + m * (m - 1) + m * m
@@ -183,60 +218,24 @@ def layout(m, m_star):
     first, factor, more = np.zeros(s * n), np.zeros(s * n), np.ones(entry.size, bool)
     first[filled], factor[filled], more[terms] = output[terms], weight[terms], False
     index = {
-        "inputs": np.concatenate([place.ravel(), pairs.ravel()]),
+        "gram": place.ravel(),
+        "inputs": pairs.ravel(),
         "first": first,
         "output": output[more],
         "entry": entry[more],
         "rows": rows * n + columns,
         "columns": np.where(columns < s, columns * n + rows, s * n),
     }
-    tables = {name: np.ascontiguousarray(value, np.uint64) for name, value in index.items()}
-    return {**tables, "factor": factor, "weight": weight[more], "energy": energy, "ends": np.array([1.0, 0.0])}
+    tables = {name: np.ascontiguousarray(value, np.uint32) for name, value in index.items()}
+    weights = {"factor": np.float32(factor), "weight": np.float32(weight[more])}
+    return {**tables, **weights, "energy": energy, "ends": np.array([1.0, 0.0])}
 
 
-def flow_loss(t, y, p):
-    """(dy/dt, L) of the exact Gram flow: C = dL/dG, N = C G, D = -rate (N - diag(N) G).
-
-    L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.  Stays a Python
-    function: allocations and the matrix product take a second to compile and microseconds to call.
-    """
-    m, m_star, teachers, rates = p.m, p.m_star, p.teachers, p.rates
-    series, shift, odd, reach = p.series, p.shift, p.odd, p.reach
+def given(m, m_star, teachers, rates, series, shift, odd, reach):
+    """The arguments of `slope`: addresses and sizes, what is fixed in the Gram matrix, and the tables of `layout`."""
     at = layout(m, m_star)
-    n, s = 2 * m + 2 * m_star, 2 * m
-    known = np.concatenate([y, teachers.ravel(), at["ends"]])
-    inputs, C, D = np.empty(at["inputs"].size), np.empty(s * n), np.empty(s * n + 1)
-    D[-1] = 0.0
-    gather(known, at["inputs"], inputs)
-    G, X, Y = inputs[: n * n].reshape(n, n), inputs[n * n :].reshape(6, -1), np.empty((6, at["energy"].size))
-    table = np.empty(16 * series.shape[0])
-    loss = resolved(*pair_blocks(X, at["energy"], series, shift, odd, reach, table, Y))
-    scatter(Y.reshape(-1), at["first"], at["factor"], at["output"], at["entry"], at["weight"], C)
-    N, dy = D[:-1].reshape(s, n), np.empty(y.size)
-    np.matmul(C.reshape(s, n), G, out=N)
-    project(N, G, rates, D, at["rows"], at["columns"], dy)
-    return dy, loss
-
-
-def inner_flow(y, p):
-    """dy/dt of `flow_loss` compiled as a whole, for loops that are themselves compiled; s = 2m, n = 2m + 2m*."""
-    s, n, teachers, rates, series, shift = p.s, p.n, p.teachers, p.rates, p.series, p.shift
-    odd, reach, inputs, energy, first, factor = p.odd, p.reach, p.inputs, p.energy, p.first, p.factor
-    output, entry, weight, rows, columns = p.output, p.entry, p.weight, p.rows, p.columns
-    known = np.empty(y.size + teachers.size + 2)
-    for k in range(y.size):  # assigned as slices they take a second to compile
-        known[k] = y[k]
-    for k in range(teachers.size):
-        known[y.size + k] = teachers[k]
-    known[-2], known[-1] = 1.0, 0.0
-    found = np.empty(inputs.size)
-    gather(known, inputs, found)
-    G, X = found[: n * n].reshape(n, n), found[n * n :].reshape(6, (inputs.size - n * n) // 6)
-    Y, table = np.empty((6, X.shape[1])), np.empty(16 * series.shape[0])
-    pair_blocks(X, energy, series, shift, odd, reach, table, Y)
-    C, D, dy = np.empty(s * n), np.zeros(s * n + 1), np.empty(y.size)
-    scatter(Y.reshape(-1), first, factor, output, entry, weight, C)
-    N = D[:-1].reshape(s, n)
-    np.dot(C.reshape(s, n), G, N)
-    project(N, G, rates, D, rows, columns, dy)
-    return dy
+    sizes = (address(pair_blocks, PAIRS), dgemm(), 2 * m, 2 * m + 2 * m_star)
+    fixed = np.concatenate([teachers.ravel(), at["ends"]])
+    terms = tuple(at[name] for name in ("first", "factor", "output", "entry", "weight"))
+    places, targets = (at["gram"], at["inputs"]), (at["rows"], at["columns"])
+    return sizes, fixed, rates, (series, shift, odd, reach), at["energy"], places, terms, targets

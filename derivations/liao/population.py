@@ -20,9 +20,9 @@ import numpy as np
 
 from derivations import clusters
 from derivations.contract import (
+    Addressed,
     Code,
     Component,
-    Coupled,
     Crossing,
     Dense,
     Equations,
@@ -37,7 +37,7 @@ from derivations.contract import (
 )
 from derivations.liao import arrays
 from derivations.liao.initial import greedy_matching
-from derivations.liao.loops import COMMON, Arguments, InnerArguments
+from derivations.liao.loops import COMMON, KIND, Arguments
 from derivations.liao.overlaps import assemble_gram
 from derivations.liao.parameters import Parameters
 from derivations.liao.summary import observe, summarise
@@ -57,7 +57,7 @@ STATE = (
     Component("I3", ("expert", "expert_"), symbol="I^(3)_ij", meaning="router-expert overlap v_i . w_j"),
 )
 LOOPS = ("derivations.lanes:correlations", "derivations.liao.loops:pair_blocks")
-AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "resolved", "flow_loss"))
+AROUND = tuple(f"derivations.liao.loops:{name}" for name in ("layout", "given"))
 
 
 def exact(parameters: Parameters) -> Equations:
@@ -71,16 +71,17 @@ def exact(parameters: Parameters) -> Equations:
             ),
             neglects="nothing",
         ),
-        advance=Smooth(coupled=Coupled(labels, "derivations.liao.loops:inner_flow", inner_arguments)),
+        advance=Smooth(coupled=labels),
         code=Code(
             structure=f"liao_exact_degree{parameters.degree}",
             kernels=functools.partial(_kernels, parameters.degree),
             loops=LOOPS,
-            roles={"flow_loss": "flow_loss"},
+            roles={},
             arrays=arrays.build_exact,
             takes=Arguments,
             around=AROUND,
             common=(COMMON,),
+            addressed=Addressed(COMMON, KIND, "given", loss=True),
         ),
         state=STATE,
         layout=flat(parameters.m, parameters.m_star),
@@ -130,16 +131,6 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     first, second = np.divmod(layout(p.m, p.m_star)["rows"].astype(int), 2 * p.m + 2 * p.m_star)
     teachers = initial.constants["teacher_gram"]
     return lambda y: clusters.labels(clusters.clusters(arrays.gram(np, y, p.m, p.m_star, teachers)), first, second)
-
-
-def inner_arguments(initial: Initial) -> InnerArguments:
-    """The run-time arguments of `loops.inner_flow`: those of the flow, with the tables that it looks up."""
-    from derivations.liao.loops import layout
-
-    m, m_star, teachers, *others = arguments(initial)
-    at = layout(m, m_star)
-    names = InnerArguments._fields[-9:]
-    return InnerArguments(2 * m, 2 * m + 2 * m_star, teachers.ravel(), *others, *(at[name] for name in names))
 
 
 def flat(m: int, m_star: int) -> Layout:

@@ -30,6 +30,8 @@ Command = Literal["flow", "sgd", "both"]
 SERVE = (sys.executable, "-c", "from odesim.cli.compiler import serve; serve()")
 BLOCKS = "odesim.flow.block_addresses:SHARED"
 """The integrator of independent blocks."""
+ADDRESSED = ("odesim.code.derivative:SHARED", "odesim.flow.solvers.dop853:SHARED")
+"""What steps over a flow that is called by its address."""
 STEPS = "odesim.sgd.compressed:SHARED"
 """What a step of compressed SGD calls, for models of Gaussian inputs."""
 BEGUN, MADE = "begun", "made"
@@ -79,7 +81,8 @@ def _shared_job(given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     tier = given["parameters"].get("tier", AUTO)
     found = stage.shared.items() if isinstance(stage, Dynamics) else ()
-    shared = [name for of, name in found if tier in (of, AUTO) and _missing(load(name))]
+    own = [name for of, name in found if tier in (of, AUTO)]
+    shared = [name for name in (*own, *(ADDRESSED if own else ())) if _missing(load(name))]
     return {"shared": shared} if shared else {}
 
 

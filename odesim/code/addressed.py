@@ -49,6 +49,11 @@ def types_of(signature: str) -> tuple[Any, ...]:
     return sigutils.normalize_signature(f"void({signature.partition('->')[0].rstrip(', ')})")[0]
 
 
+def kind_of(text: str) -> Any:
+    """The type that a text names in numba's notation."""
+    return types_of(text)[0]
+
+
 def result_of(signature: str) -> Any:
     """The type of the result of a signature: what it says after an arrow, else none."""
     named = signature.partition("->")[2].strip()
@@ -59,7 +64,9 @@ def result_of(signature: str) -> Any:
 def by_address(typing: Any, signature: Any, at: Any, arguments: Any) -> Any:
     """Call the function at `address(function, signature)` with a tuple of arguments; what it raises is raised.
 
-    That the arguments have the types of the signature is seen when the caller is compiled.
+    The caller owns the arrays for as long as that takes, so that nobody counts references to them, unless a result that
+    is no number could be a part of one.  That the arguments have the types of the signature is seen when the caller is
+    compiled.
     """
     if not isinstance(signature, types.StringLiteral):
         return None
@@ -71,7 +78,11 @@ def by_address(typing: Any, signature: Any, at: Any, arguments: Any) -> Any:
         convention = context.call_conv
         made = convention.get_function_type(result, wanted)
         function = builder.inttoptr(values[1], made.as_pointer())
-        given = [builder.extract_value(values[2], k) for k in range(len(wanted))]
+        numbers = result == types.none or all(
+            isinstance(one, types.Number) for one in getattr(result, "types", [result])
+        )
+        lent = _without_owners(context, builder, arguments, values[2]) if numbers else values[2]
+        given = [builder.extract_value(lent, k) for k in range(len(wanted))]
         status, found = convention.call_function(builder, function, result, wanted, given)
         with builder.if_then(status.is_error, likely=False):
             convention.return_status_propagate(builder, status)
@@ -90,6 +101,23 @@ def lent(typing: Any, value: Any) -> Any:
         return builder.ptrtoint(place, context.get_value_type(types.intp))
 
     return types.intp(value), generate
+
+
+@intrinsic
+def hold(typing: Any, value: Any, place: Any) -> Any:
+    """Copy a value to an address, where it can be borrowed for as long as somebody else keeps its arrays.
+
+    Returns how many bytes it takes; at address 0 nothing is copied.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = signature.args[0]
+        bare = _without_owners(context, builder, kind, values[0])
+        with builder.if_then(cgutils.is_not_null(builder, values[1])):
+            builder.store(bare, builder.inttoptr(values[1], bare.type.as_pointer()))
+        return context.get_constant(types.intp, context.get_abi_sizeof(bare.type))
+
+    return types.intp(value, types.intp), generate
 
 
 def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:

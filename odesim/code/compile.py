@@ -24,7 +24,7 @@ from derivations import cache
 from derivations.contract import Code, Equations, Kernel, Written, load
 from derivations.contract.equations import HEADS
 from derivations.installed import version
-from odesim.code import kept, sources
+from odesim.code import derivative, kept, sources
 from odesim.code.arrays import from_arrays, one_by_one
 from odesim.code.printer import scalar_source
 
@@ -60,6 +60,8 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
         elif code.takes is not None and name in around:
             function = one_by_one(function, len(HEADS[role]), code.takes)
         found |= both_roles(function) if role == "flow_loss" else {role: function}
+    if code.addressed is not None:
+        found |= derivative.roles(code.addressed, getattr(module, code.addressed.given))
     return found
 
 
@@ -191,8 +193,14 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
     )
     head += "import numpy as np\nfrom numba import njit, vectorize\nfrom numpy import sign"
     texts = [decorated(functions), *map(textwrap.dedent, interpreted)]
-    if any("address(" in text for text in texts):
+    whole = "\n".join(texts)
+    if "address(" in whole:
         head += "\n\nfrom odesim.code.addressed import address, by_address"
+    if "dgemm(" in whole or "multiplied(" in whole:
+        head += "\n\nfrom odesim.code.blas import dgemm, multiplied"
+    if "return hold(" in whole:
+        head += "\n\nfrom odesim.code.addressed import borrower, hold, kind_of"
+        texts.append("borrowed = borrower(kind_of(KIND))")
     return "\n\n\n".join([head, *texts]) + "\n"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import derivations
 from derivations import outside
-from derivations.contract import Coupled, Equations, Smooth, System
+from derivations.contract import Equations, System
 from odesim.errors import UsageError
 
 OURS = ("hermite", "derivations", "odesim")
@@ -41,9 +41,6 @@ def roots(equations: Equations) -> tuple[str, ...]:
     """
     code = equations.code
     references = [*code.loops, *code.around, *(one for group in code.common for one in group)]
-    match equations.advance:
-        case Smooth(coupled=Coupled(flow=flow)):
-            references.append(flow)
     found = {*makers(code.kernels), *(reference.partition(":")[0] for reference in references)}
     if code.takes is not None:
         found.add(code.takes.__module__)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from odesim.errors import UsageError
 from odesim.flow.solvers.step import LOCAL, Bounds
 from odesim.machine import streams
 from odesim.request.case import Case
+
+if TYPE_CHECKING:
+    from odesim.code.derivative import Derivative
 
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
@@ -81,9 +84,17 @@ class Problem:
         """The relative and absolute tolerance of one step: `relative` times what is asked of the answer."""
         return max(relative * self.rtol, floor), LOCAL[0] * self.atol
 
+    @functools.cached_property
+    def derivative(self) -> "Derivative | None":
+        """What compiled loops call by its address, where the equations have it (`Code.addressed`)."""
+        found = self.functions.get("derivative")
+        return found(self.arguments) if found is not None else None
+
     def slope(self) -> Callable[[float, np.ndarray], np.ndarray]:
         """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
         flow, arguments = self.functions["flow"], self.arguments
+        if self.derivative is not None:
+            return self.derivative
         if self.case.backend != "jax":
             whole = getattr(flow, "whole", None)
             return (lambda t, y: flow(t, y, *arguments)) if whole is None else lambda t, y: whole(t, y, arguments)

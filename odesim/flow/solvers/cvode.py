@@ -27,7 +27,7 @@ def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg, preconditioned where the equations say what is strongly coupled."""
     problem, statistics = leg.problem, leg.statistics
     slope, coupled = problem.slope(), problem.smooth.coupled
-    blocks = CoupledBlocks(slope, coupled.labels(problem.initial), statistics) if coupled is not None else None
+    blocks = CoupledBlocks(slope, coupled(problem.initial), statistics) if coupled is not None else None
     return cvode_steps(slope, leg.span(TOLERANCE), blocks)
 
 

@@ -7,9 +7,11 @@ bounds of the entries, and a state between two steps comes from a shorter step w
 import functools
 import math
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from derivations.contract import Shared
 from odesim.flow.solvers.step import (
     Leg,
     Segment,
@@ -21,6 +23,9 @@ from odesim.flow.solvers.step import (
 )
 from odesim.flow.tableau import dop853
 
+if TYPE_CHECKING:
+    from odesim.code.derivative import Derivative
+
 SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
 """Of the step that the error promises this part is taken, and never less or more than so many times the last."""
 ORDER = 8
@@ -29,6 +34,20 @@ LARGEST = (4 / 7) ** 4 * (3 / 7) ** 3
 TRUSTED = 20.0
 """Tolerances that the last term of the interpolant may have."""
 
+COMPILED = tuple(
+    f"odesim.flow.solvers.dop853_loops:{name}"
+    for name in ("SLOPED", "slope", "weighted_sum", "in_tolerances", "attempt")
+)
+"""The group of the loops for flows that are called by their address."""
+SHARED = (
+    Shared(
+        COMPILED,
+        "attempt",
+        "f8[::1], f8[::1], f8, f8[:,::1], f8[:,::1], f8[::1], UniTuple(f8[::1], 2), UniTuple(f8, 2), UniTuple(i8, 2)",
+        entered=True,
+    ),
+)
+"""What a process beside can compile while a flow is derived."""
 Slope = Callable[[float, np.ndarray], np.ndarray]
 Dense = Callable[[float], np.ndarray]
 
@@ -45,12 +64,7 @@ def dop853_steps(slope: Slope, span: Span, between: str = "step", strict: bool =
     `StepFailure` where the step has shrunk to the spacing of the numbers or the state is no longer finite.
     """
     statistics = span.statistics
-
-    def flow(t: float, y: np.ndarray) -> np.ndarray:
-        statistics.evaluations += 1
-        return slope(t, y)
-
-    method = _Method(flow, span)
+    method = _Method(_attempts(slope, span), span)
     while method.t < span.until:
         t0, y0, f0 = method.t, method.y, method.f
         method.step()
@@ -61,22 +75,92 @@ def dop853_steps(slope: Slope, span: Span, between: str = "step", strict: bool =
             if not accurate:
                 return
         else:
-            dense = _shorter_step(flow, t0, y0, f0) if between == "step" else _interpolant(method)
+            dense = _shorter_step(method.attempts, t0, y0, f0) if between == "step" else _interpolant(method)
         statistics.steps += 1
         interior = cubic_interior(t0, y0, f0, method.t, method.y, method.f)
         yield Segment(t0, y0, method.t, method.y, dense, interior)
 
 
+class _Attempts:
+    """Single steps of length h from a state y of slope f at time t, whose slopes are left in K (>= 13, n)."""
+
+    def __init__(self, slope: Slope, span: Span) -> None:
+        self.slope, self.span, self.table = slope, span, dop853()
+        self.bounded = bool(np.isfinite(span.bounds).any())
+
+    def flow(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The slope at a state, counted."""
+        self.span.statistics.evaluations += 1
+        return self.slope(t, y)
+
+    def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
+        """The state after the step; its slope is K[12]."""
+        K[0] = f
+        for s, (c, a) in enumerate(self.table.rows, start=1):
+            K[s] = self.flow(t + c * h, y + K[:s].T.dot(a) * h)
+        new = y + h * K[:12].T.dot(self.table.B)
+        K[12] = self.flow(t + h, new)
+        return new
+
+    def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
+        """The state, and its error in units of the tolerance, relative to the distance from the bounds."""
+        new = self.state(t, y, f, h, K)
+        if self.bounded:
+            size = np.maximum(distance(np, y, self.span.bounds), distance(np, new, self.span.bounds))
+        else:
+            size = np.maximum(np.abs(y), np.abs(new))
+        scale = self.span.atol + self.span.rtol * size
+        five, three = (_square(K[:13].T.dot(weights) / scale) for weights in (self.table.E5, self.table.E3))
+        both = five + 0.01 * three
+        return new, h * five / math.sqrt(both * scale.size) if both != 0 else 0.0
+
+
+class _CompiledAttempts(_Attempts):
+    """The same for a flow that compiled code calls by its address (`odesim.code.derivative`), which knows no time."""
+
+    def __init__(self, slope: "Derivative", span: Span) -> None:
+        from odesim.code import compile
+
+        super().__init__(slope, span)
+        self.compiled = compile.common(COMPILED)["attempt"]
+        self.place, self.weights = slope.place, _weights()
+        low, high = (np.array(np.broadcast_to(bound, span.y.size), float) for bound in span.bounds)
+        self.bounds = (low, high)
+
+    def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
+        """The state after the step; its slope is K[12].  Its error costs less than another compiled function would."""
+        return self.attempt(t, y, f, h, K)[0]
+
+    def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
+        """The state and its error."""
+        new, tolerances = np.empty(y.size), (self.span.rtol, self.span.atol)
+        error = self.compiled(y, f, h, self.weights, K, new, self.bounds, tolerances, self.place)
+        self.span.statistics.evaluations += 12
+        return new, error
+
+
+@functools.cache
+def _weights() -> np.ndarray:
+    """The coefficients of all sums, as `dop853_loops` takes them."""
+    table, weights = dop853(), np.zeros((14, 13))
+    weights[:11, :12], weights[11, :12], weights[12], weights[13] = table.A[1:], table.B, table.E3, table.E5
+    return weights
+
+
+def _attempts(slope: Any, span: Span) -> _Attempts:
+    """By compiled loops where the flow has an address, else by NumPy."""
+    return _CompiledAttempts(slope, span) if hasattr(slope, "place") else _Attempts(slope, span)
+
+
 class _Method:
     """The method at a state (t, y) of slope f, after a step from (t0, y0) of length h with the stages K (16, n)."""
 
-    def __init__(self, flow: Slope, span: Span, longest: float = np.inf) -> None:
-        self.flow, self.span, self.longest = flow, span, longest
+    def __init__(self, attempts: _Attempts, span: Span, longest: float = np.inf) -> None:
+        self.attempts, self.flow, self.span, self.longest = attempts, attempts.flow, span, longest
         self.t, self.y = span.t, np.array(span.y, float)
-        self.f = flow(self.t, self.y)
-        self.next = _first_step(flow, span, self.f) if longest == np.inf else longest
+        self.f = self.flow(self.t, self.y)
+        self.next = _first_step(self.flow, span, self.f) if longest == np.inf else longest
         self.K = np.empty((16, self.y.size))
-        self.bounded = bool(np.isfinite(span.bounds).any())
         self.t0, self.y0, self.h = self.t, self.y, 0.0
 
     def step(self) -> None:
@@ -85,12 +169,11 @@ class _Method:
         least = 10 * abs(np.nextafter(t, np.inf) - t)
         h, again = min(max(self.next, least), self.longest), False
         while True:
-            if h < least:
+            if not h >= least:  # nor of no length at all, from a state that is no number
                 raise StepFailure("DOP853 stopped: Required step size is less than spacing between numbers.")
             end = min(t + h, until)
             h = end - t
-            new = stages(self.flow, t, y, self.f, h, self.K)
-            error = self._error(new, h)
+            new, error = self.attempts.attempt(t, y, self.f, h, self.K)
             statistics.reject(0 if error < 1.0 else 1)
             if error < 1.0:
                 break
@@ -100,18 +183,6 @@ class _Method:
         self.next = h * (min(1.0, factor) if again else factor)
         self.t0, self.y0, self.h = t, y, h
         self.t, self.y, self.f = end, new, self.K[12].copy()
-
-    def _error(self, new: np.ndarray, h: float) -> float:
-        """The error of an attempt in units of the tolerance, relative to the distance from the bounds."""
-        table, bounds, K = dop853(), self.span.bounds, self.K[:13].T
-        if self.bounded:
-            size = np.maximum(distance(np, self.y, bounds), distance(np, new, bounds))
-        else:
-            size = np.maximum(np.abs(self.y), np.abs(new))
-        scale = self.span.atol + self.span.rtol * size
-        five, three = (_square(K.dot(weights) / scale) for weights in (table.E5, table.E3))
-        both = five + 0.01 * three
-        return h * five / math.sqrt(both * scale.size) if both != 0 else 0.0
 
     def interpolant(self) -> tuple[Dense, bool]:
         """States inside the last step, of order 7, and whether they are accurate; three more evaluations.
@@ -137,17 +208,6 @@ class _Method:
         return dense, bool((np.abs(F[-1]) * LARGEST <= TRUSTED * scale).all())
 
 
-def stages(flow: Slope, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
-    """The state after one step of length h from (t, y) of slope f; the stages and its slope are left in K[:13]."""
-    table = dop853()
-    K[0] = f
-    for s, (c, a) in enumerate(table.rows, start=1):
-        K[s] = flow(t + c * h, y + K[:s].T.dot(a) * h)
-    new = y + h * K[:12].T.dot(table.B)
-    K[12] = flow(t + h, new)
-    return new
-
-
 def _square(x: np.ndarray) -> float:
     """|x|^2, rounded as the square of a norm."""
     root = math.sqrt(x.dot(x))
@@ -169,14 +229,14 @@ def _first_step(flow: Slope, span: Span, f: np.ndarray) -> float:
     return min(100 * guess, max(1e-6, guess * 1e-3) if still else (0.01 / max(fast, bend)) ** (1 / ORDER), whole)
 
 
-def _shorter_step(flow: Slope, t0: float, y0: np.ndarray, f0: np.ndarray) -> Dense:
+def _shorter_step(attempts: _Attempts, t0: float, y0: np.ndarray, f0: np.ndarray) -> Dense:
     """The state inside an accepted step by one shorter step of the same method from its start.
 
     The interpolant is not used: where stability and not accuracy limits the step, as near a fixed point, it was seen
     to be wrong by 3e-7 at a tolerance of 1e-11.
     """
     K = np.empty((13, y0.size))
-    return lambda t: stages(flow, t0, y0, f0, t - t0, K)
+    return lambda t: attempts.state(t0, y0, f0, t - t0, K)
 
 
 def _interpolant(method: _Method) -> Dense:
@@ -191,7 +251,7 @@ def _between(method: _Method) -> Dense:
     if accurate:
         return dense
     half = Span(method.t0, method.y0, method.t, span.rtol, span.atol, span.statistics, span.bounds)
-    finer = _Method(method.flow, half, longest=method.h / 2.0)
+    finer = _Method(method.attempts, half, longest=method.h / 2.0)
     times, pieces = [], []
     while finer.t < method.t:
         try:

@@ -1,4 +1,4 @@
-"""Long horizons at the cost of compiled code: the loops of `ndf_loops` around the flow of equations with blocks.
+"""Long horizons at the cost of compiled code: the loops of `ndf_loops` around a flow that is called by its address.
 
 CVODE spends most of its time between Python and C where a right-hand side takes ten microseconds.  Here many steps are
 one call, which comes back where an entry may have crossed its threshold, a state is to be saved, or the derivatives
@@ -7,23 +7,24 @@ are to be renewed.
 
 import concurrent.futures
 import functools
-import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Coupled, Equations, Initial, Smooth, load
-from odesim.errors import UsageError
 from odesim.flow.record import Recorder
+from odesim.flow.solvers import ndf_loops
 from odesim.flow.solvers.coupled import DISPLACEMENT
 from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Span, StepFailure
 
 if TYPE_CHECKING:
+    from odesim.code.derivative import Derivative
     from odesim.flow.problem import Problem
 
 LOOPS = (
+    "SLOPED",
+    "slope",
     "weighted",
     "derivatives",
     "eliminate",
@@ -31,7 +32,6 @@ LOOPS = (
     "apply",
     "rescale",
     "newton",
-    "inside",
     "crossing",
     "choose",
     "shorten",
@@ -51,13 +51,14 @@ TOLERANCE = (3e-4, 1e-11)
 LOOSE, DEAR = 0.2, 100
 """So far may the step be from that of Newton's matrix, whose inversion takes most of the time where it needs more
 multiplications than so many for every entry of the state; a twentieth more evaluations are then cheaper."""
+Labels = Callable[[np.ndarray], np.ndarray]
 SMALL = 4
 """The status of `advance` where the step has shrunk to round-off."""
 
 
 def objection(problem: "Problem") -> str:
     """Why these formulas cannot take a problem: they are compiled, and must know what is strongly coupled."""
-    if problem.smooth.coupled is not None and problem.case.backend == "numba":
+    if problem.smooth.coupled is not None and problem.derivative is not None:
         return ""
     return (
         "--solver NDF needs equations that say which entries are strongly coupled, and --backend numba; "
@@ -67,27 +68,16 @@ def objection(problem: "Problem") -> str:
 
 def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg."""
-    return ndf_steps(leg.problem.equations, leg.problem.initial, leg.span(TOLERANCE), leg.recorder)
+    problem, coupled = leg.problem, leg.problem.smooth.coupled
+    assert coupled is not None and problem.derivative is not None  # as `objection` says
+    return ndf_steps(problem.derivative, coupled(problem.initial), leg.span(TOLERANCE), leg.recorder)
 
 
-def coupled_of(equations: Equations) -> Coupled:
-    """Where a flow is strongly coupled.  Raises `UsageError` for equations that do not say so."""
-    advance = equations.advance
-    if not isinstance(advance, Smooth) or advance.coupled is None:
-        raise UsageError(f"the equations of tier {equations.about.name} have no flow that is compiled as a whole")
-    return advance.coupled
-
-
-def compile_ndf(equations: Equations) -> Any:
-    """The generated module with the loops of `ndf_loops` around the compiled flow of some equations."""
+def compile_ndf() -> Mapping[str, Any]:
+    """The compiled functions of `ndf_loops` by name, the same for all flows."""
     from odesim.code import compile
-    from odesim.flow.solvers import ndf_loops
 
-    def texts() -> list[str]:
-        around = [getattr(ndf_loops, name) for name in LOOPS]
-        return [inspect.getsource(function) for function in (load(coupled_of(equations).flow), *around)]
-
-    return compile.compile_beside(equations, "ndf", texts)
+    return compile.common(tuple(f"{ndf_loops.__name__}:{name}" for name in LOOPS))
 
 
 @functools.cache
@@ -117,19 +107,18 @@ class Blocks:
         return self.members, self.first, self.place
 
 
-def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Recorder) -> Iterator[Segment]:
+def ndf_steps(flow: "Derivative", labels: Labels, span: Span, recorder: Recorder) -> Iterator[Segment]:
     """The accepted steps in which something may happen that `recorder` waits for, and the last of every `CHUNK`.
 
-    Raises `StepFailure` when the step size has shrunk to round-off, as it does where the state is no longer finite.
+    Entries of a state y that have the same of `labels(y)` are strongly coupled.  Raises `StepFailure` when the step
+    size has shrunk to round-off, as it does where the state is no longer finite.
     """
-    coupled, statistics = coupled_of(equations), span.statistics
+    loops, table, statistics = compile_ndf(), formulas(), span.statistics
     t, y, until, rtol, atol = span.t, span.y, span.until, span.rtol, span.atol
-    loops, labels = compile_ndf(equations), coupled.labels(initial)
-    arguments, table = coupled.arguments(initial), formulas()
     D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
-    slope = loops.inner_flow(y, arguments)
-    step = first_step(lambda y: loops.inner_flow(y, arguments), y, slope, until - t, rtol, atol)
-    loops.begin(y, slope, step, D)
+    slope = flow(t, y)
+    step = first_step(functools.partial(flow, t), y, slope, until - t, rtol, atol)
+    loops["begin"](y, slope, step, D)
     control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0])
     blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected or 0, statistics.evaluations), 3
     counts[2] = 2
@@ -137,14 +126,15 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
         if status == 3:
             now = labels(D[0])
             blocks = blocks if np.array_equal(now, blocks.labels) else Blocks(now)
-            slope = loops.inner_flow(D[0], arguments)
-            counts[2] += 1 + loops.derivatives(D[0], slope, DISPLACEMENT, *blocks.pattern, blocks.J, arguments)
+            slope = flow(t, D[0])
+            used = loops["derivatives"](D[0], slope, DISPLACEMENT, *blocks.pattern, blocks.J, flow.place)
+            counts[2] += 1 + used
             control[7] = control[9] = 0.0
             control[10] = blocks.loose
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
         method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table)
-        status = loops.advance(D, control, counts, (until, recorder.due), most, watch, method, arguments)
+        status = loops["advance"](D, control, counts, (until, recorder.due), most, watch, method, flow.place)
         statistics.steps, statistics.rejected, statistics.evaluations = (
             a + int(b) for a, b in zip(counted, counts, strict=True)
         )
@@ -154,18 +144,15 @@ def ndf_steps(equations: Equations, initial: Initial, span: Span, recorder: Reco
             yield _segment(D, control)
 
 
-def right_hand_sides(equations: Equations, initial: Initial, states: np.ndarray, workers: int = 1) -> np.ndarray:
-    """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads.
-
-    Raises `UsageError` where the equations have no flow that is compiled as a whole (`Smooth.coupled`).
-    """
-    loops, arguments = compile_ndf(equations), coupled_of(equations).arguments(initial)
+def right_hand_sides(flow: "Derivative", states: np.ndarray, workers: int = 1) -> np.ndarray:
+    """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads."""
+    slopes = compile_ndf()["slopes"]
     states = np.ascontiguousarray(states, float)
     found = np.empty_like(states)
     parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]
 
     def fill(part: np.ndarray) -> None:
-        loops.slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], arguments)
+        slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], flow.place)
 
     others = [_threads(workers, os.getpid()).submit(fill, part) for part in parts[1:]]
     for part in parts[:1]:

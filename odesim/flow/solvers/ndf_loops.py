@@ -3,14 +3,22 @@
 Klopfenstein's formulas in the quasi-constant form of Shampine & Reichelt (1997): the history is a table of backward
 differences, rescaled when the step changes.  Newton's matrix I - c J is kept between strongly coupled entries only
 and inverted block by block; the entries of block b are members[first[b]:first[b + 1]], its derivatives and their
-inverse lie from place[b] on, row by row.
+inverse lie from place[b] on, row by row.  The flow is a pair of addresses, `flow` (`odesim.code.derivative`), so that
+these loops are compiled once for all.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-inner_flow: Callable[..., np.ndarray]
+from derivations.addressed import SLOPED
+
+by_address: Callable[..., float]
+
+
+def slope(y, f, flow):
+    """Fill f with dy/dt."""
+    by_address(SLOPED, flow[0], (y, f, flow[1]))
 
 
 def weighted(x, scale):
@@ -21,25 +29,25 @@ def weighted(x, scale):
     return np.sqrt(total / x.size)
 
 
-def derivatives(y, f, displacement, members, first, place, J, arguments):
+def derivatives(y, f, displacement, members, first, place, J, flow):
     """Fill J with df_a/dy_b inside the blocks; the k-th evaluation displaces the k-th entry of every block."""
     largest = 0
     for b in range(first.size - 1):
         largest = max(largest, first[b + 1] - first[b])
-    near = np.empty(y.size)
+    near, found = np.empty(y.size), np.empty(y.size)
     for k in range(largest):
         for i in range(y.size):  # as a slice it takes a second to compile
             near[i] = y[i]
         for b in range(first.size - 1):
             if first[b] + k < first[b + 1]:
                 near[members[first[b] + k]] += displacement
-        slope = inner_flow(near, arguments)
+        slope(near, found, flow)
         for b in range(first.size - 1):
             size = first[b + 1] - first[b]
             if k < size:
                 for i in range(size):
                     entry = members[first[b] + i]
-                    J[place[b] + i * size + k] = (slope[entry] - f[entry]) / displacement
+                    J[place[b] + i * size + k] = (found[entry] - f[entry]) / displacement
     return largest
 
 
@@ -121,7 +129,7 @@ def rescale(D, order, factor):
                 D[j, i] += weight * old[k, i]
 
 
-def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
+def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
     `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
@@ -132,13 +140,13 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
     relaxed = 2.0 / (1.0 + ratio)
     rate = max(rate, abs(1.0 - ratio) / (1.0 + ratio))
     n = y.size
-    r, change = np.empty(n), np.empty(n)
+    f, r, change = np.empty(n), np.empty(n), np.empty(n)
     last = 0.0
     for i in range(n):
         y[i] = start[i]
         d[i] = 0.0
     for k in range(6):
-        f = inner_flow(y, arguments)
+        slope(y, f, flow)
         for i in range(n):
             r[i] = relaxed * (c * f[i] - psi[i] - d[i])
         apply(members, first, place, inverse, r, change)
@@ -158,23 +166,25 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
     return 6, False, 1.0
 
 
-def inside(D, order, s, entry):
-    """The polynomial of the method, s steps after the last state: sum_j D_j prod_{i < j} (s + i) / (i + 1)."""
-    value, weight = D[0, entry], 1.0
-    for j in range(1, order + 1):
-        weight *= (s + j - 1) / j
-        value += D[j, entry] * weight
-    return value
+def crossing(D, order, watch, weights):
+    """Whether a watched entry is beyond its level at the last state, or at a quarter of the step before it.
 
-
-def crossing(D, order, places, signs, levels):
-    """Whether a watched entry is beyond its level at the last state, or at a quarter of the step before it."""
+    watch = (places, signs, levels).  Inside a step, s steps after its end, the state is the polynomial of the method,
+    sum_j D_j prod_{i < j} (s + i) / (i + 1); `weights` (6,) is room for the products.
+    """
+    places, signs, levels = watch
     for w in range(places.size):
         if signs[w] * D[0, places[w]] >= levels[w]:
             return True
-    for w in range(places.size):
-        for s in (-0.75, -0.5, -0.25):
-            if signs[w] * inside(D, order, s, places[w]) >= levels[w]:
+    weights[0] = 1.0
+    for s in (-0.75, -0.5, -0.25):
+        for j in range(1, order + 1):
+            weights[j] = weights[j - 1] * (s + j - 1) / j
+        for w in range(places.size):
+            value = D[0, places[w]]
+            for j in range(1, order + 1):
+                value += weights[j] * D[j, places[w]]
+            if signs[w] * value >= levels[w]:
                 return True
     return False
 
@@ -227,7 +237,7 @@ def accept(D, order, d):
             D[j, i] += D[j + 1, i]
 
 
-def attempt(D, control, counts, until, method, work, arguments):
+def attempt(D, control, counts, until, method, work, flow):
     """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
     pattern, J, inverse, rtol, atol, table = method
     (alpha, _, errors), (_, _, scale, y, d) = table, work
@@ -243,7 +253,7 @@ def attempt(D, control, counts, until, method, work, arguments):
             control[9] = c
         predict(D, order, table, rtol, atol, work)
         known = control[6] if control[7] % 20 != 0 else 1.0
-        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, arguments)
+        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, flow)
         counts[2] += used
         if not converged:
             if control[9] != c:
@@ -265,7 +275,7 @@ def attempt(D, control, counts, until, method, work, arguments):
         counts[1] += 1
 
 
-def advance(D, control, counts, ends, most, watch, method, arguments):
+def advance(D, control, counts, ends, most, watch, method, flow):
     """Take up to `most` steps; returns 0 at the end or at `due`, 1 where an entry may have crossed in the last step,
     2 where `most` is reached, 3 where the derivatives have to be renewed, 4 where the step has shrunk to round-off.
 
@@ -278,6 +288,7 @@ def advance(D, control, counts, ends, most, watch, method, arguments):
     (until, due), (_, _, _, rtol, atol, table) = ends, method
     n = D.shape[1]
     work = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
+    weights = np.empty(6)
     for _ in range(most):
         order = int(control[2])
         if control[3] > order:
@@ -286,7 +297,7 @@ def advance(D, control, counts, ends, most, watch, method, arguments):
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
             shorten(D, control, min(factor, control[11] / control[1]))
-        status = attempt(D, control, counts, until, method, work, arguments)
+        status = attempt(D, control, counts, until, method, work, flow)
         if status > 0:
             return status
         order = int(control[2])
@@ -299,7 +310,7 @@ def advance(D, control, counts, ends, most, watch, method, arguments):
         if control[12] <= 0.0:
             control[11] = np.inf
         control[8] = control[1]
-        if crossing(D, order, watch[0], watch[1], watch[2]):
+        if crossing(D, order, watch, weights):
             return 1
         if control[0] >= due or control[0] >= until:
             return 0
@@ -314,7 +325,7 @@ def begin(y, f, h, D):
         D[1, i] = h * f[i]
 
 
-def slopes(states, found, arguments):
+def slopes(states, found, flow):
     """found[k] = dy/dt at states[k]."""
     for k in range(states.shape[0]):
-        found[k] = inner_flow(states[k], arguments)
+        slope(states[k], found[k], flow)

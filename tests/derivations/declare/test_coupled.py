@@ -67,7 +67,7 @@ def test_what_feels_another_strongly_shares_its_label(name):
         elif letter == "Q":
             value[:] = np.where(value == np.diag(np.diag(value)), value, small) if value.ndim == 2 else value
     y = layout.pack(state)
-    found = coupled.labels(problem.initial)(y)
+    found = coupled(problem.initial)(y)
     step, jacobian = 1e-6, np.empty((y.size, y.size))
     for k in range(y.size):
         move = np.zeros(y.size)

@@ -14,13 +14,14 @@ from derivations.declare import lane_frame
 from derivations.liao import loops as liao
 from odesim.ask import flow, sgd
 from odesim.cli import compiler
-from odesim.code import addressed, compile, kept
+from odesim.code import addressed, compile, derivative, kept
 from odesim.flow import block_addresses
 from odesim.flow.problem import prepare
+from odesim.flow.solvers import dop853
 from odesim.request.case import Case, find_system
 from odesim.sgd import compressed, families, pattern_addresses
 
-(WHOLE,) = [one for one in lane_frame.SHARED if one.entered]
+(HELD,) = [one for one in lane_frame.SHARED if one.entered]
 ERF = {"unit": "erf(w/sqrt(2))", "units": 2}
 FILE = (
     'name = "two"\nstudent = { unit = "erf(w/sqrt(2))", units = 2 }\nteacher = { unit = "erf(w/sqrt(2))", units = 2 }\n'
@@ -78,9 +79,9 @@ def test_what_it_makes_of_a_declared_model_is_found_and_not_compiled_again(fresh
     with compiler.compiling("flow", {"system": str(fresh / "two.toml"), "parameters": {}}):
         (other,) = kept.OTHERS
         assert other._process.wait(60) == 0
-        whole = compile.common(WHOLE.group)["whole"]
-        whole.compile(addressed.types_of(WHOLE.signature))
-    assert sum(whole.stats.cache_misses.values()) == 0 and sum(whole.stats.cache_hits.values()) == 1
+        held = compile.common(HELD.group)["held"]
+        held.compile(addressed.types_of(HELD.signature))
+    assert sum(held.stats.cache_misses.values()) == 0 and sum(held.stats.cache_hits.values()) == 1
     assert not kept.OTHERS and other._process.poll() is not None
 
 
@@ -100,16 +101,16 @@ def test_a_command_in_an_empty_cache_compiles_by_it_and_answers_the_same(fresh):
 def test_a_declared_flow_calls_the_form_that_is_compiled_ahead(limit):
     system = odesim.declare(student=ERF, teacher=ERF, training={"limit": limit})
     problem = prepare(Case.build(system, {}))
-    found = problem.functions["flow"].__globals__
+    found = problem.functions["given"].__globals__
     found["called"].cache_clear()  # of modules that another test has forgotten
     states = np.stack([problem.start, problem.start], axis=1)
     fixed = problem.start.copy()
     fixed.flags.writeable = False
     one, *others = (problem.functions["flow"](0.0, y, *problem.arguments) for y in (fixed, states[:, 1], problem.start))
     assert all((one == other).all() for other in others)
-    assert found["whole"].signatures == [addressed.types_of(WHOLE.signature)]
+    assert found["held"].signatures == [addressed.types_of(HELD.signature)]
     for one in lane_frame.SHARED:
-        if one is not WHOLE:
+        if one is not HELD:
             assert found[one.name].bare().signatures == [addressed.types_of(one.signature)]
             assert not found[one.name].signatures
 
@@ -151,11 +152,14 @@ def test_it_ends_with_the_command():
 def test_it_is_started_where_something_is_to_be_made(fresh, job):
     (fresh / "two.toml").write_text(FILE)
     two = str(fresh / "two.toml")
-    assert job("flow", two) == {"shared": ["derivations.declare.lane_frame:SHARED"]}
+    assert job("flow", two) == {"shared": ["derivations.declare.lane_frame:SHARED", *compiler.ADDRESSED]}
     assert job("flow", two, parameters={"tier": "sampled"}) is None
     for more in ({"threads": 1}, {"backend": "jax"}):
         assert job("flow", two, **more) is None
-    compile.common(WHOLE.group)
+    compile.common(HELD.group)
+    assert job("flow", two) == {"shared": [*compiler.ADDRESSED]}
+    compile.common(derivative.EVALUATED)
+    compile.common(dop853.COMPILED)
     assert job("flow", two) is None
     assert job("flow", "liao") == {"shared": ["derivations.liao.loops:SHARED"]}
     compile.common(liao.COMMON)

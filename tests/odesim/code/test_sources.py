@@ -47,8 +47,8 @@ def equations():
 
 def parts(found):
     """The files that hold the kernels and functions of some equations, found by importing them."""
-    coupled = getattr(found.advance, "coupled", None)
-    references = [*found.code.loops, *found.code.around, *([coupled.flow] if coupled else [])]
+    common = [one for group in found.code.common for one in group]
+    references = [*found.code.loops, *found.code.around, *common]
     modules = {*sources.makers(found.code.kernels), *(reference.partition(":")[0] for reference in references)}
     return {
         Path(sys.modules[name].__file__) for name in modules if importlib.import_module(name) and name != "builtins"
@@ -119,7 +119,7 @@ ASKED = {
     "flow": lambda: flow()._numba,
     "homogeneous": lambda: compile.compile_numba(tier("pruning", "tune", "homogeneous")),
     "blocks": lambda: blocks(),
-    "ndf": lambda: importlib.import_module("odesim.flow.solvers.ndf").compile_ndf(tier("liao", "train", "exact")),
+    "ndf": lambda: importlib.import_module("odesim.flow.solvers.ndf").compile_ndf(),
     "compressed": lambda: sgd("compressed", "kawata", "phase1"),
     "patterns": lambda: sgd("patterns", "chen", "train"),
 }
@@ -157,7 +157,10 @@ def test_no_file_that_ran_while_a_module_was_written_is_left_out(asked, monkeypa
 
 @pytest.mark.parametrize(
     ("asked", "stem", "loops"),
-    [("blocks", "common_block_addresses_block_loops", "block_loops"), ("ndf", "_ndf", "solvers/ndf_loops")],
+    [
+        ("blocks", "common_block_addresses_block_loops", "block_loops"),
+        ("ndf", "common_ndf_loops", "solvers/ndf_loops"),
+    ],
 )
 def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, stem, loops, monkeypatch):
     handed, real = {}, compile.generated

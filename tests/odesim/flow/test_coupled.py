@@ -66,7 +66,7 @@ def test_outside_the_blocks_of_liao_nothing_is_stiff(init: str):
     problem, y = plateau(init, {})
     flow, arguments = problem.functions["flow"], problem.arguments
     J = jacobian(lambda t, y: flow(t, y, *arguments), y)
-    labels = problem.equations.advance.coupled.labels(problem.initial)(y)
+    labels = problem.equations.advance.coupled(problem.initial)(y)
     same = labels[:, None] == labels
     assert np.abs(np.where(same, J, 0.0)).max() > 1.0  # pairs have recovered
     # Entries of different clusters couple through overlaps of about 1 / sqrt(d), times rates up to 22.

@@ -1,6 +1,7 @@
 """The compiled differentiation formulas: their parts against SciPy and NumPy, their runs against other integrators."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import derivations
 from derivations.contract import Dynamics, load
 from odesim.errors import UsageError
 from odesim.flow import solve
-from odesim.flow.problem import prepare
+from odesim.flow.problem import compile_functions, prepare
 from odesim.flow.solvers import ndf, ndf_loops
 from odesim.request.case import Case
 from odesim.request.trajectory import Trajectory
@@ -19,7 +20,7 @@ LIAO = {"m": 6, "m_star": 3, "d": 10**6, "init": "orthogonal"}
 
 @pytest.fixture(scope="module")
 def loops():
-    return ndf.compile_ndf(prepare(Case.build("liao", LIAO)).equations)
+    return types.SimpleNamespace(**ndf.compile_ndf())
 
 
 def liao(until: float = 2e3, save_points: int = 5, **options) -> Trajectory:
@@ -63,11 +64,9 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     run, coupled = liao(until=400.0, save_points=2), problem.equations.advance.coupled
     state = {c.name: run[c.name][-1] for c in problem.equations.state}
     y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
-    arguments = coupled.arguments(problem.initial)
-    blocks = ndf.Blocks(coupled.labels(problem.initial)(y))
-    f = loops.inner_flow(y, arguments)
-    assert np.array_equal(f, problem.functions["flow"](0.0, y, *problem.arguments))
-    used = loops.derivatives(y, f, 1e-7, *blocks.pattern, blocks.J, arguments)
+    flow, blocks = problem.derivative, ndf.Blocks(coupled(problem.initial)(y))
+    f = flow(0.0, y)
+    used = loops.derivatives(y, f, 1e-7, *blocks.pattern, blocks.J, flow.place)
     sizes = np.diff(blocks.first)
     assert used == sizes.max() > 1
     b = int(np.argmax(sizes))
@@ -75,7 +74,7 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     for k, column in enumerate(entries):
         move = np.zeros(y.size)
         move[column] = 1e-6
-        exact = (loops.inner_flow(y + move, arguments) - loops.inner_flow(y - move, arguments))[entries] / 2e-6
+        exact = (flow(0.0, y + move) - flow(0.0, y - move))[entries] / 2e-6
         found = blocks.J[blocks.place[b] :][: sizes[b] ** 2].reshape(sizes[b], sizes[b])[:, k]
         # Other blocks are displaced at the same time and felt through overlaps of 1e-3, at rates of about ten.
         assert np.abs(found - exact).max() < 0.05
@@ -131,8 +130,9 @@ def test_what_is_integrated_implicitly_is_the_flow_of_the_tier(name: str, stage:
         return
     problem = prepare(case)
     state = problem.start + 0.01 * np.random.default_rng(0).normal(size=problem.start.size)
-    implicit = ndf.compile_ndf(equations).inner_flow(state, equations.advance.coupled.arguments(problem.initial))
-    np.testing.assert_allclose(implicit, problem.slope()(0.0, state), rtol=1e-12, atol=1e-14)
+    (implicit,) = ndf.right_hand_sides(problem.derivative, state[None])
+    arrays = compile_functions(equations, "numpy")["flow"](0.0, state, *problem.arguments)
+    np.testing.assert_allclose(implicit, arrays, rtol=1e-12, atol=1e-13)
 
 
 def test_it_is_refused_where_nothing_says_what_is_coupled():
@@ -146,18 +146,16 @@ def test_it_is_refused_where_nothing_says_what_is_coupled():
 def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
     problem = prepare(Case.build("liao", LIAO))
     states = problem.start * np.linspace(0.5, 1.0, 7)[:, None]
-    found = ndf.right_hand_sides(problem.equations, problem.initial, states, workers)
+    found = ndf.right_hand_sides(problem.derivative, states, workers)
     assert np.array_equal(found, [problem.functions["flow"](0.0, y, *problem.arguments) for y in states])
-    reduced = prepare(Case.build("liao", {**LIAO, "tier": "cascade"}))
-    with pytest.raises(UsageError, match="compiled as a whole"):
-        ndf.right_hand_sides(reduced.equations, reduced.initial, states)
+    assert prepare(Case.build("liao", {**LIAO, "tier": "cascade"})).derivative is None
 
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0, 1.25])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(monkeypatch, ratio, size):
     A = -size * np.array([1.0, 2.0, 5.0])
-    monkeypatch.setattr(ndf_loops, "inner_flow", lambda y, arguments: A * y, raising=False)
+    monkeypatch.setattr(ndf_loops, "slope", lambda y, f, flow: np.multiply(A, y, out=f))
     blocks, c = ndf.Blocks(np.arange(3)), 0.7
     ndf_loops.invert(c / ratio, blocks.first, blocks.place, A.copy(), blocks.inverse)
     start, psi, scale = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, -0.3]), np.full(3, 1e-3)

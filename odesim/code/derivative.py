@@ -1,0 +1,69 @@
+"""A derivative that compiled loops call by its address, at given run-time arguments, and what Python calls of it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.addressed import SLOPED
+from derivations.contract import Addressed, Shared
+from odesim.code import addressed
+
+by_address: Callable[..., float]
+EVALUATED = ("derivations.addressed:SLOPED", f"{__name__}:evaluate")
+"""The group of what Python calls, for all derivatives."""
+SHARED = (Shared(EVALUATED, "evaluate", "f8[::1], f8[::1], i8, i8", entered=True),)
+"""What a process beside can compile while a flow is derived."""
+
+
+def evaluate(y, dy, slope, at):
+    """Fill dy with the derivative that lies at `slope`, whose arguments lie at `at`; the loss, where it is known."""
+    return by_address(SLOPED, slope, (y, dy, at))
+
+
+class Derivative:
+    """dy/dt of an autonomous flow at fixed arguments.
+
+    `place` = (address of the function, address of its arguments) is what compiled loops are given; it is good for as
+    long as the object lives.
+    """
+
+    def __init__(self, code: Addressed, made: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        from odesim.code import compile
+
+        group = compile.common(code.group)
+        self._given = made(*arguments)  # whose arrays are lent
+        self._store = np.empty(group["held"](self._given, 0), np.uint8)
+        group["held"](self._given, self._store.ctypes.data)
+        self._evaluate = compile.common(EVALUATED)["evaluate"]
+        self.place = (addressed.address(group["sloped"], SLOPED), self._store.ctypes.data)
+
+    def both(self, y: np.ndarray) -> tuple[np.ndarray, float]:
+        """dy/dt, and the loss where the function meets it on the way (else 0)."""
+        dy = np.empty(y.size)
+        # One type for all states: what is read-only, or a part of another array, is copied.
+        return dy, self._evaluate(y if y.flags.carray else np.array(y), dy, *self.place)
+
+    def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
+        """dy/dt."""
+        return self.both(y)[0]
+
+
+def roles(code: Addressed, made: Callable[..., Any]) -> Mapping[str, Callable[..., Any]]:
+    """`derivative(arguments)`, and by it flow(t, y, *arguments) and, where it is known, loss(y, *arguments)."""
+    last: list[tuple[tuple[Any, ...], Derivative]] = []
+
+    def derivative(arguments: tuple[Any, ...]) -> Derivative:
+        for known, found in last:
+            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
+                return found
+        last[:] = [(arguments, Derivative(code, made, arguments))]
+        return last[0][1]
+
+    found: dict[str, Callable[..., Any]] = {
+        "derivative": derivative,
+        "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
+    }
+    if code.loss:
+        found["loss"] = lambda y, *arguments: derivative(arguments).both(y)[1]
+    return found

@@ -1,0 +1,122 @@
+"""Derivatives that are called by their address: the same numbers by every way of calling, and of multiplying."""
+
+import gc
+
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+
+import odesim
+from odesim.code import blas
+from odesim.flow import solve
+from odesim.flow.problem import compile_functions, prepare
+from odesim.flow.solvers import dop853
+from odesim.flow.solvers.step import Span, Statistics
+from odesim.request.case import Case
+
+LIAO = {"m": 4, "m_star": 3, "d": 200}
+LARGE = {"unit": "erf(w/sqrt(2))", "units": 14}
+
+
+def problem(large: bool):
+    if not large:
+        return prepare(Case.build("liao", LIAO, until=2.0))
+    return prepare(Case.build(odesim.declare(student=LARGE, teacher={**LARGE, "units": 2}), {}, until=1.0))
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["liao", "declared"])
+def test_without_numpys_blas_products_are_the_same(large, monkeypatch):
+    by_numpy = problem(large)
+    found = by_numpy.derivative.both(by_numpy.start)
+    monkeypatch.setattr(blas, "dgemm", lambda: 0)
+    others = problem(large)
+    made = others.functions["given"].__globals__
+    monkeypatch.setitem(made, "dgemm", lambda: 0)
+    if large:
+        made["called"].cache_clear()
+    other = others.derivative.both(others.start)
+    if large:
+        made["called"].cache_clear()
+    assert others.derivative._given[0] != by_numpy.derivative._given[0] or not blas.dgemm()
+    np.testing.assert_allclose(found[0], other[0], rtol=1e-12, atol=1e-14)
+    assert found[1] == pytest.approx(other[1], rel=1e-13)
+
+
+def test_states_of_any_kind_are_taken():
+    given = problem(False)
+    pair, fixed = np.stack([given.start, given.start], axis=1), given.start.copy()
+    fixed.flags.writeable = False
+    expected = given.derivative(0.0, given.start)
+    for y in (pair[:, 0], fixed, given.start.astype(">f8").astype(float)):
+        assert np.array_equal(given.derivative(0.0, y), expected)
+
+
+def test_arguments_are_kept_for_as_long_as_they_are_lent():
+    derivative = problem(False).derivative
+    gc.collect()
+    rubbish = [np.full(size, np.nan) for size in (20, 200, 2000) for _ in range(50)]
+    again = problem(False)
+    assert np.array_equal(derivative(0.0, again.start), again.derivative(0.0, again.start)) and rubbish
+
+
+def test_no_call_leaves_memory_behind():
+    given = problem(False)
+    given.derivative.both(given.start)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        for _ in range(50):
+            given.derivative.both(given.start)
+        after = rtsys.get_allocation_stats()
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+
+
+def test_other_arguments_are_another_derivative():
+    one, other = (prepare(Case.build("liao", {**LIAO, "temperature": t})) for t in (1.0, 2.0))
+    flow = one.functions["flow"]
+    first, second = flow(0.0, one.start, *one.arguments), flow(0.0, one.start, *other.arguments)
+    assert np.abs(first - second).max() > 1e-6
+    assert np.array_equal(flow(0.0, one.start, *one.arguments), first)
+
+
+def test_loss_and_flow_are_those_of_the_arrays():
+    given = problem(False)
+    arrays = compile_functions(given.equations, "numpy")
+    dy, loss = given.derivative.both(given.start)
+    np.testing.assert_allclose(dy, arrays["flow"](0.0, given.start, *given.arguments), rtol=1e-12, atol=1e-14)
+    assert loss == pytest.approx(float(arrays["loss"](given.start, *given.arguments)), rel=1e-12)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_compiled_steps_are_those_of_numpy(bounded):
+    given, h = problem(False), 0.07
+    bounds = given.bounds if bounded else (-np.inf, np.inf)
+    span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), bounds)
+    f, found = given.derivative(0.0, given.start), []
+    for slope in (given.derivative, lambda t, y: given.derivative(t, y)):
+        K = np.empty((16, f.size))
+        found.append((*dop853._attempts(slope, span).attempt(0.0, given.start, f, h, K), K[:13]))
+    (new, error, K), (other, other_error, other_K) = found
+    np.testing.assert_allclose(new, other, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(K, other_K, rtol=1e-11, atol=1e-13)
+    assert error == pytest.approx(other_error, rel=1e-4) and error > 0  # a difference of sums that nearly cancel
+    assert span.statistics.evaluations == 24
+
+
+def test_a_step_at_rest_has_no_error():
+    given = problem(False)
+    still, K = np.zeros_like(given.start), np.empty((16, given.start.size))
+    span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), given.bounds)
+    new, error = dop853._attempts(given.derivative, span).attempt(0.0, given.start, still, 0.0, K)
+    assert error == 0.0 and np.array_equal(new, given.start)
+
+
+def test_a_state_that_is_no_number_fails_and_keeps_the_last_good_one():
+    case = Case.build("liao", LIAO, until=2.0)
+    given = prepare(case)
+    span = Span(0.0, given.start * np.nan, 2.0, 1e-9, 1e-12, Statistics("DOP853"), given.bounds)
+    with pytest.raises(dop853.StepFailure):
+        list(dop853.dop853_steps(given.derivative, span))
+    assert solve.solve(case).outcome.kind == "completed"
