@@ -28,10 +28,10 @@ class Arguments(NamedTuple):
     reach: Any
 
 
-PAIRS = "f8[::1], f8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1] -> UniTuple(f8, 2)"
+PAIRS = "f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), i8, f8[::1] -> UniTuple(f8, 2)"
 """The types that `pair_blocks` takes, of every degree."""
 KIND = (
-    "Tuple((UniTuple(i8, 4), f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1])), f8[::1], "
+    "Tuple((UniTuple(i8, 5), f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), f8[::1], "
     "UniTuple(u4[::1], 2), Tuple((u4[::1], f4[::1], u4[::1], u4[::1], f4[::1])), UniTuple(u4[::1], 2)))"
 )
 """The type of what `given` makes."""
@@ -53,19 +53,27 @@ aligned_gradient: Callable[..., tuple[float, ...]]
 aligned_energy: Callable[..., tuple[float, ...]]
 
 
-def pair_blocks(X, energy, series, shift, odd, reach, table, Y):
+def pair_blocks(X, energy, tables, alone, Y):
     """Fill Y = (dK/drho, dK/dg, dK/dz11, .., dK/dz22) of all pairs from X = (rho, g, z11, z12, z21, z22), both flat.
 
     Returns sum energy K and sum |energy K|; value and derivatives in one function, as compiling the pair kernel twice
-    takes a second.  The lanes of a block are copied into flat arrays and out of them (`Kernel.lanes`); `table`
-    (functions * 16) is room for the correlations.
+    takes a second.  The lanes of a block are copied into flat arrays and out of them (`Kernel.lanes`).
+    tables = (series, shift, odd, reach, limit), where `limit` are the correlations at rho = 1, those of a vector with
+    itself, which stand in the blocks from `alone` on.
     """
+    series, shift, odd, reach, limit = tables
     total, size = 0.0, 0.0
-    S, square = table.reshape((table.size // 16, 16)), np.empty(16)
+    S, square = np.empty((limit.size, 16)), np.empty(16)
+    table = S.reshape(16 * limit.size)
     x, found, width = np.empty(5 * 16), np.empty(7 * 16), energy.size
     for block in range(width // 16):
         a = 16 * block
-        correlations(X[a : a + 16], series, shift, odd, reach, square, S)
+        if block < alone:
+            correlations(X[a : a + 16], series, shift, odd, reach, square, S)
+        elif block == alone:
+            for k in range(limit.size):
+                for lane in range(16):
+                    S[k, lane] = limit[k]
         for k in range(5):
             inputs = X[(k + 1) * width + a : (k + 1) * width + a + 16]  # in a slice no index can be negative
             for lane in range(16):
@@ -146,7 +154,7 @@ def slope(y, dy, p):
 
     L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.
     """
-    (pairs_at, product_at, s, n), fixed, rates, (series, shift, odd, reach), energy, places, terms, targets = p
+    (pairs_at, product_at, s, n, alone), fixed, rates, tables, energy, places, terms, targets = p
     known = np.empty(y.size + fixed.size)
     for k in range(y.size):  # assigned as slices they take a second to compile
         known[k] = y[k]
@@ -155,8 +163,7 @@ def slope(y, dy, p):
     G, X, Y = np.empty(n * n), np.empty(6 * energy.size), np.empty(6 * energy.size)
     gather(known, places[0], G)
     gather(known, places[1], X)
-    table = np.empty(16 * series.shape[0])
-    total, size = by_address(PAIRS, pairs_at, (X, energy, series, shift, odd, reach, table, Y))
+    total, size = by_address(PAIRS, pairs_at, (X, energy, tables, alone, Y))
     C, D = np.empty(s * n), np.empty(s * n + 1)
     scatter(Y, terms[0], terms[1], terms[2], terms[3], terms[4], C)
     if product_at == 0:
@@ -174,9 +181,10 @@ def layout(m, m_star):
 
     `gram` finds the Gram matrix (n, n) of [v, w, v*, w*], and `inputs` those of the pair kernel (6, width), (rho, g,
     z11, z12, z21, z22), in [y, teacher Gram matrix, 1, 0]; pairs are student pairs, (student, teacher), teacher pairs,
-    those of a vector with itself after all others, then zeros up to a multiple of 16.  C = dL/dG is `factor` Y[`first`],
-    and `weight` Y[`output`] added at `entry` where there are more terms; L = sum `energy` K.  `ends` are the 1 and the
-    0.  `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher, which does not move).
+    each followed by zeros up to a multiple of 16, and from block `alone` on those of a vector with itself; C = dL/dG is
+    `factor` Y[`first`] and `weight` Y[`output`] added at `entry` where there are more terms; L = sum `energy` K.
+    `ends` are the 1 and the 0.  `rows` and `columns` find an entry of dy and its mirror image in D (0 for a teacher,
+    which does not move).
     """
     s, n = 2 * m, 2 * m + 2 * m_star
     size = 4 * m * m_star + m * (m - 1) + m * m
@@ -192,24 +200,26 @@ def layout(m, m_star):
     r, own, other = np.triu_indices(m), np.triu_indices(m_star), np.indices((m, m_star)).reshape(2, -1)
     first = np.concatenate([v[r[0]], v[other[0]], v_star[own[0]]])
     second = np.concatenate([v[r[1]], v_star[other[1]], v_star[own[1]]])
-    # A vector's overlap with itself is 1, where the series are longest: these pairs share lanes with each other only.
+    # A vector's overlap with itself is 1, where the series are longest and the correlations known.
     apart = np.argsort(first == second, kind="stable")
     first, second = first[apart], second[apart]
+    same = first == second
+    others, count = int((~same).sum()), len(first)
+    alone = -(-others // 16)
+    lane, width = np.arange(count) + same * (16 * alone - others), 16 * (alone - (others - count) // 16)
     gate = np.where(np.arange(n) < m, m, m_star)  # from a router's row to that of its expert
     a, b, c, d = first, first + gate[first], second, second + gate[second]
     inputs = np.array([(a, c), (b, d), (a, b), (a, d), (c, b), (c, d)])
-    count, width = len(first), 16 * (-(-len(first) // 16))
     pairs = np.full((6, width), size + 4 * m_star**2 + 1)
-    pairs[:, :count] = place[inputs[:, 0], inputs[:, 1]]
+    pairs[:, lane] = place[inputs[:, 0], inputs[:, 1]]
 
     energy = np.zeros(width)
-    same = first == second
-    energy[:count] = np.where(second < m, 1.0, np.where(first < m, -1.0, 1.0)) * np.where(same, 0.5, 1.0)
-    output = np.arange(6)[:, None] * width + np.arange(count)
+    energy[lane] = np.where(second < m, 1.0, np.where(first < m, -1.0, 1.0)) * np.where(same, 0.5, 1.0)
+    output = np.arange(6)[:, None] * width + lane
     row, column = inputs[:, 0], inputs[:, 1]
     trained = (np.minimum(row, column) < s) & (row != column)
     low, high = np.minimum(row, column)[trained], np.maximum(row, column)[trained]
-    entry, weight = low * n + high, np.broadcast_to(energy[:count], output.shape)[trained]
+    entry, weight = low * n + high, np.broadcast_to(energy[lane], output.shape)[trained]
     output = output[trained]
     both = high < s  # C is symmetric on the students
     output, weight = np.concatenate([output, output[both]]), np.concatenate([weight, weight[both]])
@@ -228,14 +238,15 @@ def layout(m, m_star):
     }
     tables = {name: np.ascontiguousarray(value, np.uint32) for name, value in index.items()}
     weights = {"factor": np.float32(factor), "weight": np.float32(weight[more])}
-    return {**tables, **weights, "energy": energy, "ends": np.array([1.0, 0.0])}
+    return {**tables, **weights, "energy": energy, "alone": alone, "ends": np.array([1.0, 0.0])}
 
 
 def given(m, m_star, teachers, rates, series, shift, odd, reach):
     """The arguments of `slope`: addresses and sizes, what is fixed in the Gram matrix, and the tables of `layout`."""
     at = layout(m, m_star)
-    sizes = (address(pair_blocks, PAIRS), dgemm(), 2 * m, 2 * m + 2 * m_star)
+    sizes = (address(pair_blocks, PAIRS), dgemm(), 2 * m, 2 * m + 2 * m_star, at["alone"])
     fixed = np.concatenate([teachers.ravel(), at["ends"]])
     terms = tuple(at[name] for name in ("first", "factor", "output", "entry", "weight"))
     places, targets = (at["gram"], at["inputs"]), (at["rows"], at["columns"])
-    return sizes, fixed, rates, (series, shift, odd, reach), at["energy"], places, terms, targets
+    tables = (series, shift, odd, reach, shift + series.sum(axis=1))
+    return sizes, fixed, rates, tables, at["energy"], places, terms, targets

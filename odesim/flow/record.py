@@ -7,10 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from derivations.contract import Crossing, Equations
-from odesim.flow.roots import brent
-from odesim.flow.solvers.step import Segment
+from odesim.flow.roots import brent, first_root
+from odesim.flow.solvers.step import INTERIOR, Segment
 from odesim.request.case import Case
 
+FRACTIONS = np.array([0.0, *INTERIOR, 1.0])
+TO_CUBIC = np.linalg.pinv(np.vander(FRACTIONS, 4))
+"""From values at these parts of a step to the coefficients of the cubic nearest to them, its highest power first."""
 NEAR = 1e-3
 """Half-width, in steps, of the bracket tried around the cubic's root before the whole step is searched."""
 
@@ -102,7 +105,7 @@ class Recorder:
         places, signs, levels = (
             (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else np.empty((3, 0))
         )
-        return places.astype(int), signs, levels
+        return places.astype(np.uint64), signs, levels
 
     def _may_cross(self, segment: Segment) -> bool:
         """Whether an entry that has not crossed yet is beyond its threshold inside the step or at its end."""
@@ -169,14 +172,12 @@ def _narrow(
 
     `None` where the accurate values do not change sign in it.
     """
-    width = segment.t1 - segment.t0
-    times, states = segment.interior(slice(None))
-    x = np.array([0.0, *((times - segment.t0) / width), 1.0])
-    cubic = np.polyfit(x, [at(y) for y in (segment.y0, *states, segment.y1)], 3)
-    roots = [r.real for r in np.roots(cubic) if abs(r.imag) < 1e-9 and 0 <= r.real <= (upper - segment.t0) / width]
-    if roots:
-        low = max(segment.t0, segment.t0 + (min(roots) - NEAR) * width)
-        high = min(upper, segment.t0 + (min(roots) + NEAR) * width)
+    width, states = segment.t1 - segment.t0, segment.interior(slice(None))[1]
+    cubic = TO_CUBIC @ [at(y) for y in (segment.y0, *states, segment.y1)]
+    root = first_root(cubic, (upper - segment.t0) / width)
+    if root is not None:
+        low = max(segment.t0, segment.t0 + (root - NEAR) * width)
+        high = min(upper, segment.t0 + (root + NEAR) * width)
         if value(low) < 0 <= value(high):
             return low, high
     return None

@@ -1,6 +1,7 @@
 """Where a continuous function changes its sign."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 
 def brent(value: Callable[[float], float], low: float, high: float, xtol: float, rtol: float) -> float:
@@ -51,3 +52,29 @@ def _promise(
         rise, other_rise = (f_before - f) / (before - x), (f_other - f) / (other - x)
         step = -f * (f_other * other_rise - f_before * rise) / (other_rise * rise * (f_other - f_before))
     return step if 2 * abs(step) < min(abs(last), 3 * abs(half) - least) else half
+
+
+def first_root(cubic: Iterable[float], most: float) -> float | None:
+    """The smallest root in [0, most] of a cubic polynomial, its highest power first; `None` where there is none.
+
+    Between the points at which it turns a cubic is monotonic: each such part is asked for a change of sign.
+
+    >>> first_root([1.0, -1.75, 0.875, -0.125], 1.0), first_root([1.0, 0.0, 0.0, 1.0], 1.0)
+    (0.25, None)
+    """
+    a, b, c, d = map(float, cubic)
+
+    def value(x: float) -> float:
+        return ((a * x + b) * x + c) * x + d
+
+    square = b * b - 3.0 * a * c
+    turns: list[float] = []
+    if square > 0.0:
+        q = -b - math.copysign(math.sqrt(square), b)  # of 3 a x^2 + 2 b x + c, without cancellation
+        turns = [x for x in (q / (3.0 * a) if a != 0.0 else math.inf, c / q) if 0.0 < x < most]
+    low = 0.0
+    for high in (*sorted(turns), most):
+        if value(low) == 0.0 or (value(low) < 0.0) != (value(high) < 0.0):
+            return brent(value, low, high, 1e-12, 1e-15)
+        low = high
+    return None

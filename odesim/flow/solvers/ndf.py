@@ -44,7 +44,7 @@ LOOPS = (
 )
 CHUNK = 500
 """Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
-NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+NOTHING = (np.zeros(0, np.uint64), np.zeros(0), np.zeros(0))
 """What is watched where it is not known what may cross: every step is looked at by the recorder."""
 TOLERANCE = (3e-4, 1e-11)
 """As that of CVODE."""
@@ -92,13 +92,13 @@ class Blocks:
     """Which entries are strongly coupled, as the loops read it, and the derivatives between them."""
 
     def __init__(self, labels: np.ndarray) -> None:
-        _, block = np.unique(labels, return_inverse=True)
-        sizes = np.bincount(block)
-        self.labels = labels
-        self.members = np.argsort(block, kind="stable")
+        _, block, count = np.unique(labels, return_inverse=True, return_counts=True)
+        order = np.lexsort((block, count[block]))
+        sizes = np.sort(count)
+        self.labels, self.members = labels, order.astype(np.uint64)
         self.first = np.append(0, np.cumsum(sizes))
         self.place = np.append(0, np.cumsum(sizes**2))
-        self.J, self.inverse = np.zeros(self.place[-1]), np.zeros(self.place[-1])
+        self.J, self.inverse = np.zeros((sizes**2).sum()), np.zeros((sizes**2).sum())
         self.loose = LOOSE if (sizes.astype(float) ** 3).sum() > DEAR * labels.size else 0.0
 
     @property
@@ -172,21 +172,24 @@ def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
     """The last step, whose states are those of the method's own polynomial."""
     t1, length, order = float(control[0]), float(control[8]), int(control[2])
     differences = D[: order + 1].copy()
-    j = np.arange(order)
-
-    def polynomial(s: np.ndarray) -> np.ndarray:
-        """States s steps after the end of the step (s, entries)."""
-        weights = np.cumprod((s[:, None] + j) / (j + 1), axis=1)
-        return np.hstack([np.ones((s.size, 1)), weights])
 
     def dense(t: float) -> np.ndarray:
-        return (polynomial(np.array([(t - t1) / length])) @ differences)[0]
+        return _weights((t - t1) / length, order) @ differences
 
     def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
-        return t1 + (INTERIOR - 1.0) * length, polynomial(INTERIOR - 1.0) @ differences[:, entries]
+        weights = np.array([_weights(s - 1.0, order) for s in INTERIOR])
+        return t1 + (INTERIOR - 1.0) * length, weights @ differences[:, entries]
 
     t0 = t1 - length
     return Segment(t0, dense(t0), t1, differences[0], dense, interior)
+
+
+def _weights(s: float, order: int) -> np.ndarray:
+    """Those of the differences in the state s steps after the last: prod_{i < j} (s + i) / (i + 1), j = 0..order."""
+    found = [1.0]
+    for i in range(order):
+        found.append(found[-1] * (s + i) / (i + 1))
+    return np.array(found)
 
 
 def first_step(

@@ -3,8 +3,9 @@
 Klopfenstein's formulas in the quasi-constant form of Shampine & Reichelt (1997): the history is a table of backward
 differences, rescaled when the step changes.  Newton's matrix I - c J is kept between strongly coupled entries only
 and inverted block by block; the entries of block b are members[first[b]:first[b + 1]], its derivatives and their
-inverse lie from place[b] on, row by row.  The flow is a pair of addresses, `flow` (`odesim.code.derivative`), so that
-these loops are compiled once for all.
+inverse lie from place[b] on, row by row.  Blocks of one entry come first.  Members are unsigned, which spares a test
+for negative ones; `scale` holds inverses of tolerances.  The flow is a pair of addresses (`odesim.code.derivative`), so
+that these loops are compiled once for all.
 """
 
 from collections.abc import Callable
@@ -22,10 +23,10 @@ def slope(y, f, flow):
 
 
 def weighted(x, scale):
-    """Root mean square of x / scale."""
+    """Root mean square of x in units of the tolerances."""
     total = 0.0
     for i in range(x.size):
-        total += (x[i] / scale[i]) ** 2
+        total += (x[i] * scale[i]) ** 2
     return np.sqrt(total / x.size)
 
 
@@ -97,14 +98,20 @@ def invert(c, first, place, J, inverse):
 
 
 def apply(members, first, place, inverse, r, x):
-    """x = inverse r."""
-    for b in range(first.size - 1):
-        n, at = first[b + 1] - first[b], place[b]
-        for i in range(n):
+    """x = inverse r, with r in the order of `members`."""
+    single = 0
+    while single < first.size - 1 and first[single + 1] == single + 1:
+        single += 1
+    for k in range(single):
+        x[members[k]] = inverse[k] * r[k]
+    for b in range(single, first.size - 1):
+        start, end, at = first[b], first[b + 1], place[b]
+        for i in range(start, end):
             total = 0.0
-            for j in range(n):
-                total += inverse[at + i * n + j] * r[members[first[b] + j]]
-            x[members[first[b] + i]] = total
+            for j in range(start, end):
+                total += inverse[at] * r[j]
+                at += 1
+            x[members[i]] = total
 
 
 def rescale(D, order, factor):
@@ -148,7 +155,8 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
     for k in range(6):
         slope(y, f, flow)
         for i in range(n):
-            r[i] = relaxed * (c * f[i] - psi[i] - d[i])
+            entry = members[i]
+            r[i] = relaxed * (c * f[entry] - psi[entry] - d[entry])
         apply(members, first, place, inverse, r, change)
         size = weighted(change, scale)
         if not size < np.inf:
@@ -170,22 +178,25 @@ def crossing(D, order, watch, weights):
     """Whether a watched entry is beyond its level at the last state, or at a quarter of the step before it.
 
     watch = (places, signs, levels).  Inside a step, s steps after its end, the state is the polynomial of the method,
-    sum_j D_j prod_{i < j} (s + i) / (i + 1); `weights` (6,) is room for the products.
+    sum_j D_j prod_{i < j} (s + i) / (i + 1); `weights` (3, 6) is room for the products.
     """
     places, signs, levels = watch
     for w in range(places.size):
         if signs[w] * D[0, places[w]] >= levels[w]:
             return True
-    weights[0] = 1.0
-    for s in (-0.75, -0.5, -0.25):
+    for q in range(3):
+        weights[q, 0] = 1.0
         for j in range(1, order + 1):
-            weights[j] = weights[j - 1] * (s + j - 1) / j
-        for w in range(places.size):
-            value = D[0, places[w]]
-            for j in range(1, order + 1):
-                value += weights[j] * D[j, places[w]]
-            if signs[w] * value >= levels[w]:
-                return True
+            weights[q, j] = weights[q, j - 1] * (0.25 * q - 0.75 + j - 1) / j
+    for w in range(places.size):
+        first = second = third = D[0, places[w]]
+        for j in range(1, order + 1):
+            difference = D[j, places[w]]
+            first += weights[0, j] * difference
+            second += weights[1, j] * difference
+            third += weights[2, j] * difference
+        if max(signs[w] * first, max(signs[w] * second, signs[w] * third)) >= levels[w]:
+            return True
     return False
 
 
@@ -224,7 +235,7 @@ def predict(D, order, formulas, rtol, atol, work):
             start[i] += D[j, i]
             psi[i] += weight * D[j, i]
     for i in range(start.size):
-        scale[i] = atol + rtol * abs(start[i])
+        scale[i] = 1.0 / (atol + rtol * abs(start[i]))
 
 
 def accept(D, order, d):
@@ -266,7 +277,7 @@ def attempt(D, control, counts, until, method, work, flow):
             shorten(D, control, 0.5)
             continue
         for i in range(y.size):
-            scale[i] = atol + rtol * abs(y[i])
+            scale[i] = 1.0 / (atol + rtol * abs(y[i]))
         control[4] = errors[order] * weighted(d, scale)
         control[5] = 0.9 * 13.0 / (12.0 + used)
         if control[4] <= 1.0:
@@ -288,12 +299,12 @@ def advance(D, control, counts, ends, most, watch, method, flow):
     (until, due), (_, _, _, rtol, atol, table) = ends, method
     n = D.shape[1]
     work = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
-    weights = np.empty(6)
+    weights = np.empty((3, 6))
     for _ in range(most):
         order = int(control[2])
         if control[3] > order:
             for i in range(n):
-                work[2][i] = atol + rtol * abs(D[0, i])
+                work[2][i] = 1.0 / (atol + rtol * abs(D[0, i]))
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
             shorten(D, control, min(factor, control[11] / control[1]))

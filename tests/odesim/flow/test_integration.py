@@ -13,6 +13,7 @@ from derivations.liao import initial
 from derivations.liao.parameters import Parameters
 from odesim.errors import UsageError
 from odesim.flow import record, solve
+from odesim.flow import roots as roots_of
 from odesim.flow.problem import compile_functions, initial_condition
 from odesim.flow.solvers import diffrax, step
 from odesim.flow.solvers.dop853 import dop853_steps
@@ -314,3 +315,23 @@ def test_numerical_failure_is_an_outcome_with_the_last_good_state(monkeypatch):
     assert found.outcome.kind == "failed"
     assert 0 < found.outcome.time <= 1.0
     assert np.isfinite(found["gamma2"]).all()
+
+
+def test_the_first_root_of_a_cubic_is_the_smallest_of_all_its_roots():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        cubic = rng.standard_normal(4) * 10.0 ** rng.integers(-6, 6, 4)
+        most = rng.uniform(0.1, 1.0)
+        roots = [root.real for root in np.roots(cubic) if abs(root.imag) < 1e-9 and 0.0 <= root.real <= most]
+        found = roots_of.first_root(cubic, most)
+        assert (found is None) == (not roots)
+        assert found is None or found == pytest.approx(min(roots), rel=1e-6, abs=1e-8)
+    assert (
+        roots_of.first_root([0.0, 0.0, 1.0, -0.5], 1.0) == 0.5
+        and roots_of.first_root([0.0, 1.0, 0.0, -0.25], 1.0) == 0.5
+    )
+
+
+def test_the_cubic_of_a_step_is_that_of_least_squares():
+    values = np.random.default_rng(1).standard_normal(5)
+    assert np.allclose(record.TO_CUBIC @ values, np.polyfit(record.FRACTIONS, values, 3), rtol=1e-12)
