@@ -29,21 +29,25 @@ class Arguments(NamedTuple):
 
 
 PAIRS = "f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), i8, f8[::1] -> UniTuple(f8, 2)"
-"""The types that `pair_blocks` takes, of every degree."""
+PRODUCT = "f8[::1], f8[::1], i8, i8, f8[::1]"
+"""The types that `pair_blocks`, of every degree, and `product` take."""
 KIND = (
-    "Tuple((UniTuple(i8, 5), f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), f8[::1], "
+    "Tuple((UniTuple(i8, 6), f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), f8[::1], "
     "UniTuple(u4[::1], 2), Tuple((u4[::1], f4[::1], u4[::1], u4[::1], f4[::1])), UniTuple(u4[::1], 2)))"
 )
 """The type of what `given` makes."""
 COMMON = (
     "derivations.lanes:gather",
-    *(f"{__name__}:{name}" for name in ("PAIRS", "KIND", "resolved", "scatter", "product", "project", "slope")),
+    *(
+        f"{__name__}:{name}"
+        for name in ("PAIRS", "PRODUCT", "KIND", "resolved", "scatter", "product", "project", "slope")
+    ),
     *WRAPPED,
 )
 SHARED = (Shared(COMMON, "sloped", SLOPED), Shared(COMMON, "held", f"{KIND}, i8", entered=True))
 """What surrounds the pairs, for all degrees: a process beside can compile it while those are derived."""
 address: Callable[..., int]
-by_address: Callable[..., tuple[float, float]]
+by_address: Callable[..., Any]
 dgemm: Callable[[], int]
 multiplied: Callable[..., None]
 correlations: Callable[..., None]
@@ -154,7 +158,7 @@ def slope(y, dy, p):
 
     L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*j'* over all pairs of students and teachers.
     """
-    (pairs_at, product_at, s, n, alone), fixed, rates, tables, energy, places, terms, targets = p
+    (pairs_at, dgemm_at, product_at, s, n, alone), fixed, rates, tables, energy, places, terms, targets = p
     known = np.empty(y.size + fixed.size)
     for k in range(y.size):  # assigned as slices they take a second to compile
         known[k] = y[k]
@@ -166,10 +170,10 @@ def slope(y, dy, p):
     total, size = by_address(PAIRS, pairs_at, (X, energy, tables, alone, Y))
     C, D = np.empty(s * n), np.empty(s * n + 1)
     scatter(Y, terms[0], terms[1], terms[2], terms[3], terms[4], C)
-    if product_at == 0:
-        product(C, G, s, n, D)
+    if dgemm_at != 0:
+        multiplied(dgemm_at, C, G, D, s, n, n)
     else:
-        multiplied(product_at, C, G, D, s, n, n)
+        by_address(PRODUCT, product_at, (C, G, s, n, D))
     D[s * n] = 0.0
     project(D, G, rates, n, targets[0], targets[1], dy)
     return resolved(total, size)
@@ -244,7 +248,9 @@ def layout(m, m_star):
 def given(m, m_star, teachers, rates, series, shift, odd, reach):
     """The arguments of `slope`: addresses and sizes, what is fixed in the Gram matrix, and the tables of `layout`."""
     at = layout(m, m_star)
-    sizes = (address(pair_blocks, PAIRS), dgemm(), 2 * m, 2 * m + 2 * m_star, at["alone"])
+    multiply = dgemm()
+    products = (multiply, 0 if multiply else address(product, PRODUCT))
+    sizes = (address(pair_blocks, PAIRS), *products, 2 * m, 2 * m + 2 * m_star, at["alone"])
     fixed = np.concatenate([teachers.ravel(), at["ends"]])
     terms = tuple(at[name] for name in ("first", "factor", "output", "entry", "weight"))
     places, targets = (at["gram"], at["inputs"]), (at["rows"], at["columns"])

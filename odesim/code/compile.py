@@ -10,6 +10,7 @@ import functools
 import inspect
 import os
 import platform
+import re
 import sys
 import textwrap
 import threading
@@ -39,8 +40,6 @@ IMPORTING = threading.RLock()
 """Replicas in threads ask for the same modules: one imports, and the others must not see the half of one."""
 ENTRY = "_one_by_one"
 """Ends the names of what Python calls."""
-INLINED = DECORATOR.replace("@njit(", "@njit(forceinline=True, ")
-"""For what loops over lanes call."""
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
@@ -168,12 +167,18 @@ def generate_module(
     origin: str, kernels: Mapping[str, Kernel | Written], loops: Sequence[str], around: Sequence[str] = ()
 ) -> str:
     """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
-    texts = [
-        kernel.text if isinstance(kernel, Written) else INLINED * bool(kernel.lanes) + scalar_source(name, kernel)
-        for name, kernel in kernels.items()
-        if not (isinstance(kernel, Written) and kernel.serves == "arrays")
-    ]
-    return numba_module(origin, [*texts, *map(source, loops)], [source(reference) for reference in around])
+    calling, outside = [source(reference) for reference in loops], [source(reference) for reference in around]
+    written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "arrays"]
+    printed = {name: kernel for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
+    named = set(re.findall(r"\w+", "\n".join([*written, *calling, *outside])))
+    texts = [_printed(name, kernel) for name, kernel in printed.items() if name in named]
+    return numba_module(origin, [*texts, *written, *calling], outside)
+
+
+def _printed(name: str, kernel: Kernel) -> str:
+    """The text of a kernel; one for lanes becomes instructions of its caller (`odesim.code.straight`)."""
+    text = scalar_source(name, kernel)
+    return f'{name} = straight("""{text}""")\n' if kernel.lanes else text
 
 
 def source(reference: str) -> str:
@@ -196,6 +201,8 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
     whole = "\n".join(texts)
     if "address(" in whole:
         head += "\n\nfrom odesim.code.addressed import address, by_address"
+    if "= straight(" in whole:
+        head += "\n\nfrom odesim.code.straight import straight"
     if "dgemm(" in whole or "multiplied(" in whole:
         head += "\n\nfrom odesim.code.blas import dgemm, multiplied"
     if "return hold(" in whole:
