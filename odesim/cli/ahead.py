@@ -35,8 +35,9 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
             yield plot.draw_stored
         else:
             from odesim.cli.painter import Painter
+            from odesim.code import kept
 
-            with Painter() as painter:
+            with Painter([other.wait for other in kept.OTHERS if hasattr(other, "wait")]) as painter:
                 yield painter.draw
     except BaseException:
         # Ctrl-C inside an import here can leave the lock of a module taken: the thread then waits for it for ever.

@@ -173,6 +173,10 @@ class Compiler:
     def end(self, path: Path) -> None:
         """What is made here it will find in the cache."""
 
+    def wait(self) -> None:
+        """Return when the process has done its job, or has ended without."""
+        self._listener.join()
+
     def close(self) -> None:
         """End the process, whatever it does."""
         self._process.kill()

@@ -11,39 +11,67 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 
 class Painter:
-    """The drawing process of a command; use it as a context manager."""
+    """The drawing process of a command; use it as a context manager.
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-c", "from odesim.cli.painter import serve; serve()"]
-        # Its own session: Ctrl-C is the command's to answer, which may be storing what there is.
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+    It is started when the `others` are done, which compile, or when something is to be drawn: on two cores a third
+    process would only take its time from them.
+    """
+
+    def __init__(self, others: Sequence[Callable[[], object]] = ()) -> None:
+        self._starting, self._ended = threading.Lock(), False
+        self._process: subprocess.Popen[str] | None = None
+        if others:
+            threading.Thread(target=self._start_after, args=(others,), name="odesim-painter", daemon=True).start()
+        else:
+            self._start()
+
+    def _start_after(self, others: Sequence[Callable[[], object]]) -> None:
+        for wait in others:
+            wait()
+        self._start()
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        """The process, started once; None after the end."""
+        with self._starting:
+            if self._process is None and not self._ended:
+                command = [sys.executable, "-c", "from odesim.cli.painter import serve; serve()"]
+                # Its own session: Ctrl-C is the command's to answer, which may be storing what there is.
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+                )
+            return self._process
 
     def __enter__(self) -> "Painter":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        with self._starting:
+            self._ended, process = True, self._process
+        if process is not None:
+            process.kill()
+            process.communicate()
 
     def draw(self, folder: Path) -> None:
         """Draw the pictures of the trajectory stored in `folder` there.
 
         Raises `OSError` where they cannot be written, and `RuntimeError` where they cannot be drawn.
         """
-        assert self._process.stdin is not None and self._process.stdout is not None
+        process = self._start()
+        if process is None:
+            raise RuntimeError("the process that draws has ended")
+        assert process.stdin is not None and process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(str(folder)) + "\n")
-            self._process.stdin.flush()
+            process.stdin.write(json.dumps(str(folder)) + "\n")
+            process.stdin.flush()
         except BrokenPipeError:
             raise RuntimeError("the process that draws has ended") from None
-        answer = self._process.stdout.readline()
+        answer = process.stdout.readline()
         if not answer:
             raise RuntimeError("the process that draws has ended")
         failure = json.loads(answer)

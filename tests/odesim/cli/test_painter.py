@@ -45,6 +45,26 @@ def test_it_draws_what_this_process_draws(stored, tmp_path):
         np.testing.assert_array_equal(pixels(tmp_path / name), pixels(stored / name))
 
 
+def test_it_starts_when_others_are_done_or_when_something_is_to_be_drawn(stored, tmp_path):
+    done = threading.Event()
+    with Painter([done.wait]) as painter:
+        assert painter._process is None
+        done.set()
+        began = time.monotonic()
+        while painter._process is None:
+            assert time.monotonic() - began < 10.0
+            time.sleep(0.01)
+    (tmp_path / "trajectory.nc").write_bytes((stored / "trajectory.nc").read_bytes())
+    with Painter([threading.Event().wait]) as painter:
+        painter.draw(tmp_path)
+    assert (tmp_path / DRAWN[0]).exists()
+    late = threading.Event()
+    with Painter([late.wait]) as painter:
+        pass
+    late.set()
+    assert painter._start() is None  # nobody would end it
+
+
 def test_a_missing_file_is_an_os_error_and_a_broken_one_is_not(stored, tmp_path):
     with Painter() as painter:
         with pytest.raises(FileNotFoundError):
