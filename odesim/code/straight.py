@@ -29,8 +29,8 @@ WHOLE = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 def straight(text: str) -> Any:
     """The function of a text `def name(S, lane, x, ..): ..`, for compiled code to call.
 
-    S is an array, lane a whole number.  It returns the tuple of its last line.  Raises `ValueError` for a text that is anything but assignments of
-    arithmetic, elements of S and the functions of `FUNCTIONS`.
+    S is an array, lane a whole number; it returns the tuple of its last line.  Raises `ValueError` for a text that is
+    anything but assignments of arithmetic, elements of S and the functions of `FUNCTIONS`.
 
     >>> from numba import njit
     >>> kernel = straight("def kernel(S, lane, x):\\n    y = 2*S[lane]\\n    return (y - x*x, -y,)\\n")
