@@ -104,6 +104,22 @@ def lent(typing: Any, value: Any) -> Any:
 
 
 @intrinsic
+def unowned(typing: Any, value: Any) -> Any:
+    """The same value, of whose arrays nobody counts the references: for what a caller keeps, in loops that pass it on.
+
+    >>> import numpy as np
+    >>> from numba import njit
+    >>> njit(lambda pair: unowned(pair)[1].sum())((1, np.ones(3)))
+    3.0
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _without_owners(context, builder, value, values[0])
+
+    return value(value), generate
+
+
+@intrinsic
 def hold(typing: Any, value: Any, place: Any) -> Any:
     """Copy a value to an address, where it can be borrowed for as long as somebody else keeps its arrays.
 

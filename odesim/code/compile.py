@@ -205,6 +205,8 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
         head += "\n\nfrom odesim.code.straight import straight"
     if "dgemm(" in whole or "multiplied(" in whole:
         head += "\n\nfrom odesim.code.blas import dgemm, multiplied"
+    if "unowned(" in whole:
+        head += "\n\nfrom odesim.code.addressed import unowned"
     if "return hold(" in whole:
         head += "\n\nfrom odesim.code.addressed import borrower, hold, kind_of"
         texts.append("borrowed = borrower(kind_of(KIND))")

@@ -115,7 +115,7 @@ def ndf_steps(flow: "Derivative", labels: Labels, span: Span, recorder: Recorder
     """
     loops, table, statistics = compile_ndf(), formulas(), span.statistics
     t, y, until, rtol, atol = span.t, span.y, span.until, span.rtol, span.atol
-    D, counts = np.empty((8, y.size)), np.zeros(3, np.int64)
+    D, work, counts = np.empty((8, y.size)), tuple(np.empty((8, y.size))), np.zeros(3, np.int64)
     slope = flow(t, y)
     step = first_step(functools.partial(flow, t), y, slope, until - t, rtol, atol)
     loops["begin"](y, slope, step, D)
@@ -133,7 +133,7 @@ def ndf_steps(flow: "Derivative", labels: Labels, span: Span, recorder: Recorder
             control[10] = blocks.loose
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
-        method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table)
+        method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table, work)
         status = loops["advance"](D, control, counts, (until, recorder.due), most, watch, method, flow.place)
         statistics.steps, statistics.rejected, statistics.evaluations = (
             a + int(b) for a, b in zip(counted, counts, strict=True)

@@ -9,12 +9,14 @@ that these loops are compiled once for all.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from derivations.addressed import SLOPED
 
 by_address: Callable[..., float]
+unowned: Callable[..., Any]
 
 
 def slope(y, f, flow):
@@ -140,14 +142,13 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
     `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
-    scale, y, d), `pattern` = (members, first, place) of the blocks.  The inverse is that of c / ratio: corrections
-    times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's formula).
+    scale, y, d, f, r, change), `pattern` = (members, first, place) of the blocks.  The inverse is that of c / ratio:
+    corrections times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's formula).
     """
-    (start, psi, scale, y, d), (members, first, place) = work, pattern
+    (start, psi, scale, y, d, f, r, change), (members, first, place) = work, pattern
     relaxed = 2.0 / (1.0 + ratio)
     rate = max(rate, abs(1.0 - ratio) / (1.0 + ratio))
     n = y.size
-    f, r, change = np.empty(n), np.empty(n), np.empty(n)
     last = 0.0
     for i in range(n):
         y[i] = start[i]
@@ -226,7 +227,7 @@ def shorten(D, control, factor):
 
 def predict(D, order, formulas, rtol, atol, work):
     """The state that the differences promise, what is known of the formula, and the tolerance of every entry."""
-    (alpha, gamma, _), (start, psi, scale, _, _) = formulas, work
+    (alpha, gamma, _), start, psi, scale = formulas, work[0], work[1], work[2]
     for i in range(start.size):
         start[i], psi[i] = D[0, i], 0.0
     for j in range(1, order + 1):
@@ -248,10 +249,10 @@ def accept(D, order, d):
             D[j, i] += D[j + 1, i]
 
 
-def attempt(D, control, counts, until, method, work, flow):
+def attempt(D, control, counts, until, method, flow):
     """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
-    pattern, J, inverse, rtol, atol, table = method
-    (alpha, _, errors), (_, _, scale, y, d) = table, work
+    pattern, J, inverse, rtol, atol, table, work = method
+    alpha, errors, scale, y, d = table[0], table[2], work[2], work[3], work[4]
     t, order = control[0], int(control[2])
     while True:
         if control[1] < 10 * np.spacing(t):
@@ -294,12 +295,11 @@ def advance(D, control, counts, ends, most, watch, method, flow):
     the derivatives, length of the last step, the c of the inverse, 0 for none, how far from it, relatively, c may be,
     the longest step there may be, for so many steps); counts = (steps, rejected, evaluations); ends = (until, due);
     method = ((members, first, place) of the blocks, their derivatives and inverses, relative and absolute tolerance,
-    the formulas).
+    the formulas, room for eight states).
     """
-    (until, due), (_, _, _, rtol, atol, table) = ends, method
-    n = D.shape[1]
-    work = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
-    weights = np.empty((3, 6))
+    D, control, counts, watch, method = unowned((D, control, counts, watch, method))
+    (until, due), (_, _, _, rtol, atol, table, work) = ends, method
+    n, weights = D.shape[1], np.empty((3, 6))
     for _ in range(most):
         order = int(control[2])
         if control[3] > order:
@@ -308,7 +308,7 @@ def advance(D, control, counts, ends, most, watch, method, flow):
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
             shorten(D, control, min(factor, control[11] / control[1]))
-        status = attempt(D, control, counts, until, method, work, flow)
+        status = attempt(D, control, counts, until, method, flow)
         if status > 0:
             return status
         order = int(control[2])

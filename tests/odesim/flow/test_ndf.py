@@ -159,7 +159,7 @@ def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(mon
     blocks, c = ndf.Blocks(np.arange(3)), 0.7
     ndf_loops.invert(c / ratio, blocks.first, blocks.place, A.copy(), blocks.inverse)
     start, psi, scale = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, -0.3]), np.full(3, 1e3)
-    work = (start, psi, scale, np.empty(3), np.empty(3))
+    work = (start, psi, scale, *np.empty((5, 3)))
     _, converged, rate = ndf_loops.newton(work, c, 1.0, 0.3, ratio, blocks.pattern, blocks.inverse, None)
     exact = (c * A * start - psi) / (1 - c * A)
     assert converged and rate <= max(abs(1 - ratio) / (1 + ratio), 0.2 * 0.3) + 1e-9
