@@ -10,7 +10,6 @@ import functools
 import inspect
 import os
 import platform
-import re
 import sys
 import textwrap
 import threading
@@ -167,12 +166,12 @@ def generate_module(
     origin: str, kernels: Mapping[str, Kernel | Written], loops: Sequence[str], around: Sequence[str] = ()
 ) -> str:
     """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
-    calling, outside = [source(reference) for reference in loops], [source(reference) for reference in around]
-    written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "arrays"]
-    printed = {name: kernel for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
-    named = set(re.findall(r"\w+", "\n".join([*written, *calling, *outside])))
-    texts = [_printed(name, kernel) for name, kernel in printed.items() if name in named]
-    return numba_module(origin, [*texts, *written, *calling], outside)
+    texts = [
+        kernel.text if isinstance(kernel, Written) else _printed(name, kernel)
+        for name, kernel in kernels.items()
+        if not (isinstance(kernel, Written) and kernel.serves == "arrays")
+    ]
+    return numba_module(origin, [*texts, *map(source, loops)], [source(reference) for reference in around])
 
 
 def _printed(name: str, kernel: Kernel) -> str:

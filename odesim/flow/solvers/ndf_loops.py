@@ -143,7 +143,8 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
 
     `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
     scale, y, d, f, r, change), `pattern` = (members, first, place) of the blocks.  The inverse is that of c / ratio:
-    corrections times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's formula).
+    corrections times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's
+    formula).
     """
     (start, psi, scale, y, d, f, r, change), (members, first, place) = work, pattern
     relaxed = 2.0 / (1.0 + ratio)
