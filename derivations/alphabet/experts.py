@@ -45,7 +45,7 @@ def top_l(route, copies, l):  # noqa: E741
         index = np.arange(route.shape[1]).reshape(-1, 1)
         other = route.transpose(0, 2, 1)
         higher = (other > route) | ((other == route) & (index.reshape(1, -1) < index))
-        return np.clip(l - np.where(higher, 1.0, 0.0) @ copies, 0.0, copies)
+        return np.minimum(np.maximum(l - np.where(higher, 1.0, 0.0) @ copies, 0.0), copies)
     order = np.argsort(-route, axis=1, stable=True)
     sorted_copies = np.take_along_axis(copies[None] + 0.0 * route, order, axis=1)
     before = np.cumsum(sorted_copies, axis=1) - sorted_copies
@@ -56,9 +56,16 @@ def top_l(route, copies, l):  # noqa: E741
 def softmax_on(taken, route):
     """The gates (k, S, B) of what is `taken`: the softmax of `route` over its copies, summed where there are several.
 
+    Routes (k, S, 1), as those of `top_l`, are raised once for all samples, where none of them is lost to underflow.
+
     >>> softmax_on(np.array([[[1.0], [0.0], [3.0]]]), np.zeros((1, 3, 1)))[0, :, 0]
     array([0.25, 0.  , 0.75])
     """
-    top = np.where(taken > 0, route, -np.inf).max(axis=1, keepdims=True)
-    raised = taken * np.exp(np.minimum(route - top, 0.0))  # only what is not taken can be above
+    # What is traced knows no numbers to decide by.
+    if np.__name__ == "numpy" and route.shape[2] == 1 and np.ptp(route, axis=1).max() < 600.0:
+        lifted = np.exp(route - route.max(axis=1, keepdims=True))
+    else:
+        top = np.where(taken > 0, route, -np.inf).max(axis=1, keepdims=True)
+        lifted = np.exp(np.minimum(route - top, 0.0))  # only what is not taken can be above
+    raised = taken * lifted
     return raised / raised.sum(axis=1, keepdims=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
+from derivations.alphabet.experts import softmax_on, top_l
 from derivations.alphabet.frame import Samples
 from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
@@ -216,3 +217,14 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened():
     second.restore(first.state())
     second.advance(6)
     assert np.array_equal(whole.grams(), second.grams())
+
+
+@pytest.mark.parametrize("spread", [1.0, 300.0, 2000.0])
+def test_gates_of_routes_that_all_samples_share_are_those_of_every_sample(spread):
+    rng = np.random.default_rng(0)
+    route, copies = spread * rng.uniform(-0.5, 0.5, (3, 6, 1)), rng.integers(0, 3, (6, 50)).astype(float)
+    copies[0] += 1.0  # no sample is empty
+    taken = top_l(route, copies, 3)
+    alone = softmax_on(taken, np.broadcast_to(route, taken.shape))
+    np.testing.assert_allclose(softmax_on(taken, route), alone, rtol=1e-13, atol=1e-300)
+    assert np.allclose(alone.sum(axis=1), 1.0)
