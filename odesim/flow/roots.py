@@ -59,8 +59,8 @@ def first_root(cubic: Iterable[float], most: float) -> float | None:
 
     Between the points at which it turns a cubic is monotonic: each such part is asked for a change of sign.
 
-    >>> first_root([0.0, 1.0, -0.75, 0.125], 1.0), first_root([1.0, 0.0, 0.0, 1.0], 1.0)
-    (0.25, None)
+    >>> first_root([1.0, 0.0, 0.0, -0.125], 1.0), first_root([1.0, 0.0, 0.0, 1.0], 1.0)
+    (0.5, None)
     """
     a, b, c, d = map(float, cubic)
 
