@@ -92,7 +92,8 @@ def test_loss_and_flow_are_those_of_the_arrays():
 @pytest.mark.parametrize("bounded", [False, True])
 def test_compiled_steps_are_those_of_numpy(bounded):
     given, h = problem(False), 0.07
-    bounds = given.bounds if bounded else (-np.inf, np.inf)
+    bound = 1.1 * np.abs(given.start).max()  # nearer than 0 for the largest entries
+    bounds = (np.full(given.start.size, -bound), np.full(given.start.size, bound)) if bounded else (-np.inf, np.inf)
     span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), bounds)
     f, found = given.derivative(0.0, given.start), []
     for slope in (given.derivative, lambda t, y: given.derivative(t, y)):
