@@ -135,6 +135,15 @@ class Layout:
     parts: tuple[Dense | Upper | Symmetric, ...]
     rows: bool = False
 
+    @property
+    def least(self) -> int:
+        """How many numbers a state has at least: those of a part whose length is open are not known.
+
+        >>> Layout((Dense("a", (2, 3)), Upper("I", 3), Dense("rest", (-1,)))).least
+        9
+        """
+        return sum(part.count(0) for part in self.parts)
+
     def pack(self, state: Mapping[str, Any]) -> np.ndarray:
         """The flat states (..., size) of components (..., *shape); what else is in `state` is left out.
 

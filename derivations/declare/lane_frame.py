@@ -39,7 +39,6 @@ COMMON = (
 SHARED = (
     Shared(COMMON, "closed", CLOSED),
     Shared(COMMON, "sloped", SLOPED),
-    Shared(COMMON, "held", f"{KIND}, i8", entered=True),
     Shared(COMMON, "seen", SEEN),
 )
 """What a process beside can compile while the pairs of a model are derived, in the order in which it does."""

@@ -36,7 +36,7 @@ LOOPS = tuple(f"{__name__}:{name}" for name in ("half_arcsine", "add_arcsines", 
 """The second-order term of all models of erf units."""
 SHARED = (
     Shared(LOOPS, "second", SECOND),
-    *sorted(lane_frame.SHARED, key=lambda one: one.name not in ("sloped", "held")),
+    *sorted(lane_frame.SHARED, key=lambda one: one.name != "sloped"),
 )
 """As that of `lane_frame`: the longest first, and last what who derives has begun by then."""
 

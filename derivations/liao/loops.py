@@ -44,7 +44,7 @@ COMMON = (
     ),
     *WRAPPED,
 )
-SHARED = (Shared(COMMON, "sloped", SLOPED), Shared(COMMON, "held", f"{KIND}, i8", entered=True))
+SHARED = (Shared(COMMON, "sloped", SLOPED),)
 """What surrounds the pairs, for all degrees: a process beside can compile it while those are derived."""
 address: Callable[..., int]
 by_address: Callable[..., Any]

@@ -11,6 +11,7 @@ import dataclasses
 import gc
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -30,8 +31,10 @@ Command = Literal["flow", "sgd", "both"]
 SERVE = (sys.executable, "-c", "from odesim.cli.compiler import serve; serve()")
 BLOCKS = "odesim.flow.block_addresses:SHARED"
 """The integrator of independent blocks."""
-ADDRESSED = ("odesim.code.derivative:SHARED", "odesim.flow.solvers.dop853:SHARED")
-"""What steps over a flow that is called by its address."""
+EVALUATED = "odesim.code.derivative:SHARED"
+"""What Python calls of a flow that is called by its address."""
+STEPPED = "odesim.flow.solvers.dop853:SHARED"
+"""A step over such a flow, where it is large."""
 STEPS = "odesim.sgd.compressed:SHARED"
 """What a step of compressed SGD calls, for models of Gaussian inputs."""
 BEGUN, MADE = "begun", "made"
@@ -58,8 +61,15 @@ def compiling(
             kept.OTHERS.extend(started)
 
     def later(request: Any) -> None:
-        if not alone:
-            begin(_flow_job(request, given) if command == "flow" else _training_job(command, request, given))
+        if alone:
+            return
+        first, second = (
+            _flow_jobs(request, given) if command == "flow" else (_training_job(command, request, given), {})
+        )
+        first = {"shared": []} if started else first  # one that was started has its first job
+        begin(first or second)
+        for other in started:
+            other.last(second if first else {})
 
     try:
         if command == "flow" and not alone:
@@ -82,23 +92,26 @@ def _shared_job(given: Mapping[str, Any]) -> dict[str, Any]:
     tier = given["parameters"].get("tier", AUTO)
     found = stage.shared.items() if isinstance(stage, Dynamics) else ()
     own = [name for of, name in found if tier in (of, AUTO)]
-    shared = [name for name in (*own, *(ADDRESSED if own else ())) if _missing(load(name))]
+    shared = [name for name in (*own, *([EVALUATED] if own else ())) if _missing(load(name))]
     return {"shared": shared} if shared else {}
 
 
-def _flow_job(request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first stage of a flow calls after its first function, as far as the cache lacks it."""
+def _flow_jobs(request: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the first stage of a flow calls after its first function, and its steps, as far as the cache lacks them."""
     from odesim.code import compile
+    from odesim.flow.solvers.dop853 import LARGE
 
     case = getattr(request, "cases", (request,))[0]
     stage = case.system.stage(case.stage)
     if not isinstance(stage, Dynamics):
-        return {}
+        return {}, {}
     equations = load(stage.equations)(case.parameters, case.tier)
+    large = equations.code.addressed is not None and equations.layout.least >= LARGE
+    steps = {"shared": [STEPPED]} if large and _missing(load(STEPPED)) else {}
     if isinstance(equations.advance, Independent) and _missing(load(BLOCKS)):
-        return {"shared": [BLOCKS]}  # which takes so long that the command comes to the loss first
+        return {"shared": [BLOCKS]}, steps  # which takes so long that the command comes to the loss first
     wanted = _later(equations) and not compile.known(equations)
-    return {"shared": [], "command": "flow", "given": dict(given)} if wanted else {}
+    return {"shared": [], "command": "flow", "given": dict(given)} if wanted else {}, steps
 
 
 def _training_job(command: Command, request: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,10 +160,17 @@ class Compiler:
         )  # fmt: skip
         self._listener = threading.Thread(target=self._listen, name="odesim-compiling-ahead", daemon=True)
         self._listener.start()
+        self._write(job)
+
+    def _write(self, job: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(job, default=str) + "\n")
             self._process.stdin.flush()
+
+    def last(self, job: Mapping[str, Any]) -> None:
+        """A second job, or none: after it the process ends."""
+        self._write(job)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -202,22 +222,25 @@ class Telling:
 
 
 def serve() -> None:
-    """Do the job that the command at the other end of the pipes has written, unless it ends before."""
+    """Do the two jobs that the command at the other end of the pipes writes, unless it ends before."""
     gc.disable()  # a short life
     answers, sys.stdout = sys.stdout, sys.stderr
-    job = json.loads(sys.stdin.readline())
+    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def follow() -> None:
-        sys.stdin.read()
+        for line in sys.stdin:
+            jobs.put(json.loads(line))
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
     kept.OTHERS.append(Telling(answers))
-    for reference in job["shared"]:
-        for shared in load(reference):
-            _compile(shared)
-    if "command" in job:
-        _compile_later(job["command"], job["given"])
+    for _ in range(2):
+        job = jobs.get()
+        for reference in job.get("shared", ()):
+            for shared in load(reference):
+                _compile(shared)
+        if "command" in job:
+            _compile_later(job["command"], job["given"])
     answers.flush()
     os._exit(0)
 

@@ -9,6 +9,7 @@ import hashlib
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from numba import typeof
 from numba.core import cgutils, imputils, sigutils, types
 from numba.core.errors import TypingError
@@ -119,21 +120,41 @@ def unowned(typing: Any, value: Any) -> Any:
     return value(value), generate
 
 
-@intrinsic
-def hold(typing: Any, value: Any, place: Any) -> Any:
-    """Copy a value to an address, where it can be borrowed for as long as somebody else keeps its arrays.
+def laid_out(kind: Any, value: Any) -> np.ndarray:
+    """A value of a type, of numbers of 64 bits and arrays in tuples, as it lies in memory where it is `borrowed`.
 
-    Returns how many bytes it takes; at address 0 nothing is copied.
+    Its arrays say nothing of their owners: somebody must keep them.  Written here, since a compiled function takes two
+    tenths of a second to learn how 25 arrays arrive.  Raises `TypingError` for a value of another type.
+
+    >>> laid_out(kind_of("Tuple((i8, f8[::1]))"), (3, np.ones(2))).tolist()[:5]
+    [3, 0, 0, 2, 8]
     """
+    words: list[int] = []
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = signature.args[0]
-        bare = _without_owners(context, builder, kind, values[0])
-        with builder.if_then(cgutils.is_not_null(builder, values[1])):
-            builder.store(bare, builder.inttoptr(values[1], bare.type.as_pointer()))
-        return context.get_constant(types.intp, context.get_abi_sizeof(bare.type))
+    def add(kind: Any, value: Any) -> None:
+        parts = getattr(kind, "types", None)
+        if parts is not None and isinstance(value, tuple) and len(parts) == len(value):
+            for one, part in zip(parts, value, strict=True):
+                add(one, part)
+        elif isinstance(value, np.ndarray) and _fits(value, kind):
+            words.extend((0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides))
+        elif kind == types.int64 and isinstance(value, (int, np.integer)):
+            words.append(int(value))
+        elif kind == types.float64 and isinstance(value, float):
+            words.append(int(np.float64(value).view(np.int64)))
+        else:
+            raise TypingError(f"what is lent has the type {kind}, but {type(value).__name__} was given: {value!r:.80}")
 
-    return types.intp(value, types.intp), generate
+    add(kind, value)
+    return np.array(words, np.int64)
+
+
+def _fits(array: np.ndarray, kind: Any) -> bool:
+    """Whether an array is of a type; to ask numba takes fifty times as long."""
+    if not isinstance(kind, types.Array) or kind.layout != "C":
+        return False
+    same = array.ndim == kind.ndim and array.dtype.name == kind.dtype.name
+    return same and array.flags.carray
 
 
 def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:

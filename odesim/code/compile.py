@@ -24,7 +24,7 @@ from derivations import cache
 from derivations.contract import Code, Equations, Kernel, Written, load
 from derivations.contract.equations import HEADS
 from derivations.installed import version
-from odesim.code import derivative, kept, sources
+from odesim.code import kept, sources
 from odesim.code.arrays import from_arrays, one_by_one
 from odesim.code.printer import scalar_source
 
@@ -59,6 +59,8 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
             function = one_by_one(function, len(HEADS[role]), code.takes)
         found |= both_roles(function) if role == "flow_loss" else {role: function}
     if code.addressed is not None:
+        from odesim.code import derivative
+
         found |= derivative.roles(code.addressed, getattr(module, code.addressed.given))
     return found
 
@@ -206,8 +208,8 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
         head += "\n\nfrom odesim.code.blas import dgemm, multiplied"
     if "unowned(" in whole:
         head += "\n\nfrom odesim.code.addressed import unowned"
-    if "return hold(" in whole:
-        head += "\n\nfrom odesim.code.addressed import borrower, hold, kind_of"
+    if "borrowed(at)" in whole and "KIND = " in whole:
+        head += "\n\nfrom odesim.code.addressed import borrower, kind_of"
         texts.append("borrowed = borrower(kind_of(KIND))")
     return "\n\n\n".join([head, *texts]) + "\n"
 

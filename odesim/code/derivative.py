@@ -7,7 +7,6 @@ import numpy as np
 
 from derivations.addressed import SLOPED
 from derivations.contract import Addressed, Shared
-from odesim.code import addressed
 
 by_address: Callable[..., float]
 EVALUATED = ("derivations.addressed:SLOPED", f"{__name__}:evaluate")
@@ -29,12 +28,11 @@ class Derivative:
     """
 
     def __init__(self, code: Addressed, made: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        from odesim.code import compile
+        from odesim.code import addressed, compile
 
         group = compile.common(code.group)
         self._given = made(*arguments)  # whose arrays are lent
-        self._store = np.empty(group["held"](self._given, 0), np.uint8)
-        group["held"](self._given, self._store.ctypes.data)
+        self._store = addressed.laid_out(addressed.kind_of(code.kind), self._given)
         self._evaluate = compile.common(EVALUATED)["evaluate"]
         self.place = (addressed.address(group["sloped"], SLOPED), self._store.ctypes.data)
 

@@ -39,6 +39,8 @@ COMPILED = tuple(
     for name in ("SLOPED", "slope", "weighted_sum", "in_tolerances", "attempt")
 )
 """The group of the loops for flows that are called by their address."""
+LARGE = 256
+"""From so many entries on steps are compiled, which takes half a second; below, a default run takes less than that."""
 SHARED = (
     Shared(
         COMPILED,
@@ -148,8 +150,10 @@ def _weights() -> np.ndarray:
 
 
 def _attempts(slope: Any, span: Span) -> _Attempts:
-    """By compiled loops where the flow has an address, else by NumPy."""
-    return _CompiledAttempts(slope, span) if hasattr(slope, "place") else _Attempts(slope, span)
+    """By compiled loops where the flow has an address and the state is large, else by NumPy."""
+    return (
+        _CompiledAttempts(slope, span) if hasattr(slope, "place") and span.y.size >= LARGE else _Attempts(slope, span)
+    )
 
 
 class _Method:

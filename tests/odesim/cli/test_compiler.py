@@ -21,7 +21,7 @@ from odesim.flow.solvers import dop853
 from odesim.request.case import Case, find_system
 from odesim.sgd import compressed, families, pattern_addresses
 
-(HELD,) = [one for one in lane_frame.SHARED if one.entered]
+(SLOPED,) = [one for one in lane_frame.SHARED if one.name == "sloped"]
 ERF = {"unit": "erf(w/sqrt(2))", "units": 2}
 FILE = (
     'name = "two"\nstudent = { unit = "erf(w/sqrt(2))", units = 2 }\nteacher = { unit = "erf(w/sqrt(2))", units = 2 }\n'
@@ -49,6 +49,9 @@ def job(monkeypatch):
         def __init__(self, wanted):
             given.append(wanted)
 
+        def last(self, wanted):
+            given.append(wanted)
+
         def close(self):
             pass
 
@@ -65,6 +68,7 @@ def job(monkeypatch):
                 later(sgd.request(system, step_size=0.01, batch=8, until=0.1, **words))
         return given[0] if given else None
 
+    ask.given = given
     return ask
 
 
@@ -76,12 +80,13 @@ def saying(*lines):
 
 def test_what_it_makes_of_a_declared_model_is_found_and_not_compiled_again(fresh):
     (fresh / "two.toml").write_text(FILE)
-    with compiler.compiling("flow", {"system": str(fresh / "two.toml"), "parameters": {}}):
+    with compiler.compiling("flow", {"system": str(fresh / "two.toml"), "parameters": {}}) as later:
         (other,) = kept.OTHERS
+        later(Case.build(str(fresh / "two.toml"), {}))
         assert other._process.wait(60) == 0
-        held = compile.common(HELD.group)["held"]
-        held.compile(addressed.types_of(HELD.signature))
-    assert sum(held.stats.cache_misses.values()) == 0 and sum(held.stats.cache_hits.values()) == 1
+        sloped = compile.common(SLOPED.group)["sloped"].bare()
+        sloped.compile(addressed.types_of(SLOPED.signature))
+    assert sum(sloped.stats.cache_misses.values()) == 0 and sum(sloped.stats.cache_hits.values()) == 1
     assert not kept.OTHERS and other._process.poll() is not None
 
 
@@ -108,11 +113,9 @@ def test_a_declared_flow_calls_the_form_that_is_compiled_ahead(limit):
     fixed.flags.writeable = False
     one, *others = (problem.functions["flow"](0.0, y, *problem.arguments) for y in (fixed, states[:, 1], problem.start))
     assert all((one == other).all() for other in others)
-    assert found["held"].signatures == [addressed.types_of(HELD.signature)]
     for one in lane_frame.SHARED:
-        if one is not HELD:
-            assert found[one.name].bare().signatures == [addressed.types_of(one.signature)]
-            assert not found[one.name].signatures
+        assert found[one.name].bare().signatures == [addressed.types_of(one.signature)]
+        assert not found[one.name].signatures
 
 
 def test_what_it_has_made_is_taken_and_what_it_has_not_begun_is_not_waited_for(monkeypatch):
@@ -152,17 +155,18 @@ def test_it_ends_with_the_command():
 def test_it_is_started_where_something_is_to_be_made(fresh, job):
     (fresh / "two.toml").write_text(FILE)
     two = str(fresh / "two.toml")
-    assert job("flow", two) == {"shared": ["derivations.declare.lane_frame:SHARED", *compiler.ADDRESSED]}
+    assert job("flow", two) == {"shared": ["derivations.declare.lane_frame:SHARED", compiler.EVALUATED]}
     assert job("flow", two, parameters={"tier": "sampled"}) is None
     for more in ({"threads": 1}, {"backend": "jax"}):
         assert job("flow", two, **more) is None
-    compile.common(HELD.group)
-    assert job("flow", two) == {"shared": [*compiler.ADDRESSED]}
+    compile.common(SLOPED.group)
+    assert job("flow", two) == {"shared": [compiler.EVALUATED]}
     compile.common(derivative.EVALUATED)
-    compile.common(dop853.COMPILED)
     assert job("flow", two) is None
-    assert job("flow", "liao") == {"shared": ["derivations.liao.loops:SHARED"]}
     compile.common(liao.COMMON)
+    assert job("flow", "liao") == {"shared": [compiler.STEPPED]}  # of 1,725 numbers
+    assert job("flow", "liao", parameters={"m": "3", "m_star": "2"}) is None
+    compile.common(dop853.COMPILED)
     assert job("flow", "liao") is None  # what it is followed by is called by all else
     assert job("flow", "kawata") == {"shared": [compiler.BLOCKS]}
     compile.common(block_addresses.COMMON)
@@ -178,6 +182,16 @@ def test_it_is_started_where_something_is_to_be_made(fresh, job):
     assert job("sgd", "kawata", parameters=small, method="compressed")["command"] == "sgd"
     prepare(Case.build("kawata", {}))
     assert job("sgd", "kawata", parameters=small, method="compressed") is None
+
+
+def test_a_large_flow_has_its_steps_compiled_after_what_it_calls(fresh, job):
+    assert job("flow", "liao")["shared"][0] == "derivations.liao.loops:SHARED"
+    assert job.given == [
+        {"shared": ["derivations.liao.loops:SHARED", compiler.EVALUATED]},
+        {"shared": [compiler.STEPPED]},
+    ]
+    job("flow", "liao", parameters={"m": "3", "m_star": "2"})
+    assert job.given[1:] == [{}]
 
 
 def test_passes_over_pattern_data_are_compiled_beside_the_functions_of_a_model(fresh, job):

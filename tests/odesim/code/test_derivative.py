@@ -2,12 +2,14 @@
 
 import gc
 
+import numba
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 from numba.core.runtime import _nrt_python, rtsys
 
 import odesim
-from odesim.code import blas
+from odesim.code import addressed, blas
 from odesim.flow import solve
 from odesim.flow.problem import compile_functions, prepare
 from odesim.flow.solvers import dop853
@@ -96,9 +98,9 @@ def test_compiled_steps_are_those_of_numpy(bounded):
     bounds = (np.full(given.start.size, -bound), np.full(given.start.size, bound)) if bounded else (-np.inf, np.inf)
     span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), bounds)
     f, found = given.derivative(0.0, given.start), []
-    for slope in (given.derivative, lambda t, y: given.derivative(t, y)):
+    for attempts in (dop853._CompiledAttempts, dop853._Attempts):
         K = np.empty((16, f.size))
-        found.append((*dop853._attempts(slope, span).attempt(0.0, given.start, f, h, K), K[:13]))
+        found.append((*attempts(given.derivative, span).attempt(0.0, given.start, f, h, K), K[:13]))
     (new, error, K), (other, other_error, other_K) = found
     np.testing.assert_allclose(new, other, rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(K, other_K, rtol=1e-11, atol=1e-13)
@@ -110,8 +112,35 @@ def test_a_step_at_rest_has_no_error():
     given = problem(False)
     still, K = np.zeros_like(given.start), np.empty((16, given.start.size))
     span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), given.bounds)
-    new, error = dop853._attempts(given.derivative, span).attempt(0.0, given.start, still, 0.0, K)
+    new, error = dop853._CompiledAttempts(given.derivative, span).attempt(0.0, given.start, still, 0.0, K)
     assert error == 0.0 and np.array_equal(new, given.start)
+
+
+def test_steps_are_compiled_where_they_are_many_numbers():
+    small, large = problem(False), prepare(Case.build("liao", {}))
+    for given, kind in ((small, dop853._Attempts), (large, dop853._CompiledAttempts)):
+        span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"))
+        assert type(dop853._attempts(given.derivative, span)) is kind
+        assert type(dop853._attempts(given.slope().__call__, span)) is dop853._Attempts
+    assert small.start.size < dop853.LARGE <= large.start.size == large.equations.layout.least
+
+
+@pytest.mark.parametrize("wrong", [(1, 2.0), (1.0, np.ones(2)), (1, np.ones(2, int)), (1, np.ones((2, 2))), (1,), 1])
+def test_what_has_another_type_is_not_lent(wrong):
+    kind = addressed.kind_of("Tuple((i8, f8[::1]))")
+    assert addressed.laid_out(kind, (1, np.ones(2))).size == 8
+    with pytest.raises(TypingError, match="what is lent has the type"):
+        addressed.laid_out(kind, wrong)
+
+
+def test_what_is_laid_out_is_what_is_borrowed():
+    value = (7, -2.5, np.arange(3.0), (np.arange(6, dtype=np.uint32).reshape(2, 3), np.ones((1, 2, 2))))
+    store = addressed.laid_out(numba.typeof(value), value)
+    borrowed = addressed.borrower(numba.typeof(value))
+    number, real, row, (whole, block) = numba.njit(lambda at: borrowed(at))(store.ctypes.data)
+    assert (number, real) == value[:2]
+    for one, other in ((row, value[2]), (whole, value[3][0]), (block, value[3][1])):
+        assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def test_a_state_that_is_no_number_fails_and_keeps_the_last_good_one():
