@@ -68,8 +68,9 @@ def gradient(means, w, tables, size, trained):
     for p in range(factor.size):
         factor[p] = w[units[0, p]] * w[units[1, p]]
     for start in range(0, means.size - 1, factor.size):
+        of_kind = means[start : start + factor.size]  # in which no index can be negative
         for p in range(factor.size):
-            means[start + p] *= factor[p]
+            of_kind[p] *= factor[p]
     for k in range(size):
         C[k] = means[first[k]]
     for k in range(more.shape[1]):
@@ -84,9 +85,9 @@ def product(C, G, D):
         for b in range(n):
             D[a, b] = 0.0
         for c in range(n):
-            factor, row = C[a * n + c], c * n
+            factor, row = C[a * n + c], G[c * n : c * n + n]
             for b in range(n):
-                D[a, b] += factor * G[row + b]
+                D[a, b] += factor * row[b]
 
 
 def large_product(C, G, D):

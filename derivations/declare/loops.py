@@ -27,12 +27,15 @@ def look_up(table, rho, out):
 
 def normalise(flat, norms, S):
     """Make the Gram matrix (n, n), flat, that of unit vectors in the place of the first S; norms get theirs."""
-    n = norms.size
+    n, inverse = norms.size, np.empty(norms.size)
     for a in range(S):
         norms[a] = math.sqrt(flat[(n + 1) * a])
     for a in range(n):
+        inverse[a] = 1.0 / norms[a]
+    for a in range(n):
+        row = flat[n * a : n * a + n]  # in which no index can be negative
         for b in range(n):
-            flat[n * a + b] /= norms[a] * norms[b]
+            row[b] *= inverse[a] * inverse[b]
 
 
 def seen(y, tables, moves, rates, flat, w, norms):
@@ -48,8 +51,9 @@ def seen(y, tables, moves, rates, flat, w, norms):
     for k in range(constants.size):
         known[y.size + k] = constants[k]
     for a in range(n):
+        row = flat[n * a : n * a + n]
         for b in range(n):
-            flat[n * a + b] = known[place[a, b]]
+            row[b] = known[place[a, b]]
     for u in range(outs.size):
         w[u] = known[outs[u]]
     at = n * n
@@ -74,13 +78,14 @@ def motion(G, D, E, norms, moves, rates):
     rate, decay, kind = rates[0], rates[1], rates[3]
     for a in range(S):
         own, pull = D[a, a] / G[(n + 1) * a] if kind > 0.0 else -decay, -rate * moves[a]
+        row = G[n * a : n * a + n]
         if kind == 2.0:
             inverse, shrink = pull / norms[a], pull * decay * norms[a]
             for b in range(n):
-                D[a, b] = norms[b] * ((D[a, b] - own * G[n * a + b]) * inverse + shrink * G[n * a + b])
+                D[a, b] = norms[b] * ((D[a, b] - own * row[b]) * inverse + shrink * row[b])
         else:
             for b in range(n):
-                D[a, b] = pull * (D[a, b] - own * G[n * a + b])
+                D[a, b] = pull * (D[a, b] - own * row[b])
         if rates[2] > 0.0:
             half = 0.5 * rates[2] * moves[a] / norms[a]
             for b in range(S):
@@ -88,7 +93,7 @@ def motion(G, D, E, norms, moves, rates):
             if kind == 1.0:  # a step across the sphere lengthens the vector, which the constraint takes back
                 longer = half * moves[a] / norms[a] * E[a, a] / G[(n + 1) * a]
                 for b in range(n):
-                    D[a, b] -= longer * G[n * a + b]
+                    D[a, b] -= longer * row[b]
 
 
 def packed(D, R, targets, rates, dy):

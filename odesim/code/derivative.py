@@ -55,8 +55,9 @@ def roles(code: Addressed, made: Callable[..., Any]) -> Mapping[str, Callable[..
         for known, found in last:
             if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
                 return found
-        last[:] = [(arguments, Derivative(code, made, arguments))]
-        return last[0][1]
+        found = Derivative(code, made, arguments)
+        last[:] = [(arguments, found)]  # another thread may put its own there
+        return found
 
     found: dict[str, Callable[..., Any]] = {
         "derivative": derivative,
