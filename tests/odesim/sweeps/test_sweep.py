@@ -139,3 +139,32 @@ def test_a_report_reads_the_files_of_a_sweep_once(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "sha256", lambda path: read.append(path.name) or real(path))
     assert report.read_sweep(str(tmp_path)).outcome == "2 cells"
     assert sorted(read) == ["summary.json", "sweep.nc"]
+
+
+def test_a_cell_that_holds_something_else_is_computed_again(tmp_path):
+    path = tmp_path / "cell.npz"
+    arrays = {
+        "a": np.arange(6.0).reshape(2, 3),
+        "about": np.asarray("{}"),
+        "n": np.asarray(2),
+        "none": np.zeros((0, 3)),
+    }
+    sweep._keep(path, arrays)
+    again = sweep.stored(path)
+    assert again is not None and set(again) == set(arrays)
+    for name, array in arrays.items():
+        assert again[name].dtype == array.dtype and again[name].shape == array.shape and (again[name] == array).all()
+    whole = path.read_bytes()
+    for damaged in (
+        whole[: len(whole) // 2],
+        whole.replace(np.float64(5.0).tobytes(), np.float64(6.0).tobytes(), 1),
+        b"",
+    ):
+        path.write_bytes(damaged)
+        assert sweep.stored(path) is None
+    listed = ['[["about", "<f8", [2]]]', '[["about", "O", [1]]]', '[["about", "what", [1]]]', "[[3]]", "{", "3"]
+    for text in listed:
+        np.savez(path, listed=np.asarray(text), content=np.zeros(8, np.uint8))
+        assert sweep.stored(path) is None
+    np.savez(path, **arrays)  # as cells were stored before
+    assert sweep.stored(path) is None
