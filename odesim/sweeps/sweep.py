@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -280,40 +279,13 @@ def _path(store: Path, cell: Cell) -> Path:
 def _keep(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write a cell at once."""
     with storing(path.parent), replacing(path) as file:
-        np.savez(file, **packed(arrays))  # type: ignore[arg-type]
-
-
-def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Many small arrays as two: their bytes one after the other, and what they are, as JSON.
-
-    A file of them takes a tenth of the time, which the main process of a sweep has two milliseconds a cell for.
-
-    >>> arrays = {"a": np.eye(2), "b": np.asarray("text"), "c": np.asarray(3)}
-    >>> again = unpacked(packed(arrays))
-    >>> all((again[name] == array).all() and again[name].dtype == array.dtype for name, array in arrays.items())
-    True
-    """
-    held = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    listed = [[name, array.dtype.str, array.shape] for name, array in held.items()]
-    content = np.frombuffer(b"".join(array.tobytes() for array in held.values()), np.uint8)
-    return {"listed": np.asarray(json.dumps(listed)), "content": content}
-
-
-def unpacked(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays that were `packed`.  Raises `ValueError`, `KeyError` or `TypeError` where it is something else."""
-    content, at, arrays = found["content"].tobytes(), 0, {}
-    for name, kind, shape in json.loads(str(found["listed"])):
-        dtype = np.dtype(kind)
-        size = dtype.itemsize * math.prod(shape)
-        arrays[name] = np.frombuffer(content[at : at + size], dtype).reshape(shape)
-        at += size
-    return arrays
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def stored(path: Path) -> dict[str, np.ndarray] | None:
     """The arrays of a finished cell; None where there is none, or a damaged one, which is computed again."""
     try:
-        arrays = unpacked(npz.read_npz(path))
-    except (OSError, ValueError, KeyError, TypeError):
+        arrays = npz.read_npz(path)
+    except (OSError, ValueError):
         return None
     return arrays if ABOUT in arrays else None
