@@ -34,10 +34,11 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
 
             yield plot.draw_stored
         else:
+            from odesim.cli.compiler import Compiler
             from odesim.cli.painter import Painter
             from odesim.code import kept
 
-            with Painter([other.wait for other in kept.OTHERS if hasattr(other, "wait")]) as painter:
+            with Painter([other.wait for other in kept.OTHERS if isinstance(other, Compiler)]) as painter:
                 yield painter.draw
     except BaseException:
         # Ctrl-C inside an import here can leave the lock of a module taken: the thread then waits for it for ever.

@@ -66,7 +66,9 @@ def compiling(
         first, second = (
             _flow_jobs(request, given) if command == "flow" else (_training_job(command, request, given), {})
         )
-        first = {"shared": []} if started else first  # one that was started has its first job
+        if started:  # with its first job
+            started[0].last(second)
+            return
         begin(first or second)
         for other in started:
             other.last(second if first else {})

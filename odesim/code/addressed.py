@@ -50,6 +50,7 @@ def types_of(signature: str) -> tuple[Any, ...]:
     return sigutils.normalize_signature(f"void({signature.partition('->')[0].rstrip(', ')})")[0]
 
 
+@functools.cache
 def kind_of(text: str) -> Any:
     """The type that a text names in numba's notation."""
     return types_of(text)[0]

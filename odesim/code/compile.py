@@ -10,6 +10,7 @@ import functools
 import inspect
 import os
 import platform
+import re
 import sys
 import textwrap
 import threading
@@ -28,13 +29,19 @@ from odesim.code import kept, sources
 from odesim.code.arrays import from_arrays, one_by_one
 from odesim.code.printer import scalar_source
 
-FASTMATH = "{'contract', 'reassoc', 'arcp', 'nsz'}"
-"""Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
+FASTMATH = "{" + ", ".join(map(repr, kept.FAST)) + "}"
+"""Reassociation and fused multiply-add for speed.
 
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
 DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfunc_wrapper=True)\n"
 """An entry for C takes as long to compile as ten lines, and nobody calls it."""
+PROVIDED = {
+    "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of", "unowned"),
+    "odesim.code.blas": ("dgemm", "multiplied"),
+    "odesim.code.straight": ("straight",),
+}
+"""What a generated module imports where its text calls it."""
 IMPORTING = threading.RLock()
 """Replicas in threads ask for the same modules: one imports, and the others must not see the half of one."""
 ENTRY = "_one_by_one"
@@ -200,17 +207,12 @@ def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[st
     head += "import numpy as np\nfrom numba import njit, vectorize\nfrom numpy import sign"
     texts = [decorated(functions), *map(textwrap.dedent, interpreted)]
     whole = "\n".join(texts)
-    if "address(" in whole:
-        head += "\n\nfrom odesim.code.addressed import address, by_address"
-    if "= straight(" in whole:
-        head += "\n\nfrom odesim.code.straight import straight"
-    if "dgemm(" in whole or "multiplied(" in whole:
-        head += "\n\nfrom odesim.code.blas import dgemm, multiplied"
-    if "unowned(" in whole:
-        head += "\n\nfrom odesim.code.addressed import unowned"
     if "borrowed(at)" in whole and "KIND = " in whole:
-        head += "\n\nfrom odesim.code.addressed import borrower, kind_of"
         texts.append("borrowed = borrower(kind_of(KIND))")
+    called = set(re.findall(r"(\w+)\(", "\n".join(texts)))
+    for module, names in PROVIDED.items():
+        wanted = [name for name in names if name in called]
+        head += f"\n\nfrom {module} import {', '.join(wanted)}" if wanted else ""
     return "\n\n\n".join([head, *texts]) + "\n"
 
 

@@ -10,14 +10,14 @@ from derivations.contract import Addressed, Shared
 
 by_address: Callable[..., float]
 EVALUATED = ("derivations.addressed:SLOPED", f"{__name__}:evaluate")
-"""The group of what Python calls, for all derivatives."""
-SHARED = (Shared(EVALUATED, "evaluate", "f8[::1], f8[::1], i8, i8", entered=True),)
+"""The group of what Python calls, for all derivatives, and begins those of loops that call them."""
+SHARED = (Shared(EVALUATED, "evaluate", "f8[::1], f8[::1], UniTuple(i8, 2)", entered=True),)
 """What a process beside can compile while a flow is derived."""
 
 
-def evaluate(y, dy, slope, at):
-    """Fill dy with the derivative that lies at `slope`, whose arguments lie at `at`; the loss, where it is known."""
-    return by_address(SLOPED, slope, (y, dy, at))
+def evaluate(y, dy, place):
+    """Fill dy with a derivative, place = (its address, that of its arguments); returns the loss, where it is known."""
+    return by_address(SLOPED, place[0], (y, dy, place[1]))
 
 
 class Derivative:
@@ -40,7 +40,7 @@ class Derivative:
         """dy/dt, and the loss where the function meets it on the way (else 0)."""
         dy = np.empty(y.size)
         # One type for all states: what is read-only, or a part of another array, is copied.
-        return dy, self._evaluate(y if y.flags.carray else np.array(y), dy, *self.place)
+        return dy, self._evaluate(y if y.flags.carray else np.array(y), dy, self.place)
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """dy/dt."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LLVM_LEVEL = 2
 """At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
+FAST = ("contract", "reassoc", "arcp", "nsz")
+"""What arithmetic may be changed by: NaN and infinity keep their meaning, so failures are seen."""
 MACHINE = "machine"
 """The folder of byte code and machine code in the cache."""
 SEAL = "# odesim seal "

@@ -15,8 +15,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-FLAGS = ("contract", "reassoc", "arcp", "nsz")
-"""Those of `odesim.code.compile.FASTMATH`."""
+from odesim.code.kept import FAST
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "asin": math.asin, "cos": math.cos, "cosh": math.cosh, "erf": math.erf, "exp": math.exp, "log": math.log,
     "sin": math.sin, "sinh": math.sinh, "sqrt": math.sqrt, "tanh": math.tanh, "sign": np.sign,
@@ -72,7 +72,7 @@ def straight(text: str) -> Any:
 def _require_plain(lines: list[ast.stmt], outputs: list[ast.expr], names: list[str]) -> None:
     """Raise `ValueError` where a line is something else than is written here."""
     plain = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Subscript, ast.Call, ast.Tuple)
-    words = (ast.operator, ast.unaryop, ast.expr_context)
+    words = (*OPERATIONS, ast.Pow, ast.USub, ast.UAdd, ast.expr_context)
     for line in lines:
         if not (isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name)):
             raise ValueError(f"a kernel has assignments alone: {ast.unparse(line)}")
@@ -107,14 +107,14 @@ class _Writer:
             case ast.Name(id=name):
                 return self.known[name]
             case ast.UnaryOp(op=ast.USub(), operand=inner):
-                return self.builder.fneg(self.real(inner), flags=FLAGS)
+                return self.builder.fneg(self.real(inner), flags=FAST)
             case ast.UnaryOp(op=ast.UAdd(), operand=inner):
                 return self.real(inner)
             case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int() as power)):
                 return self._power(self.real(left), power)
             case ast.BinOp(left=left, op=op, right=right):
                 operation = getattr(self.builder, OPERATIONS[type(op)])
-                return operation(self.real(left), self.real(right), flags=FLAGS)
+                return operation(self.real(left), self.real(right), flags=FAST)
             case ast.Subscript(slice=index):
                 return self._element(index.elts if isinstance(index, ast.Tuple) else [index])
             case ast.Call(func=ast.Name(id=name), args=[inner]):
@@ -126,9 +126,9 @@ class _Writer:
         found = None
         while power:
             if power & 1:
-                found = base if found is None else self.builder.fmul(found, base, flags=FLAGS)
+                found = base if found is None else self.builder.fmul(found, base, flags=FAST)
             power >>= 1
-            base = self.builder.fmul(base, base, flags=FLAGS) if power else base
+            base = self.builder.fmul(base, base, flags=FAST) if power else base
         return found
 
     def _called(self, function: Any, value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Shared
+from odesim.code.derivative import EVALUATED
 from odesim.flow.solvers.step import (
     Leg,
     Segment,
@@ -34,9 +35,9 @@ LARGEST = (4 / 7) ** 4 * (3 / 7) ** 3
 TRUSTED = 20.0
 """Tolerances that the last term of the interpolant may have."""
 
-COMPILED = tuple(
-    f"odesim.flow.solvers.dop853_loops:{name}"
-    for name in ("SLOPED", "slope", "weighted_sum", "in_tolerances", "attempt")
+COMPILED = (
+    *EVALUATED,
+    *(f"odesim.flow.solvers.dop853_loops:{name}" for name in ("weighted_sum", "in_tolerances", "attempt")),
 )
 """The group of the loops for flows that are called by their address."""
 LARGE = 256

@@ -5,18 +5,9 @@
 of third and fifth order (Hairer, Norsett & Wanner 1993).  Written out one by one they take twice as long to compile.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from derivations.addressed import SLOPED
-
-by_address: Callable[..., float]
-
-
-def slope(y, f, flow):
-    """Fill f with dy/dt."""
-    by_address(SLOPED, flow[0], (y, f, flow[1]))
+from odesim.code.derivative import evaluate
 
 
 def weighted_sum(weights, K, count, found):
@@ -60,7 +51,7 @@ def attempt(y, f, h, weights, K, new, bounds, tolerances, flow):
             continue
         for i in range(y.size):
             new[i] = y[i] + h * found[i]
-        slope(new, K[s], flow)
+        evaluate(new, K[s], flow)
     if five == 0.0 and three == 0.0:
         return 0.0
     return h * five / np.sqrt((five + 0.01 * three) * y.size)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.code.derivative import EVALUATED
 from odesim.flow.record import Recorder
 from odesim.flow.solvers import ndf_loops
 from odesim.flow.solvers.coupled import DISPLACEMENT
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from odesim.flow.problem import Problem
 
 LOOPS = (
-    "SLOPED",
-    "slope",
     "weighted",
     "derivatives",
     "eliminate",
@@ -77,7 +76,7 @@ def compile_ndf() -> Mapping[str, Any]:
     """The compiled functions of `ndf_loops` by name, the same for all flows."""
     from odesim.code import compile
 
-    return compile.common(tuple(f"{ndf_loops.__name__}:{name}" for name in LOOPS))
+    return compile.common((*EVALUATED, *(f"{ndf_loops.__name__}:{name}" for name in LOOPS)))
 
 
 @functools.cache
@@ -177,8 +176,7 @@ def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
         return _weights((t - t1) / length, order) @ differences
 
     def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
-        weights = np.array([_weights(s - 1.0, order) for s in INTERIOR])
-        return t1 + (INTERIOR - 1.0) * length, weights @ differences[:, entries]
+        return t1 + (INTERIOR - 1.0) * length, _inside(order) @ differences[:, entries]
 
     t0 = t1 - length
     return Segment(t0, dense(t0), t1, differences[0], dense, interior)
@@ -190,6 +188,12 @@ def _weights(s: float, order: int) -> np.ndarray:
     for i in range(order):
         found.append(found[-1] * (s + i) / (i + 1))
     return np.array(found)
+
+
+@functools.cache
+def _inside(order: int) -> np.ndarray:
+    """`_weights` of the states inside a step that a crossing is looked for at."""
+    return np.array([_weights(s - 1.0, order) for s in INTERIOR])
 
 
 def first_step(

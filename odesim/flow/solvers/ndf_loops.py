@@ -13,15 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.addressed import SLOPED
+from odesim.code.derivative import evaluate
 
-by_address: Callable[..., float]
 unowned: Callable[..., Any]
-
-
-def slope(y, f, flow):
-    """Fill f with dy/dt."""
-    by_address(SLOPED, flow[0], (y, f, flow[1]))
 
 
 def weighted(x, scale):
@@ -44,7 +38,7 @@ def derivatives(y, f, displacement, members, first, place, J, flow):
         for b in range(first.size - 1):
             if first[b] + k < first[b + 1]:
                 near[members[first[b] + k]] += displacement
-        slope(near, found, flow)
+        evaluate(near, found, flow)
         for b in range(first.size - 1):
             size = first[b + 1] - first[b]
             if k < size:
@@ -155,7 +149,7 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
         y[i] = start[i]
         d[i] = 0.0
     for k in range(6):
-        slope(y, f, flow)
+        evaluate(y, f, flow)
         for i in range(n):
             entry = members[i]
             r[i] = relaxed * (c * f[entry] - psi[entry] - d[entry])
@@ -340,4 +334,4 @@ def begin(y, f, h, D):
 def slopes(states, found, flow):
     """found[k] = dy/dt at states[k]."""
     for k in range(states.shape[0]):
-        slope(states[k], found[k], flow)
+        evaluate(states[k], found[k], flow)

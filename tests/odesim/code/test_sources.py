@@ -159,7 +159,7 @@ def test_no_file_that_ran_while_a_module_was_written_is_left_out(asked, monkeypa
     ("asked", "stem", "loops"),
     [
         ("blocks", "common_block_addresses_block_loops", "block_loops"),
-        ("ndf", "common_ndf_loops", "solvers/ndf_loops"),
+        ("ndf", "common_addressed_derivative_ndf_loops", "solvers/ndf_loops"),
     ],
 )
 def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, stem, loops, monkeypatch):

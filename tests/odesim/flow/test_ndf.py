@@ -155,7 +155,7 @@ def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(monkeypatch, ratio, size):
     A = -size * np.array([1.0, 2.0, 5.0])
-    monkeypatch.setattr(ndf_loops, "slope", lambda y, f, flow: np.multiply(A, y, out=f))
+    monkeypatch.setattr(ndf_loops, "evaluate", lambda y, f, flow: np.multiply(A, y, out=f))
     blocks, c = ndf.Blocks(np.arange(3)), 0.7
     ndf_loops.invert(c / ratio, blocks.first, blocks.place, A.copy(), blocks.inverse)
     start, psi, scale = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, -0.3]), np.full(3, 1e3)
