@@ -55,7 +55,8 @@ def test_powers_are_products():
     [
         "    return x", "    x += 1\n    return (x,)", "    for k in range(3):\n        x = x\n    return (x,)",
         "    return (open(x),)", "    return (x if x > 0 else -x,)", "    return (x**0.5,)", "    return (x[0],)",
-        "    y = [x]\n    return (y,)", "    return (x and x,)", "    return (x // 2,)", "    return (x % 2,)", "    return (~x,)",
+        "    y = [x]\n    return (y,)", "    return (x and x,)",
+        "    return (x // 2,)", "    return (x % 2,)", "    return (~x,)",
     ],
 )  # fmt: skip
 def test_what_is_no_straight_line_is_refused(line):
