@@ -40,10 +40,10 @@ def entries(tmp_path):
 def test_a_second_process_finds_the_program_and_a_damaged_one_is_compiled_again(answer, tmp_path):
     value, found, said = answer()
     assert not found and said == ""
-    (entry, *others) = entries(tmp_path)
+    entry = entries(tmp_path)[0]
     assert entry.parent.name == f"xla_{programs.processor()}"
     assert answer() == (value, True, "")
-    for each in (entry, *others):
+    for each in entries(tmp_path):  # another may have been added: what is kept depends on how long it took to compile
         whole = each.read_bytes()
         each.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
     assert answer() == (value, False, "")
