@@ -12,6 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+"""The processors of this process when it began, where the system tells."""
+HELD: list[str] = []
+"""The settings that `single_core` has made."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -98,12 +103,17 @@ def matmul_peak(dtype: str = "float64", size: int = 1024) -> float:
 
 
 def child(call: str, environment: Mapping[str, str] | None = None, timeout: float = 600.0) -> Any:
-    """Evaluate `call` ("module:function(arguments)") in a fresh process and return its JSON; raises on failure."""
+    """Evaluate `call` ("module:function(arguments)") in a fresh process and return its JSON; raises on failure.
+
+    The process has the machine as a user has it, also where this one is held to a single core.
+    """
     module, _, expression = call.partition(":")
     code = f"import json, {module}; print('\\n' + json.dumps({module}.{expression}))"
+    if CORES and os.sched_getaffinity(0) != CORES:  # of a process that `single_core` holds
+        code = f"import os; os.sched_setaffinity(0, {CORES}); {code}"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, **(environment or {})},
+        env={**{name: value for name, value in os.environ.items() if name not in HELD}, **(environment or {})},
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -116,6 +126,8 @@ def child(call: str, environment: Mapping[str, str] | None = None, timeout: floa
 def single_core() -> None:
     """Restrict this process to one core; call it before NumPy or JAX is imported."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        if name not in os.environ:
+            HELD.append(name)
         os.environ[name] = "1"
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if CORES:
+        os.sched_setaffinity(0, {max(CORES)})

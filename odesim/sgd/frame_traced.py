@@ -9,6 +9,7 @@ import numpy as np
 
 from derivations.alphabet.frame import FrameModel, Samples
 from derivations.contract import Initial
+from odesim.code.traced import wide
 from odesim.sgd import normals
 from odesim.sgd.bind import bind_jax
 from odesim.sgd.frame import FrameChains
@@ -55,10 +56,9 @@ class FrameReplicas(FrameChains):
         compressed: bool, batch: int, step_size: float, seed: int, dtype: str = "float64",
     ) -> None:  # fmt: skip
         super().__init__(model, initials, arrays, compressed=compressed, batch=batch, step_size=step_size, seed=seed)
-        import jax
 
         self.dtype, self.keys, self.library = dtype, keys(seed, len(initials)), jax_library(model)
-        self.run = jax.jit(self._advance)
+        self.run = wide(self._advance)
 
     def on_device(self, value: Any) -> Any:
         """An array of the simulation's precision; numbers that are no arrays stay what they are."""

@@ -13,14 +13,12 @@ def where(condition, one, other):
     return one if condition else other
 """,
     """def largest(table):
-    found = np.zeros(table.shape[1], dtype=np.int64)
-    for i in range(found.size):
-        best = table[0, i]
-        for m in range(1, table.shape[0]):
-            if best != best:  # not a number: the first of them, as NumPy
-                break
-            if table[m, i] > best or table[m, i] != table[m, i]:
-                best = table[m, i]
+    found, best = np.zeros(table.shape[1], dtype=np.int64), table[0].copy()
+    for m in range(1, table.shape[0]):
+        for i in range(found.size):
+            one, other = best[i], table[m, i]
+            if one == one and (other > one or other != other):  # not a number: the first of them, as NumPy
+                best[i] = other
                 found[i] = m
     return found
 """,

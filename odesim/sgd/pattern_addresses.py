@@ -11,7 +11,10 @@ import numpy as np
 
 from derivations.contract import Shared
 
-PASSES = ("router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "descend", "descend_counted")
+PASSES = (
+    "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "descend",
+    "descend_counted",
+)  # fmt: skip
 DISPATCHED = "f8[:,::1], f8[:,::1], i8[::1], i8"
 WEIGHED = (
     "i8, f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[:,:,::1], f8[:,::1], f8[::1], i8"

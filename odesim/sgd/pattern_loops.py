@@ -16,14 +16,37 @@ BLOCK = 64
 """Examples in a block: their fields and coefficients stay in a core's cache."""
 
 
+def flipped(rows):
+    """The transpose of a matrix, by rows of its own."""
+    columns = np.empty((rows.shape[1], rows.shape[0]))
+    for j in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            columns[c, j] = rows[j, c]
+    return columns
+
+
+def products(columns, x, sums):
+    """sums[j] += sum_c columns[c, j] x[c], in the order of c: all j at once, where one after another a sum waits for
+    each of its terms, and four terms for every time that the sums are read and written."""
+    whole = x.size - x.size % 4
+    for c in range(0, whole, 4):
+        one, two, three, four = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
+        for j in range(sums.size):
+            sums[j] = (((sums[j] + one[j] * x[c]) + two[j] * x[c + 1]) + three[j] * x[c + 2]) + four[j] * x[c + 3]
+    for c in range(whole, x.size):
+        for j in range(sums.size):
+            sums[j] += columns[c, j] * x[c]
+
+
 def router_fields(routers, total, table, atoms, amplitudes, logits):
     """Fill logits (M, B): routers . total_i + sum_s amplitude_s table[m, atom_s]."""
+    columns, field = flipped(routers), np.empty(routers.shape[0])
     for i in range(logits.shape[1]):
-        for m in range(routers.shape[0]):
-            field = 0.0
-            for c in range(total.shape[1]):
-                field += routers[m, c] * total[i, c]
-            logits[m, i] = field
+        for m in range(field.size):
+            field[m] = 0.0
+        products(columns, total[i], field)
+        for m in range(field.size):
+            logits[m, i] = field[m]
     for s in range(atoms.shape[0]):
         for i in range(atoms.shape[1]):
             for m in range(table.shape[0]):
@@ -36,7 +59,7 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
     Plain loops: the products are too small for the threads of a BLAS, which would cost four times as much here.
     """
     J, S, b = bias.size, atoms.shape[0], index.size
-    D, d = dense.shape[1], dense.shape[2]
+    D = dense.shape[1]
     atom, amplitude = np.empty(b, dtype=np.int64), np.empty(b)
     for s in range(S):
         for i in range(b):
@@ -44,23 +67,38 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
         for j in range(J):
             for i in range(b):
                 fields[j, s, i] = amplitude[i] * table[j, atom[i]] + bias[j]
+    columns, sums = flipped(filters), np.empty(J)
     for i in range(b):
         for p in range(D):
             for j in range(J):
-                total = bias[j]
-                for c in range(d):
-                    total += filters[j, c] * dense[index[i], p, c]
-                fields[j, S + p, i] = total
+                sums[j] = bias[j]
+            products(columns, dense[index[i], p], sums)
+            for j in range(J):
+                fields[j, S + p, i] = sums[j]
 
 
 def collect_dense(dense, index, change, S, G):
-    """G[j, c] += sum over the block's dense patches of change[j, S + p, i] x_c."""
-    for i in range(index.size):
-        for p in range(dense.shape[1]):
-            for j in range(G.shape[0]):
-                weight = change[j, S + p, i]
-                for c in range(G.shape[1]):
-                    G[j, c] += weight * dense[index[i], p, c]
+    """G[j, c] += sum over the block's dense patches of change[j, S + p, i] x_c, example by example.
+
+    Four patches for every time that a row of G is read and written.
+    """
+    D = dense.shape[1]
+    count = index.size * D
+    whole = count - count % 4
+    for q in range(0, whole, 4):
+        g, h, i, k = q // D, (q + 1) // D, (q + 2) // D, (q + 3) // D
+        a, b, e, f = q - g * D, q + 1 - h * D, q + 2 - i * D, q + 3 - k * D
+        one, two, three, four = dense[index[g], a], dense[index[h], b], dense[index[i], e], dense[index[k], f]
+        for j in range(G.shape[0]):
+            row, weight = G[j], change[j]
+            u, v, w, x = weight[S + a, g], weight[S + b, h], weight[S + e, i], weight[S + f, k]
+            for c in range(row.size):
+                row[c] = (((row[c] + u * one[c]) + v * two[c]) + w * three[c]) + x * four[c]
+    for q in range(whole, count):
+        i, p = q // D, q % D
+        for j in range(G.shape[0]):
+            for c in range(G.shape[1]):
+                G[j, c] += change[j, S + p, i] * dense[index[i], p, c]
 
 
 def collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on_atoms, bias_change):
@@ -142,10 +180,7 @@ def descend(weights, examples, expert, margin, BLOCK, numbers):
                 margin[index[i]] = u[i]
             collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on_atoms, g[m])
             if D > 0:
-                for i in range(b):
-                    for n in range(M):
-                        for c in range(d):
-                            R[n, c] += router_change[n, i] * total[index[i], c]
+                collect_dense(total.reshape((B, 1, d)), index, router_change.reshape((M, 1, b)), 0, R)
                 collect_dense(dense, index, change, S, G[m])
             at += b
         add(on_atoms @ frame, G[m])

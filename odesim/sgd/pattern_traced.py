@@ -8,6 +8,7 @@ import numpy as np
 
 from derivations.alphabet.patterns import PatternModel, Weights
 from derivations.contract import Initial
+from odesim.code.traced import wide
 from odesim.sgd import normals
 from odesim.sgd.bind import bind_jax
 from odesim.sgd.patterns import PatternChains, frame_width
@@ -69,7 +70,7 @@ class PatternReplicas(PatternChains):
         self.dtype = dtype
         self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(initials)))
         self.frame = jnp.asarray(self.weights[0].frame, dtype)
-        self.run = jax.jit(self._advance)
+        self.run = wide(self._advance)
 
     def _fixed(self) -> tuple[Any, ...]:
         """The training set as arrays of the device, replicas first where each has its own; nothing for fresh data."""

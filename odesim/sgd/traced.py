@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from derivations.contract import Model
-from odesim.code.traced import Sizes, joined
+from odesim.code.traced import Sizes, joined, wide
 from odesim.sgd import bind, normals
 
 BLOCK_BYTES = 1 << 21
@@ -157,7 +157,7 @@ def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> C
 
     group = max(1, held_bytes() // block_bytes)
 
-    @jax.jit
+    @wide
     def advance(state: Any, keys: Any, arrays: list[Any], first_step: Any, steps: Any, step_size: Any) -> Any:
         def one(replica: tuple[Any, Any, list[Any]]) -> Any:
             state, key, arrays = replica

@@ -11,6 +11,7 @@ import pytest
 import scipy.stats
 from jax.extend.random import threefry_2x32
 
+from odesim.code.traced import wide
 from odesim.sgd import normals
 
 MOMENTS = {1: 1.0, 2: 2.0, 3: 15.0, 4: 96.0, 6: 10170.0}
@@ -37,6 +38,17 @@ def test_the_sine_is_exact_to_the_last_places(dtype: str, units: float) -> None:
     assert error.max() <= units * np.finfo(dtype).eps
 
 
+def test_the_logarithm_is_exact_to_the_last_places() -> None:
+    words = np.random.default_rng(0).integers(0, 2**32, 100_000).astype(np.float32)
+    ends = np.concatenate(
+        [1.0 - np.arange(200) * 2.0**-24, 2.0 ** -np.arange(34.0), np.sqrt(0.5) + np.arange(-9, 9) / 2**24]
+    )
+    u = np.concatenate([(words + np.float32(0.5)) * np.float32(2.0**-32), ends.astype(np.float32)])
+    found, exact = np.asarray(normals._logarithm(jnp.asarray(u)), float), np.log(u.astype(float))
+    assert np.all(np.abs(found - exact) <= 2.0 * np.spacing(np.abs(exact).astype(np.float32)))
+    assert found[words.size] == 0.0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_moments_tails_and_law(dtype: str) -> None:
     x = drawn(dtype).astype(float).ravel()
@@ -60,6 +72,14 @@ def test_the_two_halves_columns_and_keys_are_independent(dtype: str) -> None:
         for a, b in ((first, second), (first**2 - 1.0, second**2 - 1.0), (np.abs(first) - np.sqrt(2 / np.pi), second)):
             z = (a * b).mean() * np.sqrt(a.size) / np.sqrt((a * a).mean() * (b * b).mean())
             assert abs(z) < 5.0
+
+
+def test_wide_vectors_change_no_number() -> None:
+    def make(key):
+        return normals.standard_normal(key, (64, 100), "float32")
+
+    key = jax.random.key(5)
+    np.testing.assert_array_equal(wide(make)(key), jax.jit(make)(key))
 
 
 def test_a_batch_of_keys_gives_the_numbers_of_each() -> None:
