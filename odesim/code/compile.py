@@ -237,13 +237,15 @@ def source_digest(stem: str, modules: tuple[str, ...]) -> str:
 def text_digest(text: str) -> str:
     """16 hexadecimal characters of all that decides on the machine code of a generated module.
 
-    Its text, the files of ours that the text imports, how it is linked, the compilers, the interpreter, the
-    processor's family, and the level of optimisation (the names and seals of `hermite.kept` keep apart the code of
-    different processors).
+    Its text, the files of ours that the text imports, how it is linked and counts references, the compilers, the
+    interpreter, the processor's family, and the level of optimisation (the names and seals of `hermite.kept` keep apart
+    the code of different processors).
     """
     level = os.environ.get("NUMBA_OPT", str(kept.LLVM_LEVEL))
     ours = [name for name in sources.imported_by(text) if sources.followed(name)]
-    return sources.digest(["odesim.code.linked", *ours], text, level, *_versions("numba", "llvmlite", "numpy"))
+    return sources.digest(
+        ["odesim.code.linked", "odesim.code.references", *ours], text, level, *_versions("numba", "llvmlite", "numpy")
+    )
 
 
 def _versions(*libraries: str) -> list[str]:

@@ -159,9 +159,10 @@ def _at_level(function: Any) -> None:
 
     def made(*given: Any) -> Any:
         from odesim.code.linked import overloads, tables
+        from odesim.code.references import counted
 
         tables()
-        with overloads():
+        with overloads(), counted():
             return make(*given)
 
     @functools.wraps(compile_signature)
