@@ -38,7 +38,7 @@ def components(joined: np.ndarray) -> np.ndarray:
     while True:
         least = np.minimum(label, np.where(joined, label, len(label)).min(axis=1, initial=len(label)))
         if np.array_equal(least, label):
-            return np.unique(label, return_inverse=True)[1]
+            return (np.cumsum(label == np.arange(len(label))) - 1)[label]
         label = least[least]  # and to whoever reached it before
 
 

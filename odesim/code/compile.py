@@ -42,6 +42,8 @@ PROVIDED = {
     "odesim.code.straight": ("straight",),
 }
 """What a generated module imports where its text calls it."""
+LOADED: dict[Path, str] = {}
+"""The names of the modules of this process by the notes that lead to them: a short run would read five again."""
 IMPORTING = threading.RLock()
 """Replicas in threads ask for the same modules: one imports, and the others must not see the half of one."""
 ENTRY = "_one_by_one"
@@ -132,6 +134,9 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
     """
     folder, note = cache.folder(), _note(stem, modules, write.__module__)
+    found = sys.modules.get(LOADED.get(note, ""))
+    if found is not None:  # with its machine code, which takes longer to load than a short run
+        return found
     path = kept.noted(note, stem)
     text = kept.read(path) if path is not None else None
     if path is None or text is None:
@@ -143,9 +148,10 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
         kept.offer(note, path.name.encode())
     with IMPORTING:
         loaded = sys.modules.get(f"odesim_generated_{path.stem}")
-        if loaded is not None and loaded.__file__ == str(path):
-            return loaded  # with its machine code, which takes longer to load than a short run
-        return kept.imported(path, text)
+        if loaded is None or loaded.__file__ != str(path):
+            loaded = kept.imported(path, text)
+        LOADED[note] = loaded.__name__
+        return loaded
 
 
 def module_text(equations: Equations) -> str:

@@ -34,6 +34,7 @@ class Recorder:
             reached = crossing.margin(components[crossing.component]) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
         self._entries = {c.component: equations.layout.places(c.component, y.size) for c in equations.crossings}
+        self._distinct = {name: _distinct(entries) for name, entries in self._entries.items()}
         self.watched = self._watch()
         self._save_until(start, lambda t: y)
 
@@ -85,10 +86,9 @@ class Recorder:
         return end
 
     def _unmet(self, crossing: Crossing) -> np.ndarray:
-        """Where in the flat state the entries lie that have not crossed yet."""
-        entries = self._entries[crossing.component]
-        waiting = entries[np.isinf(self.hits[crossing.name])]
-        return np.unique(waiting[waiting >= 0])
+        """Where in the flat state the entries lie that have not crossed yet; those of a symmetric matrix once."""
+        places, entries = self._distinct[crossing.component]
+        return places[np.isinf(self.hits[crossing.name].ravel()[entries])]
 
     def _watch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """(places in the flat state, signs of the entries, thresholds) of what has not crossed yet, an absolute value
@@ -163,6 +163,12 @@ class Recorder:
         self.states[: self.saved] = arrays["saved"]
         self.hits = {name: arrays[f"hits_{name}"].copy() for name in self.hits}
         self.watched = self._watch()
+
+
+def _distinct(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places in the flat state of the entries of a component, and which of its flat entries lies there first."""
+    places, first = np.unique(entries, return_index=True)
+    return places[places >= 0], first[places >= 0]
 
 
 def _narrow(

@@ -101,13 +101,13 @@ def apply(members, first, place, inverse, r, x):
     for k in range(single):
         x[members[k]] = inverse[k] * r[k]
     for b in range(single, first.size - 1):
-        start, end, at = first[b], first[b + 1], place[b]
-        for i in range(start, end):
-            total = 0.0
-            for j in range(start, end):
-                total += inverse[at] * r[j]
-                at += 1
-            x[members[i]] = total
+        start, size, at = first[b], first[b + 1] - first[b], place[b]
+        part, entries = r[start : start + size], members[start : start + size]
+        for i in range(size):
+            row, total = inverse[at + i * size : at + (i + 1) * size], 0.0
+            for j in range(size):
+                total += row[j] * part[j]
+            x[entries[i]] = total
 
 
 def rescale(D, order, factor):
