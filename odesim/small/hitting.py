@@ -172,7 +172,8 @@ class Flow:
 
     def _table(self, values: Mapping[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
         """States and parameters as rows (flows, names), and the shape of the result."""
-        if len(values) != len(self.names) or not all(name in values for name in self.names):
+        row = [values[name] for name in self.names if name in values]
+        if not len(row) == len(values) == len(self.names):
             given = (
                 f"and of the parameters {', '.join(self.parameters)}" if self.parameters else "and has no parameters"
             )
@@ -180,14 +181,13 @@ class Flow:
                 f"the flow needs values of {', '.join(self.states)} at time 0 {given}, "
                 f"but got {', '.join(values) or 'none'}"
             )
-        row = [values[name] for name in self.names]
-        if all(type(value) is float for value in row):  # one flow, which the rest would double the time of
+        if {*map(type, row)} == {float}:  # one flow, which the rest would double the time of
             table = np.array([row])
             if not math.isfinite(sum(row)):
                 self._require_finite(table)
             return table, ()
         try:
-            columns = [np.asarray(values[name], float) for name in self.names]
+            columns = [np.asarray(value, float) for value in row]
             shape = (
                 columns[0].shape if len(columns) == 1 else np.broadcast_shapes(*(column.shape for column in columns))
             )
