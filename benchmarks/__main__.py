@@ -23,6 +23,7 @@ TOPICS = {
     "ensembles": False,
     "kawata": False,
     "chen_training": False,
+    "chen_steps": True,
     "pmoe": False,
     "pruning": False,
 }

@@ -38,6 +38,8 @@ class Arguments(NamedTuple):
 
 
 activation: Callable[..., tuple[float, ...]]
+raised: Callable[[float], float]
+log_above_one: Callable[[float], float]
 
 
 def winning(h, b, order, u, weight, left, p):
@@ -126,23 +128,20 @@ def example_terms(chance, label, example, pi, G, drift, coherent):
         top = max(top, example[1, m])
     total = 0.0
     for m in range(M):
-        pi[m] = np.exp(example[1, m] - top)
+        pi[m] = raised(example[1, m] - top)
         total += pi[m]
     push = 0.0
     loss = 0.0
-    for m in range(M):
+    for m in range(M):  # without branches, which would keep it from being vectorised: an expert with p = 0 adds zeros
         pi[m] /= total
-        G[m] = 0.0
-        f, p = example[2, m], example[3, m]
-        if p > 0.0:
-            margin = label * pi[m] * f
-            small = np.exp(-abs(margin))
-            q = small / (1.0 + small) if margin > 0.0 else 1.0 / (1.0 + small)
-            loss += chance * p * (np.log1p(small) + max(-margin, 0.0))
-            size = chance * p * q * pi[m]
-            coherent[m] += size * np.sqrt(example[0, m])
-            G[m] = size * label
-            push += G[m] * f
+        f, share = example[2, m], chance * example[3, m]
+        margin = label * pi[m] * f
+        small = raised(-abs(margin))
+        loss += share * (log_above_one(small) + max(-margin, 0.0))
+        size = share * pi[m] * (small if margin > 0.0 else 1.0) / (1.0 + small)
+        coherent[m] += size * np.sqrt(example[0, m])
+        G[m] = size * label
+        push += G[m] * f
     for m in range(M):
         drift[m] = G[m] * example[2, m] - pi[m] * push
     return loss

@@ -39,6 +39,7 @@ DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfu
 PROVIDED = {
     "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of", "unowned"),
     "odesim.code.blas": ("dgemm", "multiplied"),
+    "odesim.code.elementary": ("log_above_one", "raised"),
     "odesim.code.straight": ("straight",),
 }
 """What a generated module imports where its text calls it."""

@@ -1,0 +1,88 @@
+"""chen without its d dimensions: the population flow at defaults, and SGD on examples and on counts of them."""
+
+from typing import Any
+
+from benchmarks.measure import Row, compare
+
+BATCH, COUNTED = 16000, 10**9
+POINTS: dict[str, Any] = {"laws": "points", "P": 3}
+"""Two equally likely strengths of each signal: a batch is its counts of configurations."""
+
+
+def rows(quick: bool) -> list[Row]:
+    """A right-hand side of tier p3 and two steps in the coordinates of the signals, on one core."""
+    return [right_hand_side(quick), *steps(quick)]
+
+
+def right_hand_side(quick: bool) -> Row:
+    """Tier p3 at its start; the error is that of its nodes, against twice as many of each law."""
+    import numpy as np
+
+    case, problem = population({})
+    twice = population({"nodes": 2 * case.parameters.nodes})[1]
+    flow, y = problem.functions["flow"], problem.start
+    slope, finer = (one.functions["flow"](0.0, y, *one.arguments) for one in (problem, twice))
+    p = case.parameters
+    types = p.K * (p.K - 1) * 4 * p.nodes**3
+    logits = np.random.default_rng(0).standard_normal((2 * p.M, types))
+    functions = {"ours": lambda: flow(0.0, y, *problem.arguments), "floor": lambda: np.exp(logits)}
+    times = compare(functions, 5 if quick else 25, budget=5.0)
+    return Row(
+        f"right-hand side of chen's population, M = {p.M}, J = {p.J}, K = {p.K}, {p.nodes} nodes a law, start",
+        times["ours"].median, times["ours"].spread, error=float(np.abs(slope - finer).max() / np.abs(finer).max()),
+        floor_seconds=times["floor"].median,
+        note=f"bar 1.5 ms; {types:,} example types; error: of its nodes, against {2 * p.nodes} of each law; floor: two "
+        "exponentials of every type and expert, NumPy",
+    )  # fmt: skip
+
+
+def population(parameters: dict[str, Any]) -> tuple[Any, Any]:
+    """The case and its problem, compiled."""
+    from odesim.flow.problem import prepare
+    from odesim.request.case import Case
+
+    case = Case.build("chen", parameters)
+    return case, prepare(case)
+
+
+def steps(quick: bool) -> list[Row]:
+    """Compressed SGD on fresh examples, and on counts, with what drawing their numbers takes as floors."""
+    import numpy as np
+
+    examples, counts = make_engine({"P": 3}, BATCH), make_engine(POINTS, COUNTED)
+    experts, chance = examples.experts, counts.chance
+    rng, uniforms = np.random.default_rng(0), examples.model.uniforms
+    even = np.full((chance.size, experts), 1.0 / experts)
+
+    def numbers() -> None:
+        rng.random((uniforms, BATCH))
+        rng.random((experts, BATCH))
+
+    functions: dict[str, Any] = {
+        "examples": lambda: examples.advance(1),
+        "their floor": numbers,
+        "counts": lambda: counts.advance(10),
+        "their draws": lambda: rng.multinomial(rng.multinomial(COUNTED, chance), even),
+    }
+    times = compare(functions, 5 if quick else 25, budget=5.0)
+    return [
+        Row(f"chen, compressed SGD, batch {BATCH} of fresh examples, per step", times["examples"].median,
+            times["examples"].spread, floor_seconds=times["their floor"].median,
+            note="M = 8, J = 16, P = 3; floor: the uniform numbers of examples and of their routing noise"),
+        Row(f"chen, compressed SGD, batch {COUNTED:.0e} by counts, per step".replace("e+0", "e"),
+            times["counts"].median / 10, times["counts"].spread / 10, floor_seconds=times["their draws"].median,
+            note=f"{chance.size} configurations; floor: their multinomial numbers, and those of their experts"),
+    ]  # fmt: skip
+
+
+def make_engine(parameters: dict[str, Any], batch: int) -> Any:
+    """One replica of compressed SGD on fresh data."""
+    from derivations.contract import load
+    from odesim.request.case import Case
+    from odesim.sgd import families
+    from odesim.sgd.simulation import Simulation, initial_conditions
+
+    case = Case.build("chen", {"data": "online", **parameters})
+    simulation = Simulation.build(case, method="compressed", step_size=1e-3, batch=batch)
+    model = load(case.system.dynamics(case.stage).model)
+    return families.make_engine(simulation, model, initial_conditions(simulation), None)[0]
