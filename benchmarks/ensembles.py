@@ -1,12 +1,14 @@
-"""Many states and many runs at once on two cores: the right-hand side of 256 states, and 2,048 runs of liao."""
+"""Many states and many runs at once on two cores: right-hand sides of 256 states, 2,048 runs of liao, and sweeps."""
 
 import functools
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks import peers
 from benchmarks.measure import Row, compare
 
 THREADS = 2
@@ -14,8 +16,8 @@ DIMENSIONS = tuple(10**k for k in range(3, 11))
 
 
 def rows(quick: bool) -> list[Row]:
-    """Both measurements."""
-    return [batched_flow(quick), runs(quick)]
+    """All measurements."""
+    return [batched_flow(quick), runs(quick), *scaling(quick)]
 
 
 def batched_flow(quick: bool) -> Row:
@@ -36,21 +38,65 @@ def batched_flow(quick: bool) -> Row:
     )  # fmt: skip
 
 
+def seeds_by_dimensions(seeds: int) -> Any:
+    """The sweep of `seeds` seeds by all dimensions."""
+    from odesim.sweeps.sweep import Sweep
+
+    return Sweep.build(
+        "liao", {"seed": tuple(range(seeds)), "d": DIMENSIONS}, {"m": 10, "m_star": 3, "init": "orthogonal"},
+        until="2*sqrt(d)", save_points=2, rtol=1e-4, solver="NDF",
+    )  # fmt: skip
+
+
+def swept(wanted: Any, **how: Any) -> tuple[Any, float]:
+    """What a sweep into a new folder gives, and the seconds it takes."""
+    from odesim.sweeps import sweep
+
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        data = sweep.run(wanted, Path(folder), **how)
+        return data, time.perf_counter() - began
+
+
 def runs(quick: bool) -> Row:
     """`odesim sweep`: seeds by dimensions of liao (10, 3), orthogonal start, until 2 sqrt(d), two processes."""
     from odesim.sweeps import sweep
 
-    seeds = range(2 if quick else 256)
-    wanted = sweep.Sweep.build(
-        "liao", {"seed": tuple(seeds), "d": DIMENSIONS}, {"m": 10, "m_star": 3, "init": "orthogonal"},
-        until="2*sqrt(d)", save_points=2, rtol=1e-4, solver="NDF",
-    )  # fmt: skip
+    wanted = seeds_by_dimensions(2 if quick else 256)
     sweep.compute(*wanted.cells[0].words)  # compiled into the cache, from which the processes load it
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        data = sweep.run(wanted, Path(folder), workers=THREADS)
-        seconds = time.perf_counter() - began
+    data, seconds = swept(wanted, workers=THREADS)
     found = np.isfinite(data["T_gamma2"].values).any(axis=-2).all(axis=-1)
     note = f"bar 30 s; {int((~found).sum())} of {found.size} runs have not found all teachers by 2 sqrt(d); "
     note += f"{seconds / found.size * 1e3 * THREADS:.0f} ms of one core each"
     return Row(f"ensemble of {found.size} runs, liao (10, 3), d = 1e3..1e10, 2 processes", seconds, 0.0, note=note)
+
+
+def scaling(quick: bool) -> list[Row]:
+    """A part of that sweep by one process, by two, and by two workers of dask's; and what it adds to a run."""
+    wanted = seeds_by_dimensions(1 if quick else 32)
+    count, name = len(wanted.cells), f"sweep of {len(wanted.cells)} of these runs"
+    alone = sum(solved(cell) for cell in wanted.cells)
+    one, two = swept(wanted, workers=1)[1], swept(wanted, workers=THREADS)[1]
+    found = [
+        Row(f"what a sweep adds to each of {count} of these runs", (one - alone) / count, 0.0,
+            note="bar 2 ms; by one process: requests, files of cells and their dataset, beside the runs alone"),
+        Row(f"{name}, 2 processes", two, 0.0, "1 process", one, note="with the start of the processes"),
+    ]  # fmt: skip
+    try:
+        from distributed import LocalCluster
+
+        with LocalCluster(n_workers=THREADS, threads_per_worker=1, dashboard_address=None) as cluster:
+            dask = swept(wanted, workers=THREADS, scheduler=cluster.scheduler_address)[1]
+        found.append(Row(f"{name}, 2 workers of dask", dask, 0.0, "1 process", one, note="workers that run already"))
+    except Exception as error:
+        found.append(Row(f"{name}, 2 workers of dask", note=peers.reason(error)))
+    return found
+
+
+def solved(cell: Any) -> float:
+    """Seconds of a run without its sweep."""
+    from odesim.flow.solve import solve
+
+    began = time.perf_counter()
+    solve(cell.case)
+    return time.perf_counter() - began

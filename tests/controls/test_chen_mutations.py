@@ -14,9 +14,9 @@ from odesim.request.case import find_system
 
 MUTATIONS = {
     "margin without the gate": ("margin = label * pi[m] * f\n", "margin = label * f\n"),
-    "gradient without the gate": ("size = chance * p * q * pi[m]", "size = chance * p * q"),
-    "gradient without the multiplier": ("size = chance * p * q * pi[m]", "size = 0.5 * chance * p * pi[m]"),
-    "routing by the softmax": ("size = chance * p * q * pi[m]", "size = chance * pi[m] * q * pi[m]"),
+    "gradient without the gate": ("size = share * pi[m] * (", "size = share * ("),
+    "gradient without the multiplier": ("(small if margin > 0.0 else 1.0) / (1.0 + small)", "0.5"),
+    "routing by the softmax": ("chance * example[3, m]", "chance * pi[m]"),
     "no label": ("G[m] = size * label", "G[m] = size"),
     "no softmax coupling": ("drift[m] = G[m] * example[2, m] - pi[m] * push", "drift[m] = G[m] * example[2, m]"),
     "router blind to feature signals": ("h[m] = a[i] * gfeat[m, k] + b[n]", "h[m] = b[n]"),
@@ -44,7 +44,7 @@ def compiled():
     def build(old: str, new: str) -> Laboratory:
         laboratory = Laboratory(find_system("chen"))
         equations = population.exact(laboratory.system.parameters())
-        head = "import numpy as np\n"
+        head = "import numpy as np\nfrom odesim.code.elementary import log_above_one, raised\n"
         kernel = printer.scalar_source("activation", equations.code.kernels()["activation"])
         names = [name for name in equations.code.loops if name.startswith(loops.__name__)]
         texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]
