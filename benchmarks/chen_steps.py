@@ -36,8 +36,8 @@ def right_hand_side(quick: bool) -> Row:
         f"right-hand side of chen's population, M = {p.M}, J = {p.J}, K = {p.K}, {p.nodes} nodes a law, start",
         times["ours"].median, times["ours"].spread, error=float(np.abs(slope - finer).max() / np.abs(finer).max()),
         floor_seconds=times["floor"].median,
-        note=f"bar 1.5 ms; {types:,} example types; error: of its nodes beside routers, against {2 * p.nodes} of each law "
-        "(1.8e-4 with 5 nodes, at a quarter of the time); floor: two exponentials of every type and expert, NumPy",
+        note=f"bar 1.5 ms; {types:,} example types; error: of its nodes beside routers, against {2 * p.nodes} a law; "
+        "floor: two exponentials of every type and expert, NumPy",
     )  # fmt: skip
 
 
