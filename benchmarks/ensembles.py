@@ -85,7 +85,8 @@ def scaling(quick: bool) -> list[Row]:
     try:
         from distributed import LocalCluster
 
-        with LocalCluster(n_workers=THREADS, threads_per_worker=1, dashboard_address=None) as cluster:
+        made: Any = LocalCluster(n_workers=THREADS, threads_per_worker=1, dashboard_address=":0")
+        with made as cluster:
             dask = swept(wanted, workers=THREADS, scheduler=cluster.scheduler_address)[1]
         found.append(Row(f"{name}, 2 workers of dask", dask, 0.0, "1 process", one, note="workers that run already"))
     except Exception as error:
