@@ -4,7 +4,6 @@ They are compiled apart (`odesim.flow.blocks`), so that a change to what surroun
 """
 
 import concurrent.futures
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from odesim.flow.blocks import MOST_STEPS, STATUS, coefficients, compile_blocks,
 from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Record, save_times
+from odesim.machine.processes import thread_count
 from odesim.request.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Blocks:
         self.saved = np.full((count, times.size, size), np.nan)
         self.hits = np.full((count, len(self.entries)), np.inf)
         self.counts, self.status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
-        self.workers = min(int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1), max(1, count // 16))
+        self.workers = min(thread_count(), max(1, count // 16))
         self.width = max(1, min(256, -(-count // (4 * self.workers))))
 
     def __enter__(self) -> "_Blocks":

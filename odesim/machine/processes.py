@@ -1,12 +1,17 @@
 """How many processes there may be, and with how many threads each."""
 
 import contextlib
+import functools
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
 from odesim.machine.device import THREAD_VARIABLES
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 def crew_size(asked: int | None, most: int | None = None) -> int:
@@ -18,6 +23,31 @@ def crew_size(asked: int | None, most: int | None = None) -> int:
         raise UsageError(f"--workers must be at least 1, but {asked} was given")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return asked if asked is not None else min(cores, most or cores)
+
+
+def thread_count() -> int:
+    """How many threads this process may use for its own loops: what `--threads` says, else one per processor."""
+    return int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1)
+
+
+@functools.cache
+def pool(workers: int, process: int) -> "ThreadPoolExecutor":
+    """Threads kept by a process, as the system takes milliseconds to give a new one its core."""
+    import concurrent.futures
+
+    return concurrent.futures.ThreadPoolExecutor(workers)
+
+
+def in_threads(function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
+    """What a function that lets other threads run gives for every value, in their order; one alone needs no thread.
+
+    >>> in_threads(lambda x: x * x, range(4))
+    [0, 1, 4, 9]
+    """
+    workers = min(thread_count(), len(values))
+    if workers <= 1:
+        return [function(value) for value in values]
+    return list(pool(workers, os.getpid()).map(function, values))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,9 @@ def where(condition, one, other):
     return one if condition else other
 """,
     """def largest(table):
-    found, best = np.zeros(table.shape[1], dtype=np.int64), table[0].copy()
+    found, best = np.zeros(table.shape[1], dtype=np.int64), np.empty(table.shape[1])
+    for i in range(found.size):
+        best[i] = table[0, i]
     for m in range(1, table.shape[0]):
         for i in range(found.size):
             one, other = best[i], table[m, i]

@@ -12,8 +12,8 @@ import numpy as np
 from derivations.contract import Shared
 
 PASSES = (
-    "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "descend",
-    "descend_counted",
+    "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "route",
+    "descend", "descend_counted",
 )  # fmt: skip
 DISPATCHED = "f8[:,::1], f8[:,::1], i8[::1], i8"
 WEIGHED = (
@@ -22,20 +22,23 @@ WEIGHED = (
 LOST = "f8[::1], f8[::1], i8"
 WEIGHTS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,::1]))"
 GRADIENTS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,::1], f8))"
-DESCEND = (
-    f"{WEIGHTS}, Tuple((i8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[::1], f8[:,::1])), i8[::1], f8[::1], i8, "
-    f"UniTuple(i8, 4) -> {GRADIENTS}"
-)
+EXAMPLES = "Tuple((i8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[::1], f8[:,::1]))"
+ROUTE = f"f8[:,::1], f8[:,::1], {EXAMPLES}, f8[:,::1], i8[::1], i8[::1], UniTuple(i8, 4)"
+FILTERS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,:,::1]))"
+ROUTING = "Tuple((f8[:,::1], i8[::1], i8[::1], f8[::1], f8[::1]))"
+SUMS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8))"
+DESCEND = f"{FILTERS}, {EXAMPLES}, {ROUTING}, UniTuple(i8, 2), i8, UniTuple(i8, 4) -> {SUMS}"
 COUNTED = (
     f"{WEIGHTS}, Tuple((i8[:,::1], f8[:,::1], f8[::1])), f8[:,::1], i8[:,::1], UniTuple(i8, 4) -> {GRADIENTS}"
 )  # fmt: skip
-"""The types that `dispatched`, `weighed`, `lost`, `descend` and `descend_counted` take; the last two return some."""
+"""The types that `dispatched`, `weighed`, `lost`, `route`, `descend` and `descend_counted` take; the last two return
+some."""
 ADAPTERS = ("DISPATCHED", "WEIGHED", "LOST", "dispatch", "coefficients", "losses")
 COMMON = (
     *(f"{__name__}:{name}" for name in ADAPTERS),
     *(f"odesim.sgd.pattern_loops:{name}" for name in PASSES),
 )
-SHARED = (Shared(COMMON, "descend", DESCEND),)
+SHARED = (Shared(COMMON, "route", ROUTE), Shared(COMMON, "descend", DESCEND))
 SHARED_COUNTED = (Shared(COMMON, "descend_counted", COUNTED),)
 """What a process beside can compile while the functions of a model are compiled."""
 by_address: Callable[..., Any]
@@ -93,9 +96,15 @@ def lost(margin, out, at):
         out[i] = found[i]
 
 
-def passed(weights, examples, expert, margin, block, numbers, at):
+def routed(routers, table, examples, logits, expert, members, numbers, at):
+    """`route` at at[0] for a model whose functions lie at at[1:]."""
+    given = (routers, table, examples, logits, expert, members, (at[1], at[2], at[3], lent(numbers)))
+    by_address(ROUTE, at[0], given)
+
+
+def passed(weights, examples, routing, part, block, numbers, at):
     """`descend` at at[0] for a model whose functions lie at at[1:]."""
-    given = (weights, examples, expert, margin, block, (at[1], at[2], at[3], lent(numbers)))
+    given = (weights, examples, routing, part, block, (at[1], at[2], at[3], lent(numbers)))
     return by_address(DESCEND, at[0], given)
 
 

@@ -125,44 +125,49 @@ def add(more, G):
             G[j, c] += more[j, c]
 
 
-def group(expert, place):
-    """The examples ordered by expert (B,), those of one expert in their own order; `place` (M + 1,) is used up."""
-    members = np.empty(expert.size, dtype=np.int64)
+def group(expert, place, members):
+    """Fill `members` with the examples by expert, each in its own order; `place` (M + 1,), their starts, is used up."""
     for i in range(expert.size):
         members[place[expert[i]]] = i
         place[expert[i]] += 1
-    return members
 
 
-def descend(weights, examples, expert, margin, BLOCK, numbers):
-    """Minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
+def route(routers, table, examples, logits, expert, members, numbers):
+    """Fill the routers' fields `logits` (M, B), the routing `expert` (B,) and `members` (B,), the examples by expert.
 
-    `weights` = (filters, bias, routers, frame), `examples` = (atoms, amplitudes, dense, total, labels, noise), where
-    `total` (B, d) is the sum of the dense patches of each.  Fills `expert` and `margin` (B,) with the routing and the
-    margin of every example.
+    `examples` = (atoms, amplitudes, dense, total, labels, noise), where `total` (B, d) is the sum of the dense patches
+    of each, with no columns where there are none; `table` (M, F) are the routers' products with the frame.
     """
-    (filters, bias, routers, frame), (atoms, amplitudes, dense, total, labels, noise) = weights, examples
-    M, J, d = filters.shape
-    S, B, D = atoms.shape[0], labels.size, dense.shape[1]
-    flat = filters.reshape((M * J, d))
-    table = (flat @ frame.T).reshape((M, J, frame.shape[0]))
-    logits = np.empty((M, B))
-    router_fields(routers, total if D > 0 else np.empty((B, 0)), routers @ frame.T, atoms, amplitudes, logits)
+    atoms, amplitudes, _, total, _, noise = examples
+    router_fields(routers, total, table, atoms, amplitudes, logits)
     chosen = dispatch(logits, noise, *numbers)
-    first = np.zeros(M + 1, dtype=np.int64)
-    for i in range(B):
+    place = np.zeros(routers.shape[0] + 1, dtype=np.int64)
+    for i in range(expert.size):
         expert[i] = chosen[i]
-        first[expert[i] + 1] += 1
-    share = first[1:] / B
-    members = group(expert, np.cumsum(first))
-    G, g = np.zeros((M, J, d)), np.zeros((M, J))
-    R = np.zeros((M, d))
-    router_on_atoms = np.zeros((M, frame.shape[0]))
+        place[expert[i] + 1] += 1
+    for m in range(routers.shape[0]):
+        place[m + 1] += place[m]
+    group(expert, place, members)
+
+
+def descend(weights, examples, routing, part, BLOCK, numbers):
+    """Minus the gradients of filters, biases and routers and the losses, summed over a part of a batch.
+
+    `weights` = (filters, bias, table), the last (M, J, F) the products of filters and frame; `part` = (place of the
+    first example in `members`, of the one after the last); `routing` = (logits, members, first, share, margin): those
+    of `route`, where the members of every expert begin (M + 1,), the share (M,) of the batch that each has, and the
+    margins (B,), filled for the part.  The gradients are those of filters along dense patches (M, J, d), of biases
+    (M, J), of filters along atoms (M, J, F), and of routers along both, (M, d) and (M, F).
+    """
+    (filters, bias, table), (atoms, amplitudes, dense, total, labels, noise) = weights, examples
+    logits, members, first, share, margin = routing
+    M, J, d = filters.shape
+    S, B, D, F = atoms.shape[0], labels.size, dense.shape[1], table.shape[2]
+    G, g, along = np.zeros((M, J, d)), np.zeros((M, J)), np.zeros((M, J, F))
+    R, router_along = np.zeros((M, d)), np.zeros((M, F))
     loss = 0.0
-    at = 0
     for m in range(M):
-        on_atoms = np.zeros((J, frame.shape[0]))
-        end = at + first[m + 1]
+        at, end = max(first[m], part[0]), min(first[m + 1], part[1])
         while at < end:
             index = members[at : min(end, at + BLOCK)]
             b = index.size
@@ -178,18 +183,16 @@ def descend(weights, examples, expert, margin, BLOCK, numbers):
             loss += losses(u, *numbers).sum()
             for i in range(b):
                 margin[index[i]] = u[i]
-            collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on_atoms, g[m])
+            collect(atoms, amplitudes, index, change, router_change, along[m], router_along, g[m])
             if D > 0:
                 collect_dense(total.reshape((B, 1, d)), index, router_change.reshape((M, 1, b)), 0, R)
                 collect_dense(dense, index, change, S, G[m])
             at += b
-        add(on_atoms @ frame, G[m])
-    R += router_on_atoms @ frame
-    return G / B, g / B, R / B, loss / B
+    return G, g, along, R, router_along, loss
 
 
 def descend_counted(weights, configurations, logits, counts, numbers):
-    """The same means as `descend` where counts[m, c] examples of configuration c go to expert m.
+    """The means of what `descend` sums where counts[m, c] examples of configuration c go to expert m.
 
     `configurations` = (atoms (S, C), amplitudes (S, C), labels (C,)), `logits` (M, C).
     """

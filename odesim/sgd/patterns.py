@@ -13,11 +13,14 @@ from derivations.alphabet.patterns import Examples, PatternModel, Weights
 from derivations.contract import Initial
 from odesim.errors import UsageError
 from odesim.machine import streams
+from odesim.machine.processes import in_threads
 from odesim.sgd import light
 from odesim.sgd import pattern_addresses as apart
 from odesim.sgd.bind import ERF
 
 COMPILED = ("dispatch", "coefficients", "losses")
+PART = 4096
+"""Examples that a thread sums alone."""
 
 
 class Passes:
@@ -31,11 +34,11 @@ class Passes:
 
         lending = addressed.Lending(numbers)
         module, entries = importlib.import_module(model.module), ("dispatched", "weighed", "lost")
-        calls = (*entries, "passed", "passed_counted")
+        calls = (*entries, "routed", "passed", "passed_counted")
 
         def text() -> str:
             own = [light.lightened(source_of(module, name)) for name in (*model.helpers, *COMPILED)]
-            types = [f"{name} = {getattr(apart, name)!r}" for name in ("DESCEND", "COUNTED")]
+            types = [f"{name} = {getattr(apart, name)!r}" for name in ("ROUTE", "DESCEND", "COUNTED")]
             around = [lending.text, *types, *(source_of(apart, name) for name in calls)]
             return compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *around])
 
@@ -51,9 +54,29 @@ class Passes:
     def descend(
         self, weights: Any, examples: Any, expert: np.ndarray, margin: np.ndarray, block: int, numbers: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        """`pattern_loops.descend`."""
+        """Minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
+
+        Fills `expert` and `margin` (B,).  The batch is summed in parts of `PART` examples by threads: the numbers do
+        not depend on how many there are.
+        """
+        (filters, bias, routers, frame), examples = _plain(weights), _plain(examples, np.int64)
+        (atoms, amplitudes, dense, total, labels, noise), count, experts = examples, expert.size, len(filters)
+        examples = (atoms, amplitudes, dense, total if dense.shape[1] else np.empty((count, 0)), labels, noise)
+        logits, members = np.empty((experts, count)), np.empty(count, np.int64)
+        at = (_shared("route", apart.ROUTE), *self.own)
+        self.made.routed(routers, routers @ frame.T, examples, logits, expert, members, numbers, at)
+        sizes = np.bincount(expert, minlength=experts)
+        routing = (logits, members, np.append(0, np.cumsum(sizes)), sizes / count, margin)
         at = (_shared("descend", apart.DESCEND), *self.own)
-        return self.made.passed(_plain(weights), _plain(examples, np.int64), expert, margin, block, numbers, at)
+        given = (filters, bias, np.ascontiguousarray(filters @ frame.T))
+
+        def summed(first: int) -> tuple[Any, ...]:
+            part = (first, min(first + PART, count))
+            return self.made.passed(given, examples, routing, part, block, numbers, at)
+
+        parts = in_threads(summed, range(0, count, PART))
+        G, g, along, R, router_along, loss = (sum(one[1:], one[0]) / count for one in zip(*parts, strict=True))
+        return G + along @ frame, g, R + router_along @ frame, loss
 
     def descend_counted(
         self, weights: Any, configurations: Any, logits: np.ndarray, counts: np.ndarray, numbers: tuple[Any, ...]

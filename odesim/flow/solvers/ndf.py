@@ -5,7 +5,6 @@ one call, which comes back where an entry may have crossed its threshold, a stat
 are to be renewed.
 """
 
-import concurrent.futures
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from odesim.flow.record import Recorder
 from odesim.flow.solvers import ndf_loops
 from odesim.flow.solvers.coupled import DISPLACEMENT
 from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Span, StepFailure
+from odesim.machine.processes import pool
 
 if TYPE_CHECKING:
     from odesim.code.derivative import Derivative
@@ -153,18 +153,12 @@ def right_hand_sides(flow: "Derivative", states: np.ndarray, workers: int = 1) -
     def fill(part: np.ndarray) -> None:
         slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], flow.place)
 
-    others = [_threads(workers, os.getpid()).submit(fill, part) for part in parts[1:]]
+    others = [pool(workers - 1, os.getpid()).submit(fill, part) for part in parts[1:]]
     for part in parts[:1]:
         fill(part)
     for other in others:
         other.result()
     return found
-
-
-@functools.cache
-def _threads(workers: int, process: int) -> concurrent.futures.ThreadPoolExecutor:
-    """Kept by this process beside the calling thread, as the system takes milliseconds to give a new one its core."""
-    return concurrent.futures.ThreadPoolExecutor(workers - 1)
 
 
 def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
