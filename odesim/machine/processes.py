@@ -21,13 +21,17 @@ def crew_size(asked: int | None, most: int | None = None) -> int:
     """
     if asked is not None and asked < 1:
         raise UsageError(f"--workers must be at least 1, but {asked} was given")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return asked if asked is not None else min(cores, most or cores)
+    return asked if asked is not None else min(_cores(), most or _cores())
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_count() -> int:
-    """How many threads this process may use for its own loops: what `--threads` says, else one per processor."""
-    return int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1)
+    """How many threads this process may use for its own loops: what `--threads` says, else one per core."""
+    return int(os.environ.get("NUMBA_NUM_THREADS") or _cores())
 
 
 @functools.cache
