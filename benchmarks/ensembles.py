@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import peers
-from benchmarks.measure import Row, compare
+from benchmarks.measure import Row, compare, timing
 
 THREADS = 2
 DIMENSIONS = tuple(10**k for k in range(3, 11))
@@ -72,14 +72,17 @@ def runs(quick: bool) -> Row:
 
 
 def scaling(quick: bool) -> list[Row]:
-    """A part of that sweep by one process, by two, and by two workers of dask's; and what it adds to a run."""
+    """What a sweep adds to a run; and a part of that sweep by one process, by two, and by two workers of dask's."""
+    few = seeds_by_dimensions(1 if quick else 8)
+    swept(few, workers=1)  # which imports what joins the cells
+    rounds = [(sum(map(solved, few.cells)), swept(few, workers=1)[1]) for _ in range(2 if quick else 5)]
+    added = timing([(whole - alone) / len(few.cells) for alone, whole in rounds])
     wanted = seeds_by_dimensions(1 if quick else 32)
-    count, name = len(wanted.cells), f"sweep of {len(wanted.cells)} of these runs"
-    alone = sum(solved(cell) for cell in wanted.cells)
     one, two = swept(wanted, workers=1)[1], swept(wanted, workers=THREADS)[1]
+    name = f"sweep of {len(wanted.cells)} of these runs"
     found = [
-        Row(f"what a sweep adds to each of {count} of these runs", (one - alone) / count, 0.0,
-            note="bar 2 ms; by one process: requests, files of cells and their dataset, beside the runs alone"),
+        Row("what a sweep adds to each of these runs", added.median, added.spread,
+            note="bar 2 ms; by one process: requests, files of cells on the disk and their dataset"),
         Row(f"{name}, 2 processes", two, 0.0, "1 process", one, note="with the start of the processes"),
     ]  # fmt: skip
     try:
