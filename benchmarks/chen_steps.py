@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from benchmarks.chen_training import make_engine
 from benchmarks.measure import Row, compare
 
 BATCH, COUNTED = 16000, 10**9
@@ -54,7 +55,8 @@ def steps(quick: bool) -> list[Row]:
     """Compressed SGD on fresh examples, and on counts, with what drawing their numbers takes as floors."""
     import numpy as np
 
-    examples, counts = make_engine({"P": 3}, BATCH), make_engine(POINTS, COUNTED)
+    examples = make_engine("compressed", BATCH, data="online", P=3)
+    counts = make_engine("compressed", COUNTED, data="online", **POINTS)
     experts, chance = examples.experts, counts.chance
     rng, uniforms = np.random.default_rng(0), examples.model.uniforms
     even = np.full((chance.size, experts), 1.0 / experts)
@@ -78,16 +80,3 @@ def steps(quick: bool) -> list[Row]:
             times["counts"].median / 10, times["counts"].spread / 10, floor_seconds=times["their draws"].median,
             note=f"{chance.size} configurations; floor: their multinomial numbers, and those of their experts"),
     ]  # fmt: skip
-
-
-def make_engine(parameters: dict[str, Any], batch: int) -> Any:
-    """One replica of compressed SGD on fresh data."""
-    from derivations.contract import load
-    from odesim.request.case import Case
-    from odesim.sgd import families
-    from odesim.sgd.simulation import Simulation, initial_conditions
-
-    case = Case.build("chen", {"data": "online", **parameters})
-    simulation = Simulation.build(case, method="compressed", step_size=1e-3, batch=batch)
-    model = load(case.system.dynamics(case.stage).model)
-    return families.make_engine(simulation, model, initial_conditions(simulation), None)[0]

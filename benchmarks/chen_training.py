@@ -36,15 +36,15 @@ def rows(quick: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def make_engine() -> Any:
-    """One replica at the paper's sizes."""
+def make_engine(method: str = "explicit", batch: int = N, **parameters: Any) -> Any:
+    """One replica: at the paper's sizes by default, and with parameters by these alone."""
     from derivations.contract import load
     from odesim.request.case import Case
     from odesim.sgd import families
     from odesim.sgd.simulation import Simulation, initial_conditions
 
-    case = Case.build("chen", {}, preset="setting1")
-    simulation = Simulation.build(case, method="explicit", step_size=STEP, batch=N)
+    case = Case.build("chen", parameters, preset=None if parameters else "setting1")
+    simulation = Simulation.build(case, method=method, step_size=STEP, batch=batch)
     model = load(case.system.dynamics(case.stage).model)
     return families.make_engine(simulation, model, initial_conditions(simulation), None)[0]
 

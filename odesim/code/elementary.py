@@ -5,7 +5,6 @@ Every instruction says itself what it may be changed by: numba adds to others wh
 (`kept.FAST`), and sums that are taken apart to be exact would be put together again.
 """
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,7 +65,8 @@ def log_above_one(typing: Any, x: Any) -> Any:
         (x,) = values
         z = builder.fdiv(x, builder.fadd(x, DOUBLE(2.0), flags=EXACT), flags=EXACT)
         square = builder.fmul(z, z, flags=EXACT)
-        return builder.fmul(_polynomial(builder, square, _doubled_artanh()), z, flags=EXACT)
+        series = [2.0 / (2 * k + 1) for k in range(17)]  # for z <= 1/3
+        return builder.fmul(_polynomial(builder, square, series), z, flags=EXACT)
 
     return _of_a_number(x, generate)
 
@@ -82,9 +82,3 @@ def _polynomial(builder: Any, x: Any, coefficients: Sequence[float]) -> Any:
     for c in coefficients[-2::-1]:
         found = builder.fadd(builder.fmul(found, x, flags=FUSED), DOUBLE(c), flags=FUSED)
     return found
-
-
-@functools.cache
-def _doubled_artanh() -> tuple[float, ...]:
-    """Coefficients in w of 2 artanh(sqrt(w)) / sqrt(w) on [0, 1/9]: its Taylor series, of which 17 terms are enough."""
-    return tuple(2.0 / (2 * k + 1) for k in range(17))

@@ -16,37 +16,29 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
 WORD = f"i{config.MACHINE_BITS}"
-COUNTS = f"""
-declare void @NRT_MemInfo_call_dtor(ptr)
-
-define void @NRT_incref(ptr %owner) KIND {{
+COUNT = """
+define void @NRT_NAME(ptr %owner) KIND {
   %nobody = icmp eq ptr %owner, null
   br i1 %nobody, label %end, label %count
 count:
-  %before = load {WORD}, ptr %owner
-  %after = add {WORD} %before, 1
-  store {WORD} %after, ptr %owner
-  br label %end
+  %before = load WORD, ptr %owner
+  %after = OPERATION WORD %before, 1
+  store WORD %after, ptr %owner
+  THEN
 end:
   ret void
-}}
-
-define void @NRT_decref(ptr %owner) KIND {{
-  %nobody = icmp eq ptr %owner, null
-  br i1 %nobody, label %end, label %count
-count:
-  %before = load {WORD}, ptr %owner
-  %after = sub {WORD} %before, 1
-  store {WORD} %after, ptr %owner
-  %last = icmp eq {WORD} %after, 0
+}
+""".replace("WORD", WORD)
+LAST = f"""%last = icmp eq {WORD} %after, 0
   br i1 %last, label %free, label %end
 free:
   call void @NRT_MemInfo_call_dtor(ptr %owner)
-  br label %end
-end:
-  ret void
-}}
-"""
+  br label %end"""
+COUNTS = (
+    "declare void @NRT_MemInfo_call_dtor(ptr)\n"
+    + COUNT.replace("NAME", "incref").replace("OPERATION", "add").replace("THEN", "br label %end")
+    + COUNT.replace("NAME", "decref").replace("OPERATION", "sub").replace("THEN", LAST)
+)
 """What numba's functions of these names do, but for the lock; the count is the first word of an owner."""
 
 NAMES = frozenset(("NRT_incref", "NRT_decref"))
