@@ -28,6 +28,8 @@ class Arguments(NamedTuple):
     weight: Any
 
 
+width: Callable[[int], int]
+resting: Callable[[int], np.ndarray]
 activation: Callable[..., tuple[float, ...]]
 speed: Callable[..., float]
 signed_nodes: Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -76,31 +78,35 @@ def patch_fields(filters, routers, patches, omega, zeta):
 
 
 def patch_terms(side, omega, zeta, power, length, slope, rest):
-    """Fill slope[m, j, p] = sigma'(+-omega) and what the patches add to logits, outputs and squared gradients.
+    """Fill slope[m, j, p] = sigma'(+-omega) and what the patches add to logits, outputs and squared gradients (3 W).
 
     `length` is E|xi|^2: a patch adds sigma'^2 times it to the squared size of an example's gradient, as if patches were
     orthogonal; that size only sets the width of the layer of incoherent gradients.
     """
     M, J, D = omega.shape
+    W = width(M)
     S = np.empty((1, 1))
     for m in range(M):
-        rest[0, m] = side * zeta[m]
-        rest[1, m] = 0.0
-        rest[2, m] = 0.0
+        rest[m] = side * zeta[m]
+        rest[W + m] = 0.0
+        rest[2 * W + m] = 0.0
         for j in range(J):
             for p in range(D):
                 sigma, slope[m, j, p] = activation(S, 0, side * omega[m, j, p], power)
-                rest[1, m] += sigma
-                rest[2, m] += length * slope[m, j, p] * slope[m, j, p]
+                rest[W + m] += sigma
+                rest[2 * W + m] += length * slope[m, j, p] * slope[m, j, p]
 
 
-def collect_patches(side, G, R, slope, patches, rho, dfilters, drouters):
-    """Add the drift along the patches of one point: G_m sigma'(omega) xi for filters, the router's for their sum."""
+def collect_patches(side, along, slope, patches, rho, dfilters, drouters):
+    """Add the drift along the patches of one point: G_m sigma'(omega) xi for filters, the router's for their sum.
+
+    `along` (K, 2, 2 W) are the sums of G_m and of the router's drift by cluster and sign of the feature signal.
+    """
     M, J, D = slope.shape
     L = patches.shape[1]
     for m in range(M):
-        total = side * G[0, m].sum()
-        push = side * rho * R[0, m].sum()
+        total = side * along[:, :, m].sum()
+        push = side * rho * along[:, :, width(M) + m].sum()
         for p in range(D):
             for j in range(J):
                 share = total * slope[m, j, p]
@@ -130,29 +136,32 @@ def full_flow_loss(t, y, given):
     dgcen, dgfeat = np.zeros((M, K)), np.zeros((M, K))
     dfilters, drouters = np.zeros((M, J, L)), np.zeros((M, L))
     omega, slope, zeta = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M)
-    FA, NA, FC, NC = np.empty((M, K, 2)), np.empty((M, K, 2)), np.empty((M, K, 2)), np.empty((M, K, 2))
-    FB, NB, one = np.empty((M, K, 1)), np.empty((M, K, 1)), np.ones(1)
-    G, R, rest = np.empty((3, M, K, 2)), np.empty((3, M, K, 2)), np.empty((3, M))
-    coherent, chance, S, loss = np.zeros(M), np.full(1, 0.5 / N), np.empty((1, 1)), 0.0
+    W, one = width(M), np.ones(1)
+    A, B, C = np.empty((K, 2, 3 * W)), np.empty((K, 1, 3 * W)), np.empty((K, 2, 3 * W))
+    along_a, along_b, along_c = np.empty((K, 2, 2 * W)), np.empty((K, 1, 2 * W)), np.empty((K, 2, 2 * W))
+    rest, coherent, chance, S, loss = resting(M), np.zeros(W), np.full(1, 0.5 / N), np.empty((1, 1)), 0.0
     for n in range(N):
         a, a_weight = signed_nodes(strengths[n, :1], one)
         b = strengths[n, 1:2]
         c, c_weight = signed_nodes(strengths[n, 2:], one)
-        tabulate(feat, a, S, power, FA, NA)
-        tabulate(cen, b, S, power, FB, NB)
-        tabulate(feat, c, S, power, FC, NC)
-        nodes, tables = (a, a_weight, b, chance, c, c_weight), (FA, NA, FB, NB, FC, NC)
+        tabulate(feat, gfeat, a, S, power, A)
+        tabulate(cen, gcen, b, S, power, B)
+        tabulate(feat, gfeat, c, S, power, C)
+        weights, tables, sums = (a_weight, chance, c_weight), (A, B, C), (along_a, along_b, along_c)
         patch_fields(filters, routers, patches[n], omega, zeta)
         for side in (1.0, -1.0):
             patch_terms(side, omega, zeta, power, length, slope, rest)
-            G[:] = 0.0
-            R[:] = 0.0
-            loss += sum_types((gcen, gfeat), nodes, (u, weight), tables, rest, G, R, coherent)
-            collect(feat, a, G[0], S, power, dfeat)
-            collect(cen, b, G[1], S, power, dcen)
-            collect(feat, c, G[2], S, power, dfeat)
-            collect_router(R, a, b, c, rho, dgcen, dgfeat)
-            collect_patches(side, G, R, slope, patches[n], rho, dfilters, drouters)
+            along_a[:] = 0.0
+            along_b[:] = 0.0
+            along_c[:] = 0.0
+            loss += sum_types(M, weights, (u, weight), tables, rest, sums, coherent)
+            collect(feat, a, along_a, S, power, dfeat)
+            collect(cen, b, along_b, S, power, dcen)
+            collect(feat, c, along_c, S, power, dfeat)
+            collect_router(a, along_a, rho, dgfeat)
+            collect_router(b, along_b, rho, dgcen)
+            collect_router(c, along_c, rho, dgfeat)
+            collect_patches(side, along_a, slope, patches[n], rho, dfilters, drouters)
     for m in range(M):
         for k in range(K):
             drouters[m, k] += dgfeat[m, k]
@@ -197,7 +206,7 @@ def full_watch(y, given):
     feat, cen = y[:size].reshape((M, J, K)), y[size : 2 * size].reshape((M, J, K))
     gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
     gfeat = y[2 * size + M * K : 2 * (size + M * K)].reshape((M, K))
-    omega, slope, zeta, rest = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M), np.empty((3, M))
+    omega, slope, zeta, rest = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M), resting(M)
     one, chance = np.ones(1), np.full(1, 0.5 / N)
     found, counts, sure = np.zeros(M + 4 + K * M), np.zeros((K, M)), np.zeros((K, M))
     for n in range(N):

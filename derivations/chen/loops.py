@@ -38,57 +38,82 @@ class Arguments(NamedTuple):
 
 
 activation: Callable[..., tuple[float, ...]]
-raised: Callable[[float], float]
-log_above_one: Callable[[float], float]
+raised: Callable[..., Any]
+log_above_one: Callable[..., Any]
+alike: Callable[..., Any]
+four: Callable[..., Any]
+larger: Callable[..., Any]
+where_positive: Callable[..., Any]
+put_four: Callable[..., None]
+root_of_four: Callable[..., Any]
+sum_of_four: Callable[..., float]
 
 
-def winning(h, b, order, u, weight, left, p):
+def by_logit(h, order):
+    """Sort `order`, a permutation of the experts, by their logits: little is left to do where it was so for a type that
+    resembles this one.
+    """
+    for i in range(1, h.size):
+        m = order[i]
+        at = i
+        while at > 0 and h[order[at - 1]] > h[m]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = m
+
+
+def winning(h, order, work, u, weight, p):
     """Fill p with the law of argmax(h + uniform noise) (R1), by Gauss-Legendre on every polynomial piece.
 
-    `b`, `order` and `left` are work space; row n of `u` and `weight` is the rule with n + 1 nodes.  On the piece below
-    the i-th smallest end only the later experts have a factor u - h below 1, the product without one of them is a
-    product of those before and those after it, and its degree tells how many nodes are exact.
+    `order` is a permutation of the experts, and `work` (3, M, 4) space; row n of `u` and `weight` is the rule with
+    n + 1 nodes, filled up with zeros to a multiple of four.  On the piece below the i-th smallest end only the later
+    experts have a factor u - h below 1, the product without one of them is a product of those before and those after
+    it, and its degree tells how many nodes are exact.
     """
-    M = h.size
-    top = h[0]
-    for m in range(1, M):
-        top = max(top, h[m])
-    alive = 0
-    for m in range(M):
-        p[m] = 0.0
-        end = h[m] + 1.0
-        if end > top:
-            at = alive
-            while at > 0 and b[at - 1] > end:
-                b[at] = b[at - 1]
-                order[at] = order[at - 1]
-                at -= 1
-            b[at] = end
-            order[at] = m
-            alive += 1
-    low = top
-    for i in range(alive):
-        high = b[i]
+    M, nodes = h.size, u.shape[1]
+    left, won = 4 * M, 8 * M  # where they begin in `work`, behind the logits in their order, each four times
+    by_logit(h, order)
+    for r in range(M):
+        put_four(work, 4 * r, alike(h[order[r]]))
+        put_four(work, won + 4 * r, alike(0.0))
+    low = h[order[M - 1]]
+    first = 0
+    while first < M - 1 and h[order[first]] + 1.0 <= low:
+        first += 1
+    for i in range(first, M):
+        high = h[order[i]] + 1.0
         width = high - low
         if width > 0.0:
-            last = (alive - 1 - i) // 2
-            for k in range(last + 1):
-                x = low + width * u[last, k]
-                w = width * weight[last, k]
-                left[i] = w
-                for r in range(i, alive - 1):
-                    left[r + 1] = left[r] * (x - h[order[r]])
-                after = 1.0
-                for r in range(alive - 1, i - 1, -1):
-                    m = order[r]
-                    p[m] += left[r] * after
-                    after *= x - h[m]
-        low = high
+            last = (M - 1 - i) // 2
+            for at in range(last * nodes, last * nodes + last + 1, 4):
+                x = low + width * four(u, at)
+                product = width * four(weight, at)
+                for r in range(i, M):
+                    put_four(work, left + 4 * r, product)
+                    product = product * (x - four(work, 4 * r))
+                after = alike(1.0)
+                for r in range(M - 1, i - 1, -1):
+                    put_four(work, won + 4 * r, four(work, won + 4 * r) + four(work, left + 4 * r) * after)
+                    after = after * (x - four(work, 4 * r))
+            low = high
+    for r in range(M):
+        p[order[r]] = sum_of_four(four(work, won + 4 * r))
 
 
-def tabulate(rows, x, S, power, total, square):
-    """total[m, k, i] = sum_j sigma(x_i rows[m, j, k]), square[m, k, i] = sum_j (x_i sigma'(x_i rows[m, j, k]))^2."""
+def width(M):
+    """How many places M experts have: they are taken four at a time, and the last ones may be none."""
+    return -(-M // 4) * 4
+
+
+def tabulate(rows, routers, x, S, power, table):
+    """Fill table (K, nodes, 3 W) with what a signal of cluster k and strength x_i adds to an example's logits, outputs
+    and squared gradients: x_i routers[m, k], sum_j sigma(x_i rows[m, j, k]), sum_j (x_i sigma'(x_i rows[m, j, k]))^2.
+
+    W = `width(M)`, and the last entries of each of the three are 0.
+    """
     M, J, K = rows.shape
+    W = width(M)
+    table[:] = 0.0
     for m in range(M):
         for k in range(K):
             for i in range(x.size):
@@ -98,8 +123,9 @@ def tabulate(rows, x, S, power, total, square):
                     sigma, slope = activation(S, 0, x[i] * rows[m, j, k], power)
                     value += sigma
                     size += (x[i] * slope) * (x[i] * slope)
-                total[m, k, i] = value
-                square[m, k, i] = size
+                table[k, i, m] = x[i] * routers[m, k]
+                table[k, i, W + m] = value
+                table[k, i, 2 * W + m] = size
 
 
 def signed_nodes(x, w):
@@ -115,76 +141,87 @@ def signed_nodes(x, w):
     return both, weight
 
 
-def example_terms(chance, label, example, pi, G, drift, coherent):
-    """Fill G_m = chance p_m q pi_m y and the router's drift G_m f_m - pi_m sum_n G_n f_n of one example type.
+def example_terms(chance, label, top, example, found, coherent):
+    """Fill found[0, m] = G_m = chance p_m q pi_m y and found[1, m] = G_m f_m - pi_m sum_n G_n f_n, the router's drift,
+    of one example type.
 
-    `example` (4, M) holds |x sigma'|^2, logits h, outputs f and probabilities p, in one array as taking a tuple apart
-    counts references in the innermost loop.  Adds chance p_m q pi_m |x sigma'| to `coherent` and returns the type's
-    part of the loss.
+    `example` (4, W) holds logits h, outputs f, |x sigma'|^2 and probabilities p, `top` is the largest logit.  Adds
+    chance p_m q pi_m |x sigma'| to `coherent` and returns the type's part of the loss.
     """
-    M = example.shape[1]
-    top = example[1, 0]
-    for m in range(1, M):
-        top = max(top, example[1, m])
-    total = 0.0
-    for m in range(M):
-        pi[m] = raised(example[1, m] - top)
-        total += pi[m]
-    push = 0.0
-    loss = 0.0
-    for m in range(M):  # without branches, which would keep it from being vectorised: an expert with p = 0 adds zeros
-        pi[m] /= total
-        f, share = example[2, m], chance * example[3, m]
-        margin = label * pi[m] * f
-        small = raised(-abs(margin))
-        loss += share * (log_above_one(small) + max(-margin, 0.0))
-        size = share * pi[m] * (small if margin > 0.0 else 1.0) / (1.0 + small)
-        coherent[m] += size * np.sqrt(example[0, m])
-        G[m] = size * label
-        push += G[m] * f
-    for m in range(M):
-        drift[m] = G[m] * example[2, m] - pi[m] * push
-    return loss
+    W = example.shape[1]
+    total = alike(0.0)
+    for m in range(0, W, 4):
+        pi = raised(four(example, m) - top)
+        put_four(found, W + m, pi)
+        total = total + pi
+    scale = 1.0 / sum_of_four(total)
+    pushes, loss = alike(0.0), alike(0.0)
+    for m in range(0, W, 4):  # an expert with p = 0 adds zeros
+        pi, f, share = four(found, W + m) * scale, four(example, W + m), chance * four(example, 3 * W + m)
+        margin = label * pi * f
+        small = raised(0.0 - larger(margin, 0.0 - margin))
+        loss = loss + share * (log_above_one(small) + larger(0.0 - margin, 0.0))
+        size = share * pi * where_positive(margin, small, 1.0) / (1.0 + small)
+        G = size * label
+        pushes = pushes + G * f
+        put_four(found, m, G)
+        put_four(coherent, m, four(coherent, m) + size * root_of_four(four(example, 2 * W + m)))
+    push = scale * sum_of_four(pushes)
+    for m in range(0, W, 4):
+        put_four(found, W + m, four(found, m) * four(example, W + m) - push * four(found, W + m))
+    return sum_of_four(loss)
 
 
-def sum_types(routers, nodes, routing, tables, rest, G, R, coherent):
-    """Sum over all example types; G and R (3, M, K, nodes) collect G_m and the router's drift along a, b and c.
-
-    `routers` = (gcen, gfeat), `nodes` = (a, its weights, b, .., c, ..), `routing` = the rule of the routing noise,
-    `tables` = (outputs, squared gradients along a, b, c); `rest` (3, M) is what further patches add to logits, outputs
-    and squared gradients of every type.
+def resting(M):
+    """What no further patches add to logits, outputs and squared gradients (3 W): logits of -inf for experts that are
+    none.
     """
-    (gcen, gfeat), (a, a_weight, b, b_weight, c, c_weight), (u, weight) = routers, nodes, routing
-    FA, NA, FB, NB, FC, NC = tables
-    M, K = gcen.shape
-    example, pi = np.empty((4, M)), np.empty(M)
-    norm, h, f, p = example[0], example[1], example[2], example[3]
-    ends, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
-    one, drift = np.empty(M), np.empty(M)
+    W = width(M)
+    rest = np.zeros(3 * W)
+    for m in range(M, W):
+        rest[m] = -np.inf
+    return rest
+
+
+def sum_types(M, weights, routing, tables, rest, sums, coherent):
+    """Sum over all example types; adds G_m and the router's drift to `sums` along a, b and c, each (K, nodes, 2 W).
+
+    `weights` are those of the nodes of a, b and c, `routing` the rule of the routing noise, `tables` those of
+    `tabulate` along a, b and c; `rest` (3 W) is what further patches add to logits, outputs and squared gradients of
+    every type, see `resting`.
+    """
+    (a_weight, b_weight, c_weight), (u, weight), (A, B, C), (along_a, along_b, along_c) = weights, routing, tables, sums
+    K, W, n_a, n_b, n_c = A.shape[0], coherent.size, a_weight.size, b_weight.size, c_weight.size
+    example, found, before, work = np.zeros((4, W)), np.empty((2, W)), np.empty(3 * W), np.empty((3, M, 4))
+    h, p, row, order = example[0, :M], example[3, :M], np.empty(2 * W), np.arange(M)
     L = 0.0
     pair = 1.0 / (K * (K - 1))
     for k in range(K):
         for other in range(K):
             if other == k:
                 continue
-            for i in range(a.size):
-                label = 1.0 if i < a.size // 2 else -1.0
-                for n in range(b.size):
-                    for r in range(c.size):
-                        chance = pair * a_weight[i] * b_weight[n] * c_weight[r]
-                        for m in range(M):
-                            h[m] = a[i] * gfeat[m, k] + b[n] * gcen[m, k] + c[r] * gfeat[m, other] + rest[0, m]
-                            f[m] = FA[m, k, i] + FB[m, k, n] + FC[m, other, r] + rest[1, m]
-                            norm[m] = NA[m, k, i] + NB[m, k, n] + NC[m, other, r] + rest[2, m]
-                        winning(h, ends, order, u, weight, left, p)
-                        L += example_terms(chance, label, example, pi, one, drift, coherent)
-                        for m in range(M):
-                            G[0, m, k, i] += one[m]
-                            G[1, m, k, n] += one[m]
-                            G[2, m, other, r] += one[m]
-                            R[0, m, k, i] += drift[m]
-                            R[1, m, k, n] += drift[m]
-                            R[2, m, other, r] += drift[m]
+            for i in range(n_a):
+                label = 1.0 if i < n_a // 2 else -1.0
+                for n in range(n_b):
+                    in_a, in_b = k * n_a + i, k * n_b + n
+                    for q in range(0, 3 * W, 4):
+                        fields = four(A, 3 * W * in_a + q) + four(B, 3 * W * in_b + q)
+                        put_four(before, q, fields + four(rest, q))
+                    for q in range(0, 2 * W, 4):
+                        put_four(row, q, alike(0.0))
+                    for r in range(n_c):
+                        chance, in_c = pair * a_weight[i] * b_weight[n] * c_weight[r], other * n_c + r
+                        for q in range(0, 3 * W, 4):
+                            put_four(example, q, four(before, q) + four(C, 3 * W * in_c + q))
+                        winning(h, order, work, u, weight, p)
+                        L += example_terms(chance, label, h[order[M - 1]], example, found, coherent)
+                        for q in range(0, 2 * W, 4):
+                            terms = four(found, q)
+                            put_four(row, q, four(row, q) + terms)
+                            put_four(along_c, 2 * W * in_c + q, four(along_c, 2 * W * in_c + q) + terms)
+                    for q in range(0, 2 * W, 4):
+                        put_four(along_a, 2 * W * in_a + q, four(along_a, 2 * W * in_a + q) + four(row, q))
+                        put_four(along_b, 2 * W * in_b + q, four(along_b, 2 * W * in_b + q) + four(row, q))
     return L
 
 
@@ -195,52 +232,45 @@ def p3_flow_loss(t, y, given):
     centre strength b and noise strength c = eps gamma: f_m = sum_j sigma(a feat) + sigma(b cen) + sigma(c feat'),
     h_m = a gfeat + b gcen + c gfeat', and G_m, the router's drift and the loss as in `example_terms`.
     """
-    M, J, K, rho, layer, power, xa = given.M, given.J, given.K, given.rho, given.layer, given.power, given.xa
-    wa, xb, wb, xc, wc, u, weight = given.wa, given.xb, given.wb, given.xc, given.wc, given.u, given.weight
+    M, J, K, rho, layer, power, b = given.M, given.J, given.K, given.rho, given.layer, given.power, given.xb
     size = M * J * K
     feat = y[:size].reshape((M, J, K))
     cen = y[size : 2 * size].reshape((M, J, K))
     gcen = y[2 * size : 2 * size + M * K].reshape((M, K))
     gfeat = y[2 * size + M * K :].reshape((M, K))
-    a, a_weight = signed_nodes(xa, wa)
-    c, c_weight = signed_nodes(xc, wc)
+    a, a_weight = signed_nodes(given.xa, given.wa)
+    c, c_weight = signed_nodes(given.xc, given.wc)
     S = np.empty((1, 1))
-    FA, NA = np.empty((M, K, a.size)), np.empty((M, K, a.size))
-    FB, NB = np.empty((M, K, xb.size)), np.empty((M, K, xb.size))
-    FC, NC = np.empty((M, K, c.size)), np.empty((M, K, c.size))
-    tabulate(feat, a, S, power, FA, NA)
-    tabulate(cen, xb, S, power, FB, NB)
-    tabulate(feat, c, S, power, FC, NC)
-    longest = max(a.size, xb.size, c.size)
-    G, R = np.zeros((3, M, K, longest)), np.zeros((3, M, K, longest))
-    coherent = np.zeros(M)
-    none = np.zeros((3, M))
-    nodes, tables = (a, a_weight, xb, wb, c, c_weight), (FA, NA, FB, NB, FC, NC)
-    L = sum_types((gcen, gfeat), nodes, (u, weight), tables, none, G, R, coherent)
+    W = width(M)
+    A, B, C = np.empty((K, a.size, 3 * W)), np.empty((K, b.size, 3 * W)), np.empty((K, c.size, 3 * W))
+    tabulate(feat, gfeat, a, S, power, A)
+    tabulate(cen, gcen, b, S, power, B)
+    tabulate(feat, gfeat, c, S, power, C)
+    along_a, along_b, along_c = np.zeros((K, a.size, 2 * W)), np.zeros((K, b.size, 2 * W)), np.zeros((K, c.size, 2 * W))
+    sums, coherent, routing = (along_a, along_b, along_c), np.zeros(W), (given.u, given.weight)
+    L = sum_types(M, (a_weight, given.wb, c_weight), routing, (A, B, C), resting(M), sums, coherent)
     dy = np.zeros(y.size)
     dfeat = dy[:size].reshape((M, J, K))
     dcen = dy[size : 2 * size].reshape((M, J, K))
-    collect(feat, a, G[0], S, power, dfeat)
-    collect(feat, c, G[2], S, power, dfeat)
-    collect(cen, xb, G[1], S, power, dcen)
-    normalise(dfeat, dcen, layer, coherent)
     dgcen = dy[2 * size : 2 * size + M * K].reshape((M, K))
     dgfeat = dy[2 * size + M * K :].reshape((M, K))
-    collect_router(R, a, xb, c, rho, dgcen, dgfeat)
+    collect(feat, a, along_a, S, power, dfeat)
+    collect(feat, c, along_c, S, power, dfeat)
+    collect(cen, b, along_b, S, power, dcen)
+    normalise(dfeat, dcen, layer, coherent)
+    collect_router(a, along_a, rho, dgfeat)
+    collect_router(c, along_c, rho, dgfeat)
+    collect_router(b, along_b, rho, dgcen)
     return dy, L
 
 
-def collect_router(R, a, b, c, rho, dgcen, dgfeat):
-    """Add rho times the router's drift along features (strengths a and c) and centres (b)."""
-    M, K = dgcen.shape
+def collect_router(x, along, rho, out):
+    """out[m, k] += rho sum_i x_i times the router's drift along the signals of strength x_i."""
+    M, K = out.shape
     for m in range(M):
         for k in range(K):
-            for i in range(a.size):
-                dgfeat[m, k] += rho * R[0, m, k, i] * a[i]
-            for r in range(c.size):
-                dgfeat[m, k] += rho * R[2, m, k, r] * c[r]
-            for n in range(b.size):
-                dgcen[m, k] += rho * R[1, m, k, n] * b[n]
+            for i in range(x.size):
+                out[m, k] += rho * along[k, i, width(M) + m] * x[i]
 
 
 def normalise(dfeat, dcen, layer, coherent):
@@ -265,13 +295,13 @@ def speed(norm, width):
     return 1.0 / largest if largest > 0.0 else 0.0
 
 
-def collect(rows, x, G, S, power, out):
-    """out[m, j, k] += sum_i G[m, k, i] x_i sigma'(x_i rows[m, j, k])."""
+def collect(rows, x, along, S, power, out):
+    """out[m, j, k] += sum_i G_m x_i sigma'(x_i rows[m, j, k]), G_m summed over the examples with that signal."""
     M, J, K = rows.shape
     for m in range(M):
         for k in range(K):
             for i in range(x.size):
-                share = G[m, k, i] * x[i]
+                share = along[k, i, m] * x[i]
                 if share != 0.0:
                     for j in range(J):
                         out[m, j, k] += share * activation(S, 0, x[i] * rows[m, j, k], power)[1]

@@ -43,8 +43,9 @@ def legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def legendre_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rules on [0, 1] with 1 to `count` nodes as rows of two square arrays."""
-    x, w = np.zeros((count, count)), np.zeros((count, count))
+    """The rules on [0, 1] with 1 to `count` nodes as rows of two arrays, filled up with zeros to a multiple of four."""
+    shape = count, -(-count // 4) * 4
+    x, w = np.zeros(shape), np.zeros(shape)
     for n in range(1, count + 1):
         x[n - 1, :n], w[n - 1, :n] = legendre(n)
     return x, w

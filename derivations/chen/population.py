@@ -67,7 +67,9 @@ FINE = 12
 LOOPS = tuple(
     f"derivations.chen.loops:{name}"
     for name in (
+        "by_logit",
         "winning",
+        "width",
         "tabulate",
         "signed_nodes",
         "speed",
@@ -76,6 +78,7 @@ LOOPS = tuple(
         "normalise",
         "collect_router",
         "example_terms",
+        "resting",
         "sum_types",
         "p3_flow_loss",
     )

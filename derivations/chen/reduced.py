@@ -46,7 +46,7 @@ BELOW_TWO = (
     "error above the tolerance (900-fold at 1e-8 for q = 1.7)"
 )
 STRENGTH = Component("strength", ("expert",), ANY, "s_m", "alignment of the specialised filter with its feature")
-ROUTE = tuple(f"derivations.chen.loops:{name}" for name in ("winning", "speed"))
+ROUTE = tuple(f"derivations.chen.loops:{name}" for name in ("by_logit", "winning", "speed"))
 MANIFOLD = tuple(f"derivations.chen.reduced_loops:{name}" for name in ("split_nodes", "gate_values", "mean_weight"))
 
 

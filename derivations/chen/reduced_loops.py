@@ -140,7 +140,7 @@ def spec_flow(t, y, given):
     S = np.empty((1, 1))
     net, size = np.zeros(M), np.zeros(M)
     h, p, pi, push = np.empty(M), np.empty(M), np.empty(M), np.empty(M)
-    b, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
+    order, work = np.arange(M), np.empty((3, M, 4))
     for k in range(K):
         nodes, weights = xb, wb
         if high > low:
@@ -150,7 +150,7 @@ def spec_flow(t, y, given):
                 chance = weights[n] / zeta.shape[0]
                 for m in range(M):
                     h[m] = nodes[n] * g[m, k] + (zeta[z] * g[m]).sum()
-                winning(h, b, order, u, weight, left, p)
+                winning(h, order, work, u, weight, p)
                 gate_values(h, pi)
                 total = 0.0
                 for m in range(M):
@@ -182,7 +182,7 @@ def group2_flow(t, y, given):
     mu = M // K
     S = np.empty((1, 1))
     h, p, pi = np.empty(M), np.empty(M), np.empty(M)
-    b, order, left = np.empty(M), np.empty(M, dtype=np.int64), np.empty(M + 1)
+    order, work = np.arange(M), np.empty((3, M, 4))
     net, size, contrast = 0.0, 0.0, 0.0
     nodes, weights = xb, wb
     if high > low:
@@ -190,7 +190,7 @@ def group2_flow(t, y, given):
     for n in range(nodes.size):
         for m in range(M):
             h[m] = nodes[n] * y[1] if m < mu else 0.0
-        winning(h, b, order, u, weight, left, p)
+        winning(h, order, work, u, weight, p)
         gate_values(h, pi)
         inside = p[0] * pi[0] * mean_weight(True, y[0], pi[0], xa, wa, S)
         outside = p[M - 1] * pi[M - 1] * mean_weight(False, y[0], pi[M - 1], xc, wc, S)

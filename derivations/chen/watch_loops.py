@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+width: Callable[[int], int]
+resting: Callable[[int], np.ndarray]
 winning: Callable[..., None]
 tabulate: Callable[..., None]
 signed_nodes: Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -28,20 +30,19 @@ def sweep_types(filters, routers, noisy, power, nodes, routing, rest, counts):
 
     `filters` = (feat, cen), `routers` = (gcen, gfeat), `nodes` = (xa, wa, xb, wb, xc, wc) those of the laws, `routing`
     = those of the routing noise.  With `noisy` that is averaged over; without it the largest logit wins.  A margin of
-    zero is an error.  `rest` (3, M) is what further patches add to logits and outputs.
+    zero is an error.  `rest` (3 W) is what further patches add to logits and outputs.
     """
     (feat, cen), (gcen, gfeat), (xa, wa, xb, wb, xc, wc), (u, weight) = filters, routers, nodes, routing
     M, K = gcen.shape
     a, va = signed_nodes(xa, wa)
     c, vc = signed_nodes(xc, wc)
     S = np.empty((1, 1))
-    FA, FB, FC = np.empty((M, K, a.size)), np.empty((M, K, xb.size)), np.empty((M, K, c.size))
-    unused = np.empty((M, K, max(a.size, xb.size, c.size)))
-    tabulate(feat, a, S, power, FA, unused)
-    tabulate(cen, xb, S, power, FB, unused)
-    tabulate(feat, c, S, power, FC, unused)
-    h, p, b = np.empty(M), np.empty(M), np.empty(M)
-    order, left = np.empty(M, dtype=np.int64), np.empty(M + 1)
+    W = width(M)
+    A, B, C = np.empty((K, a.size, 3 * W)), np.empty((K, xb.size, 3 * W)), np.empty((K, c.size, 3 * W))
+    tabulate(feat, gfeat, a, S, power, A)
+    tabulate(cen, gcen, xb, S, power, B)
+    tabulate(feat, gfeat, c, S, power, C)
+    h, p, order, work = np.empty(M), np.empty(M), np.arange(M), np.empty((3, M, 4))
     right = 0.0
     for k in range(K):
         for other in range(K):
@@ -53,16 +54,17 @@ def sweep_types(filters, routers, noisy, power, nodes, routing, rest, counts):
                     for r in range(c.size):
                         chance = va[i] * wb[n] * vc[r] / (K * (K - 1))
                         for m in range(M):
-                            h[m] = a[i] * gfeat[m, k] + xb[n] * gcen[m, k] + c[r] * gfeat[m, other] + rest[0, m]
+                            h[m] = A[k, i, m] + B[k, n, m] + C[other, r, m] + rest[m]
                             p[m] = 0.0
                         if noisy:
-                            winning(h, b, order, u, weight, left, p)
+                            winning(h, order, work, u, weight, p)
                         else:
                             p[np.argmax(h)] = 1.0
                         for m in range(M):
                             if p[m] > 0.0:
                                 counts[k, m] += chance * p[m]
-                                if label * (FA[m, k, i] + FB[m, k, n] + FC[m, other, r] + rest[1, m]) > 0.0:
+                                f = A[k, i, W + m] + B[k, n, W + m] + C[other, r, W + m] + rest[W + m]
+                                if label * f > 0.0:
                                     right += chance * p[m]
     return right
 
@@ -78,7 +80,7 @@ def p3_watch(y, given):
     found = np.empty(M + 4 + K * M)
     counts = np.zeros((K, M))
     sure = np.zeros((K, M))
-    none = np.zeros((3, M))
+    none = resting(M)
     filters, routers, routing = (feat, cen), (gcen, gfeat), (given.u, given.weight)
     fine = (given.fa, given.va, given.fb, given.vb, given.fc, given.vc)
     coarse = (given.xa, given.wa, given.xb, given.wb, given.xc, given.wc)

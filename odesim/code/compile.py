@@ -40,6 +40,7 @@ PROVIDED = {
     "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of", "unowned"),
     "odesim.code.blas": ("dgemm", "multiplied"),
     "odesim.code.elementary": ("log_above_one", "raised"),
+    "odesim.code.fours": ("alike", "four", "larger", "put_four", "root_of_four", "sum_of_four", "where_positive"),
     "odesim.code.straight": ("straight",),
 }
 """What a generated module imports where its text calls it."""

@@ -14,7 +14,9 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-DOUBLE, WORD = ir.DoubleType(), ir.IntType(64)
+from odesim.code.fours import COUNT, DOUBLE, FOUR, VECTOR
+
+WORD = ir.IntType(64)
 EXACT, FUSED = ("nsz",), ("contract",)
 """Instructions that stay as they are, and those of which a product and a sum may be one."""
 ROUND = 1.5 * 2.0**52
@@ -38,16 +40,18 @@ def raised(typing: Any, x: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         (x,) = values
-        shifted = builder.fadd(builder.fmul(x, DOUBLE(1.0 / math.log(2.0)), flags=EXACT), DOUBLE(ROUND), flags=EXACT)
-        n = builder.fsub(shifted, DOUBLE(ROUND), flags=EXACT)
-        rest = builder.fsub(x, builder.fmul(n, DOUBLE(HIGH), flags=FUSED), flags=FUSED)
-        rest = builder.fsub(rest, builder.fmul(n, DOUBLE(LOW), flags=FUSED), flags=FUSED)
+        number, whole = _constants(x)
+        shifted = builder.fadd(builder.fmul(x, number(1.0 / math.log(2.0)), flags=EXACT), number(ROUND), flags=EXACT)
+        n = builder.fsub(shifted, number(ROUND), flags=EXACT)
+        rest = builder.fsub(x, builder.fmul(n, number(HIGH), flags=FUSED), flags=FUSED)
+        rest = builder.fsub(rest, builder.fmul(n, number(LOW), flags=FUSED), flags=FUSED)
         found = _polynomial(builder, rest, [1.0 / math.factorial(k) for k in range(14)])
         # 2^(n - 1) has an exponent of its own for every n that is left; the lowest bits of `shifted` are those of n.
-        exponent = builder.shl(builder.add(builder.bitcast(shifted, WORD), WORD(1022)), WORD(52))
-        found = builder.fmul(builder.fadd(found, found, flags=EXACT), builder.bitcast(exponent, DOUBLE), flags=EXACT)
-        found = builder.select(builder.fcmp_ordered("<", x, DOUBLE(SMALLEST), flags=EXACT), DOUBLE(0.0), found)
-        return builder.select(builder.fcmp_ordered(">", x, DOUBLE(LARGEST), flags=EXACT), DOUBLE(math.inf), found)
+        bits = builder.bitcast(shifted, whole(0).type)
+        exponent = builder.bitcast(builder.shl(builder.add(bits, whole(1022)), whole(52)), x.type)
+        found = builder.fmul(builder.fadd(found, found, flags=EXACT), exponent, flags=EXACT)
+        found = builder.select(builder.fcmp_ordered("<", x, number(SMALLEST), flags=EXACT), number(0.0), found)
+        return builder.select(builder.fcmp_ordered(">", x, number(LARGEST), flags=EXACT), number(math.inf), found)
 
     return _of_a_number(x, generate)
 
@@ -63,7 +67,7 @@ def log_above_one(typing: Any, x: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         (x,) = values
-        z = builder.fdiv(x, builder.fadd(x, DOUBLE(2.0), flags=EXACT), flags=EXACT)
+        z = builder.fdiv(x, builder.fadd(x, _constants(x)[0](2.0), flags=EXACT), flags=EXACT)
         square = builder.fmul(z, z, flags=EXACT)
         series = [2.0 / (2 * k + 1) for k in range(17)]  # for z <= 1/3
         return builder.fmul(_polynomial(builder, square, series), z, flags=EXACT)
@@ -72,13 +76,35 @@ def log_above_one(typing: Any, x: Any) -> Any:
 
 
 def _of_a_number(x: Any, generate: Callable[..., Any]) -> Any:
-    """What numba is told of a function of one number; whole ones are made floating point."""
+    """What numba is told of a function of one number, or of four; whole ones are made floating point."""
+    if x == FOUR:
+        return FOUR(FOUR), generate
     return (types.float64(types.float64), generate) if isinstance(x, types.Number) else None
 
 
+def _constants(x: Any) -> tuple[Callable[[float], Any], Callable[[int], Any]]:
+    """Floating point constants, and whole ones, for a number or for four."""
+    if x.type == DOUBLE:
+        return DOUBLE, WORD
+    words = ir.VectorType(WORD, COUNT)
+    return lambda value: ir.Constant(VECTOR, [value] * COUNT), lambda value: ir.Constant(words, [value] * COUNT)
+
+
 def _polynomial(builder: Any, x: Any, coefficients: Sequence[float]) -> Any:
-    """sum_k coefficients[k] x^k, by Horner's rule."""
-    found = DOUBLE(coefficients[-1])
-    for c in coefficients[-2::-1]:
-        found = builder.fadd(builder.fmul(found, x, flags=FUSED), DOUBLE(c), flags=FUSED)
+    """sum_k coefficients[k] x^k: the first two by Horner's rule, which rounds least, and all others two by two, so that
+    one does not wait for all that come after it.
+    """
+    number, _ = _constants(x)
+    last, power = [number(c) for c in coefficients[2:]], x
+    while len(last) > 1:
+        joined = [_joined(builder, low, power, high) for low, high in zip(last[::2], last[1::2], strict=False)]
+        last, power = joined + last[2 * len(joined) :], builder.fmul(power, power, flags=EXACT)
+    (found,) = last
+    for c in coefficients[1::-1]:
+        found = _joined(builder, number(c), x, found)
     return found
+
+
+def _joined(builder: Any, low: Any, x: Any, high: Any) -> Any:
+    """low + x high."""
+    return builder.fadd(builder.fmul(high, x, flags=FUSED), low, flags=FUSED)

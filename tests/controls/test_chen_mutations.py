@@ -13,22 +13,41 @@ from odesim.evidence.laboratory import Laboratory
 from odesim.request.case import find_system
 
 MUTATIONS = {
-    "margin without the gate": ("margin = label * pi[m] * f\n", "margin = label * f\n"),
-    "gradient without the gate": ("size = share * pi[m] * (", "size = share * ("),
-    "gradient without the multiplier": ("(small if margin > 0.0 else 1.0) / (1.0 + small)", "0.5"),
-    "routing by the softmax": ("chance * example[3, m]", "chance * pi[m]"),
-    "no label": ("G[m] = size * label", "G[m] = size"),
-    "no softmax coupling": ("drift[m] = G[m] * example[2, m] - pi[m] * push", "drift[m] = G[m] * example[2, m]"),
-    "router blind to feature signals": ("h[m] = a[i] * gfeat[m, k] + b[n]", "h[m] = b[n]"),
-    "router blind to feature noise": ("+ c[r] * gfeat[m, other]", ""),
-    "router blind to centres": ("+ b[n] * gcen[m, k]", ""),
-    "experts blind to centres": ("FA[m, k, i] + FB[m, k, n] + FC[m, other, r]", "FA[m, k, i] + FC[m, other, r]"),
-    "experts blind to feature noise": ("FA[m, k, i] + FB[m, k, n] + FC[m, other, r]", "FA[m, k, i] + FB[m, k, n]"),
-    "feature noise in the wrong place": ("G[2, m, other, r] += one[m]", "G[2, m, k, r] += one[m]"),
-    "no drift along the centres": ("G[1, m, k, n] += one[m]", "pass"),
-    "no router drift from feature noise": ("R[2, m, other, r] += drift[m]", "pass"),
-    "no router drift from feature signals": ("R[0, m, k, i] += drift[m]", "pass"),
-    "router drift 3 % too large": ("R[1, m, k, n] += drift[m]", "R[1, m, k, n] += 1.03 * drift[m]"),
+    "margin without the gate": ("margin = label * pi * f\n", "margin = label * f\n"),
+    "gradient without the gate": ("size = share * pi * where", "size = share * where"),
+    "gradient without the multiplier": ("where_positive(margin, small, 1.0) / (1.0 + small)", "0.5"),
+    "routing by the softmax": ("chance * four(example, 3 * W + m)", "chance * four(found, W + m) * scale"),
+    "no label": ("G = size * label", "G = size"),
+    "no softmax coupling": (
+        "four(found, m) * four(example, W + m) - push * four(found, W + m)",
+        "four(found, m) * four(example, W + m)",
+    ),
+    "router blind to feature signals": (
+        "tabulate(feat, gfeat, a, S, power, A)",
+        "tabulate(feat, 0.0 * gfeat, a, S, power, A)",
+    ),
+    "router blind to feature noise": (
+        "tabulate(feat, gfeat, c, S, power, C)",
+        "tabulate(feat, 0.0 * gfeat, c, S, power, C)",
+    ),
+    "router blind to centres": ("tabulate(cen, gcen, b, S, power, B)", "tabulate(cen, 0.0 * gcen, b, S, power, B)"),
+    "experts blind to centres": ("tabulate(cen, gcen, b, S, power, B)", "tabulate(0.0 * cen, gcen, b, S, power, B)"),
+    "experts blind to feature noise": (
+        "tabulate(feat, gfeat, c, S, power, C)",
+        "tabulate(0.0 * feat, gfeat, c, S, power, C)",
+    ),
+    "feature noise in the wrong place": (
+        "put_four(along_c, 2 * W * in_c + q",
+        "put_four(along_c, 2 * W * (k * n_c + r) + q",
+    ),
+    "no drift along the centres": ("collect(cen, b, along_b, S, power, dcen)", "pass"),
+    "no router drift from feature noise": ("collect_router(c, along_c, rho, dgfeat)", "pass"),
+    "no router drift from feature signals": ("collect_router(a, along_a, rho, dgfeat)", "pass"),
+    "router drift 3 % too large": (
+        "collect_router(b, along_b, rho, dgcen)",
+        "collect_router(b, along_b, 1.03 * rho, dgcen)",
+    ),
+    "a piece of the routing law less": ("for i in range(first, M):", "for i in range(first, M - 1):"),
     "slope of another activation": (
         "share * activation(S, 0, x[i] * rows[m, j, k], power)[1]",
         "share * rows[m, j, k]",
@@ -45,6 +64,9 @@ def compiled():
         laboratory = Laboratory(find_system("chen"))
         equations = population.exact(laboratory.system.parameters())
         head = "import numpy as np\nfrom odesim.code.elementary import log_above_one, raised\n"
+        head += (
+            "from odesim.code.fours import alike, four, larger, put_four, root_of_four, sum_of_four, where_positive\n"
+        )
         kernel = printer.scalar_source("activation", equations.code.kernels()["activation"])
         names = [name for name in equations.code.loops if name.startswith(loops.__name__)]
         texts = [kernel, *(inspect.getsource(inspect.unwrap(load(name))) for name in names)]

@@ -93,11 +93,11 @@ def test_the_flow_is_the_mean_step_of_the_explicit_model(lab, activation):
 
 
 MUTATIONS = {
-    "router blind to noise patches": ("rest[0, m] = side * zeta[m]", "rest[0, m] = 0.0"),
-    "experts blind to noise patches": ("rest[1, m] += sigma", "pass"),
+    "router blind to noise patches": ("rest[m] = side * zeta[m]", "rest[m] = 0.0"),
+    "experts blind to noise patches": ("rest[W + m] += sigma", "pass"),
     "no drift of filters along them": ("dfilters[m, j, c] += share * patches[p, c]", "pass"),
     "no drift of routers along them": ("drouters[m, c] += push * patches[p, c]", "pass"),
-    "mirrored points with the wrong sign": ("total = side * G[0, m].sum()", "total = G[0, m].sum()"),
+    "mirrored points with the wrong sign": ("total = side * along[:, :, m].sum()", "total = along[:, :, m].sum()"),
     "no slope along them": ("share = total * slope[m, j, p]", "share = total"),
 }
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from derivations.chen import route
+from derivations.chen.nodes import legendre_rows
+from odesim.code.compile import common
 
 LOGITS = (
     (0.0, 0.0, 0.0),
@@ -113,3 +115,21 @@ def test_entropies_of_three_published_dispatch_tables():
 def test_entropy_of_uniform_dispatch_is_the_logarithm_of_the_clusters():
     assert route.entropy(np.full((4, 8), 3.0)) == pytest.approx(np.log(4))
     assert route.entropy(np.diag([3.0, 1.0])) == 0
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """`winning` of the compiled flows."""
+    return common(("derivations.chen.loops:by_logit", "derivations.chen.loops:winning"))["winning"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 17, 40])
+def test_the_compiled_law_is_the_same_after_any_other_type(compiled, size):
+    rng, rule = np.random.default_rng(size), legendre_rows(size // 2 + 1)
+    order, work, p = np.arange(size), np.empty((3, size, 4)), np.empty(size)
+    for scale in (0.0, 1e-3, 0.4, 1.0, 5.0, 0.4):
+        h = scale * rng.standard_normal(size)
+        h[rng.integers(size)] = h[0]  # a tie
+        compiled(h, order, work, *rule, p)
+        np.testing.assert_allclose(p, route.probabilities(h), rtol=0, atol=2e-14)
+        assert sorted(order) == list(range(size)) and (np.diff(h[order]) >= 0).all()
