@@ -56,6 +56,21 @@ class FrameWeights:
 
 
 @dataclasses.dataclass(frozen=True)
+class Loops:
+    """A counted model's draws and sums as loops for numba: `functions` are "module:function", helpers first, of which
+
+    `count`(uniform (U, B), *law, copies (P, B), labels (B,))
+        fills the last two with the samples that `draw` makes of the same numbers
+    `sums`(route (k, P), response (k, P), copies (P, B), labels (B,), weight (B,), *numbers, experts, routers)
+        fills the last two (k, P) with the sums of `weight` times those of `weigh` over the samples
+    """
+
+    functions: tuple[str, ...]
+    count: str
+    sums: str
+
+
+@dataclasses.dataclass(frozen=True)
 class FrameModel:
     """The microscopic truth of a stage on vectors of a frame, once for both simulators and both libraries.
 
@@ -76,7 +91,7 @@ class FrameModel:
     `numbers(initial)` are the arguments of `weigh`, `law(initial)` those of `draw`, `uniforms(initial)` = U;
     `rates(initial, step_size)` what the gradients of the neurons and of the routers are multiplied by.
     With `counted`, training in the coordinates of the frame asks `weigh` about all its vectors at once, with how often
-    each stands in every input, and route and response of one column: for short alphabets.
+    each stands in every input, and route and response of one column: for short alphabets; with `loops` by these.
     `ball(initial)` = (rho, points), where patches need not be points: training in D dimensions takes every patch as
     the vector normalised(frame vector + rho direction), and the first `points` vectors of the frame as they are.
     `inputs(initial)` lists all inputs with their chances, so that batches can be counted, or is None where the list is
@@ -104,6 +119,7 @@ class FrameModel:
     observe: Callable[[Any, np.ndarray], Labelled]
     weigh: str = "weigh"
     counted: bool = False
+    loops: Loops | None = None
     ball: Callable[[Initial], tuple[float, int]] | None = None
     inputs: Callable[[Initial], Samples | None] = lambda initial: None
     data: Callable[[Initial, int], Samples | None] = lambda initial, batch: None

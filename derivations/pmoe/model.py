@@ -17,7 +17,7 @@ import numpy as np
 
 from derivations.alphabet.experts import relu as activate
 from derivations.alphabet.experts import respond, softmax_on, top_l
-from derivations.alphabet.frame import FrameModel, FrameWeights, Samples
+from derivations.alphabet.frame import FrameModel, FrameWeights, Loops, Samples
 from derivations.alphabet.sizes import Sizes
 from derivations.contract import Initial, Labelled, UsageError
 from derivations.pmoe import world
@@ -249,6 +249,15 @@ def of_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda initial, *rest: function(initial.parameters, *rest)
 
 
+FUNCTIONS = ("FAR", "count_patterns", "take_copies", "apart", "shares", "sums_joint", "sums_experts")
+
+
+def loops(sums: str) -> Loops:
+    """The loops of training on counts of patterns, with one of its sums."""
+    own = tuple(f"derivations.pmoe.counted_loops:{name}" for name in FUNCTIONS)
+    return Loops(("derivations.ranking:rank", *own), "count_patterns", sums)
+
+
 def _model(weigh: str, **different: Any) -> FrameModel:
     common: dict[str, Any] = {
         "module": "derivations.pmoe.model",
@@ -271,6 +280,6 @@ def _model(weigh: str, **different: Any) -> FrameModel:
     return FrameModel(**{**common, **different})
 
 
-EXPERTS = _model("weigh_experts")
-JOINT = _model("weigh_joint")
+EXPERTS = _model("weigh_experts", loops=loops("sums_experts"))
+JOINT = _model("weigh_joint", loops=loops("sums_joint"))
 ROUTER = _model("weigh_router", rates=of_parameters(router_rates), observe=observe_routers)

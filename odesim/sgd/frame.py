@@ -10,7 +10,7 @@ from derivations.alphabet.frame import FrameModel, Samples
 from derivations.contract import Initial
 from odesim.errors import UsageError
 from odesim.machine import streams
-from odesim.sgd.frame_step import Weights, numpy_library, step_of
+from odesim.sgd.frame_step import Library, Weights, numpy_library, step_of
 
 
 def atoms_of(counts: np.ndarray) -> np.ndarray:
@@ -20,15 +20,18 @@ def atoms_of(counts: np.ndarray) -> np.ndarray:
 
 
 class Source:
-    """Fresh samples of the data of one initial condition."""
+    """Fresh samples of the data of one initial condition, counted where the library has loops for it."""
 
-    def __init__(self, model: FrameModel, initial: Initial) -> None:
-        self.sample = numpy_library(model).functions.draw
+    def __init__(self, model: FrameModel, initial: Initial, library: Library) -> None:
+        self.library, self.width = library, model.sizes(initial).frame
         self.uniforms, self.law = model.uniforms(initial), model.law(initial)
 
     def draw(self, rng: np.random.Generator, batch: int) -> Samples:
         """A batch."""
-        return Samples(*self.sample(rng.random((self.uniforms, batch)), *self.law))
+        uniform = rng.random((self.uniforms, batch))
+        if self.library.loops is not None:
+            return self.library.loops.draw(uniform, self.law, self.width)
+        return Samples(*self.library.functions.draw(uniform, *self.law))
 
 
 def entries(model: FrameModel, initial: Initial, simulation: Any) -> int:
@@ -52,8 +55,9 @@ def descent(
     model: FrameModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
     """Minus the mean gradients over drawn batches along the frame (repeats, k, M + 1, P): neurons, then the router."""
-    step, w = step_of(model, initial, 1.0, numpy_library(model)), model.place(initial, None, rng, True)
-    source, found = Source(model, initial), []
+    library = numpy_library(model, compiled=True)
+    step, w = step_of(model, initial, 1.0, library), model.place(initial, None, rng, True)
+    source, found = Source(model, initial, library), []
     drawn = source.draw(rng, batch)
     for repeat in range(repeats):
         drawn = source.draw(rng, batch) if fresh and repeat > 0 else drawn
@@ -69,6 +73,9 @@ class FrameChains:
     in D dimensions.  Both take the same samples from the same seed, unless batches are counted from a list.
     """
 
+    compiles = True
+    """Whether a model's loops serve training in the coordinates of the frame."""
+
     def __init__(
         self, model: FrameModel, initials: Sequence[Initial], arrays: Mapping[str, np.ndarray] | None, *,
         compressed: bool, batch: int, step_size: float, seed: int,
@@ -79,10 +86,11 @@ class FrameChains:
             model.place(initial, arrays, streams.generator(seed, "rest", k), compressed)
             for k, initial in enumerate(initials)
         ]
-        self.move = step_of(model, first, step_size, numpy_library(model), placed[0].frame, placed[0].gram)
+        library = numpy_library(model, self.compiles and compressed)
+        self.move = step_of(model, first, step_size, library, placed[0].frame, placed[0].gram)
         self.moving: list[Weights] = [(np.array(w.neurons), np.array(w.routers)) for w in placed]
         self.out = [np.asarray(w.out) for w in placed]
-        self.source = Source(model, first)
+        self.source = Source(model, first, library)
         self.listed, self.training = model.inputs(first) if compressed else None, model.data(first, batch)
         if self.training is not None and batch > len(self.training):
             raise UsageError(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from derivations.alphabet.experts import respond, wide
-from derivations.alphabet.frame import FrameModel, Samples
+from derivations.alphabet.frame import FrameModel, Loops, Samples
 from derivations.contract import Initial
 
 Weights = tuple[Any, Any]
@@ -32,6 +32,31 @@ class Library:
     functions: Any
     counts: Callable[[Samples, int], Samples]
     scattered: Callable[[Any, Any, int], Any]
+    loops: "Compiled | None" = None
+
+
+class Compiled:
+    """The loops of a counted model, compiled: its samples as counts, and its sums over them."""
+
+    def __init__(self, loops: Loops) -> None:
+        from odesim.code import compile
+
+        made = compile.common(loops.functions)
+        self.count, self.fill = made[loops.count], made[loops.sums]
+
+    def draw(self, uniform: np.ndarray, law: tuple[Any, ...], width: int) -> Samples:
+        """The samples (P, B) that the model's `draw` makes of uniform numbers, counted."""
+        copies, labels = np.empty((width, uniform.shape[1])), np.empty(uniform.shape[1])
+        self.count(uniform, *law, copies, labels)
+        return Samples(None, copies, labels)
+
+    def sums(self, route: np.ndarray, response: np.ndarray, batch: Samples, numbers: tuple[Any, ...]) -> Any:
+        """The sums of the model's `weigh` over a batch, for experts and routers (k, P)."""
+        found = np.empty(route.shape), np.empty(route.shape)
+        weight = np.ones(len(batch)) if batch.weight is None else batch.weight
+        arrays = (np.ascontiguousarray(x, float) for x in (route, response, batch.copies, batch.labels, weight))
+        self.fill(*arrays, *numbers, *found)
+        return found
 
 
 def counted(samples: Samples, width: int) -> Samples:
@@ -98,16 +123,19 @@ class Step:
         response, width = respond(out, value), routers.shape[-1]
         if self.model.counted and batch.tokens is not None:
             batch = self.library.counts(batch, width)
-        at = (..., None) if batch.tokens is None else (..., batch.tokens)
-        experts, pull, _ = self.weigh(routers[at], response[at], batch)
         total = len(batch) if batch.weight is None else batch.weight.sum()
+        if self.library.loops is not None and batch.tokens is None:
+            experts, pull = self.library.loops.sums(routers, response, batch, self.numbers)
+        else:
+            at = (..., None) if batch.tokens is None else (..., batch.tokens)
+            experts, pull, _ = self.weigh(routers[at], response[at], batch)
+            experts, pull = self.summed(experts, batch, width), self.summed(pull, batch, width)
+        return pushed(out, experts / total) * slope, pull / total
 
-        def mean(x: Any) -> Any:
-            x = x if batch.weight is None else batch.weight * x
-            sums = x.sum(axis=-1) if batch.tokens is None else self.library.scattered(x, batch.tokens, width)
-            return sums / total
-
-        return pushed(out, mean(experts)) * slope, mean(pull)
+    def summed(self, x: Any, batch: Samples, width: int) -> Any:
+        """The sums over a batch (.., P) of what its samples have at their places (.., S, B)."""
+        x = x if batch.weight is None else batch.weight * x
+        return x.sum(axis=-1) if batch.tokens is None else self.library.scattered(x, batch.tokens, width)
 
     def weigh(self, route: Any, response: Any, batch: Samples) -> tuple[Any, Any, Any]:
         """The model's `weigh` on a batch."""
@@ -146,9 +174,10 @@ class Step:
         return neurons, routers + for_routers * (pull.reshape(k, -1) @ x) if for_routers else routers
 
 
-def numpy_library(model: FrameModel) -> Library:
-    """The model's functions as they stand."""
-    return Library(np, importlib.import_module(model.module), counted, scattered)
+def numpy_library(model: FrameModel, compiled: bool = False) -> Library:
+    """The model's functions as they stand; with its loops, if it has some, where they are to be `compiled`."""
+    loops = Compiled(model.loops) if compiled and model.loops is not None else None
+    return Library(np, importlib.import_module(model.module), counted, scattered, loops)
 
 
 def step_of(

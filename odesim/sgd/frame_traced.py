@@ -51,6 +51,8 @@ def over_replicas(one: Callable[[Any], Any], replicas: Any) -> Any:
 class FrameReplicas(FrameChains):
     """The same replicas as `FrameChains` on drawn batches, advanced together by one traced program."""
 
+    compiles = False
+
     def __init__(
         self, model: FrameModel, initials: Sequence[Initial], arrays: Mapping[str, np.ndarray] | None, *,
         compressed: bool, batch: int, step_size: float, seed: int, dtype: str = "float64",

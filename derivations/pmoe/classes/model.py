@@ -159,6 +159,7 @@ def _model(own: FrameModel, **different: Any) -> FrameModel:
     common: dict[str, Any] = {
         "module": "derivations.pmoe.classes.model",
         "helpers": ("softmax_on", "top_l", "gates", "pushes", "weigh_joint"),
+        "loops": None,
         "law": of_parameters(law_of_all),
         "measure": measure,
         "observe": observe,

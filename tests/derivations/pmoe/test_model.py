@@ -10,7 +10,7 @@ from derivations.pmoe import initial, model, tiers
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.flow.problem import compile_functions
 from odesim.sgd.frame import atoms_of
-from odesim.sgd.frame_step import counted
+from odesim.sgd.frame_step import Compiled, counted
 
 
 def drawn(p: Parameters, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -228,3 +228,36 @@ def test_gates_of_routes_that_all_samples_share_are_those_of_every_sample(spread
     alone = softmax_on(taken, np.broadcast_to(route, taken.shape))
     np.testing.assert_allclose(softmax_on(taken, route), alone, rtol=1e-13, atol=1e-300)
     assert np.allclose(alone.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("spread", [1.0, 2000.0])
+@pytest.mark.parametrize("gate", [0, 1, 2, 3])
+def test_compiled_sums_are_those_of_every_sample(gate, spread):
+    rng = np.random.default_rng(gate)
+    route, response = spread * rng.uniform(-0.5, 0.5, (3, 6)), rng.standard_normal((3, 6))
+    route[1, 2] = route[1, 4]  # a tie
+    copies, labels = rng.integers(0, 3, (6, 50)).astype(float), rng.choice([-1.0, 1.0], 50)
+    copies[0] += 1.0  # no sample is empty
+    batch = Samples(None, copies, labels, rng.integers(0, 4, 50).astype(float))
+    for frame_model, weigh in ((model.JOINT, model.weigh_joint), (model.EXPERTS, model.weigh_experts)):
+        found = Compiled(frame_model.loops).sums(route, response, batch, (3, gate))
+        expected = weigh(route[..., None], response[..., None], copies, labels, 3, gate)[:2]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, (batch.weight * other).sum(axis=-1), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"p": 5, "pi": (0.1, 0.4, 0.2, 0.2, 0.1)},
+        {"p": 3, "composition": "deterministic", "counts": (4, 0, 1), "n": 6},
+        {"p": 0, "n": 1, "l": 1},
+    ],
+)
+def test_compiled_draws_are_those_of_the_model(given):
+    start = initial.enter_joint(settle(Parameters(mode="joint", **given)), None, np.random.default_rng(0))
+    uniform = np.random.default_rng(0).random((start.parameters.n, 200))
+    law, width = model.law(start.parameters), model.sizes(start).frame
+    found, drawn = Compiled(model.JOINT.loops).draw(uniform, law, width), Samples(*model.draw(uniform, *law))
+    expected = counted(drawn, width)
+    assert np.array_equal(found.copies, expected.copies) and np.array_equal(found.labels, expected.labels)
