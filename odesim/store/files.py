@@ -56,14 +56,18 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` at the end, synchronised, or leaves nothing behind."""
+def replacing(path: Path, synchronised: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of `path` at the end, or leaves nothing behind.
+
+    `synchronised` it is on the disk by then, and survives a power cut.
+    """
     temporary = path.with_name(path.name + ".partial")
     try:
         with temporary.open("wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if synchronised:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

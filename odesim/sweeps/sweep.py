@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import derivations
-from derivations.contract import System, UsageError, npz
+from derivations.contract import System, UsageError
 from odesim.machine.executor import LOCAL, completed
 from odesim.request.case import EULER, Case, digest_of, find_system, plain, read_config
 from odesim.request.parse import expression, nearest, parse, real_number, seed_number, whole_number
 from odesim.request.trajectory import Trajectory, Variable
 from odesim.sgd.simulation import Simulation
-from odesim.store.files import CELLS, replacing, storing
+from odesim.store.files import CELLS, storing
+from odesim.sweeps.cells import keep, stored
 from odesim.sweeps.swept import ABOUT, CURVE, POINT, joined
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def run(
     missing = [cell for cell in sweep.cells if cell.digest not in held]
     missing.sort(key=lambda cell: -cell.case.until)
     for cell, arrays in _results(missing, scheduler, workers):
-        _keep(_path(store, cell), arrays)
+        keep(_path(store, cell), arrays)
         held[cell.digest] = arrays
         if report is not None:
             report(len(held), len(sweep.cells))
@@ -274,18 +275,3 @@ def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tu
 
 def _path(store: Path, cell: Cell) -> Path:
     return store / f"{cell.digest}.npz"
-
-
-def _keep(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a cell at once."""
-    with storing(path.parent), replacing(path) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-
-
-def stored(path: Path) -> dict[str, np.ndarray] | None:
-    """The arrays of a finished cell; None where there is none, or a damaged one, which is computed again."""
-    try:
-        arrays = npz.read_npz(path)
-    except (OSError, ValueError):
-        return None
-    return arrays if ABOUT in arrays else None

@@ -12,7 +12,7 @@ from odesim.flow import solve
 from odesim.machine import executor
 from odesim.request.case import Case
 from odesim.request.parse import expression, parse_ranges
-from odesim.sweeps import sweep, swept
+from odesim.sweeps import cells, sweep, swept
 
 BASE = {"m": 4, "m_star": 2}
 OVER = {"d": (150, 1000), "seed": (0, 1, 2)}
@@ -149,8 +149,8 @@ def test_a_cell_that_holds_something_else_is_computed_again(tmp_path):
         "n": np.asarray(2),
         "none": np.zeros((0, 3)),
     }
-    sweep._keep(path, arrays)
-    again = sweep.stored(path)
+    cells.keep(path, arrays)
+    again = cells.stored(path)
     assert again is not None and set(again) == set(arrays)
     for name, array in arrays.items():
         assert again[name].dtype == array.dtype and again[name].shape == array.shape and (again[name] == array).all()
@@ -161,4 +161,4 @@ def test_a_cell_that_holds_something_else_is_computed_again(tmp_path):
         b"",
     ):
         path.write_bytes(damaged)
-        assert sweep.stored(path) is None
+        assert cells.stored(path) is None
