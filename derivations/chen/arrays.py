@@ -10,7 +10,7 @@ Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
 
 
 def build_p3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, given)` and `loss(y, given)` of tier p3; see `loops.p3_flow_loss`."""
+    """`flow(t, y, given)` and `loss(y, given)` of tier p3; see `loops.p3_drift`."""
 
     def bank(rows: Any, x: Any, power: Any) -> tuple[Any, Any]:
         """sigma and x sigma' of every filter at every strength, (M, J, K, nodes)."""

@@ -67,8 +67,11 @@ def full(parameters: Parameters) -> Equations:
         exactly = exact(p)
         validity = f"{exactly.about.validity}; with noise patches (P > 3) {accuracy(p)}"
         return dataclasses.replace(exactly, about=dataclasses.replace(exactly.about, name="full", validity=validity))
-    shared = [name for name in LOOPS if not name.endswith(("p3_flow_loss", "p3_watch"))]
-    own = ("coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_flow_loss", "full_watch")
+    shared = [name for name in LOOPS if ":p3_" not in name]
+    own = (
+        "coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_drift", "full_flow",
+        "full_loss", "full_watch",
+    )  # fmt: skip
     return Equations(
         about=Tier(
             name="full",
@@ -83,7 +86,7 @@ def full(parameters: Parameters) -> Equations:
             structure=f"chen_full_{p.activation}",
             kernels=functools.partial(kernels, p.activation),
             loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
-            roles={"flow_loss": "full_flow_loss", "watch": "full_watch"},
+            roles={"flow": "full_flow", "loss": "full_loss", "watch": "full_watch"},
             arrays=full_arrays.build_full,
             takes=Arguments,
         ),

@@ -64,7 +64,7 @@ def drifts(xp: Any, kernels: Kernels, y: Any, given: Arguments, strength: Any, p
 
 
 def build_full(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow`, `loss` and `watch` of tier full; see `full_loops.full_flow_loss`."""
+    """`flow`, `loss` and `watch` of tier full; see `full_loops.full_drift`."""
 
     def both(y: Any, given: Arguments) -> tuple[Any, Any]:
         def point(strength: Any, noise: Any) -> tuple[Any, ...]:

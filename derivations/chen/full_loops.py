@@ -28,7 +28,7 @@ class Arguments(NamedTuple):
     weight: Any
 
 
-width: Callable[[int], int]
+places: Callable[[int], int]
 resting: Callable[[int], np.ndarray]
 activation: Callable[..., tuple[float, ...]]
 speed: Callable[..., float]
@@ -84,7 +84,7 @@ def patch_terms(side, omega, zeta, power, length, slope, rest):
     orthogonal; that size only sets the width of the layer of incoherent gradients.
     """
     M, J, D = omega.shape
-    W = width(M)
+    W = places(M)
     S = np.empty((1, 1))
     for m in range(M):
         rest[m] = side * zeta[m]
@@ -106,7 +106,7 @@ def collect_patches(side, along, slope, patches, rho, dfilters, drouters):
     L = patches.shape[1]
     for m in range(M):
         total = side * along[:, :, m].sum()
-        push = side * rho * along[:, :, width(M) + m].sum()
+        push = side * rho * along[:, :, places(M) + m].sum()
         for p in range(D):
             for j in range(J):
                 share = total * slope[m, j, p]
@@ -116,8 +116,10 @@ def collect_patches(side, along, slope, patches, rho, dfilters, drouters):
                 drouters[m, c] += push * patches[p, c]
 
 
-def full_flow_loss(t, y, given):
+def full_drift(y, given, priced):
     """(dy/dt, L): normalised descent of the experts, rho times descent of the router, with P - 3 noise patches.
+
+    L is 0 unless it is to be `priced`.
 
     y = feat, cen, gcen, gfeat, rest (M J + M, L - 2 K); strengths (N, 3) are alpha, beta, gamma and patches (N, D, L)
     the noise patches of every point.  Each point adds the types of `sum_types` at its strengths, for both signs of
@@ -136,7 +138,7 @@ def full_flow_loss(t, y, given):
     dgcen, dgfeat = np.zeros((M, K)), np.zeros((M, K))
     dfilters, drouters = np.zeros((M, J, L)), np.zeros((M, L))
     omega, slope, zeta = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M)
-    W, one = width(M), np.ones(1)
+    W, one = places(M), np.ones(1)
     A, B, C = np.empty((K, 2, 3 * W)), np.empty((K, 1, 3 * W)), np.empty((K, 2, 3 * W))
     along_a, along_b, along_c = np.empty((K, 2, 2 * W)), np.empty((K, 1, 2 * W)), np.empty((K, 2, 2 * W))
     rest, coherent, chance, S, loss = resting(M), np.zeros(W), np.full(1, 0.5 / N), np.empty((1, 1)), 0.0
@@ -154,7 +156,7 @@ def full_flow_loss(t, y, given):
             along_a[:] = 0.0
             along_b[:] = 0.0
             along_c[:] = 0.0
-            loss += sum_types(M, weights, (u, weight), tables, rest, sums, coherent)
+            loss += sum_types(M, weights, (u, weight), tables, rest, priced, sums, coherent)
             collect(feat, a, along_a, S, power, dfeat)
             collect(cen, b, along_b, S, power, dcen)
             collect(feat, c, along_c, S, power, dfeat)
@@ -170,6 +172,16 @@ def full_flow_loss(t, y, given):
                 dfilters[m, j, k] += dfeat[m, j, k]
                 dfilters[m, j, K + k] += dcen[m, j, k]
     return assemble(dfilters, drouters, K, layer, coherent), loss
+
+
+def full_flow(t, y, given):
+    """The drift of `full_drift`."""
+    return full_drift(y, given, False)[0]
+
+
+def full_loss(y, given):
+    """The population loss."""
+    return full_drift(y, given, True)[1]
 
 
 def assemble(dfilters, drouters, K, layer, coherent):

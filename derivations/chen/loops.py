@@ -100,7 +100,7 @@ def winning(h, order, work, u, weight, p):
         p[order[r]] = sum_of_four(four(work, won + 4 * r))
 
 
-def width(M):
+def places(M):
     """How many places M experts have: they are taken four at a time, and the last ones may be none."""
     return -(-M // 4) * 4
 
@@ -109,10 +109,10 @@ def tabulate(rows, routers, x, S, power, table):
     """Fill table (K, nodes, 3 W) with what a signal of cluster k and strength x_i adds to an example's logits, outputs
     and squared gradients: x_i routers[m, k], sum_j sigma(x_i rows[m, j, k]), sum_j (x_i sigma'(x_i rows[m, j, k]))^2.
 
-    W = `width(M)`, and the last entries of each of the three are 0.
+    W = `places(M)`, and the last entries of each of the three are 0.
     """
     M, J, K = rows.shape
-    W = width(M)
+    W = places(M)
     table[:] = 0.0
     for m in range(M):
         for k in range(K):
@@ -141,12 +141,12 @@ def signed_nodes(x, w):
     return both, weight
 
 
-def example_terms(chance, label, top, example, found, coherent):
+def example_terms(chance, label, top, example, priced, found, coherent):
     """Fill found[0, m] = G_m = chance p_m q pi_m y and found[1, m] = G_m f_m - pi_m sum_n G_n f_n, the router's drift,
     of one example type.
 
     `example` (4, W) holds logits h, outputs f, |x sigma'|^2 and probabilities p, `top` is the largest logit.  Adds
-    chance p_m q pi_m |x sigma'| to `coherent` and returns the type's part of the loss.
+    chance p_m q pi_m |x sigma'| to `coherent` and returns the type's part of the loss, 0 unless `priced`.
     """
     W = example.shape[1]
     total = alike(0.0)
@@ -160,7 +160,8 @@ def example_terms(chance, label, top, example, found, coherent):
         pi, f, share = four(found, W + m) * scale, four(example, W + m), chance * four(example, 3 * W + m)
         margin = label * pi * f
         small = raised(0.0 - larger(margin, 0.0 - margin))
-        loss = loss + share * (log_above_one(small) + larger(0.0 - margin, 0.0))
+        if priced:
+            loss = loss + share * (log_above_one(small) + larger(0.0 - margin, 0.0))
         size = share * pi * where_positive(margin, small, 1.0) / (1.0 + small)
         G = size * label
         pushes = pushes + G * f
@@ -176,15 +177,17 @@ def resting(M):
     """What no further patches add to logits, outputs and squared gradients (3 W): logits of -inf for experts that are
     none.
     """
-    W = width(M)
+    W = places(M)
     rest = np.zeros(3 * W)
     for m in range(M, W):
         rest[m] = -np.inf
     return rest
 
 
-def sum_types(M, weights, routing, tables, rest, sums, coherent):
-    """Sum over all example types; adds G_m and the router's drift to `sums` along a, b and c, each (K, nodes, 2 W).
+def sum_types(M, weights, routing, tables, rest, priced, sums, coherent):
+    """Add G_m and the router's drift of all example types to `sums` along a, b and c, each (K, nodes, 2 W).
+
+    Returns the loss, which takes a fifth of the time, where it is to be `priced`, and 0 elsewhere.
 
     `weights` are those of the nodes of a, b and c, `routing` the rule of the routing noise, `tables` those of
     `tabulate` along a, b and c; `rest` (3 W) is what further patches add to logits, outputs and squared gradients of
@@ -214,7 +217,7 @@ def sum_types(M, weights, routing, tables, rest, sums, coherent):
                         for q in range(0, 3 * W, 4):
                             put_four(example, q, four(before, q) + four(C, 3 * W * in_c + q))
                         winning(h, order, work, u, weight, p)
-                        L += example_terms(chance, label, h[order[M - 1]], example, found, coherent)
+                        L += example_terms(chance, label, h[order[M - 1]], example, priced, found, coherent)
                         for q in range(0, 2 * W, 4):
                             terms = four(found, q)
                             put_four(row, q, four(row, q) + terms)
@@ -225,8 +228,10 @@ def sum_types(M, weights, routing, tables, rest, sums, coherent):
     return L
 
 
-def p3_flow_loss(t, y, given):
+def p3_drift(y, given, priced):
     """(dy/dt, L): normalised descent of the experts, rho times descent of the router, on the population loss.
+
+    L is 0 unless it is to be `priced`.
 
     y = feat, cen (M, J, K), gcen, gfeat (M, K).  For cluster k, noise feature k', feature strength a = y alpha,
     centre strength b and noise strength c = eps gamma: f_m = sum_j sigma(a feat) + sigma(b cen) + sigma(c feat'),
@@ -241,14 +246,14 @@ def p3_flow_loss(t, y, given):
     a, a_weight = signed_nodes(given.xa, given.wa)
     c, c_weight = signed_nodes(given.xc, given.wc)
     S = np.empty((1, 1))
-    W = width(M)
+    W = places(M)
     A, B, C = np.empty((K, a.size, 3 * W)), np.empty((K, b.size, 3 * W)), np.empty((K, c.size, 3 * W))
     tabulate(feat, gfeat, a, S, power, A)
     tabulate(cen, gcen, b, S, power, B)
     tabulate(feat, gfeat, c, S, power, C)
     along_a, along_b, along_c = np.zeros((K, a.size, 2 * W)), np.zeros((K, b.size, 2 * W)), np.zeros((K, c.size, 2 * W))
     sums, coherent, routing = (along_a, along_b, along_c), np.zeros(W), (given.u, given.weight)
-    L = sum_types(M, (a_weight, given.wb, c_weight), routing, (A, B, C), resting(M), sums, coherent)
+    L = sum_types(M, (a_weight, given.wb, c_weight), routing, (A, B, C), resting(M), priced, sums, coherent)
     dy = np.zeros(y.size)
     dfeat = dy[:size].reshape((M, J, K))
     dcen = dy[size : 2 * size].reshape((M, J, K))
@@ -264,13 +269,23 @@ def p3_flow_loss(t, y, given):
     return dy, L
 
 
+def p3_flow(t, y, given):
+    """The drift of `p3_drift`."""
+    return p3_drift(y, given, False)[0]
+
+
+def p3_loss(y, given):
+    """The population loss."""
+    return p3_drift(y, given, True)[1]
+
+
 def collect_router(x, along, rho, out):
     """out[m, k] += rho sum_i x_i times the router's drift along the signals of strength x_i."""
     M, K = out.shape
     for m in range(M):
         for k in range(K):
             for i in range(x.size):
-                out[m, k] += rho * along[k, i, width(M) + m] * x[i]
+                out[m, k] += rho * along[k, i, places(M) + m] * x[i]
 
 
 def normalise(dfeat, dcen, layer, coherent):

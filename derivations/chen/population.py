@@ -69,7 +69,7 @@ LOOPS = tuple(
     for name in (
         "by_logit",
         "winning",
-        "width",
+        "places",
         "tabulate",
         "signed_nodes",
         "speed",
@@ -80,7 +80,9 @@ LOOPS = tuple(
         "example_terms",
         "resting",
         "sum_types",
-        "p3_flow_loss",
+        "p3_drift",
+        "p3_flow",
+        "p3_loss",
     )
 ) + tuple(f"derivations.chen.watch_loops:{name}" for name in ("dispatch_entropy", "sweep_types", "p3_watch"))
 
@@ -107,7 +109,7 @@ def exact(parameters: Parameters) -> Equations:
             structure=f"chen_p3_{parameters.activation}",
             kernels=functools.partial(kernels, parameters.activation),
             loops=LOOPS,
-            roles={"flow_loss": "p3_flow_loss", "watch": "p3_watch"},
+            roles={"flow": "p3_flow", "loss": "p3_loss", "watch": "p3_watch"},
             arrays=arrays.build_p3,
             takes=Arguments,
         ),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-width: Callable[[int], int]
+places: Callable[[int], int]
 resting: Callable[[int], np.ndarray]
 winning: Callable[..., None]
 tabulate: Callable[..., None]
@@ -37,7 +37,7 @@ def sweep_types(filters, routers, noisy, power, nodes, routing, rest, counts):
     a, va = signed_nodes(xa, wa)
     c, vc = signed_nodes(xc, wc)
     S = np.empty((1, 1))
-    W = width(M)
+    W = places(M)
     A, B, C = np.empty((K, a.size, 3 * W)), np.empty((K, xb.size, 3 * W)), np.empty((K, c.size, 3 * W))
     tabulate(feat, gfeat, a, S, power, A)
     tabulate(cen, gcen, xb, S, power, B)

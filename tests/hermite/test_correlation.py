@@ -1,6 +1,7 @@
 """Correlation functions against quadrature in the plane, closed forms and long series."""
 
 import math
+from functools import cache
 from itertools import product
 
 import jax
@@ -29,11 +30,13 @@ VALUES = {
 
 def logistic_derivative(j, x, beta=1.0):
     """The j-th derivative of the logistic function, by its polynomial in p."""
-    p = 1 / (1 + np.exp(-beta * x))
-    row = np.polynomial.Polynomial([0, 1])
-    for _ in range(j):
-        row = np.polynomial.Polynomial([0, 1, -1]) * row.deriv()
-    return beta**j * row(p)
+    return beta**j * in_p(j)(1 / (1 + np.exp(-beta * x)))
+
+
+@cache
+def in_p(j):
+    """That polynomial: dp/dx = p (1 - p)."""
+    return np.polynomial.Polynomial([0, 1, -1]) * in_p(j - 1).deriv() if j else np.polynomial.Polynomial([0, 1])
 
 
 def plane(a, b, rho, beta=1.0, nodes=150):
