@@ -69,8 +69,7 @@ def full(parameters: Parameters) -> Equations:
         return dataclasses.replace(exactly, about=dataclasses.replace(exactly.about, name="full", validity=validity))
     shared = [name for name in LOOPS if ":p3_" not in name]
     own = (
-        "coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_drift", "full_flow",
-        "full_loss", "full_watch",
+        "coordinates", "patch_fields", "patch_terms", "collect_patches", "assemble", "full_drift", "full_watch",
     )  # fmt: skip
     return Equations(
         about=Tier(
@@ -86,7 +85,7 @@ def full(parameters: Parameters) -> Equations:
             structure=f"chen_full_{p.activation}",
             kernels=functools.partial(kernels, p.activation),
             loops=(*shared, *(f"derivations.chen.full_loops:{name}" for name in own)),
-            roles={"flow": "full_flow", "loss": "full_loss", "watch": "full_watch"},
+            roles={"flow_priced": "full_drift", "watch": "full_watch"},
             arrays=full_arrays.build_full,
             takes=Arguments,
         ),

@@ -116,7 +116,7 @@ def collect_patches(side, along, slope, patches, rho, dfilters, drouters):
                 drouters[m, c] += push * patches[p, c]
 
 
-def full_drift(y, given, priced):
+def full_drift(t, y, priced, given):
     """(dy/dt, L): normalised descent of the experts, rho times descent of the router, with P - 3 noise patches.
 
     L is 0 unless it is to be `priced`.
@@ -172,16 +172,6 @@ def full_drift(y, given, priced):
                 dfilters[m, j, k] += dfeat[m, j, k]
                 dfilters[m, j, K + k] += dcen[m, j, k]
     return assemble(dfilters, drouters, K, layer, coherent), loss
-
-
-def full_flow(t, y, given):
-    """The drift of `full_drift`."""
-    return full_drift(y, given, False)[0]
-
-
-def full_loss(y, given):
-    """The population loss."""
-    return full_drift(y, given, True)[1]
 
 
 def assemble(dfilters, drouters, K, layer, coherent):

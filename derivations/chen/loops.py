@@ -228,7 +228,7 @@ def sum_types(M, weights, routing, tables, rest, priced, sums, coherent):
     return L
 
 
-def p3_drift(y, given, priced):
+def p3_drift(t, y, priced, given):
     """(dy/dt, L): normalised descent of the experts, rho times descent of the router, on the population loss.
 
     L is 0 unless it is to be `priced`.
@@ -267,16 +267,6 @@ def p3_drift(y, given, priced):
     collect_router(c, along_c, rho, dgfeat)
     collect_router(b, along_b, rho, dgcen)
     return dy, L
-
-
-def p3_flow(t, y, given):
-    """The drift of `p3_drift`."""
-    return p3_drift(y, given, False)[0]
-
-
-def p3_loss(y, given):
-    """The population loss."""
-    return p3_drift(y, given, True)[1]
 
 
 def collect_router(x, along, rho, out):

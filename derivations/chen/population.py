@@ -81,8 +81,6 @@ LOOPS = tuple(
         "resting",
         "sum_types",
         "p3_drift",
-        "p3_flow",
-        "p3_loss",
     )
 ) + tuple(f"derivations.chen.watch_loops:{name}" for name in ("dispatch_entropy", "sweep_types", "p3_watch"))
 
@@ -109,7 +107,7 @@ def exact(parameters: Parameters) -> Equations:
             structure=f"chen_p3_{parameters.activation}",
             kernels=functools.partial(kernels, parameters.activation),
             loops=LOOPS,
-            roles={"flow": "p3_flow", "loss": "p3_loss", "watch": "p3_watch"},
+            roles={"flow_priced": "p3_drift", "watch": "p3_watch"},
             arrays=arrays.build_p3,
             takes=Arguments,
         ),

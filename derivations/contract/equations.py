@@ -13,15 +13,18 @@ Kind = Literal["ode", "hybrid", "recursion"]
 """The word for an advance in `odesim systems`."""
 
 
-Role = Literal["flow", "loss", "flow_loss", "watch", "march"]
+Role = Literal["flow", "loss", "flow_loss", "flow_priced", "watch", "march"]
 """What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
-flow_loss(t, y, *arguments) -> both, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
+flow_loss(t, y, *arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, or 0 for a loss that costs much and is
+not asked for, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
 """
 HEADS: dict[Role, tuple[str, ...]] = {
-    "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "watch": ("y",),
+    "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "flow_priced": ("t", "y", "priced"), "watch": ("y",),
     "march": ("y", "t0", "t1", "hits", "memory", "tolerances", "counts"),
 }  # fmt: skip
 """What comes before the run-time arguments."""
+BOTH: tuple[Role, ...] = ("flow_loss", "flow_priced")
+"""The roles of functions that return a derivative and the loss."""
 
 
 @dataclasses.dataclass(frozen=True)

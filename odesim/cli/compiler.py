@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from derivations.contract import Dynamics, Equations, Independent, Role, Shared, Stepped, UsageError, load
+from derivations.contract.equations import BOTH
 from odesim.code import kept
 from odesim.machine.processes import crew_size
 
@@ -283,7 +284,8 @@ def _compile_later(command: Command, given: dict[str, Any]) -> None:
 def _later(equations: Equations) -> tuple[Role, ...]:
     """What is compiled of some equations after that by which they are followed, and apart from it."""
     code = equations.code
-    names = {role: code.roles.get(role, code.roles.get("flow_loss")) for role in ("flow", "march", "loss", "watch")}
+    both = next((code.roles[role] for role in BOTH if role in code.roles), None)
+    names = {role: code.roles.get(role, both) for role in ("flow", "march", "loss", "watch")}
     first = names["march" if isinstance(equations.advance, Stepped) else "flow"]
     apart = {reference.partition(":")[2] for reference in code.loops} - {first}  # what is interpreted calls the same
     return tuple(role for role in ("loss", "watch") if names[role] in apart)

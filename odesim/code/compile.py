@@ -23,7 +23,7 @@ import numpy as np
 
 from derivations import cache
 from derivations.contract import Code, Equations, Kernel, Written, load
-from derivations.contract.equations import HEADS
+from derivations.contract.equations import BOTH, HEADS, Role
 from derivations.installed import version
 from odesim.code import kept, sources
 from odesim.code.arrays import from_arrays, one_by_one
@@ -68,7 +68,7 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
             function = from_arrays(equations, np)[role]
         elif code.takes is not None and name in around:
             function = one_by_one(function, len(HEADS[role]), code.takes)
-        found |= both_roles(function) if role == "flow_loss" else {role: function}
+        found |= both_roles(function, role) if role in BOTH else {role: function}
     if code.addressed is not None:
         from odesim.code import derivative
 
@@ -262,9 +262,10 @@ def _versions(*libraries: str) -> list[str]:
     return [*found, platform.python_version(), platform.machine()]
 
 
-def both_roles(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+def both_roles(function: Callable[..., Any], role: Role) -> dict[str, Callable[..., Any]]:
     """`flow(t, y, ...)` and `loss(y, ...)` of one compiled function that returns the two."""
-    flow, whole = lambda t, y, *arguments: function(t, y, *arguments)[0], getattr(function, "whole", None)
+    free, priced = ((False,), (True,)) if role == "flow_priced" else ((), ())
+    flow, whole = lambda t, y, *arguments: function(t, y, *free, *arguments)[0], getattr(function, "whole", None)
     if whole is not None:
-        vars(flow)["whole"] = lambda t, y, arguments: whole(t, y, arguments)[0]
-    return {"flow": flow, "loss": lambda y, *arguments: function(0.0, y, *arguments)[1]}
+        vars(flow)["whole"] = lambda t, y, arguments: whole(t, y, *free, arguments)[0]
+    return {"flow": flow, "loss": lambda y, *arguments: function(0.0, y, *priced, *arguments)[1]}

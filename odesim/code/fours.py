@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba import TypingError
 from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -43,13 +44,17 @@ class FourModel(PrimitiveModel):
 
 @intrinsic
 def four(typing: Any, row: Any, at: Any) -> Any:
-    """The four numbers of a contiguous array from its entry `at` on, counted from 0 through all axes; unchecked.
+    """The four numbers of an array from its entry `at` on, in the order of the memory; the place is not checked.
+
+    The array holds double precision, its last axis the closest.
 
     >>> import numpy as np
     >>> from numba import njit
     >>> njit(lambda row: sum_of_four(four(row, 1) * 2.0))(np.arange(6.0))
     20.0
     """
+
+    _require_rows(row)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         found = builder.load(_place(context, builder, signature, values))
@@ -61,7 +66,7 @@ def four(typing: Any, row: Any, at: Any) -> Any:
 
 @intrinsic
 def put_four(typing: Any, row: Any, at: Any, x: Any) -> Any:
-    """Write four numbers to a contiguous array from its entry `at` on, as `four` reads them.
+    """Write four numbers to an array from its entry `at` on, as `four` reads them.
 
     >>> import numpy as np
     >>> from numba import njit
@@ -70,6 +75,8 @@ def put_four(typing: Any, row: Any, at: Any, x: Any) -> Any:
     >>> row
     array([0. , 0. , 1.5, 1.5, 1.5, 1.5])
     """
+
+    _require_rows(row)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         store = builder.store(values[2], _place(context, builder, signature, values))
@@ -107,7 +114,7 @@ def sum_of_four(typing: Any, x: Any) -> Any:
 
 @intrinsic
 def larger(typing: Any, x: Any, y: Any) -> Any:
-    """max(x, y) of fours and numbers, place by place.
+    """max(x, y) of fours and numbers, place by place; y where one of them is no number.
 
     >>> from numba import njit
     >>> njit(lambda x: sum_of_four(larger(alike(x), -1.0)))(-2.0)
@@ -196,6 +203,12 @@ def _fours(builder: Any, signature: Any, values: Any) -> list[Any]:
     """Arguments as fours."""
     pairs = zip(signature.args, values, strict=True)
     return [value if kind == FOUR else _spread(builder, value) for kind, value in pairs]
+
+
+def _require_rows(kind: Any) -> None:
+    """Refuse arrays in which the numbers that follow each other do not lie side by side."""
+    if not (isinstance(kind, types.Array) and kind.dtype == types.float64 and kind.layout == "C"):
+        raise TypingError(f"a four lies in a contiguous array of float64, not in {kind}")
 
 
 def _place(context: Any, builder: Any, signature: Any, values: Any) -> Any:

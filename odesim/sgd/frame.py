@@ -67,7 +67,7 @@ def descent(
 
 
 class FrameChains:
-    """Replicas of one training run, each with its own weights and random numbers, one after the other; NumPy.
+    """Replicas of one training run, each with its own weights and random numbers, one after the other; NumPy, or loops.
 
     `compressed` keeps inner products with the frame only, which move by its Gram matrix; `explicit` keeps the weights
     in D dimensions.  Both take the same samples from the same seed, unless batches are counted from a list.

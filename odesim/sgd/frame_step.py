@@ -1,4 +1,4 @@
-"""One training step on vectors of a frame, in the array operations that NumPy and JAX share.
+"""One training step on vectors of a frame, in the array operations that NumPy and JAX share, or by a model's loops.
 
 A batch enters through two tables, neurons and routers on the frame, and leaves as gradients along it; both are exact
 for any frame, since every patch is one of its vectors.  Where patches are vectors of their own (balls around those of

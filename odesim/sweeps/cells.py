@@ -29,7 +29,7 @@ def stored(path: Path) -> dict[str, np.ndarray] | None:
     """The arrays of a finished cell; None where there is none, or a damaged one, which is computed again."""
     try:
         return unpacked(npz.read_npz(path))
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -47,7 +47,12 @@ def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def unpacked(held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays that `packed` took.  Raises `KeyError` or `ValueError` for what it cannot have made."""
+    """The arrays that `packed` took; those of a file that an earlier version wrote as they are.
+
+    Raises `KeyError`, `TypeError` or `ValueError` for what it cannot have made.
+    """
+    if ABOUT in held and not {PLACES, NUMBERS} & set(held):
+        return dict(held)
     found, numbers, at = {ABOUT: held[ABOUT]}, held[NUMBERS].tobytes(), 0
     for name, dtype, shape in json.loads(str(held[PLACES])):
         count = math.prod(shape)

@@ -250,7 +250,7 @@ def run(
     store = folder / CELLS
     with storing(folder):
         store.mkdir(parents=True, exist_ok=True)
-    # Reading a file takes a millisecond, and all cells are needed in memory anyway.
+    # All cells are needed in memory anyway.
     held = {cell.digest: arrays for cell in sweep.cells if (arrays := stored(_path(store, cell))) is not None}
     missing = [cell for cell in sweep.cells if cell.digest not in held]
     missing.sort(key=lambda cell: -cell.case.until)

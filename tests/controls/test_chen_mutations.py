@@ -77,12 +77,12 @@ def compiled():
         exec(head + source, namespace)
         for name in [text.split("(")[0].removeprefix("def ") for text in texts]:
             namespace[name] = numba.njit(namespace[name])
-        made = namespace["p3_flow"]
+        made = namespace["p3_drift"]
 
         def functions(initial, tier=None):
             chosen = population.exact(initial.parameters)
             arguments = chosen.arguments(initial)
-            flow = lambda state: chosen.unpack(made(0.0, chosen.layout.pack(state), arguments))  # noqa: E731
+            flow = lambda state: chosen.unpack(made(0.0, chosen.layout.pack(state), False, arguments)[0])  # noqa: E731
             return Evaluator(flow, lambda state: 0.0)
 
         laboratory.functions = functions  # type: ignore[method-assign]

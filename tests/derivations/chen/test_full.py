@@ -120,8 +120,8 @@ def test_every_term_of_the_noise_patches_matters(name, measured, tmp_path, monke
     (tmp_path / "mutated_flow.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mutated_flow", raising=False)
-    flow = importlib.import_module("mutated_flow").full_flow
-    found = equations.unpack(flow(0.0, equations.start(start), full.arguments(start)))
+    flow = importlib.import_module("mutated_flow").full_drift
+    found = equations.unpack(flow(0.0, equations.start(start), False, full.arguments(start))[0])
     worst = np.abs(z_scores(found, start.parameters, mean, error)).max()
     assert worst < 4.5 if name is None else worst > 8
 

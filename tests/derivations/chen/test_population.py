@@ -19,10 +19,11 @@ def lab():
 
 
 def waves(**parameters):
-    """K = 3, M = 4, J = 2: W[m, j, l] = 0.4 sin(1 + m + 2 j + 3 l), Theta[m, l] = 0.2 cos(m + 2 l) - mean over m."""
-    m, j, k = np.ogrid[:4, :2, :6]
+    """K = 3, J = 2, M = 4 if not given: W = 0.4 sin(1 + m + 2 j + 3 l), Theta = 0.2 cos(m + 2 l) - their mean."""
+    M = parameters.get("M", 4)
+    m, j, k = np.ogrid[:M, :2, :6]
     w = 0.4 * np.sin(1 + m + 2 * j + 3 * k)
-    theta = 0.2 * np.cos(np.arange(4)[:, None] + 2 * np.arange(6))
+    theta = 0.2 * np.cos(np.arange(M)[:, None] + 2 * np.arange(6))
     theta -= theta.mean(axis=0)
     given = Parameters(**{"M": 4, "J": 2, "K": 3, "rho": 1.0, "d": 6, **parameters})
     return initial.from_overlaps(given, w[..., :3], w[..., 3:], theta[:, 3:], theta[:, :3])
@@ -46,9 +47,11 @@ def test_the_exact_flow_has_the_gradients_of_an_independent_program(lab):
     assert run["load"][0] == pytest.approx([0.3007953, 0.1915754, 0.2056606, 0.3019687], abs=1e-7)
 
 
-@pytest.mark.parametrize("activation", ["cubic", pytest.param("gelu", marks=pytest.mark.slow)])
-def test_numba_and_jax_agree(activation):
-    start = waves(activation=activation, nodes=3, power=2.5)
+@pytest.mark.parametrize(
+    ("activation", "M"), [("cubic", 4), ("cubic", 5), pytest.param("gelu", 4, marks=pytest.mark.slow)]
+)
+def test_numba_and_jax_agree(activation, M):
+    start = waves(activation=activation, nodes=3, power=2.5, M=M)
     found = []
     for backend in ("numba", "jax"):
         functions = Laboratory(find_system("chen"), backend=backend).functions(start, "p3")

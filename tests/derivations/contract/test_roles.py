@@ -6,7 +6,7 @@ import pytest
 
 import derivations
 from derivations.contract import Stepped, UsageError, load
-from derivations.contract.equations import HEADS
+from derivations.contract.equations import BOTH, HEADS
 
 
 def tiers(name):
@@ -30,7 +30,7 @@ def test_roles_name_functions_that_are_compiled_and_take_what_the_role_gives(nam
         }
         assert len(functions) == len(equations.code.loops) + len(equations.code.around)
         direct = equations.code.addressed
-        assert len({"flow", "flow_loss"} & set(equations.code.roles)) + (direct is not None) == 1
+        assert len({"flow", *BOTH} & set(equations.code.roles)) + (direct is not None) == 1
         assert direct is None or (direct.given in functions and direct.group in equations.code.common)
         assert ("march" in equations.code.roles) == isinstance(equations.advance, Stepped)
         assert ("watch" in equations.code.roles) == bool(equations.watched)

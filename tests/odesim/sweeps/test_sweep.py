@@ -162,3 +162,9 @@ def test_a_cell_that_holds_something_else_is_computed_again(tmp_path):
     ):
         path.write_bytes(damaged)
         assert cells.stored(path) is None
+    foreign = ("3", "null", '[["x", "foo", [1]]]', '[["x", "<f8", [1.5]]]', '[["x", "<f8", [100]]]', "no JSON")
+    for places in foreign:
+        np.savez(path, about="{}", places=places, numbers=np.zeros(8, np.uint8))
+        assert cells.stored(path) is None
+    np.savez(path, **arrays)  # the form of before
+    assert set(cells.stored(path)) == set(arrays)
