@@ -15,8 +15,8 @@ Kind = Literal["ode", "hybrid", "recursion"]
 
 Role = Literal["flow", "loss", "flow_loss", "flow_priced", "watch", "march"]
 """What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
-flow_loss(t, y, *arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, or 0 for a loss that costs much and is
-not asked for, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
+flow_loss(t, y, *arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, or 0 for a loss that is costly and
+that nobody asks for, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
 """
 HEADS: dict[Role, tuple[str, ...]] = {
     "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "flow_priced": ("t", "y", "priced"), "watch": ("y",),
