@@ -6,6 +6,7 @@ a piecewise polynomial of degree M - 1 in u with breakpoints h_l + 1; Gauss-Lege
 each piece is exact.
 """
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +28,29 @@ def winning_moment(h: Any, function: Any, xp: Any = np) -> Any:
 
     Exact for constants and for functions that raise the degree by at most one.
     """
-    m = h.shape[-1]
-    x, w = (xp.asarray(a) for a in legendre(m // 2 + 1))
+    piece, x, w = nodes_of(h.shape[-1])
     top = h.max(axis=-1, keepdims=True)
     b = xp.concatenate([top, xp.sort(xp.maximum(h + 1, top), axis=-1)], axis=-1)
-    low, high = b[..., :-1, None], b[..., 1:, None]
+    low, high = b[..., piece], b[..., piece + 1]
     u = low + (high - low) * x
-    factors = xp.minimum(1.0, u[..., None] - h[..., None, None, :])
-    inside = (low[..., None] + high[..., None]) / 2 < h[..., None, None, :] + 1
+    factors = xp.minimum(1.0, u[..., None] - h[..., None, :])
+    inside = (low[..., None] + high[..., None]) / 2 < h[..., None, :] + 1
     value = (high - low) * w * function(u)
     # Inside m's support u - h_m > 0, so that the product without m is the whole product over its own factor.
     product = xp.where(high > low, xp.prod(factors, axis=-1), 0.0)
     safe = xp.where(inside & (factors > 0), factors, 1.0)
-    return (xp.where(inside, (value * product)[..., None] / safe, 0.0)).sum(axis=(-3, -2))
+    return (xp.where(inside, (value * product)[..., None] / safe, 0.0)).sum(axis=-2)
+
+
+@functools.cache
+def nodes_of(m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The piece of (R1), the node on [0, 1] and the weight of every node of `winning_moment` for m experts.
+
+    On the piece below the i-th smallest end i of the factors are 1, so that few nodes are exact for the last ones.
+    """
+    found = [(i, *node) for i in range(m) for node in zip(*legendre((m - i) // 2 + 1), strict=True)]
+    piece, x, w = (np.array(column) for column in zip(*found, strict=True))
+    return piece, x, w
 
 
 def jacobian(h: np.ndarray) -> np.ndarray:
