@@ -35,7 +35,6 @@ speed: Callable[..., float]
 signed_nodes: Callable[..., tuple[np.ndarray, np.ndarray]]
 tabulate: Callable[..., None]
 collect: Callable[..., None]
-collect_router: Callable[..., None]
 sum_types: Callable[..., float]
 sweep_types: Callable[..., float]
 dispatch_entropy: Callable[..., float]
@@ -139,7 +138,7 @@ def full_drift(t, y, priced, given):
     dfilters, drouters = np.zeros((M, J, L)), np.zeros((M, L))
     omega, slope, zeta = np.empty((M, J, D)), np.empty((M, J, D)), np.empty(M)
     W, one = places(M), np.ones(1)
-    A, B, C = np.empty((K, 2, 3 * W)), np.empty((K, 1, 3 * W)), np.empty((K, 2, 3 * W))
+    A, B, C = np.zeros((K, 2, 3 * W)), np.zeros((K, 1, 3 * W)), np.zeros((K, 2, 3 * W))
     along_a, along_b, along_c = np.empty((K, 2, 2 * W)), np.empty((K, 1, 2 * W)), np.empty((K, 2, 2 * W))
     rest, coherent, chance, S, loss = resting(M), np.zeros(W), np.full(1, 0.5 / N), np.empty((1, 1)), 0.0
     for n in range(N):
@@ -157,12 +156,9 @@ def full_drift(t, y, priced, given):
             along_b[:] = 0.0
             along_c[:] = 0.0
             loss += sum_types(M, weights, (u, weight), tables, rest, priced, sums, coherent)
-            collect(feat, a, along_a, S, power, dfeat)
-            collect(cen, b, along_b, S, power, dcen)
-            collect(feat, c, along_c, S, power, dfeat)
-            collect_router(a, along_a, rho, dgfeat)
-            collect_router(b, along_b, rho, dgcen)
-            collect_router(c, along_c, rho, dgfeat)
+            collect(feat, a, along_a, S, power, rho, dfeat, dgfeat)
+            collect(cen, b, along_b, S, power, rho, dcen, dgcen)
+            collect(feat, c, along_c, S, power, rho, dfeat, dgfeat)
             collect_patches(side, along_a, slope, patches[n], rho, dfilters, drouters)
     for m in range(M):
         for k in range(K):

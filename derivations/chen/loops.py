@@ -109,11 +109,10 @@ def tabulate(rows, routers, x, S, power, table):
     """Fill table (K, nodes, 3 W) with what a signal of cluster k and strength x_i adds to an example's logits, outputs
     and squared gradients: x_i routers[m, k], sum_j sigma(x_i rows[m, j, k]), sum_j (x_i sigma'(x_i rows[m, j, k]))^2.
 
-    W = `places(M)`, and the last entries of each of the three are 0.
+    W = `places(M)`; the places of experts that are none are left as they are, which is 0.
     """
     M, J, K = rows.shape
     W = places(M)
-    table[:] = 0.0
     for m in range(M):
         for k in range(K):
             for i in range(x.size):
@@ -247,7 +246,7 @@ def p3_drift(t, y, priced, given):
     c, c_weight = signed_nodes(given.xc, given.wc)
     S = np.empty((1, 1))
     W = places(M)
-    A, B, C = np.empty((K, a.size, 3 * W)), np.empty((K, b.size, 3 * W)), np.empty((K, c.size, 3 * W))
+    A, B, C = np.zeros((K, a.size, 3 * W)), np.zeros((K, b.size, 3 * W)), np.zeros((K, c.size, 3 * W))
     tabulate(feat, gfeat, a, S, power, A)
     tabulate(cen, gcen, b, S, power, B)
     tabulate(feat, gfeat, c, S, power, C)
@@ -259,23 +258,11 @@ def p3_drift(t, y, priced, given):
     dcen = dy[size : 2 * size].reshape((M, J, K))
     dgcen = dy[2 * size : 2 * size + M * K].reshape((M, K))
     dgfeat = dy[2 * size + M * K :].reshape((M, K))
-    collect(feat, a, along_a, S, power, dfeat)
-    collect(feat, c, along_c, S, power, dfeat)
-    collect(cen, b, along_b, S, power, dcen)
+    collect(feat, a, along_a, S, power, rho, dfeat, dgfeat)
+    collect(feat, c, along_c, S, power, rho, dfeat, dgfeat)
+    collect(cen, b, along_b, S, power, rho, dcen, dgcen)
     normalise(dfeat, dcen, layer, coherent)
-    collect_router(a, along_a, rho, dgfeat)
-    collect_router(c, along_c, rho, dgfeat)
-    collect_router(b, along_b, rho, dgcen)
     return dy, L
-
-
-def collect_router(x, along, rho, out):
-    """out[m, k] += rho sum_i x_i times the router's drift along the signals of strength x_i."""
-    M, K = out.shape
-    for m in range(M):
-        for k in range(K):
-            for i in range(x.size):
-                out[m, k] += rho * along[k, i, places(M) + m] * x[i]
 
 
 def normalise(dfeat, dcen, layer, coherent):
@@ -300,12 +287,15 @@ def speed(norm, width):
     return 1.0 / largest if largest > 0.0 else 0.0
 
 
-def collect(rows, x, along, S, power, out):
-    """out[m, j, k] += sum_i G_m x_i sigma'(x_i rows[m, j, k]), G_m summed over the examples with that signal."""
+def collect(rows, x, along, S, power, rho, out, router):
+    """Add the drift along signals of strengths x: out[m, j, k] += sum_i G_m x_i sigma'(x_i rows[m, j, k]) of filters,
+    G_m summed over the examples that have the signal, and router[m, k] += rho sum_i x_i times theirs of routers.
+    """
     M, J, K = rows.shape
     for m in range(M):
         for k in range(K):
             for i in range(x.size):
+                router[m, k] += rho * along[k, i, places(M) + m] * x[i]
                 share = along[k, i, m] * x[i]
                 if share != 0.0:
                     for j in range(J):

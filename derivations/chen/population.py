@@ -76,7 +76,6 @@ LOOPS = tuple(
         "collect",
         "squared_size",
         "normalise",
-        "collect_router",
         "example_terms",
         "resting",
         "sum_types",

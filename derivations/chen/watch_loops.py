@@ -38,7 +38,7 @@ def sweep_types(filters, routers, noisy, power, nodes, routing, rest, counts):
     c, vc = signed_nodes(xc, wc)
     S = np.empty((1, 1))
     W = places(M)
-    A, B, C = np.empty((K, a.size, 3 * W)), np.empty((K, xb.size, 3 * W)), np.empty((K, c.size, 3 * W))
+    A, B, C = np.zeros((K, a.size, 3 * W)), np.zeros((K, xb.size, 3 * W)), np.zeros((K, c.size, 3 * W))
     tabulate(feat, gfeat, a, S, power, A)
     tabulate(cen, gcen, xb, S, power, B)
     tabulate(feat, gfeat, c, S, power, C)

@@ -40,13 +40,19 @@ MUTATIONS = {
         "put_four(along_c, 2 * W * in_c + q",
         "put_four(along_c, 2 * W * (k * n_c + r) + q",
     ),
-    "no drift along the centres": ("collect(cen, b, along_b, S, power, dcen)", "pass"),
-    "no router drift from feature noise": ("collect_router(c, along_c, rho, dgfeat)", "pass"),
-    "no router drift from feature signals": ("collect_router(a, along_a, rho, dgfeat)", "pass"),
-    "router drift 3 % too large": (
-        "collect_router(b, along_b, rho, dgcen)",
-        "collect_router(b, along_b, 1.03 * rho, dgcen)",
+    "no drift along the centres": (
+        "collect(cen, b, along_b, S, power, rho, dcen, dgcen)",
+        "collect(cen, b, along_b, S, power, rho, 0.0 * dcen, dgcen)",
     ),
+    "no router drift from feature noise": (
+        "along_c, S, power, rho, dfeat, dgfeat",
+        "along_c, S, power, 0.0, dfeat, dgfeat",
+    ),
+    "no router drift from feature signals": (
+        "along_a, S, power, rho, dfeat, dgfeat",
+        "along_a, S, power, 0.0, dfeat, dgfeat",
+    ),
+    "router drift 3 % too large": ("along_b, S, power, rho, dcen, dgcen", "along_b, S, power, 1.03 * rho, dcen, dgcen"),
     "a piece of the routing law less": ("for i in range(first, M):", "for i in range(first, M - 1):"),
     "slope of another activation": (
         "share * activation(S, 0, x[i] * rows[m, j, k], power)[1]",
