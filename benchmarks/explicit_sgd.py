@@ -72,15 +72,15 @@ def _model(case: Any) -> Any:
     return load(case.system.dynamics(case.stage).model)
 
 
-def torch_loop(steps: int) -> Any:
-    """What one writes in PyTorch: normalised rows, autograd of the squared error, plain descent."""
+def torch_loop(steps: int, device: str = "cpu") -> Any:
+    """What one writes in PyTorch: normalised rows, autograd of the squared error, plain descent; one core of a CPU."""
     import torch
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     unit = torch.nn.functional.normalize
-    v, w = (unit(torch.randn(M, D)).requires_grad_() for _ in range(2))
-    v_star, w_star = unit(torch.randn(M_STAR, D)), unit(torch.randn(M_STAR, D))
+    v, w = (unit(torch.randn(M, D, device=device)).requires_grad_() for _ in range(2))
+    v_star, w_star = (unit(torch.randn(M_STAR, D, device=device)) for _ in range(2))
 
     def output(x: Any, routers: Any, experts: Any) -> Any:
         z = x @ experts.T
@@ -90,11 +90,13 @@ def torch_loop(steps: int) -> Any:
 
     def run() -> None:
         for _ in range(steps):
-            x = torch.randn(BATCH, D)
+            x = torch.randn(BATCH, D, device=device)
             residual = output(x, unit(v), unit(w)) - output(x, v_star, w_star)
             optimiser.zero_grad()
             (0.5 * residual**2).mean().backward()
             optimiser.step()
+        if device != "cpu":
+            torch.cuda.synchronize()
 
     return run
 

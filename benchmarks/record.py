@@ -14,6 +14,8 @@ FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
 LAST = "## The last run"
 """The heading in `README.md` below which the tables are written anew."""
+DEVICES = "## On a GPU"
+"""The heading between which and `LAST` stands the table of the devices."""
 SLOWER = 1.1
 """A row is called slower from this ratio on, and where its spreads do not explain it."""
 
@@ -55,7 +57,12 @@ def label(where: Mapping[str, Any]) -> str:
 
 def path(where: Mapping[str, Any], folder: Path = RESULTS) -> Path:
     """The file of a processor."""
-    return folder / (re.sub(r"[^a-z0-9]+", "-", label(where).lower()).strip("-") + ".json")
+    return folder / f"{_words(label(where))}.json"
+
+
+def _words(name: str) -> str:
+    """A name as part of a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -102,7 +109,59 @@ def write(rows: list[dict[str, Any]], complete: bool) -> list[str]:
 
 def stored() -> list[Path]:
     """The files of the processors that the benchmark ran on."""
-    return sorted(file for file in RESULTS.glob("*.json") if not file.name.startswith("device-"))
+    return sorted(set(RESULTS.glob("*.json")) - set(RESULTS.glob("device-*.json")))
+
+
+def device_path(name: str) -> Path:
+    """The file of an accelerator, by its name."""
+    RESULTS.mkdir(exist_ok=True)
+    return RESULTS / f"device-{_words(name)}.json"
+
+
+def write_devices() -> None:
+    """Write the table of all devices anew."""
+    contents = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(RESULTS.glob("device-*.json"))]
+    readme = FOLDER / "README.md"
+    before, _, after = readme.read_text(encoding="utf-8").partition(DEVICES)
+    lines = "\n".join(devices(contents))
+    readme.write_text(f"{before}{DEVICES}\n\n{lines}\n\n{LAST}{after.partition(LAST)[2]}", encoding="utf-8")
+
+
+def devices(contents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The ceilings of every device in a line, and a table with our time, the floor and a note for each."""
+    titles = [content["device"] for content in contents]
+    lines = [
+        *map(ceilings, contents),
+        "",
+        "| what | " + " | ".join(f"{title} | floor | note" for title in titles) + " |",
+    ]
+    lines.append("|" + "---|" * (1 + 3 * len(titles)))
+    tables = [{row["name"]: row for row in content["rows"]} for content in contents]
+    for name in dict.fromkeys(name for table in tables for name in table):
+        columns = [name]
+        for table in tables:
+            _, ours, _, peer, theirs, ratio, *_, floor, note = cells(table[name]) if name in table else [""] * 10
+            columns += [f"{ours} ({peer} {theirs}, {ratio})" if peer else ours, floor, note]
+        lines.append("| " + " | ".join(columns) + " |")
+    return lines
+
+
+def ceilings(content: Mapping[str, Any]) -> str:
+    """The ceilings of a device in a line, with what ran there."""
+    most, versions = content["ceilings"], content["versions"]
+    speeds = ", ".join(
+        f"{most[name] / 1e12:.3g} Tflop/s {text}"
+        for name, text in (
+            ("float32", "of float32 products as SGD takes them"),
+            ("summed_float32", "of float32 by single numbers"),
+            ("float64", "of float64"),
+        )
+    )
+    drawn = " and ".join(f"{1e12 * most[f'normal{bits}']:.3g} ps a normal of {bits} bits" for bits in (32, 64))
+    return (
+        f"{content['device']}, jax {versions['jax']}: {speeds}; {most['bytes'] / 1e12:.3g} TB/s read and written; "
+        f"{drawn}, kept."
+    )
 
 
 def markdown(content: Mapping[str, Any]) -> list[str]:

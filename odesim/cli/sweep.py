@@ -54,9 +54,7 @@ def sweep(
     sweep its options, as --over step=.. sweeps the step of --solver euler.  Lists are separated by `;`, as in
     --over 'alpha=0.5,2;1,1'.
 
-    With --backend jax and either a GPU or --workers 1, cells of the same equations, sizes and solver are integrated
-    together, by one program in one process, to the tolerances of single runs; other cells are computed one by one by
-    --workers processes.
+    Cells are computed one by one, by --workers processes, which on a GPU share the device.
     """
     from odesim.ask import sweep as ask
     from odesim.cli.output import print_json

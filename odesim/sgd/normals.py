@@ -6,6 +6,7 @@ error function: 22 to 30 ns a normal number where these take 8.7, and JAX's end 
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,38 @@ def standard_normal(key: Any, shape: tuple[int, int], dtype: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
+    both = _halves(key, shape, dtype, jax.lax.optimization_barrier)
+    return jnp.concatenate(jax.lax.optimization_barrier(both))[: shape[0]]
+
+
+def pieces(key: Any, shape: tuple[int, int], dtype: Any) -> list[tuple[slice, Any]]:
+    """The rows of `standard_normal` as (rows, array) in the pieces that a device draws fastest.
+
+    A CPU has them in one piece; a GPU writes the two halves by one kernel (3.4 ps a number on an H100, where a copy of
+    both into one array makes it 4.4, and the barriers 8.7).
+
+    Examples:
+        >>> import jax
+        >>> [(rows, x.shape) for rows, x in pieces(jax.random.key(1), (7, 50), "float32")]
+        [(slice(0, 7, None), (7, 50))]
+    """
+    import jax
+
+    if jax.default_backend() == "cpu":
+        return [(slice(0, shape[0]), standard_normal(key, shape, dtype))]
+    first, second = _halves(key, shape, dtype, lambda values: values)
+    middle = first.shape[0]
+    return [(slice(0, middle), first), (slice(middle, shape[0]), second[: shape[0] - middle])]
+
+
+def _halves(key: Any, shape: tuple[int, int], dtype: Any, barrier: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The two numbers of every pair, each (half of the rows, rounded up, by columns).
+
+    Without a `barrier` XLA computes the words on a CPU once for the radius and once for each of the two numbers.
+    """
+    import jax
+    import jax.numpy as jnp
+
     rows, columns = shape
     kind = jnp.dtype(dtype)
     pairs = (rows + 1) // 2
@@ -53,17 +86,15 @@ def standard_normal(key: Any, shape: tuple[int, int], dtype: Any) -> Any:
     else:
         first, second = _long(*_words(key, 0, (pairs, columns))), _long(*_words(key, pairs, (pairs, columns)))
         scale, bits = 2.0**-64, jnp.int64
-    # Without the barriers XLA computes the words once for the radius and once for each of the two numbers.
-    first, second = jax.lax.optimization_barrier((first, second))
+    first, second = barrier((first, second))
     uniform = (first.astype(kind) + kind.type(0.5)) * kind.type(scale)
     logarithm = _logarithm(uniform) if kind == jnp.float32 else jnp.log(uniform)
-    radius = jax.lax.optimization_barrier(jnp.sqrt(-2.0 * logarithm))
+    radius = barrier(jnp.sqrt(-2.0 * logarithm))
     angle = jax.lax.bitcast_convert_type(second, bits).astype(kind) * kind.type(2.0 * scale)
     size = jnp.abs(angle)
     half = kind.type(0.5)
     folded = jnp.where(size > half, jnp.copysign(kind.type(1.0), angle) - angle, angle)
-    both = radius * _sine(half - size), radius * _sine(folded)
-    return jnp.concatenate(jax.lax.optimization_barrier(both))[:rows]
+    return radius * _sine(half - size), radius * _sine(folded)
 
 
 def _words(key: Any, first: int, shape: tuple[int, int]) -> tuple[Any, Any]:

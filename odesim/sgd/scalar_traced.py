@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
-from odesim.sgd import bind, normals, traced
+from odesim.sgd import bind, matrices, normals, traced
 from odesim.sgd.compressed import factor, require_room
 
 
@@ -36,9 +36,10 @@ def explicit(
 
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
-            x = normals.standard_normal(sample, (count, d), dtype)
             labels = _labels(model, functions, label, count, dtype, numbers)
-            return jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels))
+            for rows, x in normals.pieces(sample, (count, d), dtype):
+                sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
+            return sums
 
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
         return jax.tree.map(lambda values: values / batch, sums)
@@ -90,18 +91,18 @@ def compressed(
 
         zero = (jnp.zeros((trained, n)), jnp.zeros((trained, trained)), jnp.zeros(further))
         G, S, sums = traced.accumulate(jax, add, zero, batch, size)
-        return G, traced.semidefinite_factor(S), sums
+        return G, matrices.semidefinite_factor(S), sums
 
     def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         X, scalars = state
         sample_key, wishart_key = jax.random.split(key)
         G, half, sums = gradient(state, sample_key, numbers)
-        G, Z = G / batch, half @ traced.bartlett(jax, rank, d - n, wishart_key) / batch
+        G, Z = G / batch, half @ matrices.bartlett(rank, d - n, wishart_key) / batch
         v = X[:trained]
         squares = (v * v).sum(1), (v * G).sum(1), (G * G).sum(1) + (Z * Z).sum(1)
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=1)
-        rest = jnp.linalg.qr(moved[:, fixed:].T, mode="r").T
+        rest = matrices.triangle(moved[:, fixed:])
         return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1)), scalars
 
     return traced.over_replicas(step, numbers, size * n * 8)

@@ -158,7 +158,7 @@ def test_the_factor_of_coefficients_is_exact_at_any_scale_and_rank(library):
         L = S.copy()
         semidefinite_factor(L)
     else:
-        from odesim.sgd.traced import semidefinite_factor
+        from odesim.sgd.matrices import semidefinite_factor
 
         L = np.asarray(semidefinite_factor(S))
     scale = np.sqrt(np.outer(np.diag(S), np.diag(S)))

@@ -1,0 +1,125 @@
+"""What a GPU does its own way: halves of samples, rounds of steps, factors by the library, products in three parts."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_engines import made
+
+from odesim.sgd import matrices, normals, traced
+
+CASES = [("float64", 20, 1e-12), ("float32", 20, 2e-5), ("jax", 1, 1e-13)]
+"""Kinds of engines, their steps (a round and a rest), and how far rounding may take Gram matrices of order 1."""
+
+
+@pytest.fixture
+def on_a_gpu(monkeypatch):
+    """Programs as they are written for a GPU, from the call of this on; a CPU runs them."""
+
+    def switch() -> None:
+        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+        traced.explicit.cache_clear(), traced.compressed.cache_clear()
+
+    yield switch
+    traced.explicit.cache_clear(), traced.compressed.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [7, 8])
+def test_the_pieces_are_the_rows_of_one_array(rows, dtype, on_a_gpu):
+    key = jax.random.key(3)
+    whole = np.asarray(normals.standard_normal(key, (rows, 300), dtype))
+    on_a_gpu()
+    found = normals.pieces(key, (rows, 300), dtype)
+    assert [(where.start, where.stop, len(x)) for where, x in found] == [(0, 4, 4), (4, rows, rows - 4)]
+    assert np.abs(np.concatenate([x for _, x in found]) - whole).max() < 8.0 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("steps", [0, 15, 16, 37])
+def test_rounds_and_a_rest_are_all_the_steps(steps, on_a_gpu):
+    def run(steps):
+        return traced.repeated(lambda k, total: (total * 7 + k) % 10_007, steps, jnp.int64(1))
+
+    straight = int(jax.jit(run)(steps))
+    on_a_gpu()
+    assert int(jax.jit(lambda steps: run(steps))(steps)) == straight
+
+
+@pytest.mark.parametrize("singular", [False, True])
+def test_many_matrices_have_the_factors_of_each(singular, on_a_gpu):
+    C = np.random.default_rng(0).normal(size=(4, 5, 30))
+    C[:, 2] *= 1e-10
+    if singular:
+        C[1, 4] = C[1, 1]
+    S = C @ C.transpose(0, 2, 1)
+    each = np.array([matrices.semidefinite_factor(one) for one in S])
+    on_a_gpu()
+    together = np.asarray(jax.jit(jax.vmap(matrices.semidefinite_factor))(S))
+    scale = np.sqrt(np.einsum("rii,rjj->rij", S, S))
+    assert np.abs((together @ together.transpose(0, 2, 1) - S) / scale).max() < 1e-14
+    assert np.abs(together - each).max() < 1e-12 * np.abs(each).max()
+
+
+@pytest.mark.parametrize("distance", [1.0, 1e-5, 1e-9, 0.0])
+def test_many_matrices_have_triangles_as_exact_as_by_qr(distance, on_a_gpu):
+    # Two rows that are nearly the same: of their Gram matrix alone the difference would be known to 1e-16 / distance^2.
+    A = np.random.default_rng(0).normal(size=(4, 5, 12))
+    A[:, 1] *= 1e-8
+    A[2, 4] = A[2, 3] + distance * A[2, 4]
+    on_a_gpu()
+    L = np.asarray(jax.jit(jax.vmap(matrices.triangle))(A))
+    assert np.array_equal(L, np.tril(L))
+    scale = np.linalg.norm(A, axis=2)
+    assert (
+        np.abs(L @ L.transpose(0, 2, 1) - A @ A.transpose(0, 2, 1)) / (scale[:, :, None] * scale[:, None])
+    ).max() < 3e-15
+    apart = np.linalg.norm(L[2, 4] - L[2, 3]) - np.linalg.norm(A[2, 4] - A[2, 3])
+    assert abs(apart) < 1e-14 * scale[2].max()
+
+
+def test_a_second_factor_is_used_only_where_it_is_exact():
+    A = np.random.default_rng(0).normal(size=(3, 5, 12))
+    assert bool(matrices._twice(jnp.asarray(A))[1])
+    A[1, 4] = A[1, 3] + 1e-9 * A[1, 4]
+    assert not bool(matrices._twice(jnp.asarray(A))[1])
+
+
+@pytest.mark.parametrize(("kind", "steps", "rounding"), CASES)
+def test_the_programs_of_a_gpu_take_the_steps_of_a_cpu(kind, steps, rounding, on_a_gpu):
+    here = made(kind)
+    here.advance(steps)
+    on_a_gpu()
+    there = made(kind)
+    there.advance(steps)
+    assert np.abs(there.grams() - here.grams()).max() < rounding
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("kind", "steps", "rounding"), CASES)
+def test_a_gpu_takes_the_steps_of_a_cpu(kind, steps, rounding, gpu):
+    code = (
+        "import json, sys; sys.path[:0] = json.loads(sys.argv[1])\n"
+        f"from test_engines import made; engine = made({kind!r}); engine.advance({steps})\n"
+        "print(json.dumps(engine.grams().tolist()))"
+    )
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
+    command = [sys.executable, "-c", code, json.dumps(sys.path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    engine = made(kind)
+    engine.advance(steps)
+    assert gpu in engine.at[0].devices()
+    assert np.abs(engine.grams() - np.array(json.loads(done.stdout))).max() < rounding
+
+
+@pytest.mark.gpu
+def test_a_gpu_multiplies_float32_without_losing_digits(gpu):
+    rng = np.random.default_rng(1)
+    left, right = (rng.normal(size=size).astype("float32") for size in ((64, 1000), (1000, 4096)))
+    exact = left.astype(float) @ right.astype(float)
+    error = np.abs(np.asarray(jax.jit(matrices.product)(left, right), float) - exact)
+    assert error.max() / np.sqrt(1000.0) < 2e-6  # ten bits alone: 2e-3
