@@ -79,14 +79,12 @@ def count_operations(problem: Any, y: Any) -> float:
     known = np.concatenate([y, problem.arguments.teachers.ravel(), (1.0, 0.0)])
     at = loops.layout(m, m_star)
     inputs = known[at["inputs"]].reshape(6, -1)
-    series, reach = problem.arguments.series, problem.arguments.reach
+    levels, (reach, ends) = problem.arguments.series, problem.arguments.reach
     total = 0.0
     for k, block in enumerate((inputs[0] ** 2).reshape(-1, 16)):
         if k >= at["alone"]:
             total += 16 * per_pair
             continue
-        terms = series.shape[1] - 1
-        while terms > 3 and reach[terms - 4] >= block.max():
-            terms -= 4
-        total += 16 * (series.shape[0] * (2 * terms + 5) + per_pair)
+        terms = ends[np.searchsorted(reach[:-1], block.max())]
+        total += 16 * (levels.shape[1] * (2 * terms + 5) + per_pair)
     return total + 2.0 * 2 * m * n * n + 3.0 * 2 * m * n

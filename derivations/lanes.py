@@ -4,6 +4,7 @@
 runs uncompiled.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,57 +15,121 @@ LANES = 16
 
 
 class Series(NamedTuple):
-    """S_k(rho) = shift_k + rho^odd_k * sum_t series[k, t] rho^(2t).
+    """S_k(rho) = shift_k + rho^odd_k * sum_t series[k, t] rho^(2t), and the same by fewer terms.
 
-    `reach[t]` is the largest rho^2 for which the terms 0..t reach the tolerance; the number of terms is one more
-    than a multiple of four, as `correlations` wants it.
+    `levels` (levels, functions, terms) are polynomials in x = rho^2 in place of the series, each up to some x:
+    `reach` (2, levels) holds that x and the index of the last term, which is a multiple of four.  The last goes to 1.
     """
 
     series: np.ndarray
     shift: np.ndarray
     odd: np.ndarray
+    levels: np.ndarray
     reach: np.ndarray
 
 
 def folded(dense: np.ndarray, odd: Sequence[bool], tolerance: float) -> Series:
     """Power series in rho, rows (functions, terms), as series in rho^2.
 
-    `odd` says of each row whether it is odd but for a constant; an even one keeps its constant in the series.
+    `odd` says of each row whether it is odd but for a constant; an even one keeps its constant in the series.  Cut
+    series leave at most the tolerance, polynomials in their place a hundredth of it: they err at small overlaps too.
     """
     dense, marks = dense.copy(), np.asarray(odd, float)
     shift = np.where(marks == 1, dense[:, 0], 0.0)
     dense[marks == 1, 0] = 0.0
     terms = (dense.shape[1] + 1) // 2
-    terms += (1 - terms) % 4
     padded = np.zeros((len(dense), 2 * terms))
     padded[:, : dense.shape[1]] = dense
     series = np.where(marks[:, None] == 1, padded[:, 1::2], padded[:, 0::2])
-    return Series(np.ascontiguousarray(series), shift, marks, _reach(series, tolerance))
+    return Series(np.ascontiguousarray(series), shift, marks, *_levels(series, tolerance))
 
 
-def _reach(series: np.ndarray, tolerance: float) -> np.ndarray:
-    """The largest x = rho^2 at which cutting the series after term t leaves at most the tolerance in every row."""
-    grid = np.concatenate([[0.0], np.geomspace(1e-16, 1.0, 400)])
-    terms = series.shape[1]
-    power = grid[None, :] ** np.arange(terms)[:, None]
-    size = np.abs(series).max(axis=0)[:, None] * power
-    tail = np.concatenate([np.cumsum(size[::-1], axis=0)[::-1][1:], np.zeros((1, grid.size))])
-    return np.array([grid[np.flatnonzero(row <= tolerance)[-1]] for row in tail])
+GRID = np.concatenate([[0.0], np.geomspace(1e-16, 1.0, 400)])
+"""The x = rho^2 at which errors are bounded."""
+LONGEST = 40
+"""Below so many terms a polynomial may be shorter than the series: longer ones have coefficients that cancel."""
+NEAREST = 1e-4
+"""Up to a smaller x a series is cut: few terms are enough there."""
 
 
-def correlations(rho, series, shift, odd, reach, square, S):
-    """Fill S[k, lane] = S_k(rho[lane]): a series in rho^2, times rho for odd functions, plus a constant.
+def _levels(series: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """The polynomials of `Series.levels` with 5, 9, 13, .. terms, and later ever more, and their `reach`."""
+    terms, last = series.shape[1], 4
+    sizes = np.abs(series).max(axis=0) * GRID[:, None] ** np.arange(terms)
+    found, reach, ends = [], [], []
+    while not reach or reach[-1] < 1.0:
+        table, largest = series[:, : last + 1], _furthest(sizes[:, last + 1 :].sum(axis=1), tolerance)
+        if last < LONGEST:
+            into = _chebyshev(terms)
+            x = _furthest(sizes @ into[:, last + 1 :].sum(axis=1), tolerance / 100)
+            shorter = _economised(series, into[:, : last + 1], x) if x > max(largest, NEAREST) else None
+            if shorter is not None:
+                table, largest = shorter, x
+        if not reach or largest > reach[-1]:
+            found.append(table), reach.append(largest), ends.append(last)
+        last = min(last + 4 * max(1, last // 32), terms - 1 + (1 - terms) % 4)
+    width = 1 + ends[-1]
+    levels = np.array([np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in found])
+    return levels, np.array([reach, ends], float)
 
-    `reach[t]` is the largest rho^2 at which t + 1 terms are enough, so that small overlaps cost few terms.
+
+def _furthest(left: np.ndarray, tolerance: float) -> float:
+    """The largest x at which what is left out is within the tolerance."""
+    return float(GRID[np.flatnonzero(left <= tolerance)[-1]])
+
+
+def _economised(series: np.ndarray, into: np.ndarray, x: float) -> np.ndarray | None:
+    """The series by as many Chebyshev polynomials on [0, x] as `into` has columns, as powers.
+
+    This is telescoping (Lanczos 1956, Applied Analysis, chapter 7).  A power is a sum of shifted Chebyshev polynomials
+    with positive coefficients, which add up to 1: those left out bound the error.  None where coefficients cancel, so
+    that they add up to more than twice those of the series.
     """
-    functions, terms = series.shape
+    scaled = series * x ** np.arange(series.shape[1])
+    table = scaled @ into @ _powers(into.shape[1])
+    if (np.abs(table).sum(axis=1) > 2.0 * np.abs(scaled).sum(axis=1)).any():
+        return None
+    return table / x ** np.arange(into.shape[1])
+
+
+@functools.cache
+def _chebyshev(terms: int) -> np.ndarray:
+    """x^t = sum_j C[t, j] T_j(2x - 1) for t below `terms`; as many j, at least `LONGEST`."""
+    C = np.zeros((terms, max(terms, LONGEST) + 1))
+    C[0, 0] = 1.0
+    for t in range(1, terms):
+        C[t] = 0.5 * C[t - 1]
+        C[t, 1:] += 0.25 * C[t - 1, :-1]
+        C[t, 1] += 0.25 * C[t - 1, 0]
+        C[t, :-1] += 0.25 * C[t - 1, 1:]
+    return C[:, :-1]
+
+
+@functools.cache
+def _powers(terms: int) -> np.ndarray:
+    """T_j(2x - 1) = sum_t P[j, t] x^t for j below `terms`."""
+    P = np.zeros((terms, terms))
+    P[0, 0], P[1, :2] = 1.0, (-1.0, 2.0)
+    for j in range(2, terms):
+        P[j] = -2.0 * P[j - 1] - P[j - 2]
+        P[j, 1:] += 4.0 * P[j - 1, :-1]
+    return P
+
+
+def correlations(rho, levels, shift, odd, reach, square, S):
+    """Fill S[k, lane] = S_k(rho[lane]): a polynomial in rho^2, times rho for odd functions, plus a constant.
+
+    `levels` and `reach` are those of `Series`: small overlaps cost few terms.
+    """
+    functions = levels.shape[1]
     largest = 0.0
     for lane in range(16):
         square[lane] = rho[lane] * rho[lane]
         largest = max(largest, square[lane])
-    last = terms - 1
-    while last > 3 and reach[last - 4] >= largest:
-        last -= 4
+    level = 0
+    while level < levels.shape[0] - 1 and reach[0, level] < largest:
+        level += 1
+    series, last = levels[level], int(reach[1, level])
     for k in range(functions):
         c = series[k, last]
         for lane in range(16):

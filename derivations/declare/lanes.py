@@ -145,14 +145,14 @@ def _pairs_text(served: Sequence[Served]) -> str:
     lines = [
         "def pairs(flat, numbers, means, cells, spans, looks, reach, Y):",
         f"    X, square = np.empty({LANES} * cells.shape[0]), np.empty({LANES})",
-        f"    S, Z = np.empty({LANES} * looks.shape[1]), np.empty({LANES * max(one.means for one in served)})",
+        f"    S, Z = np.empty({LANES} * looks.shape[2]), np.empty({LANES * max(one.means for one in served)})",
     ]
     if any(one.at >= 0 for one in served):
-        lines.append(f"    table = S.reshape((looks.shape[1], {LANES}))")
+        lines.append(f"    table = S.reshape((looks.shape[2], {LANES}))")
     for k, one in enumerate(served):
-        rows = f"looks[{k}, :{one.rows}"
         rho = f"X[{LANES * one.at} : {LANES * (one.at + 1)}]"
-        table = f"{rows}, 2:], {rows}, 0], {rows}, 1], reach[{k}]"
+        first = f"looks[{k}, 0, :{one.rows}"
+        table = f"looks[{k}, :, :{one.rows}, 2:], {first}, 0], {first}, 1], reach[{k}]"
         lines += [
             f"    for block in range(spans[{k}], spans[{k + 1}]):",
             f"        start = {LANES} * block",

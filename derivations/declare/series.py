@@ -39,9 +39,10 @@ def tables(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) ->
 
 @functools.lru_cache(maxsize=32)
 def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The series of the functions in lanes: (functions, rows, 2 + terms), and `reach` (functions, terms).
+    """The series of the functions in lanes: (functions, levels, rows, 2 + terms), and `reach` (functions, 2, levels).
 
-    A row is shift, odd, then its terms in rho^2, as `derivations.lanes.correlations` takes them.
+    A row is shift, odd, then its terms in rho^2, as `derivations.lanes.correlations` takes them; the last level of a
+    function with fewer is repeated.
     """
     known = values(declared, numbers)
     each: list[Series | None] = [None] * len(found.lanes)
@@ -57,13 +58,16 @@ def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -
             raise AssertionError(f"a series of {found.pairs[one.program][0]} is neither even nor odd")
         each[k] = folded(dense, odd, TOLERANCE)
     rows = max([one.rows for one in found.lanes] + [1])
-    terms = max([table.series.shape[1] for table in each if table is not None] + [1])
-    looks, reach = np.zeros((len(each), rows, 2 + terms)), np.ones((len(each), terms))
+    levels, terms = ([table.levels.shape[axis] for table in each if table is not None] for axis in (0, 2))
+    looks = np.zeros((len(each), max([*levels, 1]), rows, 2 + max([*terms, 1])))
+    reach = np.zeros((len(each), 2, looks.shape[1]))
     for k, table in enumerate(each):
         if table is not None:
-            own = np.column_stack([table.shift, table.odd, table.series])
-            looks[k, : own.shape[0], : own.shape[1]] = own
-            reach[k, : table.reach.size] = table.reach
+            at = np.minimum(np.arange(looks.shape[1]), len(table.levels) - 1)
+            own = table.levels[at]
+            looks[k, :, : own.shape[1], 0], looks[k, :, : own.shape[1], 1] = table.shift, table.odd
+            looks[k, :, : own.shape[1], 2 : 2 + own.shape[2]] = own
+            reach[k] = table.reach[:, at]
     return looks, reach
 
 

@@ -86,9 +86,9 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
         return kernels["pair_gradient"](correlations(xp, rho, *table), g, *z)[:6]
 
     def flow(t, y, p):
-        m, m_star, teachers, rates, series, shift, odd = p.m, p.m_star, p.teachers, p.rates, p.series, p.shift, p.odd
+        m, m_star, teachers, rates, shift, odd = p.m, p.m_star, p.teachers, p.rates, p.shift, p.odd
         G = gram(xp, y, m, m_star, teachers)
-        table = (series, shift, odd)
+        table = (p.series[-1], shift, odd)
         d_rho, d11, d12, d21, d22, d_g = gradient(G, m, m_star, "student", table)
         t_rho, t11, t12, t21, _, t_g = gradient(G, m, m_star, "teacher", table)
         i = np.arange(m)
@@ -107,7 +107,7 @@ def build_exact(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[str,
         return pack_rows(xp, -rates[:, None] * (N - N[k, k][:, None] * G[: 2 * m]), m, m_star)
 
     def loss(y, p):
-        m, m_star, teachers, series, shift, odd = p.m, p.m_star, p.teachers, p.series, p.shift, p.odd
+        m, m_star, teachers, series, shift, odd = p.m, p.m_star, p.teachers, p.series[-1], p.shift, p.odd
         G = gram(xp, y, m, m_star, teachers)
 
         total = size = 0.0
@@ -126,13 +126,13 @@ def build_cascade(xp: Any, kernels: Mapping[str, Callable[..., Any]]) -> dict[st
     """`flow` and `loss` of the cascade tier."""
 
     def flow(t, y, p):
-        pairs, rates1, rates2, series, shift, odd = p.pairs, p.rates1, p.rates2, p.series, p.shift, p.odd
+        pairs, rates1, rates2, series, shift, odd = p.pairs, p.rates1, p.rates2, p.series[-1], p.shift, p.odd
         g1, g2 = y[:pairs], y[pairs:]
         d_rho, d_g = kernels["aligned_gradient"](correlations(xp, g1, series, shift, odd), g2)
         return xp.concatenate([rates1 * d_rho * (1.0 - g1**2), rates2 * d_g * (1.0 - g2**2)])
 
     def loss(y, p):
-        pairs, unused, series, shift, odd, at_one = p.pairs, p.unused, p.series, p.shift, p.odd, p.at_one
+        pairs, unused, series, shift, odd, at_one = p.pairs, p.unused, p.series[-1], p.shift, p.odd, p.at_one
         g1, g2 = y[:pairs], y[pairs:]
         matched = kernels["aligned_energy"](correlations(xp, g1, series, shift, odd), g2)[0]
         own = kernels["aligned_energy"](at_one, 1.0 + 0.0 * at_one[0])[0][0]

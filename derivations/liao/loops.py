@@ -28,11 +28,11 @@ class Arguments(NamedTuple):
     reach: Any
 
 
-PAIRS = "f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), i8, f8[::1] -> UniTuple(f8, 2)"
+PAIRS = "f8[::1], f8[::1], Tuple((f8[:,:,::1], f8[::1], f8[::1], f8[:,::1], f8[::1])), i8, f8[::1] -> UniTuple(f8, 2)"
 PRODUCT = "f8[::1], f8[::1], i8, i8, f8[::1]"
 """The types that `pair_blocks`, of every degree, and `product` take."""
 KIND = (
-    "Tuple((UniTuple(i8, 6), f8[::1], f8[::1], Tuple((f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])), f8[::1], "
+    "Tuple((UniTuple(i8, 6), f8[::1], f8[::1], Tuple((f8[:,:,::1], f8[::1], f8[::1], f8[:,::1], f8[::1])), f8[::1], "
     "UniTuple(u4[::1], 2), Tuple((u4[::1], f4[::1], u4[::1], u4[::1], f4[::1])), UniTuple(u4[::1], 2)))"
 )
 """The type of what `given` makes."""
@@ -254,5 +254,5 @@ def given(m, m_star, teachers, rates, series, shift, odd, reach):
     fixed = np.concatenate([teachers.ravel(), at["ends"]])
     terms = tuple(at[name] for name in ("first", "factor", "output", "entry", "weight"))
     places, targets = (at["gram"], at["inputs"]), (at["rows"], at["columns"])
-    tables = (series, shift, odd, reach, shift + series.sum(axis=1))
+    tables = (series, shift, odd, reach, shift + series[-1].sum(axis=1))
     return sizes, fixed, rates, tables, at["energy"], places, terms, targets

@@ -120,7 +120,7 @@ def arguments(initial: Initial) -> Arguments:
     p = initial.parameters
     table = gate_table(p.gate, p.temperature, p.degree)
     teachers = np.ascontiguousarray(initial.constants["teacher_gram"])
-    return Arguments(p.m, p.m_star, teachers, rates(initial), table.series, table.shift, table.odd, table.reach)
+    return Arguments(p.m, p.m_star, teachers, rates(initial), table.levels, *table[1:3], table.reach)
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:

@@ -102,7 +102,8 @@ def matched(initial: Initial) -> np.ndarray:
 def _cascade_arguments(initial: Initial) -> Cascade:
     p, expert, rates = initial.parameters, matched(initial), population.rates(initial)
     table = gate_table(p.gate, p.temperature, p.degree)
-    return Cascade(p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *table, correlations_at(p, 1.0))
+    tables = (table.levels, table.shift, table.odd, table.reach)
+    return Cascade(p.m_star, p.m - p.m_star, rates[expert], rates[p.m + expert], *tables, correlations_at(p, 1.0))
 
 
 def _cascade_start(initial: Initial) -> dict[str, np.ndarray]:

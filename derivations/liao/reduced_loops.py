@@ -44,7 +44,7 @@ def cascade_flow(t, y, p):
     pairs, rates1, rates2, series, shift, odd, reach = p.pairs, p.rates1, p.rates2, p.series, p.shift, p.odd, p.reach
     dy = np.empty(2 * pairs)
     rho, square = np.zeros(16), np.empty(16)
-    S = np.empty((series.shape[0], 16))
+    S = np.empty((series.shape[1], 16))
     for j in range(pairs):
         rho[0] = y[j]
         correlations(rho, series, shift, odd, reach, square, S)
@@ -58,7 +58,7 @@ def cascade_loss(y, p):
     """L = (m + m*) K_ii(0) / 2 - sum over pairs of K(gamma1, gamma2), every other overlap being zero."""
     pairs, unused, series, shift, odd, reach, at_one = p.pairs, p.unused, p.series, p.shift, p.odd, p.reach, p.at_one
     rho, square = np.zeros(16), np.empty(16)
-    S = np.empty((series.shape[0], 16))
+    S = np.empty((series.shape[1], 16))
     total = 0.5 * (2 * pairs + unused) * aligned_energy(at_one, 0, 1.0)[0]
     for j in range(pairs):
         rho[0] = y[j]
