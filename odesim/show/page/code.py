@@ -74,7 +74,8 @@ class Code:
     def free(self, e: Any, axes: Axes) -> list[Any]:
         """The indices of an expression in the order of `axes`; summed ones are not free."""
         bound = {limit[0] for total in e.atoms(sp.Sum, sp.Product) for limit in total.limits}
-        return [i for i in axes if i in e.atoms(sp.Idx) - bound]
+        free = e.atoms(sp.Idx) - bound
+        return [i for i in axes if i in free]
 
     # -- expressions
     def expr(self, e: Any, axes: Axes = (), tight: bool = False) -> str:
