@@ -19,13 +19,13 @@ def rows(quick: bool) -> list[Row]:
         integrate = ["integrate", "--system", "liao", "--overwrite", "--out", f"{folder}/run"]
         caches = [f"{folder}/caches-{k}" for k in range(1 if quick else 3)]
         cold = timing([_seconds(integrate, empty) for empty in caches])
-        note = "bar 8 s; empty odesim and matplotlib caches, figures included"
+        note = "bar 3 s; empty odesim and matplotlib caches, figures included"
         found.append(Row("odesim integrate --system liao, first time ever", cold.median, cold.spread, note=note))
         warm: dict[str, list[float]] = {"with figures": [], "--no-figures": []}
         for _ in range(repetitions):
             warm["with figures"].append(_seconds(integrate, caches[0]))
             warm["--no-figures"].append(_seconds([*integrate, "--no-figures"], caches[0]))
-        for label, bar in (("with figures", "4 s (later 3.5 s)"), ("--no-figures", "2.5 s (later)")):
+        for label, bar in (("with figures", "2 s"), ("--no-figures", "1.4 s")):
             result = timing(warm[label])
             name = f"odesim integrate --system liao, afterwards, {label}"
             found.append(Row(name, result.median, result.spread, note=f"bar {bar}"))
