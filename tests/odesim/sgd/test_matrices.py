@@ -11,32 +11,38 @@ import numpy as np
 import pytest
 from test_engines import made
 
-from odesim.sgd import matrices, normals, traced
+from odesim.sgd import matrices, normals, scalar_traced, traced
+from odesim.sgd.engines import TracedReplicas
 
-CASES = [("float64", 20, 1e-12), ("float32", 20, 2e-5), ("jax", 1, 1e-13)]
-"""Kinds of engines, their steps (a round and a rest), and how far rounding may take Gram matrices of order 1."""
+CASES = [("float64", 6, 20, 1e-12), ("float64", 1, 3, 1e-12), ("float32", 6, 20, 2e-5), ("jax", 6, 1, 1e-13)]
+"""Kinds of engines, batches, steps (a round and a rest), and how far rounding may take Gram matrices of order 1."""
 
 
 @pytest.fixture
 def on_a_gpu(monkeypatch):
     """Programs as they are written for a GPU, from the call of this on; a CPU runs them."""
 
+    def forget() -> None:
+        for program in (traced.explicit, traced.compressed, scalar_traced.explicit, scalar_traced.compressed):
+            program.cache_clear()
+
     def switch() -> None:
         monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-        traced.explicit.cache_clear(), traced.compressed.cache_clear()
+        forget()
 
     yield switch
-    traced.explicit.cache_clear(), traced.compressed.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rows", [7, 8])
+@pytest.mark.parametrize("rows", [1, 7, 8])
 def test_the_pieces_are_the_rows_of_one_array(rows, dtype, on_a_gpu):
     key = jax.random.key(3)
     whole = np.asarray(normals.standard_normal(key, (rows, 300), dtype))
     on_a_gpu()
     found = normals.pieces(key, (rows, 300), dtype)
-    assert [(where.start, where.stop, len(x)) for where, x in found] == [(0, 4, 4), (4, rows, rows - 4)]
+    half = (rows + 1) // 2
+    assert [(where.start, where.stop, len(x)) for where, x in found] == [(0, half, half), (half, rows, rows - half)]
     assert np.abs(np.concatenate([x for _, x in found]) - whole).max() < 8.0 * np.finfo(dtype).eps
 
 
@@ -89,28 +95,54 @@ def test_a_second_factor_is_used_only_where_it_is_exact():
     assert not bool(matrices._twice(jnp.asarray(A))[1])
 
 
-@pytest.mark.parametrize(("kind", "steps", "rounding"), CASES)
-def test_the_programs_of_a_gpu_take_the_steps_of_a_cpu(kind, steps, rounding, on_a_gpu):
-    here = made(kind)
+@pytest.mark.parametrize(("kind", "batch", "steps", "rounding"), CASES)
+def test_the_programs_of_a_gpu_take_the_steps_of_a_cpu(kind, batch, steps, rounding, on_a_gpu):
+    here = made(kind, batch)
     here.advance(steps)
     on_a_gpu()
-    there = made(kind)
+    there = made(kind, batch)
     there.advance(steps)
     assert np.abs(there.grams() - here.grams()).max() < rounding
 
 
+def test_labels_and_means_go_with_the_halves_of_their_samples(on_a_gpu):
+    from bare_models.cluster import MODEL, Parameters
+
+    rows = np.random.default_rng(5).normal(size=(3, 20)) / np.sqrt(20)
+    gram = (rows @ rows.T)[None]
+    found = []
+    for switch in (lambda: None, on_a_gpu):
+        switch()
+        engine = TracedReplicas(MODEL, Parameters(20), gram, 20, 7, 0.05, 3, rows=rows[None])
+        engine.advance(4)
+        found.append(engine.grams())
+    assert np.abs(found[0] - found[1]).max() < 1e-12
+
+
+def test_scalars_move_with_the_halves_of_their_samples(on_a_gpu):
+    from test_scalars import engine
+
+    found = []
+    for switch in (lambda: None, on_a_gpu):
+        switch()
+        run = engine("float64", "erf with biases", 7, 2)
+        run.advance(4)
+        found.append(run.grams())
+    assert np.abs(found[0] - found[1]).max() < 1e-12
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize(("kind", "steps", "rounding"), CASES)
-def test_a_gpu_takes_the_steps_of_a_cpu(kind, steps, rounding, gpu):
+@pytest.mark.parametrize(("kind", "batch", "steps", "rounding"), CASES)
+def test_a_gpu_takes_the_steps_of_a_cpu(kind, batch, steps, rounding, gpu):
     code = (
         "import json, sys; sys.path[:0] = json.loads(sys.argv[1])\n"
-        f"from test_engines import made; engine = made({kind!r}); engine.advance({steps})\n"
+        f"from test_engines import made; engine = made({kind!r}, {batch}); engine.advance({steps})\n"
         "print(json.dumps(engine.grams().tolist()))"
     )
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
     command = [sys.executable, "-c", code, json.dumps(sys.path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    engine = made(kind)
+    engine = made(kind, batch)
     engine.advance(steps)
     assert gpu in engine.at[0].devices()
     assert np.abs(engine.grams() - np.array(json.loads(done.stdout))).max() < rounding
