@@ -12,8 +12,8 @@ import numpy as np
 from derivations.contract import Shared
 
 PASSES = (
-    "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "group", "route",
-    "descend", "descend_counted",
+    "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "route", "descend",
+    "descend_counted",
 )  # fmt: skip
 DISPATCHED = "f8[:,::1], f8[:,::1], i8[::1], i8"
 WEIGHED = (
@@ -23,7 +23,7 @@ LOST = "f8[::1], f8[::1], i8"
 WEIGHTS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,::1]))"
 GRADIENTS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,::1], f8))"
 EXAMPLES = "Tuple((i8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[::1], f8[:,::1]))"
-ROUTE = f"f8[:,::1], f8[:,::1], {EXAMPLES}, f8[:,::1], i8[::1], i8[::1], UniTuple(i8, 4)"
+ROUTE = f"f8[:,::1], f8[:,::1], {EXAMPLES}, UniTuple(i8, 2), f8[:,::1], i8[::1], UniTuple(i8, 4)"
 FILTERS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,:,::1]))"
 ROUTING = "Tuple((f8[:,::1], i8[::1], i8[::1], f8[::1], f8[::1]))"
 SUMS = "Tuple((f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8))"
@@ -96,9 +96,9 @@ def lost(margin, out, at):
         out[i] = found[i]
 
 
-def routed(routers, table, examples, logits, expert, members, numbers, at):
+def routed(routers, table, examples, part, logits, expert, numbers, at):
     """`route` at at[0] for a model whose functions lie at at[1:]."""
-    given = (routers, table, examples, logits, expert, members, (at[1], at[2], at[3], lent(numbers)))
+    given = (routers, table, examples, part, logits, expert, (at[1], at[2], at[3], lent(numbers)))
     by_address(ROUTE, at[0], given)
 
 

@@ -38,19 +38,19 @@ def products(columns, x, sums):
             sums[j] += columns[c, j] * x[c]
 
 
-def router_fields(routers, total, table, atoms, amplitudes, logits):
-    """Fill logits (M, B): routers . total_i + sum_s amplitude_s table[m, atom_s]."""
+def router_fields(routers, total, table, atoms, amplitudes, first, logits):
+    """Fill logits (M, b) of the examples from `first` on: routers . total_i + sum_s amplitude_s table[m, atom_s]."""
     columns, field = flipped(routers), np.empty(routers.shape[0])
     for i in range(logits.shape[1]):
         for m in range(field.size):
             field[m] = 0.0
-        products(columns, total[i], field)
+        products(columns, total[first + i], field)
         for m in range(field.size):
             logits[m, i] = field[m]
     for s in range(atoms.shape[0]):
-        for i in range(atoms.shape[1]):
+        for i in range(logits.shape[1]):
             for m in range(table.shape[0]):
-                logits[m, i] += amplitudes[s, i] * table[m, atoms[s, i]]
+                logits[m, i] += amplitudes[s, first + i] * table[m, atoms[s, first + i]]
 
 
 def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields):
@@ -125,39 +125,35 @@ def add(more, G):
             G[j, c] += more[j, c]
 
 
-def group(expert, place, members):
-    """Fill `members` with the examples by expert, each in its own order; `place` (M + 1,), their starts, is used up."""
-    for i in range(expert.size):
-        members[place[expert[i]]] = i
-        place[expert[i]] += 1
-
-
-def route(routers, table, examples, logits, expert, members, numbers):
-    """Fill the routers' fields `logits` (M, B), the routing `expert` (B,) and `members` (B,), the examples by expert.
+def route(routers, table, examples, part, logits, expert, numbers):
+    """Fill the routers' fields `logits` (M, B) and the routing `expert` (B,) of a part of a batch.
 
     `examples` = (atoms, amplitudes, dense, total, labels, noise), where `total` (B, d) is the sum of the dense patches
-    of each, with no columns where there are none; `table` (M, F) are the routers' products with the frame.
+    of each, with no columns where there are none; `table` (M, F) are the routers' products with the frame; `part` =
+    (the first example, the one after the last).
     """
     atoms, amplitudes, _, total, _, noise = examples
-    router_fields(routers, total, table, atoms, amplitudes, logits)
-    chosen = dispatch(logits, noise, *numbers)
-    place = np.zeros(routers.shape[0] + 1, dtype=np.int64)
-    for i in range(expert.size):
-        expert[i] = chosen[i]
-        place[expert[i] + 1] += 1
-    for m in range(routers.shape[0]):
-        place[m + 1] += place[m]
-    group(expert, place, members)
+    first = part[0]
+    fields = np.empty((routers.shape[0], part[1] - first))
+    draws = np.empty(fields.shape)
+    router_fields(routers, total, table, atoms, amplitudes, first, fields)
+    for m in range(fields.shape[0]):
+        for i in range(fields.shape[1]):
+            draws[m, i] = noise[m, first + i]
+            logits[m, first + i] = fields[m, i]
+    chosen = dispatch(fields, draws, *numbers)
+    for i in range(chosen.size):
+        expert[first + i] = chosen[i]
 
 
 def descend(weights, examples, routing, part, BLOCK, numbers):
     """Minus the gradients of filters, biases and routers and the losses, summed over a part of a batch.
 
     `weights` = (filters, bias, table), the last (M, J, F) the products of filters and frame; `part` = (place of the
-    first example in `members`, of the one after the last); `routing` = (logits, members, first, share, margin): those
-    of `route`, where the members of every expert begin (M + 1,), the share (M,) of the batch that each has, and the
-    margins (B,), filled for the part.  The gradients are those of filters along dense patches (M, J, d), of biases
-    (M, J), of filters along atoms (M, J, F), and of routers along both, (M, d) and (M, F).
+    first example in `members`, of the one after the last); `routing` = (logits, members, first, share, margin): the
+    fields of `route`, the examples by expert, where those of every expert begin (M + 1,), the share (M,) of the batch
+    that each has, and the margins (B,), filled for the part.  The gradients are those of filters along dense patches
+    (M, J, d), of biases (M, J), of filters along atoms (M, J, F), and of routers along both, (M, d) and (M, F).
     """
     (filters, bias, table), (atoms, amplitudes, dense, total, labels, noise) = weights, examples
     logits, members, first, share, margin = routing

@@ -56,26 +56,32 @@ class Passes:
     ) -> tuple[Any, ...]:
         """Minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
 
-        Fills `expert` and `margin` (B,).  The batch is summed in parts of `PART` examples by threads: the numbers do
-        not depend on how many there are.
+        Fills `expert` and `margin` (B,).  The batch is routed and summed in parts of `PART` examples by threads: the
+        numbers do not depend on how many there are.
         """
         (filters, bias, routers, frame), examples = _plain(weights), _plain(examples, np.int64)
         (atoms, amplitudes, dense, total, labels, noise), count, experts = examples, expert.size, len(filters)
         examples = (atoms, amplitudes, dense, total if dense.shape[1] else np.empty((count, 0)), labels, noise)
-        logits, members = np.empty((experts, count)), np.empty(count, np.int64)
-        at = (_shared("route", apart.ROUTE), *self.own)
-        self.made.routed(routers, routers @ frame.T, examples, logits, expert, members, numbers, at)
+        parts = [(first, min(first + PART, count)) for first in range(0, count, PART)]
+        logits, router_table = np.empty((experts, count)), routers @ frame.T
+        route = (_shared("route", apart.ROUTE), *self.own)
+        descend = (_shared("descend", apart.DESCEND), *self.own)
+
+        def routed(part: tuple[int, int]) -> None:
+            self.made.routed(routers, router_table, examples, part, logits, expert, numbers, route)
+
+        in_threads(routed, parts)
         sizes = np.bincount(expert, minlength=experts)
+        # Of numbers that are as short as they can be NumPy makes a radix sort, which keeps the order of examples.
+        members = np.argsort(expert.astype(np.min_scalar_type(experts)), kind="stable")
         routing = (logits, members, np.append(0, np.cumsum(sizes)), sizes / count, margin)
-        at = (_shared("descend", apart.DESCEND), *self.own)
         given = (filters, bias, np.ascontiguousarray(filters @ frame.T))
 
-        def summed(first: int) -> tuple[Any, ...]:
-            part = (first, min(first + PART, count))
-            return self.made.passed(given, examples, routing, part, block, numbers, at)
+        def summed(part: tuple[int, int]) -> tuple[Any, ...]:
+            return self.made.passed(given, examples, routing, part, block, numbers, descend)
 
-        parts = in_threads(summed, range(0, count, PART))
-        G, g, along, R, router_along, loss = (sum(one[1:], one[0]) / count for one in zip(*parts, strict=True))
+        found = zip(*in_threads(summed, parts), strict=True)
+        G, g, along, R, router_along, loss = (sum(one[1:], one[0]) / count for one in found)
         return G + along @ frame, g, R + router_along @ frame, loss
 
     def descend_counted(
