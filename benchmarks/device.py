@@ -72,13 +72,11 @@ def rows(quick: bool) -> list[Row]:
     from odesim.machine import device
 
     device.configure("auto")
-    import jax
-
     ceilings = Ceilings.measured(quick)
     found = [*explicit(quick, ceilings), compressed(quick, ceilings), sampled(quick, ceilings)]
     found += [states(quick, ceilings, sizes, count) for sizes, count in (((25, 5), 256), ((10, 3), 2048))]
     if not quick:
-        name = jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+        name = device.kind()
         content = {"device": name, "described": device.describe(), "versions": record.versions()}
         content |= {"ceilings": dataclasses.asdict(ceilings), "rows": [dataclasses.asdict(row) for row in found]}
         text = json.dumps(content, indent=2) + "\n"
@@ -110,7 +108,7 @@ def explicit(quick: bool, ceilings: Ceilings) -> list[Row]:
     floor = ceilings.normal32 * drawn + products
     found = []
     for replicas in (1, GROUP):
-        engine = make_engine("explicit", d, batch, explicit_sgd.STEP, replicas, "float32")
+        engine = explicit_sgd.make_engine(d, batch, replicas=replicas, device="auto")
         calls: dict[str, Callable[[], Any]] = {"ours": functools.partial(engine.advance, steps)}
         failed = add_torch(calls, steps) if replicas == 1 and not quick else ""
         times = compare(calls, 3 if quick else 15, budget=10.0)
@@ -140,7 +138,8 @@ def compressed(quick: bool, ceilings: Ceilings) -> Row:
     """Replicas of compressed SGD of liao (25, 5), batch 256, d = 1e9; the floor is normals and matrix products."""
     batch, steps, replicas = 256, 2 if quick else 32, 2 if quick else REPLICAS
     n, trained = 60, 50
-    engine = make_engine("compressed", 10**9, batch, 1e-6, replicas, "float64")
+    wanted: Any = {"method": "compressed", "step_size": 1e-6, "precision": "float64", "device": "auto"}
+    engine = explicit_sgd.make_engine(10**9, batch, replicas=replicas, **wanted)
     times = compare({"ours": functools.partial(engine.advance, steps)}, 3 if quick else 15, budget=10.0)["ours"]
     products = 2.0 * batch * (n * n + 2 * trained * n + trained**2) + 2.0 * trained**3
     return Row(
@@ -189,17 +188,3 @@ def states(quick: bool, ceilings: Ceilings, sizes: tuple[int, int], count: int) 
     floor = count_operations(problem, problem.start) / ceilings.float64
     name = f"right-hand side liao {sizes}, {count} states by one program, each"
     return Row(name, *each(times, count), floor_seconds=floor, note="float64; floor: operations of the shortest series")
-
-
-def make_engine(method: str, d: int, batch: int, step: float, replicas: int, precision: str) -> Any:
-    """Replicas of liao's SGD on JAX's default device."""
-    from derivations.contract import load
-    from odesim.request.case import Case
-    from odesim.sgd import simulation
-
-    case = Case.build("liao", {"d": d}, backend="jax")
-    wanted = simulation.Simulation.build(
-        case, method=method, step_size=step, batch=batch, seeds=replicas, precision=precision
-    )
-    model = load(case.system.dynamics(case.stage).model)
-    return simulation.make_engine(wanted, model, simulation.initial_conditions(wanted), None)[0]

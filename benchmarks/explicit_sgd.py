@@ -54,22 +54,17 @@ def bare_loop(steps: int) -> Any:
     return lambda: run(weights).block_until_ready()
 
 
-def make_engine(d: int, batch: int) -> Any:
-    """One replica of explicit SGD in float32, in place."""
-    from odesim.request.case import Case
-    from odesim.sgd.simulation import Simulation, initial_conditions, make_engine
-
-    case = Case.build("liao", {"d": d})
-    simulation = Simulation.build(
-        case, method="explicit", step_size=STEP, batch=batch, device="cpu", precision="float32"
-    )
-    return make_engine(simulation, _model(case), initial_conditions(simulation), None)[0]
-
-
-def _model(case: Any) -> Any:
+def make_engine(d: int, batch: int, *, replicas: int = 1, device: str = "cpu", **how: Any) -> Any:
+    """Replicas of liao's SGD by JAX in place: explicit, in float32, unless `how` says otherwise."""
     from derivations.contract import load
+    from odesim.request.case import Case
+    from odesim.sgd import simulation
 
-    return load(case.system.dynamics(case.stage).model)
+    case = Case.build("liao", {"d": d}, backend="jax")
+    how = {"method": "explicit", "step_size": STEP, "precision": "float32", **how}
+    wanted = simulation.Simulation.build(case, batch=batch, seeds=replicas, device=device, **how)
+    model = load(case.system.dynamics(case.stage).model)
+    return simulation.make_engine(wanted, model, simulation.initial_conditions(wanted), None)[0]
 
 
 def torch_loop(steps: int, device: str = "cpu") -> Any:

@@ -109,6 +109,13 @@ def double() -> Iterator[None]:
         jax.config.update("jax_enable_x64", before)
 
 
+def kind() -> str:
+    """The name of the device that JAX runs on by itself; "cpu" for a processor."""
+    import jax
+
+    return jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+
+
 def describe() -> dict[str, Any]:
     """Processor, cores, threads and, if JAX is loaded, its devices, as a dictionary for the manifest."""
     threads = os.environ.get("NUMBA_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")

@@ -123,10 +123,8 @@ def make_engine(
 
     platform: Any = simulation.device
     device.configure(platform, threads)
-    import jax
-
     engine = load(own.replicas)(model, initials, case.initial, **options, dtype=simulation.precision)
-    return engine, jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+    return engine, device.kind()
 
 
 def remarks(engine: Any) -> dict[str, str]:

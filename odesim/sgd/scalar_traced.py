@@ -36,7 +36,7 @@ def explicit(
 
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
-            labels = _labels(model, functions, label, count, dtype, numbers)
+            labels = traced.labels_of(model, functions, numbers, label, count, dtype)
             for rows, x in normals.pieces(sample, (count, d), dtype):
                 sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
             return sums
@@ -74,7 +74,7 @@ def compressed(
         X, scalars = state
         first, label = jax.random.split(key)
         y = normals.standard_normal(first, (count, n), "float64")
-        labels = _labels(model, functions, label, count, y.dtype, numbers)
+        labels = traced.labels_of(model, functions, numbers, label, count, y.dtype)
         vv = (X[:trained] ** 2).sum(1)
         rows = functions["coefficients"](X @ y.T, labels, vv, scalars, *numbers)
         return y, rows[:trained], rows[trained:].sum(1)
@@ -106,17 +106,6 @@ def compressed(
         return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1)), scalars
 
     return traced.over_replicas(step, numbers, size * n * 8)
-
-
-def _labels(model: ScalarModel, functions: Any, key: Any, count: int, dtype: Any, numbers: Any) -> Any:
-    """The labels of `count` samples."""
-    import jax
-
-    uniforms, normals = model.noise
-    first, second = jax.random.split(key)
-    uniform = jax.random.uniform(first, (uniforms, count), dtype)
-    normal = jax.random.normal(second, (normals, count), dtype)
-    return functions["draw"](uniform, normal, *numbers)
 
 
 class ScalarReplicas:

@@ -245,7 +245,7 @@ def make_engine(
         engine = ScalarReplicas(
             model, initials, grams, parameters.d, batch, step, seed, rows=rows, dtype=simulation.precision
         )
-        return engine, _device_kind()
+        return engine, device.kind()
     engine = TracedReplicas(
         model,
         parameters,
@@ -258,14 +258,7 @@ def make_engine(
         dtype=simulation.precision,
         initials=initials,
     )
-    return engine, _device_kind()
-
-
-def _device_kind() -> str:
-    """The device that JAX runs on."""
-    import jax
-
-    return jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+    return engine, device.kind()
 
 
 def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int) -> np.ndarray:

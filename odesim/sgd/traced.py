@@ -59,7 +59,7 @@ def explicit(model: Model, numbers: Any, trained: int, d: int, batch: int, dtype
 
         def add(total: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
-            labels = _labels(model, functions, numbers, label, count, dtype)
+            labels = labels_of(model, functions, numbers, label, count, dtype)
             for rows, x in normals.pieces(sample, (count, d), dtype):
                 x = _moved(model, functions, numbers, labels[:, rows], x, weights[trained:])
                 coef = functions["coefficients"](product(x, vectors.T).T, labels[:, rows], *numbers)
@@ -91,7 +91,7 @@ def compressed(model: Model, numbers: Any, trained: int, fixed: int, d: int, bat
     def sample(X: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any]:
         vectors = _unit(jnp, X, trained) if model.normalised else X
         first, label = jax.random.split(key)
-        labels = _labels(model, functions, numbers, label, count, "float64")
+        labels = labels_of(model, functions, numbers, label, count, "float64")
         y = normals.standard_normal(first, (count, n), "float64")
         y = _moved(model, functions, numbers, labels, y, X[trained:])
         return y, functions["coefficients"](vectors @ y.T, labels, *numbers)
@@ -205,7 +205,7 @@ def _unit(jnp: Any, weights: Any, trained: int) -> Any:
     return jnp.concatenate([weights[:trained] / lengths, weights[trained:]])
 
 
-def _labels(model: Model, functions: Any, numbers: Any, key: Any, count: int, dtype: Any) -> Any:
+def labels_of(model: Model, functions: Any, numbers: Any, key: Any, count: int, dtype: Any) -> Any:
     """The labels (rows, samples) of `count` samples; models without labels get an empty array."""
     import jax
     import jax.numpy as jnp
