@@ -16,6 +16,8 @@ CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int
 """The processors of this process when it began, where the system tells."""
 HELD: list[str] = []
 """The settings that `single_core` has made."""
+BRIEF = 0.02
+"""Seconds: a call that is shorter is timed with warm caches."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,22 +58,25 @@ def timing(samples: list[float]) -> Timing:
 def compare(functions: Mapping[str, Callable[[], Any]], repetitions: int, budget: float = 2.0) -> dict[str, Timing]:
     """Time functions in turn, `repetitions` rounds, so that a slow spell of the machine hits all of them.
 
-    Each is called once before; a call shorter than 1 ms is repeated to reach that in every round, after one call that
-    is not counted: it finds the caches as the function before it left them, which would favour whoever runs after a
-    relative.  Rounds stop early, after at least three, when `budget` seconds per function are spent.
+    Each is called once before; a call shorter than 1 ms is repeated to reach that in every round.  A call shorter than
+    `BRIEF` follows one that is not counted: that one finds the caches as the function before it left them, which would
+    favour whoever runs after a relative (SciPy's and our steppers, both Python, took twice as long after
+    torchdiffeq).  Rounds stop early, after at least three, when `budget` seconds per function are spent.
     """
-    calls = {}
+    calls, brief = {}, set[str]()
     for name, function in functions.items():
         function()
         once = min(_clock(function, 1) for _ in range(2))
         calls[name] = max(1, int(1e-3 / max(once, 1e-7)))
+        if once < BRIEF:
+            brief.add(name)
     samples: dict[str, list[float]] = {name: [] for name in functions}
     began = time.perf_counter()
     for done in range(repetitions):
         if done >= 3 and time.perf_counter() - began > budget * len(functions):
             break
         for name, function in functions.items():
-            if calls[name] > 1:
+            if name in brief:
                 function()
             samples[name].append(_clock(function, calls[name]))
     return {name: timing(values) for name, values in samples.items()}

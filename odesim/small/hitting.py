@@ -23,6 +23,7 @@ FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", 
 LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
 LIMITED = 4
 """The status of a flow whose steps are limited by stability."""
+FLOATS = frozenset({float})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -157,9 +158,9 @@ class Flow:
         """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
         where, n = self.states.index(crossing.component), len(self.slopes)
         level, direction = crossing.threshold, float(crossing.direction)
-        found, status, worst = self._numba.march_lanes(
-            table, n, (where, level, direction, float(crossing.absolute)), options[0], options[1:], blocks.MOST_STEPS
-        )
+        found, status = np.empty(len(table)), np.empty(len(table), np.int64)
+        rule = (where, level, direction, float(crossing.absolute))
+        worst = self._numba.march_lanes(table, n, rule, options[0], options[1:], blocks.MOST_STEPS, found, status)
         if worst:
             self._stiff(table, found, status, crossing, *options)
             worst = status.max()
@@ -181,7 +182,7 @@ class Flow:
                 f"the flow needs values of {', '.join(self.states)} at time 0 {given}, "
                 f"but got {', '.join(values) or 'none'}"
             )
-        if {*map(type, row)} == {float}:  # one flow, which the rest would double the time of
+        if FLOATS.issuperset(map(type, row)):  # one flow, which the rest would double the time of
             table = np.array([row])
             if not math.isfinite(sum(row)):
                 self._require_finite(table)

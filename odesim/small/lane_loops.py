@@ -120,8 +120,8 @@ def take_step(rows, kept, n, lane, at, entry, rule, until):
     return trial if trial > 0.0 else -(kept[0, lane] - trial)
 
 
-def march_lanes(table, n, crossing, until, tolerances, most):
-    """When `entry` of each flow first crosses: times (flows,), status (flows,) and the worst status.
+def march_lanes(table, n, crossing, until, tolerances, most, found, status):
+    """When `entry` of each flow first crosses, into `found` and `status` (flows,); returns the worst status.
 
     `table` (flows, n + q) holds states and parameters, `crossing` = (entry, threshold, direction, absolute).  Status:
     0 good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps.  `kept` has, per lane:
@@ -131,7 +131,8 @@ def march_lanes(table, n, crossing, until, tolerances, most):
     """
     (entry, threshold, direction, absolute), (rtol, atol) = crossing, tolerances
     count, at = len(table), 3 * n + table.shape[1]
-    found, status, steps = np.full(count, np.inf), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    steps = np.zeros(count, np.int64)
+    found[:], status[:] = np.inf, 0
     w, kept, rule = np.zeros((at + 3) * 8), np.zeros((9, 8)), (threshold, direction, absolute, 1.0)
     rows, owner = w.reshape((at + 3, 8)), np.full(8, -1)
     loaded, alive, worst = 0, 0, 0
@@ -160,4 +161,4 @@ def march_lanes(table, n, crossing, until, tolerances, most):
                     continue
                 worst = max(worst, status[flow])
             owner[lane], alive = -1, alive - 1
-    return found, status, worst
+    return worst
