@@ -178,9 +178,9 @@ def located(system: System) -> str | None:
     places = [
         (module, name)
         for module in list(sys.modules.values())
-        if isinstance(module, ModuleType) and _file(module) is not None
+        if isinstance(module, ModuleType)
         for name, value in list(vars(module).items())
-        if value is system and not name.startswith("_")
+        if value is system and not name.startswith("_") and _file(module) is not None  # asked last: the disk is slow
     ]
     for name, value in registered().items():
         place, attribute = split(value)

@@ -92,17 +92,15 @@ def checked_class(made):
     return made
 
 
-class Decorate(ast.NodeTransformer):
-    """Every function and class of a module decorated, but those inside functions: they would be at every call."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.decorator_list.append(ast.copy_location(ast.Name("__checked__", ast.Load()), node))
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        self.generic_visit(node)
-        node.decorator_list.insert(0, ast.copy_location(ast.Name("__checked_class__", ast.Load()), node))
-        return node
+def decorate(node: ast.AST) -> None:
+    """Decorate every function and class of a module, but those inside functions: they would be at every call."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef):
+            inner.decorator_list.append(ast.copy_location(ast.Name("__checked__", ast.Load()), inner))
+        elif isinstance(inner, ast.stmt | ast.excepthandler):
+            decorate(inner)
+            if isinstance(inner, ast.ClassDef):
+                inner.decorator_list.insert(0, ast.copy_location(ast.Name("__checked_class__", ast.Load()), inner))
 
 
 class CheckedLoader(importlib.machinery.SourceFileLoader):
@@ -110,8 +108,9 @@ class CheckedLoader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> types.CodeType:
         path = self.get_filename(fullname)
-        tree = Decorate().visit(ast.parse(self.get_data(path), path))
-        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+        tree = ast.parse(self.get_data(path), path)
+        decorate(tree)
+        return compile(tree, path, "exec", dont_inherit=True)
 
     def exec_module(self, module: types.ModuleType) -> None:
         vars(module).update(__checked__=checked, __checked_class__=checked_class)

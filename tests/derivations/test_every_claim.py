@@ -12,9 +12,6 @@ from odesim.request.case import find_system
 from tests.derivations.ideal import could_hold
 
 CLAIMS = [(system, claim) for system in derivations.names() for claim in verification.claims_of(find_system(system))]
-every_claim = pytest.mark.parametrize(
-    ("system", "claim"), CLAIMS, ids=[f"{system} {claim.id}" for system, claim in CLAIMS]
-)
 
 
 def grids(claim, variant):
@@ -29,41 +26,30 @@ def twin_of(claim):
     return twin, forms[claim.control_variant] if claim.control_variant else twin.variants[0]
 
 
-@every_claim
-def test_every_form_could_be_confirmed_with_its_points_and_seeds(system, claim):
+@pytest.mark.parametrize(("system", "claim"), CLAIMS, ids=[f"{system} {claim.id}" for system, claim in CLAIMS])
+def test_every_form_could_be_confirmed_and_has_a_control_with_power(system, claim):
     for variant in claim.variants:
         law = variant.law or claim.law
         assert could_hold(law, grids(claim, variant), dict(variant.settings)), variant.name
-
-
-@every_claim
-def test_the_law_of_every_control_could_be_satisfied(system, claim):
     twin, variant = twin_of(claim)
-    assert could_hold(variant.law or twin.law, grids(twin, variant), dict(variant.settings))
-
-
-@every_claim
-def test_a_control_breaks_a_form_that_holds(system, claim):
-    _, variant = twin_of(claim)
+    assert could_hold(variant.law or twin.law, grids(twin, variant), dict(variant.settings)), "the law of the control"
     assert variant.expected in HOLDS, f"the control is made of {variant.name}, which is {variant.expected}"
+    assert_no_constant(claim, twin)
+    assert_different(claim, twin, variant)
 
 
-@every_claim
-def test_no_control_is_a_constant(system, claim):
+def assert_no_constant(claim, twin):
     # A function that looks nothing up measures nothing: `lambda lab, point, seed: -1.0`.
-    twin, _ = twin_of(claim)
     measure = twin.measure
     if isinstance(measure, types.FunctionType) and twin.measure is not claim.measure:
         code = measure.__code__
         assert code.co_names or code.co_freevars, "the control returns a constant"
 
 
-@every_claim
-def test_a_control_differs_from_its_claim(system, claim):
-    twin, variant = twin_of(claim)
+def assert_different(claim, twin, variant):
     original = next(v for v in claim.variants if v.name == variant.name)
     same_law = (variant.law or twin.law) == (original.law or claim.law)
     same_measure = twin.measure is claim.measure
     same_sweep = twin.sweep == claim.sweep and variant.settings == original.settings and variant.sweep == original.sweep
-    assert not (same_law and same_measure and same_sweep)
+    assert not (same_law and same_measure and same_sweep), "the control is the claim"
     assert dataclasses.is_dataclass(twin)
