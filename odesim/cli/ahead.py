@@ -5,8 +5,11 @@ import gc
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odesim.store.write import Draw
 
 STORE = "h5netcdf"
 DRAW = "matplotlib.figure"
@@ -15,8 +18,8 @@ PATIENCE = 1.0
 
 
 @contextlib.contextmanager
-def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
-    """Make storing a run ready and, with `figures`, drawing it; yields what draws a stored trajectory.
+def made_ready(figures: bool) -> Iterator["Draw | None"]:
+    """Make storing a run ready and, with `figures`, drawing it; yields what draws a run (`store.write.Draw`).
 
     Pictures are drawn by a process of their own where this one has not imported the drawing library yet.  It also
     lets the garbage collector pause longer: a compiler makes millions of small objects that stay, and going through
@@ -32,14 +35,14 @@ def made_ready(figures: bool) -> Iterator[Callable[[Path], None] | None]:
         elif DRAW in sys.modules:
             from odesim.show import plot
 
-            yield plot.draw_stored
+            yield plot.drawn
         else:
             from odesim.cli.compiler import Compiler
             from odesim.cli.painter import Painter
             from odesim.code import kept
 
             with Painter([other.wait for other in kept.OTHERS if isinstance(other, Compiler)]) as painter:
-                yield painter.draw
+                yield painter.drawn
     except BaseException:
         # Ctrl-C inside an import here can leave the lock of a module taken: the thread then waits for it for ever.
         patience = PATIENCE

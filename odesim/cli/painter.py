@@ -1,19 +1,26 @@
 """A process that imports the drawing libraries while a run is computed, and draws its pictures at the end.
 
 Importing and drawing take as long as the computation itself at the defaults, and in a thread they would take Python's
-lock from it.  The process reads the folders of stored trajectories, one a line, and answers each with a line of JSON;
-it ends with its input, so that it does not outlive the command.
+lock from it.  The process reads pickles of (folder, trajectory), and answers each with a line of JSON; it ends with its
+input, so that it does not outlive the command.  It draws while the command writes its other files, and on two cores two
+pictures at once.
 """
 
 import contextlib
+import dataclasses
 import json
+import os
+import pickle
 import queue
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from odesim.request.trajectory import Trajectory
 
 
 class Painter:
@@ -25,7 +32,7 @@ class Painter:
 
     def __init__(self, others: Sequence[Callable[[], object]] = ()) -> None:
         self._starting, self._ended = threading.Lock(), False
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         if others:
             threading.Thread(target=self._start_after, args=(others,), name="odesim-painter", daemon=True).start()
         else:
@@ -36,14 +43,14 @@ class Painter:
             wait()
         self._start()
 
-    def _start(self) -> subprocess.Popen[str] | None:
+    def _start(self) -> subprocess.Popen[bytes] | None:
         """The process, started once; None after the end."""
         with self._starting:
             if self._process is None and not self._ended:
                 command = [sys.executable, "-c", "from odesim.cli.painter import serve; serve()"]
                 # Its own session: Ctrl-C is the command's to answer, which may be storing what there is.
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
                 )
             return self._process
 
@@ -54,24 +61,21 @@ class Painter:
         with self._starting:
             self._ended, process = True, self._process
         if process is not None:
-            process.kill()
+            _kill(process)
             process.communicate()
 
-    def draw(self, folder: Path) -> None:
-        """Draw the pictures of the trajectory stored in `folder` there.
+    @contextlib.contextmanager
+    def drawn(self, trajectory: Trajectory, folder: Path) -> Iterator[None]:
+        """Draw the pictures of a trajectory into `folder` while what stands in the context is done.
 
-        Raises `OSError` where they cannot be written, and `RuntimeError` where they cannot be drawn.
+        At its end raises `OSError` where they cannot be written, and `RuntimeError` where they cannot be drawn.
         """
         process = self._start()
-        if process is None:
-            raise RuntimeError("the process that draws has ended")
-        assert process.stdin is not None and process.stdout is not None
+        sent = process is not None and _send(process, (str(folder), dataclasses.replace(trajectory, asked=None)))
         try:
-            process.stdin.write(json.dumps(str(folder)) + "\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            raise RuntimeError("the process that draws has ended") from None
-        answer = process.stdout.readline()
+            yield
+        finally:  # in any case: the folder may be removed next
+            answer = process.stdout.readline() if sent and process is not None and process.stdout is not None else b""
         if not answer:
             raise RuntimeError("the process that draws has ended")
         failure = json.loads(answer)
@@ -81,26 +85,47 @@ class Painter:
             raise RuntimeError(failure["message"])
 
 
+def _send(process: "subprocess.Popen[bytes]", what: tuple[str, Trajectory]) -> bool:
+    """Whether the process was told what to draw; it is of no use after a part of that."""
+    assert process.stdin is not None
+    try:
+        pickle.dump(what, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+        process.stdin.flush()
+    except Exception:  # pictures must not cost the numbers, whatever a system lets its runs hold
+        _kill(process)
+        return False
+    return True
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """End the process, with those that it has share its work."""
+    if hasattr(os, "killpg") and process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
 def serve() -> None:
     """Draw for the command at the other end of the pipes until it closes its end."""
-    asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    asked: queue.SimpleQueue[tuple[str, Trajectory] | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     import matplotlib.backends.backend_agg
     import matplotlib.figure
     import xarray
 
+    from odesim.machine import processes
     from odesim.show import plot
 
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     assert matplotlib and xarray
-    for exercise in (_read_nothing, _draw_nothing):
+    for exercise in (_label_nothing, _draw_nothing):
         if asked.empty():
             with contextlib.suppress(Exception):  # if it fails, so does what is asked for, and says why
                 exercise()
-    while (line := asked.get()) is not None:
+    while (wanted := asked.get()) is not None:
         failure: dict[str, Any] | None = None
         try:
-            plot.draw_stored(Path(json.loads(line)))
+            folder, trajectory = wanted
+            plot.draw(trajectory, folder, do=processes.in_copies)
         except OSError as error:
             failure = {"errno": error.errno, "message": error.strerror or str(error), "path": error.filename}
         except Exception as error:
@@ -108,28 +133,27 @@ def serve() -> None:
         print(json.dumps(failure), file=answers, flush=True)
 
 
-def _listen(asked: "queue.SimpleQueue[str | None]") -> None:
-    """Pass on what is asked for, line by line, then `None`."""
-    for line in sys.stdin:
-        asked.put(line)
-    asked.put(None)
+def _listen(asked: "queue.SimpleQueue[tuple[str, Trajectory] | None]") -> None:
+    """Pass on what is asked for, one by one, then `None`."""
+    try:
+        with contextlib.suppress(EOFError, pickle.UnpicklingError):  # the end, and half of something before it
+            while True:
+                asked.put(pickle.load(sys.stdin.buffer))
+    finally:
+        asked.put(None)
 
 
-def _read_nothing() -> None:
-    """Import what reads a stored trajectory, and what xarray imports for its first data set: dask, if it is there."""
-    import h5netcdf
+def _label_nothing() -> None:
+    """Import what xarray imports for its first data set: dask, if it is there."""
     import xarray
-    from xarray.backends.plugins import list_engines
 
-    assert h5netcdf
-    list_engines()
     xarray.Dataset({"time": ("time", [0.0])})
 
 
 def _draw_nothing() -> None:
-    """Draw a small picture into memory: fonts, the parser of formulas and the writer of files take a third of a second.
+    """Draw a formula into memory: fonts, the parser of formulas and the writer of files take a tenth of a second.
 
-    A command whose run takes longer than the imports here does not wait for them.
+    Axes would take as long every time.  A command whose run takes longer than the imports here does not wait for it.
     """
     import io
 
@@ -139,10 +163,7 @@ def _draw_nothing() -> None:
     from odesim.show.plot import STYLE
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(2.0, 2.0), layout="constrained")
-        axis, other = figure.subplots(2, 1)
-        axis.plot([1.0, 2.0], [1.0, 2.0], label=r"$\gamma^{(1)}_{ij}/\sqrt{d}$")
-        axis.set_yscale("log")
-        axis.legend()
-        figure.colorbar(other.imshow([[0.0, 1.0]]), ax=other)
+        figure = Figure(figsize=(2.0, 2.0))
+        figure.text(0.0, 0.0, "a")
+        figure.text(0.0, 0.5, r"$\gamma^{(1)}_{ij}/\sqrt{d}$")
         figure.savefig(io.BytesIO())

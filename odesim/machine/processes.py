@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,38 @@ def in_threads(function: Callable[[Any], Any], values: Sequence[Any]) -> list[An
     if workers <= 1:
         return [function(value) for value in values]
     return list(pool(workers, os.getpid()).map(function, values))
+
+
+def in_copies(tasks: Sequence[Callable[[], object]]) -> None:
+    """Do tasks that only write files: Linux shares them out to copies of this process, one for every core.
+
+    What a copy fails at is done here again, so that its error is raised here.  Only for a process whose other threads
+    hold no lock that a task needs: a copy has but one thread.
+    """
+    crew = min(_cores(), len(tasks)) if sys.platform == "linux" else 1
+    copies = {_copy(tasks[k::crew]): tasks[k::crew] for k in range(1, crew)}
+    try:
+        for task in tasks[::crew]:
+            task()
+    finally:
+        failed = [share for number, share in copies.items() if os.waitpid(number, 0)[1] != 0]
+    for share in failed:
+        for task in share:
+            task()
+
+
+def _copy(tasks: Sequence[Callable[[], object]]) -> int:
+    """The number of a copy of this process that does tasks and ends, with 0 if all went well."""
+    number = os.fork()
+    if number == 0:
+        status = 1
+        try:
+            for task in tasks:
+                task()
+            status = 0
+        finally:
+            os._exit(status)
+    return number
 
 
 @contextlib.contextmanager

@@ -58,6 +58,9 @@ class Variable(np.ndarray):
     >>> gamma = Variable(("time", "expert"), np.zeros((3, 2)), "alignment")
     >>> gamma.dims, gamma.shape, type(gamma[0]).__name__
     (('time', 'expert'), (3, 2), 'ndarray')
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(gamma)).meaning
+    'alignment'
     """
 
     dims: tuple[str, ...]
@@ -75,6 +78,10 @@ class Variable(np.ndarray):
     def __getitem__(self, key: Any) -> Any:
         """Entries of the plain array."""
         return self.values[key]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """How it is pickled: with its labels."""
+        return Variable, (self.dims, self.values, self.meaning)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
         """Results of arithmetic are plain arrays or numbers."""

@@ -1,6 +1,8 @@
 """Pictures of runs, drawn from stored or fresh trajectories without running anything."""
 
-from collections.abc import Mapping
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ from odesim.show import beside
 from odesim.show.alt import describe
 from odesim.show.axes import plain_logs
 from odesim.show.title import title
-from odesim.store.files import TRAJECTORY
 
 STYLE: Any = {
     "font.size": 9,
@@ -25,22 +26,39 @@ STYLE: Any = {
     "savefig.dpi": 150,
     "svg.fonttype": "path",
 }
+Task = Callable[[], object]
 
 
-def draw(run: Any, folder: str | Path, svg: bool = False) -> list[Path]:
+def in_turn(tasks: Sequence[Task]) -> None:
+    """Do tasks one after the other."""
+    for task in tasks:
+        task()
+
+
+def draw(run: Any, folder: str | Path, svg: bool = False, do: Callable[[Sequence[Task]], None] = in_turn) -> list[Path]:
     """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG beside them; returns their paths.
 
-    Every file says in words what is to be seen in it.
+    Every file says in words what is to be seen in it.  `do` is given a task for every figure.
     """
-    paths = []
-    for name, figure in figures(run).items():
-        noted = {"Description": describe(figure)}
-        for ending in ("png", "svg") if svg else ("png",):
-            path = Path(folder) / f"{name}.{ending}"
-            with _style(), mpl_salt(name):
-                figure.savefig(path, metadata={**noted, **({"Date": None} if ending == "svg" else {})})
-            paths.append(path)
-    return paths
+    endings, made = ("png", "svg") if svg else ("png",), figures(run)
+    do([functools.partial(_save, figure, name, Path(folder), endings) for name, figure in made.items()])
+    return [Path(folder) / f"{name}.{ending}" for name in made for ending in endings]
+
+
+@contextlib.contextmanager
+def drawn(run: Any, folder: Path) -> Iterator[None]:
+    """Draw a run after what stands in the context: how this process draws for `odesim.store`."""
+    yield
+    draw(run, folder)
+
+
+def _save(figure: Any, name: str, folder: Path, endings: Sequence[str]) -> None:
+    """Write the files of one figure."""
+    noted = {"Description": describe(figure)}
+    for ending in endings:
+        with _style(), mpl_salt(name):
+            more = {"Date": None} if ending == "svg" else {}
+            figure.savefig(folder / f"{name}.{ending}", metadata={**noted, **more})
 
 
 def mpl_salt(name: str) -> Any:
@@ -141,10 +159,3 @@ def _style() -> Any:
     import matplotlib as mpl
 
     return mpl.rc_context(rc=STYLE)
-
-
-def draw_stored(folder: Path) -> None:
-    """Draw the trajectory stored in `folder`, which need not be a finished run, into that folder."""
-    import xarray
-
-    draw(xarray.load_dataset(folder / TRAJECTORY, engine="h5netcdf"), folder)
