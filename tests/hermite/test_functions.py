@@ -1,5 +1,6 @@
 """The catalogue against mpmath quadrature, moment by moment and coefficient by coefficient."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -117,16 +118,21 @@ def test_closed_forms_agree_with_mpmath(e, f, breakpoints):
 
 @pytest.mark.parametrize(("e", "f", "breakpoints"), CATALOGUE, ids=lambda x: getattr(x, "name", ""))
 def test_moments_of_derivatives_agree_with_quadrature(e, f, breakpoints):
+    # 100 nodes of Gauss and Legendre on either side of the cut: mpmath's rule refines where a derivative is noisy.
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    cuts = [-14.0, float((breakpoints or [0])[0]), 14.0]
+    halves = [(high - low) / 2 for low, high in itertools.pairwise(cuts)]
+    x = np.concatenate([low + half * (1 + nodes) for low, half in zip(cuts, halves, strict=False)])
+    weights = np.concatenate([half * weights for half in halves]) * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     with mpmath.workdps(25):
-        cuts = [-14, *(breakpoints or [0]), 14]
         for j in {"relu": (0, 1), "abs": (0, 1), "step": (0,), "sign": (0,)}.get(e.name, (0, 1, 3)):
             derivative = (lambda x, j=j: mpmath.diff(f, x, j)) if j else f
             if e.name == "relu" and j == 1:
                 edge = breakpoints[0]
                 derivative = lambda x, edge=edge: mpmath.mpf(x > edge)  # noqa: E731
-            value = mpmath.quad(lambda x, g=derivative: g(x) ** 2 * mpmath.npdf(x), cuts, maxdegree=7)
+            value = weights @ [float(derivative(mpmath.mpf(point))) ** 2 for point in x]
             # numerical derivatives keep about 12 digits at third order
-            assert e.moment(j) == pytest.approx(float(value), rel=1e-11)
+            assert e.moment(j) == pytest.approx(value, rel=1e-11)
 
 
 def test_every_function_agrees_with_direct_gauss_hermite_sums():

@@ -41,7 +41,7 @@ def nodes_on_axis(kink, count):
     x, w = roots_hermitenorm(count)
     if kink is None:
         return x, w / math.sqrt(2 * math.pi)
-    y, v = np.polynomial.legendre.leggauss(40)
+    y, v = np.polynomial.legendre.leggauss(16)
     edges = np.sort(np.append(np.linspace(-14, 14, 15), kink))
     x = np.concatenate([(b - a) / 2 * y + (a + b) / 2 for a, b in itertools.pairwise(edges)])
     w = np.concatenate([(b - a) / 2 * v for a, b in itertools.pairwise(edges)])
