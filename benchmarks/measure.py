@@ -16,7 +16,7 @@ CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int
 """The processors of this process when it began, where the system tells."""
 HELD: list[str] = []
 """The settings that `single_core` has made."""
-BRIEF = 0.02
+BRIEF = 0.1
 """Seconds: a call that is shorter is timed with warm caches."""
 
 
@@ -59,9 +59,10 @@ def compare(functions: Mapping[str, Callable[[], Any]], repetitions: int, budget
     """Time functions in turn, `repetitions` rounds, so that a slow spell of the machine hits all of them.
 
     Each is called once before; a call shorter than 1 ms is repeated to reach that in every round.  A call shorter than
-    `BRIEF` follows one that is not counted: that one finds the caches as the function before it left them, which would
-    favour whoever runs after a relative (SciPy's and our steppers, both Python, took twice as long after
-    torchdiffeq).  Rounds stop early, after at least three, when `budget` seconds per function are spent.
+    `BRIEF` follows one that is not counted: that one finds caches and cores as the function before it left them, which
+    would favour whoever runs after a relative (two steppers in Python took twice as long after torchdiffeq, whose
+    threads keep the cores for a while).  Rounds stop early, after at least three, when `budget` seconds per function
+    are spent.
     """
     calls, brief = {}, set[str]()
     for name, function in functions.items():

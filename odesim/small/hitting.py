@@ -24,6 +24,8 @@ LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", 
 LIMITED = 4
 """The status of a flow whose steps are limited by stability."""
 FLOATS = frozenset({float})
+Rule = tuple[int, float, float, float]
+"""A crossing as compiled loops take it: place of the entry, level, direction, and 1 where its size counts."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,12 +106,12 @@ class Flow:
         import xarray
 
         table, shape = self._table(values)
-        _, (until, rtol, atol) = crossing_of(self.states, self.states[0], 0.0, 1, False, until, rtol, atol)
+        _, until, tolerances = crossing_of(self.states, self.states[0], 0.0, 1, False, until, rtol, atol)
         if save_points < 2:
             raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
         times = np.linspace(0.0, until, save_points)
         states = blocks.trajectories(
-            self._numba.integrate_blocks, table[:, : len(self.slopes)], times, (rtol, atol),
+            self._numba.integrate_blocks, table[:, : len(self.slopes)], times, tolerances,
             np.ascontiguousarray(table[:, len(self.slopes) :]),
         ).reshape(*shape, save_points, len(self.slopes))  # fmt: skip
         dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
@@ -141,28 +143,26 @@ class Flow:
         values that do not fit, and `NumericalError` where a flow fails.
         """
         table, shape = self._table(values)
-        crossing, options = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
+        rule, until, tolerances = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
-            return self._times(table, crossing, options).reshape(shape)
+            return self._times(table, rule, until, tolerances).reshape(shape)
         # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
-        level = crossing.threshold
-        start, found = table[:, self.states.index(entry)], np.zeros(len(table))
-        for sign in (1, -1):
+        where, level, *_ = rule
+        start, found = table[:, where], np.zeros(len(table))
+        for sign in (1.0, -1.0):
             chosen = sign * start > level
-            signed = dataclasses.replace(crossing, threshold=sign * level, direction=-sign, absolute=False)
             if chosen.any():
-                found[chosen] = self._times(table[chosen], signed, options)
+                found[chosen] = self._times(table[chosen], (where, sign * level, -sign, 0.0), until, tolerances)
         return found.reshape(shape)
 
-    def _times(self, table: np.ndarray, crossing: Crossing, options: tuple[float, float, float]) -> np.ndarray:
-        """The hitting times of the rows of a table; `options` = (until, rtol, atol)."""
-        where, n = self.states.index(crossing.component), len(self.slopes)
-        level, direction = crossing.threshold, float(crossing.direction)
+    def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: tuple[float, float]) -> np.ndarray:
+        """The hitting times of the rows of a table."""
         found, status = np.empty(len(table)), np.empty(len(table), np.int64)
-        rule = (where, level, direction, float(crossing.absolute))
-        worst = self._numba.march_lanes(table, n, rule, options[0], options[1:], blocks.MOST_STEPS, found, status)
+        worst = self._numba.march_lanes(
+            table, len(self.slopes), rule, until, tolerances, blocks.MOST_STEPS, found, status
+        )
         if worst:
-            self._stiff(table, found, status, crossing, *options)
+            self._stiff(table, found, status, rule, until, tolerances)
             worst = status.max()
         if worst:
             raise NumericalError(
@@ -212,19 +212,19 @@ class Flow:
         table: np.ndarray,
         found: np.ndarray,
         status: np.ndarray,
-        crossing: Crossing,
+        rule: Rule,
         until: float,
-        rtol: float,
-        atol: float,
+        tolerances: tuple[float, float],
     ) -> None:
         """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
         chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
         if not chosen.size:
             return
-        where, rows = self.states.index(crossing.component), table[chosen]
+        where, level, direction, absolute = rule
+        crossing, rows = Crossing("", self.states[where], level, int(direction), bool(absolute)), table[chosen]
         try:
             found[chosen] = blocks.hitting_times(
-                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, (rtol, atol), rows[:, n:].copy()
+                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, tolerances, rows[:, n:].copy()
             )
         except NumericalError as error:
             raise NumericalError(f"{error} whose steps stability limits") from None
@@ -264,19 +264,19 @@ class Flow:
 
 def crossing_of(
     states: tuple[str, ...], entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
-) -> tuple[Crossing, tuple[float, float, float]]:
-    """The crossing, and (until, rtol, atol); raises `UsageError` for what makes no sense."""
+) -> tuple[Rule, float, tuple[float, float]]:
+    """The crossing, `until` and (rtol, atol); raises `UsageError` for what makes no sense."""
     try:
         level, until, rtol, atol = float(level), float(until), float(rtol), float(atol)
     except (TypeError, ValueError):
         raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
     if not 0.0 < until < math.inf or not (rtol > 0.0 and atol > 0.0):
         raise UsageError("a hitting time needs a finite until > 0, rtol > 0 and atol > 0")
-    return _crossing(states, entry, level, direction, absolute), (until, rtol, atol)
+    return _rule(states, entry, level, direction, absolute), until, (rtol, atol)
 
 
 @functools.lru_cache(maxsize=64)  # the same question is asked of flow after flow, and its check takes as long as a flow
-def _crossing(states: tuple[str, ...], entry: str, level: float, direction: int, absolute: bool) -> Crossing:
+def _rule(states: tuple[str, ...], entry: str, level: float, direction: int, absolute: bool) -> Rule:
     """The crossing of an entry that is one of `states`."""
     if entry not in states:
         raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(states))}")
@@ -284,7 +284,7 @@ def _crossing(states: tuple[str, ...], entry: str, level: float, direction: int,
         raise UsageError(f"a hitting time needs direction 1 or -1, not {direction!r}")
     if not math.isfinite(level) or (absolute and direction < 0 and level < 0.0):
         raise UsageError(f"the level {level:g} can never be reached")
-    return Crossing("", entry, level, direction, absolute)
+    return states.index(entry), level, float(direction), float(absolute)
 
 
 def module_text(stem: str, kernels: Mapping[str, Kernel], n: int) -> str:
