@@ -1,5 +1,6 @@
 """The integrators of diffrax on a right-hand side traced by JAX, many steps in one call."""
 
+import concurrent.futures
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -82,20 +83,31 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
     derivative = np.asarray(slope(t, y, arrays))
     largest = float(np.abs(derivative).max(initial=0.0))
     step = min(until - t, 1e-3 / largest if largest > 0 else until - t)
-    while t < until:
-        times, states, derivatives, rejected = chunk(t, y, until, min(step, until - t), tolerances, span.bounds, arrays)
-        accepted = int(np.isfinite(np.asarray(times)).sum())
-        count(span.statistics, name, accepted, int(rejected))
-        if accepted == 0:
-            raise StepFailure(f"{name} rejected {CHUNK} steps in a row from time {t:g}")
-        times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))
-        if not np.isfinite(states).all():
-            raise StepFailure("the state is no longer finite")
-        for k in range(accepted):
-            interior = cubic_interior(t, y, derivative, times[k], states[k], derivatives[k])
-            again = functools.partial(_step_again, single, t, y, tolerances, arrays)
-            yield Segment(t, y, float(times[k]), states[k], again, interior)
-            step, t, y, derivative = times[k] - t, float(times[k]), states[k], derivatives[k]
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        # XLA compiles the step that is taken by itself while it compiles the others.
+        compiled = beside.submit(_compile, single, t, y, t, tolerances, arrays)
+        while t < until:
+            first = min(step, until - t)
+            times, states, derivatives, rejected = chunk(t, y, until, first, tolerances, span.bounds, arrays)
+            accepted = int(np.isfinite(np.asarray(times)).sum())
+            count(span.statistics, name, accepted, int(rejected))
+            if accepted == 0:
+                raise StepFailure(f"{name} rejected {CHUNK} steps in a row from time {t:g}")
+            times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))
+            if not np.isfinite(states).all():
+                raise StepFailure("the state is no longer finite")
+            compiled.exception()  # waits; what went wrong is raised where the step is taken
+            for k in range(accepted):
+                interior = cubic_interior(t, y, derivative, times[k], states[k], derivatives[k])
+                again = functools.partial(_step_again, single, t, y, tolerances, arrays)
+                yield Segment(t, y, float(times[k]), states[k], again, interior)
+                # Numbers of Python: for one of NumPy JAX would trace and compile `chunk` a second time.
+                step, t, y, derivative = float(times[k]) - t, float(times[k]), states[k], derivatives[k]
+
+
+def _compile(function: Any, *given: Any) -> None:
+    """Have a jitted function compiled for such arguments, without calling it."""
+    function.lower(*given).compile()
 
 
 def _step_again(
@@ -107,7 +119,7 @@ def _step_again(
     t: float,
 ) -> np.ndarray:
     """The state at t by one step of the solver from t0, which is as accurate as the accepted step itself."""
-    return np.asarray(single(t0, y0, t, tolerances, arrays))
+    return np.asarray(single(t0, y0, float(t), tolerances, arrays))
 
 
 def make_solver(name: str, rtol: Any, atol: Any) -> Any:
