@@ -62,9 +62,14 @@ def in_copies(tasks: Sequence[Callable[[], object]]) -> None:
     hold no lock that a task needs: a copy has but one thread.
     """
     crew = min(_cores(), len(tasks)) if sys.platform == "linux" else 1
-    copies = {_copy(tasks[k::crew]): tasks[k::crew] for k in range(1, crew)}
+    own, copies = list(tasks[::crew]), dict[int, Sequence[Callable[[], object]]]()
+    for k in range(1, crew):
+        try:
+            copies[_copy(tasks[k::crew])] = tasks[k::crew]
+        except OSError:  # there may be no more processes
+            own += tasks[k::crew]
     try:
-        for task in tasks[::crew]:
+        for task in own:
             task()
     finally:
         failed = [share for number, share in copies.items() if os.waitpid(number, 0)[1] != 0]

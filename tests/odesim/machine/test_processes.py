@@ -75,6 +75,13 @@ try:
     os.waitpid(-1, 0)
 except ChildProcessError:
     print("none left")
+
+def refuse():
+    raise OSError
+
+os.fork = refuse
+processes.in_copies(tasks)
+print({(folder / str(k)).read_text() for k in range(5)} == {str(os.getpid())})
 """
 
 
@@ -85,4 +92,4 @@ def test_copies_share_tasks_and_hand_their_errors_on(cores, tmp_path):
     assert made.stderr == ""
     first, *others = made.stdout.splitlines()
     assert first.split()[1:] == ["5", str(min(cores, 5))]
-    assert others == ["failed True"] * 2 + ["none left"]
+    assert others == ["failed True"] * 2 + ["none left", "True"]
