@@ -5,6 +5,7 @@ import dataclasses
 import importlib
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks import measure, peers, record
@@ -50,9 +51,11 @@ def main() -> int:
         print(f"{name}: {why}", file=sys.stderr)
     measure.as_installed()
     found: dict[str, list[dict[str, Any]]] = {}
-    for topic in topics:
-        print(f"measuring {topic} ...", file=sys.stderr, flush=True)
-        found[topic] = run_topic(topic, options.quick)
+    with tempfile.TemporaryDirectory() as cache:  # compiled here and now, but for a quick benchmark
+        environment = {} if options.quick else {"ODESIM_CACHE": cache}
+        for topic in topics:
+            print(f"measuring {topic} ...", file=sys.stderr, flush=True)
+            found[topic] = run_topic(topic, options.quick, environment)
     everything = [row for rows in found.values() for row in rows]
     show(everything)
     if regular and not options.quick:
@@ -62,14 +65,13 @@ def main() -> int:
     return int(any(row["note"].startswith(FAILED) for row in everything))
 
 
-def run_topic(topic: str, quick: bool) -> list[dict[str, Any]]:
+def run_topic(topic: str, quick: bool, environment: Mapping[str, str]) -> list[dict[str, Any]]:
     """The rows of a topic, measured in a process of its own."""
-    with tempfile.TemporaryDirectory() as cache:  # compiled here and now, not by an earlier version
-        try:
-            call = f"benchmarks.__main__:topic_rows({topic!r}, {quick})"
-            return measure.child(call, {"ODESIM_CACHE": cache}, timeout=3600.0)
-        except Exception as error:
-            return [dataclasses.asdict(measure.Row(topic, note=f"{FAILED} {error}"))]
+    try:
+        call = f"benchmarks.__main__:topic_rows({topic!r}, {quick})"
+        return measure.child(call, environment, timeout=3600.0)
+    except Exception as error:
+        return [dataclasses.asdict(measure.Row(topic, note=f"{FAILED} {error}"))]
 
 
 def topic_rows(topic: str, quick: bool) -> list[dict[str, Any]]:

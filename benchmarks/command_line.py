@@ -12,7 +12,7 @@ from benchmarks.measure import Row, timing
 
 def rows(quick: bool) -> list[Row]:
     """Wall times of processes, from start to exit."""
-    repetitions = 2 if quick else 7
+    repetitions = 1 if quick else 7
     with tempfile.TemporaryDirectory() as folder:
         helps = timing([_seconds(["--help"], folder) for _ in range(repetitions)])
         found = [Row("odesim --help", helps.median, helps.spread, note="bar 0.5 s")]
@@ -29,7 +29,8 @@ def rows(quick: bool) -> list[Row]:
             result = timing(warm[label])
             name = f"odesim integrate --system liao, afterwards, {label}"
             found.append(Row(name, result.median, result.spread, note=f"bar {bar}"))
-        return [*found, *_declared(folder, repetitions)]
+        limits = {"flow": 3} if quick else {"flow": 3, "online": 4}
+        return [*found, *(row for limit, bar in limits.items() for row in _declared(folder, repetitions, limit, bar))]
 
 
 OWN = """[student]
@@ -44,32 +45,31 @@ limit = "{limit}"
 """The file of a model of one's own."""
 
 
-def _declared(folder: str, repetitions: int) -> list[Row]:
+def _declared(folder: str, repetitions: int, limit: str, bar: float) -> list[Row]:
     """From a file to its first trajectory: with an empty cache, after another model, and afterwards in every tier."""
+    file = Path(folder) / f"{limit}.toml"
+    words = ["integrate", "--system", str(file), "--no-figures", "--until", "20", "--overwrite", "--out",
+             f"{folder}/own"]  # fmt: skip
+    first, further, later = [], [], {tier: [] for tier in ("exact", "sampled")}
+    for k in range(max(1, repetitions // 2)):
+        caches = f"{folder}/own-{limit}-{k}"
+        file.write_text(OWN.format(limit=limit), encoding="utf-8")
+        first.append(_seconds(words, caches))
+        for tier, seconds in later.items():
+            given = [*words, "-p", f"tier={tier}", "-p", "sample_seed=0", *START]
+            _seconds(given, caches)
+            seconds.append(_seconds(given, caches))
+        file.write_text(OWN.format(limit=limit).replace("sqrt(2)", "sqrt(3)"), encoding="utf-8")
+        further.append(_seconds(words, caches))
+    name = f"file of ten lines to first trajectory (erf, units = 3, {limit})"
     found = []
-    for limit, bar in (("flow", 3), ("online", 4)):
-        file = Path(folder) / f"{limit}.toml"
-        words = ["integrate", "--system", str(file), "--no-figures", "--until", "20", "--overwrite", "--out",
-                 f"{folder}/own"]  # fmt: skip
-        first, further, later = [], [], {tier: [] for tier in ("exact", "sampled")}
-        for k in range(max(2, repetitions // 2)):
-            caches = f"{folder}/own-{limit}-{k}"
-            file.write_text(OWN.format(limit=limit), encoding="utf-8")
-            first.append(_seconds(words, caches))
-            for tier, seconds in later.items():
-                given = [*words, "-p", f"tier={tier}", "-p", "sample_seed=0", *START]
-                _seconds(given, caches)
-                seconds.append(_seconds(given, caches))
-            file.write_text(OWN.format(limit=limit).replace("sqrt(2)", "sqrt(3)"), encoding="utf-8")
-            further.append(_seconds(words, caches))
-        name = f"file of ten lines to first trajectory (erf, units = 3, {limit})"
-        for label, seconds, note in (
-            ("first time ever", first, f"bar {bar} s; empty cache, imports included"),
-            ("a further model", further, "its derivation and compilation; what all models share is there"),
-            *((f"afterwards, tier {tier}", seconds, "bar 1 s") for tier, seconds in later.items()),
-        ):
-            result = timing(seconds)
-            found.append(Row(f"{name}, {label}", result.median, result.spread, note=note))
+    for label, seconds, note in (
+        ("first time ever", first, f"bar {bar} s; empty cache, imports included"),
+        ("a further model", further, "its derivation and compilation; what all models share is there"),
+        *((f"afterwards, tier {tier}", seconds, "bar 1 s") for tier, seconds in later.items()),
+    ):
+        result = timing(seconds)
+        found.append(Row(f"{name}, {label}", result.median, result.spread, note=note))
     return found
 
 

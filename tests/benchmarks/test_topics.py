@@ -19,7 +19,7 @@ def test_a_topic_runs_to_its_end(topic, monkeypatch, capsys):
 
 def test_a_topic_that_fails_is_a_row_that_says_so_and_the_exit_code(monkeypatch, capsys):
     row = dataclasses.asdict(measure.Row("a topic", note=f"{benchmarks.FAILED} it is broken"))
-    monkeypatch.setattr(benchmarks, "run_topic", lambda topic, quick: [row])
+    monkeypatch.setattr(benchmarks, "run_topic", lambda topic, quick, environment: [row])
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "lemma", "--quick", "--no-peers"])
     assert benchmarks.main() == 1
     assert "it is broken" in capsys.readouterr().out
