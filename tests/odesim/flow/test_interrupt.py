@@ -47,7 +47,7 @@ def test_every_way_of_stepping_is_stopped_with_130(system, monkeypatch, tmp_path
 
 @pytest.mark.slow
 def test_a_signal_stops_chen_in_the_middle_and_the_run_is_resumed(tmp_path):
-    words = ["integrate", "--system", "chen", "--no-figures", "-p", "K=4", "--until", "0.3"]
+    words = ["integrate", "--system", "chen", "--no-figures", "-p", "K=4", "--until", "1"]
     words += ["--out", str(tmp_path / "run")]
     process = subprocess.Popen([sys.executable, "-m", "odesim", *words], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
