@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from odesim.request.trajectory import Trajectory
 
@@ -64,18 +64,31 @@ class Painter:
             _kill(process)
             process.communicate()
 
+    def _ask(self, folder: str, trajectory: Trajectory) -> IO[bytes] | None:
+        """Tell the process what to draw, and return where it answers; None where it cannot be told."""
+        process = self._start()
+        if process is None:
+            return None
+        assert process.stdin is not None
+        try:
+            pickle.dump((folder, trajectory), process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+            process.stdin.flush()
+        except Exception:  # pictures must not cost the numbers, whatever a system lets its runs hold
+            _kill(process)  # which was told half of it
+            return None
+        return process.stdout
+
     @contextlib.contextmanager
     def drawn(self, trajectory: Trajectory, folder: Path) -> Iterator[None]:
         """Draw the pictures of a trajectory into `folder` while what stands in the context is done.
 
         At its end raises `OSError` where they cannot be written, and `RuntimeError` where they cannot be drawn.
         """
-        process = self._start()
-        sent = process is not None and _send(process, (str(folder), dataclasses.replace(trajectory, asked=None)))
+        answers = self._ask(str(folder), dataclasses.replace(trajectory, asked=None))
         try:
             yield
         finally:  # in any case: the folder may be removed next
-            answer = process.stdout.readline() if sent and process is not None and process.stdout is not None else b""
+            answer = answers.readline() if answers is not None else b""
         if not answer:
             raise RuntimeError("the process that draws has ended")
         failure = json.loads(answer)
@@ -83,18 +96,6 @@ class Painter:
             raise OSError(failure["errno"], failure["message"], failure["path"])
         if failure:
             raise RuntimeError(failure["message"])
-
-
-def _send(process: "subprocess.Popen[bytes]", what: tuple[str, Trajectory]) -> bool:
-    """Whether the process was told what to draw; it is of no use after a part of that."""
-    assert process.stdin is not None
-    try:
-        pickle.dump(what, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-        process.stdin.flush()
-    except Exception:  # pictures must not cost the numbers, whatever a system lets its runs hold
-        _kill(process)
-        return False
-    return True
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -61,7 +61,7 @@ def in_copies(tasks: Sequence[Callable[[], object]]) -> None:
     What a copy fails at is done here again, so that its error is raised here.  Only for a process whose other threads
     hold no lock that a task needs: a copy has but one thread.
     """
-    crew = min(_cores(), len(tasks)) if sys.platform == "linux" else 1
+    crew = max(1, min(_cores(), len(tasks))) if sys.platform == "linux" else 1
     own, copies = list(tasks[::crew]), dict[int, Sequence[Callable[[], object]]]()
     for k in range(1, crew):
         try:
@@ -72,10 +72,9 @@ def in_copies(tasks: Sequence[Callable[[], object]]) -> None:
         for task in own:
             task()
     finally:
-        failed = [share for number, share in copies.items() if os.waitpid(number, 0)[1] != 0]
-    for share in failed:
-        for task in share:
-            task()
+        failed = [task for number, share in copies.items() if os.waitpid(number, 0)[1] != 0 for task in share]
+    for task in failed:
+        task()
 
 
 def _copy(tasks: Sequence[Callable[[], object]]) -> int:

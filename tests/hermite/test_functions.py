@@ -118,9 +118,9 @@ def test_closed_forms_agree_with_mpmath(e, f, breakpoints):
 
 @pytest.mark.parametrize(("e", "f", "breakpoints"), CATALOGUE, ids=lambda x: getattr(x, "name", ""))
 def test_moments_of_derivatives_agree_with_quadrature(e, f, breakpoints):
-    # 100 nodes of Gauss and Legendre on either side of the cut: mpmath's rule refines where a derivative is noisy.
+    # 100 nodes of Gauss and Legendre on either side of a cut: mpmath's rule refines where a derivative is noisy.
     nodes, weights = np.polynomial.legendre.leggauss(100)
-    cuts = [-14.0, float((breakpoints or [0])[0]), 14.0]
+    cuts = [-14.0, *map(float, breakpoints or [0]), 14.0]
     halves = [(high - low) / 2 for low, high in itertools.pairwise(cuts)]
     x = np.concatenate([low + half * (1 + nodes) for low, half in zip(cuts, halves, strict=False)])
     weights = np.concatenate([half * weights for half in halves]) * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)

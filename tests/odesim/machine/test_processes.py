@@ -61,6 +61,7 @@ def fail(name):
     write(name)
     raise ValueError(name)
 
+processes.in_copies([])
 tasks = [functools.partial(write, str(k)) for k in range(5)]
 processes.in_copies(tasks)
 print(os.getpid(), len(os.listdir(folder)), len({path.read_text() for path in folder.iterdir()}))
