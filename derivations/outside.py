@@ -35,6 +35,19 @@ def split(reference: str) -> tuple[str, str]:
     return (place, attribute) if place and attribute.isidentifier() else (reference, ATTRIBUTE)
 
 
+def last_name(reference: str) -> str:
+    """Return the last word of the place that a reference names: a file without its ending, a module, a plain name.
+
+    >>> last_name("/home/me/models/decay.py:DECAY"), last_name("package.decay:DECAY"), last_name("committee.toml")
+    ('decay', 'decay', 'committee')
+    """
+    place, _ = split(reference)
+    if is_path(reference):
+        path = Path(place)
+        return path.parent.name if path.name == "__init__.py" else path.stem
+    return place.rpartition(".")[2] or place
+
+
 def is_path(reference: str) -> bool:
     """Whether a reference names a file or a folder."""
     place, _ = split(reference)
@@ -106,7 +119,7 @@ def found(reference: str) -> System:
     if "\0" in reference:
         raise UsageError(f"{reference!r} is the name of no file")
     if is_declaration(reference):
-        return _declared(Path(os.path.realpath(reference)))  # Path.resolve refuses a link to itself by another error
+        return declared(reference, normal(reference))
     place, attribute = split(reference)
     module = _of_file(Path(place)) if is_path(reference) else _imported(place, f"module {place}")
     system = getattr(module, attribute, None)
@@ -119,11 +132,12 @@ def found(reference: str) -> System:
     return system
 
 
-def _declared(path: Path) -> System:
-    """The system that a file declares, read anew where the file has changed."""
+def declared(file: str, reference: str) -> System:
+    """Return the system that a file declares, known as `reference`; the file is read anew where it has changed."""
     from derivations.declare import reading, system
 
-    return system.of_file(path, reading.content(path))
+    path = Path(os.path.realpath(file))  # Path.resolve refuses a link to itself by another error
+    return system.of_file(path, reading.content(path), reference)
 
 
 def _imported(name: str, what: str) -> ModuleType:

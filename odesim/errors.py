@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INTERNAL",
     "INTERRUPTED",
+    "ChangedDeclaration",
     "Interrupted",
     "InterruptedRun",
     "MissingError",
@@ -40,6 +41,10 @@ class StorageError(OSError):
 
 class MissingError(RuntimeError):
     """A device or an extra that is not there, or one known to compute wrong numbers.  Exit code 4."""
+
+
+class ChangedDeclaration(UserWarning):
+    """The file of a model has changed since a run of it: the declaration that the run carries is used."""
 
 
 class Unfinished(UsageError):

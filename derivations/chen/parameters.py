@@ -26,14 +26,15 @@ class Parameters:
     activation: str = parameter("cubic", "sigma of a filter", choices=ACTIVATIONS)
     power: float = parameter(3.0, "q of activation power, sign(z) |z|^q", minimum=1.0, maximum=9.0)
     rho: float = parameter(64.0, "router step over expert step, eta_r/eta (theory: of order M^2)", minimum=0.0)
-    sigma_0: float = parameter(0.01, "standard deviation of the initial weights", minimum=0.0)
+    sigma_0: float = parameter(0.01, "standard deviation of the initial weights", minimum=0.0, start=True)
     init: str = parameter(
         "random",
         "initial filters: random, or specialised (one filter of expert m along feature m mod K, the rest 0)",
         choices=("random", "specialised"),
+        start=True,
     )
-    strength: float = parameter(0.02, "alignment of the filters of init=specialised", minimum=0.0)
-    contrast: float = parameter(0.0, "router contrast D of init=specialised, groups m mod K")
+    strength: float = parameter(0.02, "alignment of the filters of init=specialised", minimum=0.0, start=True)
+    contrast: float = parameter(0.0, "router contrast D of init=specialised, groups m mod K", start=True)
     tier: str = parameter("p3", "level of description of the flow", choices=TIERS)
     nodes: int = parameter(8, "quadrature nodes for each continuous law", minimum=2, maximum=64)
     points: int = parameter(

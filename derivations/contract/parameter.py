@@ -13,10 +13,12 @@ def parameter(
     maximum: float | None = None,
     above: float | None = None,
     choices: Sequence[str] | None = None,
+    start: bool = False,
 ) -> Any:
     """Declare one field of a system's parameter class: default, domain and meaning.
 
     `minimum` and `maximum` are included in the domain, `above` is excluded; `choices` lists the words allowed.
+    `start` marks a parameter that only says where a run starts: a run that continues another refuses it.
     """
     metadata = {
         "meaning": meaning,
@@ -24,6 +26,7 @@ def parameter(
         "maximum": maximum,
         "above": above,
         "choices": tuple(choices) if choices else None,
+        "start": start or None,
     }
     return dataclasses.field(default=default, metadata=metadata)
 

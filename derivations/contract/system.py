@@ -140,7 +140,8 @@ class System:
     (a list of `derivations.drawing.Reference`), which is drawn into its pictures.  `bare` are the options of a run that
     names neither parameters nor anything that stands for them, where the defaults show little or take long: of what a
     user asks for, never of a claim.  `headlines` names a mapping of the keys of its summaries to what they are, and
-    `about` says in a few sentences what the model shows.
+    `about` says in a few sentences what the model shows.  `declaration` is the text of a declared model, from which
+    `derivations.restored` makes the system again, and `reference` the text by which that model was asked for.
     """
 
     name: str
@@ -164,10 +165,19 @@ class System:
     bare: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     headlines: str = ""
     about: str = ""
+    declaration: str = dataclasses.field(default="", repr=False)
+    reference: str = dataclasses.field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Let `help(system)` speak of the system, not of its type."""
         object.__setattr__(self, "__doc__", described.text(self))
+
+    def __copy__(self) -> "System":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "System":
+        """A system is never changed, so that a copy of a run keeps the run's own."""
+        return self
 
     def __repr__(self) -> str:
         return described.lines(self)

@@ -119,7 +119,8 @@ class Declaration:
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.  `about` says what the model shows,
-    `link` is where the source is read, `until` the end time of a run that names none.
+    `link` is where the source is read, `until` the end time of a run that names none.  `text` is the normalised TOML
+    text that states the same model (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Declaration:
     until: float = 100.0
     presets: tuple[Preset, ...] = ()
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
+    text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -1,5 +1,6 @@
 """From what a user writes (TOML, or the same tables in Python) to a declaration, with one sentence per mistake."""
 
+import dataclasses
 import re
 import stat
 import tomllib
@@ -10,6 +11,7 @@ from typing import Any
 from derivations.contract import UsageError
 from derivations.declare import fields, fits, growth, named, presets
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
+from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
 
 LARGEST = 1_000_000
@@ -124,6 +126,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         presets=presets.presets(tables),
         claims=_claims(tables),
     )
+    made = dataclasses.replace(made, text=declaration_text(tables, made))
     fits.require(made)
     return made
 

@@ -7,6 +7,7 @@ nothing else to know which model they serve.
 import dataclasses
 import functools
 import hashlib
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,33 @@ LARGEST = 10_000
 
 
 @functools.cache
-def of_file(path: Path, content: bytes) -> System:
-    """The system that a file declares; `content` is what the file holds, so that an edited file is read anew."""
-    return system(reading.from_file(path))
+def of_file(path: Path, content: bytes, reference: str) -> System:
+    """Return the system that a file declares, known as `reference`.
+
+    `content` is what the file holds: it is part of the key of the cache, so that an edited file is read anew.
+    """
+    return system(reading.from_file(path), reference)
 
 
-def system(declared: Declaration) -> System:
-    """The system of a declaration."""
+@functools.lru_cache(maxsize=256)
+def of_text(text: str, reference: str) -> System:
+    """Return the system of a normalised declaration (`Declaration.text`), known as `reference`.
+
+    Raises `UsageError` for a text that states no model.
+    """
+    return system(stated(text), reference)
+
+
+def stated(text: str) -> Declaration:
+    """Return the declaration of a normalised text (`Declaration.text`).  Raises `UsageError` for any other text."""
+    try:
+        return reading.declaration(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the stored declaration is not valid TOML: {error}") from None
+
+
+def system(declared: Declaration, reference: str = "") -> System:
+    """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
@@ -65,6 +86,8 @@ def system(declared: Declaration) -> System:
         claims=f"{HERE}.claims:claims",
         sizes=sizes_of(declared),
         digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
+        declaration=declared.text,
+        reference=reference,
     )
 
 
@@ -88,7 +111,16 @@ def clock(declared: Declaration) -> str:
 
 
 def parameters_of(declared: Declaration) -> type:
-    """The dataclass of all numbers of a declaration, its own first, each with domain and meaning."""
+    """Return the dataclass of all numbers of a declaration, its own first, each with domain and meaning.
+
+    Declarations of one text share one class, so that parameters that were pickled come back as equal ones.
+    """
+    return _parameters_of(declared, declared.text)
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters_of(declared: Declaration, text: str) -> type:
+    """Return the class; `text` is part of the key because claims do not take part in comparisons of declarations."""
     fields: list[tuple[str, Any, Any]] = []
 
     def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
@@ -113,19 +145,26 @@ def parameters_of(declared: Declaration) -> type:
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
     for name, value in declared.start.norms:
         which = name.rpartition("norm")[2].strip("_")
-        add(name, float, value, f"norm of the student vectors {which} at the start".replace("  ", " "), above=0.0)
+        add(
+            name,
+            float,
+            value,
+            f"norm of the student vectors {which} at the start".replace("  ", " "),
+            above=0.0,
+            start=True,
+        )
     add(
         "overlap", float | None, declared.start.overlap,
         "cosine of a student vector with the teacher of its number at the start (none: random directions)",
-        minimum=-1.0, maximum=1.0,
+        minimum=-1.0, maximum=1.0, start=True,
     )  # fmt: skip
     for group in declared.students:
         if group.output == "trained":
-            add(group.named("a"), float, declared.start.readout, "readouts at the start")
+            add(group.named("a"), float, declared.start.readout, "readouts at the start", start=True)
     for number in declared.numbers:
         domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
         text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
-        add(number.name, float, number.default, text, **domain)
+        add(number.name, float, number.default, text, start=number.per_unit, **domain)
     add(
         "tier",
         str,
@@ -143,9 +182,21 @@ def parameters_of(declared: Declaration) -> type:
         maximum=2**24,
     )
     add("sample_seed", int, 0, "tier sampled: seed of its random points", minimum=0)
-    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace={"declaration": declared})
+    namespace = {"declaration": declared, "__reduce__": _pickled}
+    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
     made.__module__ = __name__
     return made
+
+
+def _pickled(parameters: Any) -> tuple[Any, ...]:
+    """Return how parameters are pickled: the class has no name to import, so its declaration goes along."""
+    values = {field.name: getattr(parameters, field.name) for field in dataclasses.fields(parameters)}
+    return _unpickled, (parameters.declaration.text, values)
+
+
+def _unpickled(text: str, values: dict[str, Any]) -> Any:
+    """Return the parameters with the given values, of the class of the declaration in `text`."""
+    return parameters_of(stated(text))(**values)
 
 
 def sizes(parameters: Any) -> tuple[int, ...]:

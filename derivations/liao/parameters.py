@@ -18,6 +18,7 @@ class Parameters:
         "random",
         "initial students: random (Assumption 2) or orthogonal (all student overlaps zero, unit norms)",
         choices=("random", "orthogonal"),
+        start=True,
     )
     tier: str = parameter("exact", "level of description", choices=TIERS)
     degree: int = parameter(3, "degree p of the expert nonlinearity He_p", minimum=2, maximum=6)

@@ -71,15 +71,19 @@ class Parameters:
         "random",
         "neurons: N(0, I/m) with outputs N(0, 1), or the same in pairs of opposite outputs, so that f = 0",
         choices=("random", "paired"),
+        start=True,
     )
     routers: str = parameter(
         "auto",
         "experts' routers at the start: random, trained by the exact law, perfect (experts in turn rank one class's "
         "pattern first, the others' last), or one perfect per class; auto: trained in separate training, else random",
         choices=("auto", "random", "trained", "perfect", "single"),
+        start=True,
     )
-    sigma_r: float = parameter(0.0, "standard deviation of a router's entries; 0: 1/(n^2 log n sqrt d)", minimum=0.0)
-    reach: float = parameter(1.0, "eta_r T_r of trained routers", minimum=0.0)
+    sigma_r: float = parameter(
+        0.0, "standard deviation of a router's entries; 0: 1/(n^2 log n sqrt d)", minimum=0.0, start=True
+    )
+    reach: float = parameter(1.0, "eta_r T_r of trained routers", minimum=0.0, start=True)
     N_r: int = parameter(0, "samples that train the routers; 0: the population", minimum=0, maximum=10**9)
     balanced: bool = parameter(False, "as many samples of each class (routers' training, fixed training sets)")
     exact: int = parameter(5000, "compositions that are enumerated at most; beyond, a pool is drawn", minimum=1)

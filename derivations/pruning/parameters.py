@@ -53,18 +53,24 @@ class Parameters:
         choices=("expert_choice", "token_choice"),
     )
     init: str = parameter(
-        "pretrained", "experts of given proficiency, or Gaussian weights", choices=("pretrained", "random")
+        "pretrained", "experts of given proficiency, or Gaussian weights", choices=("pretrained", "random"), start=True
     )
-    important: int = parameter(2, "init=pretrained: experts of each sign that select their task token", minimum=0)
-    missigned: int = parameter(1, "init=pretrained: experts of each sign that select the other task token", minimum=0)
+    important: int = parameter(
+        2, "init=pretrained: experts of each sign that select their task token", minimum=0, start=True
+    )
+    missigned: int = parameter(
+        1, "init=pretrained: experts of each sign that select the other task token", minimum=0, start=True
+    )
     weak: int = parameter(
-        1, "init=pretrained: experts of each sign of proficiency c0/d; the rest is neutral", minimum=0
+        1, "init=pretrained: experts of each sign of proficiency c0/d; the rest is neutral", minimum=0, start=True
     )
-    p_important: float = parameter(0.9, "proficiency of important and mis-signed experts", minimum=0.0, maximum=1.0)
-    c0: float = parameter(3.0, "d times the proficiency of a weak expert", minimum=0.0)
-    router_norm: float = parameter(0.25, "init=pretrained: norm of a router over log l", above=0.0)
-    router_std: float = parameter(1e-4, "init=random: standard deviation of router entries", minimum=0.0)
-    neuron_std: float = parameter(1e-2, "init=random: standard deviation of neuron entries", minimum=0.0)
+    p_important: float = parameter(
+        0.9, "proficiency of important and mis-signed experts", minimum=0.0, maximum=1.0, start=True
+    )
+    c0: float = parameter(3.0, "d times the proficiency of a weak expert", minimum=0.0, start=True)
+    router_norm: float = parameter(0.25, "init=pretrained: norm of a router over log l", above=0.0, start=True)
+    router_std: float = parameter(1e-4, "init=random: standard deviation of router entries", minimum=0.0, start=True)
+    neuron_std: float = parameter(1e-2, "init=random: standard deviation of neuron entries", minimum=0.0, start=True)
     criterion: str = parameter("router_norm_change", "score by which experts are kept", choices=CRITERIA)
     rho: float = parameter(0.5, "fraction of experts pruned in each sign group", minimum=0.0)
     tier: str = parameter("recursion", "level of description", choices=TIERS)

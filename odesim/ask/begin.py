@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import load
+from derivations.contract import System, load
 from odesim.errors import UsageError
-from odesim.flow.pipeline import ending
+from odesim.flow.continuation import taken_over
 from odesim.machine import streams
 from odesim.request.case import Case, digest_of, find_system
 from odesim.request.trajectory import Trajectory
@@ -49,10 +49,13 @@ def started(after: Any) -> Any:
     raise UsageError(f"--from RUN_DIR needs a run or the folder of one, but got {type(after).__name__}")
 
 
-def from_run(system: Any, initial: Any, parameters: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def from_run(
+    system: Any, initial: Any, parameters: Mapping[str, Any], **stated: Any
+) -> tuple[Any, Any, dict[str, Any]]:
     """System, arrays and parameters of a run that starts where another ended; as they are where `initial` is no run.
 
-    Parameters that are not given are those of the earlier run, but for its tier.  Raises `UsageError` for what is
+    Parameters that are not given are those of the earlier run, but for its tier; `stated` are `preset` and `config`.
+    Raises `UsageError` for what is
     neither a file nor arrays nor a run, and for a run of another system.
     """
     if not isinstance(initial, Run | Trajectory):
@@ -63,18 +66,16 @@ def from_run(system: Any, initial: Any, parameters: Mapping[str, Any]) -> tuple[
             )
         return system, initial, dict(parameters)
     run = initial.trajectory if isinstance(initial, Run) else initial
-    own = find_system(run.origin.system)
-    if system is not None and (find_system(system) if isinstance(system, str) else system) is not own:
-        raise UsageError(f"--initial is a run of {own.name}, which is not the system that was asked for")
-    taken = {name: value for name, value in run.origin.parameters.items() if name != "tier"}
-    return own, _start(run), {**taken, **parameters}
+    own = run.origin.required(find_system(system) if isinstance(system, str) else system)
+    end, merged = taken_over(run, own, parameters, **stated)
+    return own, _start(run, own, end), merged
 
 
-def _start(run: Trajectory) -> dict[str, np.ndarray]:
+def _start(run: Trajectory, system: System, end: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The components at the end of a run and its constants, as a file of initial arrays has them."""
-    end, origin = ending(run), run.origin
-    case = Case.build(origin.system, origin.parameters, stage=origin.stage, seed=origin.seed, continued=True)
-    enter = load(case.system.stage(case.stage).enter)
+    origin = run.origin
+    case = Case.build(system, origin.parameters, stage=origin.stage, seed=origin.seed, continued=True)
+    enter = load(system.stage(case.stage).enter)
     initial = enter(case.parameters, end, streams.generator(case.seed, "initial"))
     names = [*initial.state, *initial.constants]
     arrays = {name: end[name] for name in names if name in end and end[name].dtype.kind in "biuf"}
@@ -92,4 +93,4 @@ def _start(run: Trajectory) -> dict[str, np.ndarray]:
 def compared(second: Trajectory, digests: Sequence[str]) -> Request:
     """What names the comparison of two runs."""
     parts = {"first": digests[0], "second": digests[1]}
-    return Request(find_system(second.origin.system), second.origin.seed, parts)
+    return Request(second.origin.system, second.origin.name, second.origin.seed, parts)

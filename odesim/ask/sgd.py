@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import derivations
 from derivations.contract import Recursion, load
 from odesim.flow import solve
 from odesim.flow.driver import Progress
@@ -69,7 +70,11 @@ def pair(system: "str | System", parameters: Mapping[str, Any], **options: Any) 
     flow = {name: options.pop(name) for name in FLOW if options.get(name) is not None}
     simulation = request(system, parameters, **{k: v for k, v in options.items() if k not in FLOW})
     parts = {"simulation": simulation.request(), "flow": flow}
-    return Pair(simulation, _beside(simulation, flow), Request(simulation.system, simulation.seed, parts))
+    return Pair(
+        simulation,
+        _beside(simulation, flow),
+        Request(derivations.reference(simulation.system), simulation.name, simulation.seed, parts),
+    )
 
 
 def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:

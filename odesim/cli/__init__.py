@@ -3,8 +3,9 @@
 import atexit
 import gc
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -66,7 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or the interpreter goes through every object of a compiler before it ends: 0.3 s
+    warnings.showwarning = _warned
     sys.exit(_run(words or ["--help"]))
+
+
+def _warned(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """Print a warning of odesim as one sentence; those of other packages keep their form."""
+    if category.__module__.partition(".")[0] == "odesim":
+        print(f"odesim: {message}.", file=sys.stderr)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
 
 
 def _run(words: list[str]) -> int:

@@ -1,7 +1,6 @@
 """The command `odesim integrate`, and what every command that computes shares."""
 
 import dataclasses
-import os
 import sys
 import time
 from pathlib import Path
@@ -61,7 +60,7 @@ def integrate(
         later(request)
         return execute(
             request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
-            f"integrating {request.system.name}", started, given,
+            f"integrating {request.name}", started, given,
         )  # fmt: skip
 
 
@@ -188,8 +187,7 @@ def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, qu
     else:
         for trajectory in trajectories:
             origin, end = trajectory.origin, trajectory.outcome
-            name = os.path.basename(origin.system)
-            said = f"{name} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}"
+            said = f"{origin.name} {origin.stage} ({origin.tier}): {end.kind} at time {end.time:.6g}"
             print(f"{said} (clock: {trajectory.clock})")
             if end.reason and end.kind == "stopped":
                 print(f"  {end.reason}")

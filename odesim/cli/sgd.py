@@ -59,7 +59,7 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
             print(f"odesim: {said}", file=sys.stderr, flush=True)
         return execute(
             simulation, lambda progress, checkpoint: [run(simulation, progress, checkpoint, given["threads"])],
-            f"simulating {simulation.system.name}", started, given,
+            f"simulating {simulation.name}", started, given,
         )  # fmt: skip
 
 
@@ -96,21 +96,20 @@ def compare(
         later(pair)
         return execute(
             pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
-            f"comparing runs of {pair.wanted.system.name}", started, given,
+            f"comparing runs of {pair.wanted.name}", started, given,
         )  # fmt: skip
 
 
 def _compare_stored(runs: "Sequence[str]", started: float, given: "Mapping[str, Any]") -> int:
     """Compare two stored runs, the second with the first."""
     from odesim import store
+    from odesim.ask import begin
     from odesim.cli.run import execute
-    from odesim.request.case import find_system
-    from odesim.study.comparison import Request, compare
+    from odesim.study.comparison import compare
 
     first, second = (store.load(folder) for folder in runs)
-    parts = {"first": first.manifest["digest"], "second": second.manifest["digest"]}
-    wanted = Request(find_system(second.trajectory.origin.system), second.trajectory.origin.seed, parts)
+    wanted = begin.compared(second.trajectory, [first.digest, second.digest])
     return execute(
         wanted, lambda progress, checkpoint: [compare(first.trajectory, second.trajectory).trajectory()],
-        f"comparing runs of {wanted.system.name}", started, given,
+        f"comparing runs of {wanted.name}", started, given,
     )  # fmt: skip

@@ -8,6 +8,10 @@ import typer
 
 from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunFolder
 
+OwnSystem = Annotated[
+    str | None,
+    typer.Option("--system", "-s", metavar="FILE.py[:NAME]", help="The system outside of odesim that the run is of."),
+]
 AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG files.")]
 
 
@@ -95,16 +99,28 @@ def _figures(folder: str, json: bool, quiet: bool) -> int:
 
 
 def plot(
-    folder: RunFolder, svg: AsSvg = False, json: AsJson = False, quiet: Quiet = False, debug: Debug = False
+    folder: RunFolder,
+    svg: AsSvg = False,
+    system: OwnSystem = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> int:
-    """Draw the pictures of a stored run again, without running it."""
+    """Draw the pictures of a stored run again, without running it.
+
+    A run of a system outside of odesim is drawn in odesim's own way, unless --system names the system: no code is
+    imported because a folder names it.
+    """
     import functools
 
     from odesim import store
     from odesim.cli.output import print_json
+    from odesim.request.case import find_system
     from odesim.show.plot import draw
 
-    pictures: list[Any] = store.redraw(store.load(folder), functools.partial(draw, svg=svg))
+    run = store.load(folder)
+    chosen = run.trajectory.origin.required(find_system(system)) if system else None
+    pictures: list[Any] = store.redraw(run, functools.partial(draw, svg=svg, system=chosen))
     if json:
         print_json({"folder": folder, "pictures": [str(path) for path in pictures]})
     elif not quiet:

@@ -52,7 +52,6 @@ def verify(
     from odesim.machine.device import set_threads
 
     set_threads(threads)
-    import derivations
     from odesim.cli.verdicts import Told, print_claims, print_verdicts, print_whole
     from odesim.evidence import verification
     from odesim.evidence.laboratory import Laboratory
@@ -81,7 +80,7 @@ def verify(
         configure("gpu", threads)
     level: Any = effort
     lab = Laboratory(chosen, level, backend or "numba", number)
-    request = records.Request(derivations.reference(chosen), level, lab.backend, number, tuple(asked))
+    request = records.Request(chosen, level, lab.backend, number, tuple(asked))
     with claimed(records.folder_of(request, out)):
         folder = records.prepare(request, out, overwrite=overwrite, resume=resume)
         ledger = records.Ledger(folder / LEDGER, request.key)

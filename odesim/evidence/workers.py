@@ -9,12 +9,12 @@ from typing import Any
 
 import derivations
 from derivations.claim import Claim, Variant
+from derivations.contract import System
 from odesim.errors import NumericalError
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.verification import Verdict, claims_of, verify
 from odesim.machine.executor import completed
 from odesim.machine.processes import follow_parent, single_threaded
-from odesim.request.case import find_system
 from odesim.store.verdicts import Ledger
 
 Task = tuple[str, str]
@@ -31,7 +31,7 @@ def groups(todo: Sequence[tuple[Claim, Variant]]) -> list[list[Task]]:
     return list(found.values())
 
 
-def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
+def verdicts(system: System, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
     """The `Verdict`s of all tasks as they come in; `settings` are effort, back end and seed of the laboratories.
 
     Leaving the iteration, by an exception or by Ctrl-C, stops the workers.  Raises `NumericalError` when a worker
@@ -60,22 +60,21 @@ def verdicts(system: str, settings: tuple[Any, ...], tasks: list[list[Task]], wo
             worker.join()
 
 
-def far_verdicts(scheduler: str, system: str, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
+def far_verdicts(scheduler: str, system: System, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
     """The `Verdict`s of all tasks by the workers of a dask scheduler, a module of claims at a time."""
     for _, found in completed(judge_group, [(system, settings, group) for group in tasks], scheduler, len(tasks)):
         yield from found
 
 
-def judge_group(system: str, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
+def judge_group(system: System, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
     """The verdicts on the claims of one module, by a laboratory of their own."""
     return [judged() for judged in _judges(system, settings, group)]
 
 
-def _judges(system: str, settings: tuple[Any, ...], group: list[Task], laboratory: Any = None) -> Iterator[Any]:
+def _judges(system: System, settings: tuple[Any, ...], group: list[Task], laboratory: Any = None) -> Iterator[Any]:
     """For every task a function that gives its verdict; they share the runs of one laboratory."""
-    chosen = find_system(system)
-    claims = {claim.id: claim for claim in claims_of(chosen)}
-    laboratory = laboratory or Laboratory(chosen, *settings)
+    claims = {claim.id: claim for claim in claims_of(system)}
+    laboratory = laboratory or Laboratory(system, *settings)
     for claim_id, name in group:
         claim = claims[claim_id]
         variant = next(v for v in claim.variants if v.name == name)
@@ -92,10 +91,10 @@ def _next(outbox: Any, crew: Sequence[Any]) -> Any:
                 raise NumericalError(f"a worker process was killed (exit codes {codes}); try --workers 1") from None
 
 
-def _work(system: str, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
+def _work(system: System, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
     """Judge group after group until an empty one comes."""
     follow_parent()
-    laboratory = Laboratory(find_system(system), *settings)
+    laboratory = Laboratory(system, *settings)
     while group := inbox.get():
         for judged in _judges(system, settings, group, laboratory):
             try:
@@ -132,11 +131,13 @@ def verify_all(
 def judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
     """The verdicts on some forms as they come in: here, by several processes, or by those of a scheduler."""
     tasks = groups(todo)
+    if scheduler != "local" or min(workers, len(tasks)) > 1:
+        derivations.address(lab.system)  # which another process must find
     if scheduler != "local":
-        yield from far_verdicts(scheduler, derivations.address(lab.system), (lab.effort, lab.backend, lab.seed), tasks)
+        yield from far_verdicts(scheduler, lab.system, (lab.effort, lab.backend, lab.seed), tasks)
         return
     if min(workers, len(tasks)) > 1:
         settings = (lab.effort, lab.backend, lab.seed)
-        yield from verdicts(derivations.address(lab.system), settings, tasks, min(workers, len(tasks)))
+        yield from verdicts(lab.system, settings, tasks, min(workers, len(tasks)))
     else:
         yield from (verify(lab, claim, variant) for claim, variant in todo)

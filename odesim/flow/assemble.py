@@ -6,7 +6,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-import derivations
 from derivations.contract import Stepped
 from odesim.code.traced import jax_along, split
 from odesim.flow.problem import Problem
@@ -115,8 +114,8 @@ def _origin(problem: Problem) -> Origin:
         import jax
 
         device = jax.devices()[0].platform
-    return Origin(
-        system=derivations.reference(case.system),
+    return Origin.of(
+        case.system,
         stage=case.stage,
         tier=case.tier,
         method="flow",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-import derivations
 from derivations.contract import Dynamics, Initial, Map, System, load
 from odesim.errors import Interrupted, Unfinished, UsageError
 from odesim.flow import solve
 from odesim.flow.assemble import assemble
+from odesim.flow.continuation import ending, taken_over
 from odesim.flow.problem import Past, prepare
 from odesim.flow.record import Recorder
 from odesim.machine import streams
@@ -38,6 +38,11 @@ class Pipeline:
     def system(self) -> System:
         """The system of all stages."""
         return self.cases[0].system
+
+    @property
+    def name(self) -> str:
+        """The name of the system, which the default folder is called by."""
+        return self.system.name
 
     @property
     def seed(self) -> int:
@@ -70,8 +75,12 @@ def build(
     unless they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no
     time.
     """
+    previous = None
     if start is not None:
-        system, parameters = _taken_over(system, parameters, start)
+        own = start.trajectory.origin.required(find_system(system) if isinstance(system, str) else system)
+        stated = {name: options.get(name) for name in ("preset", "config")}
+        previous, parameters = taken_over(start.trajectory, own, parameters, **stated)
+        system = own
         if options.get("seed") is None and options.get("config") is None and start.trajectory.origin.seed is not None:
             options["seed"] = start.trajectory.origin.seed
     if system is None:
@@ -87,20 +96,9 @@ def build(
         made = Pipeline(cases)
     else:
         run = start.trajectory
-        made = Pipeline(cases, start.digest, ending(run), float(run.time[-1]), run.clock)
+        made = Pipeline(cases, start.digest, previous, float(run.time[-1]), run.clock)
     _require_time(made)
     return made
-
-
-def _taken_over(system: str | System | None, parameters: Mapping[str, Any], start: Any) -> tuple[str, dict[str, Any]]:
-    """System and parameters of a stored run, with those that are given again."""
-    origin = start.trajectory.origin
-    if system is not None and system != origin.system:
-        chosen = find_system(system) if isinstance(system, str) else system
-        if chosen is not find_system(origin.system):
-            raise UsageError(f"--from holds a run of {origin.system}, but --system is {derivations.reference(chosen)}")
-    stored = {key: value for key, value in origin.parameters.items() if key != "tier"}
-    return origin.system, {**stored, **{str(key): value for key, value in parameters.items()}}
 
 
 def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
@@ -167,13 +165,6 @@ def stage_names(system: System, stages: str | None, start: Any, course: list[str
     if start is None and isinstance(system.stage(names[0]), Map):
         raise UsageError(f"stage {names[0]} starts from an earlier run: give --from RUN_DIR, or --stage all")
     return names
-
-
-def ending(trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """The arrays at the end of a run: components at the last saved time, and everything without a time axis."""
-    if "seed" in next(iter(trajectory.state.values())).dims:
-        raise UsageError("a stage continues a flow, but --from holds a simulation of several replicas")
-    return trajectory.arrays(-1)
 
 
 def run(

@@ -34,7 +34,6 @@ def verify(
     >>> [(verdict.variant, verdict.answer) for verdict in odesim.verify("liao", "eq-5-sol")]
     [('printed', 'refuted'), ('corrected', 'confirmed')]
     """
-    import derivations
     from odesim.evidence import laboratory, verification
     from odesim.evidence.verdicts import Verdicts
     from odesim.evidence.workers import judged
@@ -56,7 +55,7 @@ def verify(
                     progress(len(found), len(forms))
     except KeyboardInterrupt:
         stop(f"interrupted; {len(found)} of {len(forms)} verdicts are kept", Verdicts(found.values()))
-    request = Request(derivations.reference(own), level, backend, number, tuple(asked))
+    request = Request(own, level, backend, number, tuple(asked))
     return Verdicts([found[claim.id, form.name] for claim, form in forms], request)
 
 

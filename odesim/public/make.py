@@ -67,7 +67,9 @@ def integrate(
     step = parameters.pop("step", None) if solver == EULER else None
     if not isinstance(stage, str | None):
         stage = ",".join(map(str, stage))
-    system, initial, parameters = begin.from_run(system, initial, parameters)
+    if system is not None:
+        system = chosen(system)
+    system, initial, parameters = begin.from_run(system, initial, parameters, preset=preset, config=config)
     if system is not None or after is None:
         system = chosen(system)
         known(system, parameters, FLOW, "integrate")
@@ -76,7 +78,7 @@ def integrate(
         seed=seed, until=until, save_points=save_points, rtol=rtol, atol=atol, backend=backend, solver=solver,
         step=step,
     )  # fmt: skip
-    with watched(f"integrating {asked.system.name}") as progress:
+    with watched(f"integrating {asked.name}") as progress:
         found = flow.run(asked, progress, Held())
     if isinstance(asked, Case):
         run = ended(found[0], asked)
@@ -121,16 +123,16 @@ def simulate(
     from odesim.sgd.simulation import simulate as run
     from odesim.store import Held
 
-    system = chosen(system)
-    _, initial, parameters = begin.from_run(system, initial, parameters)
-    known(system, parameters, SGD, "simulate")
+    own = chosen(system)
+    _, initial, parameters = begin.from_run(own, initial, parameters, preset=preset, config=config)
+    known(own, parameters, SGD, "simulate")
     wanted = sgd.request(
-        system, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
+        own, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
         precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset,
         config=config, initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, backend=backend,
     )  # fmt: skip
     refuse_tier(wanted.case)
-    with watched(f"simulating {system.name}") as progress:
+    with watched(f"simulating {own.name}") as progress:
         made = ended(run(wanted, progress, Held()), wanted)
     return whole([made], made)
 

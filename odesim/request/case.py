@@ -116,6 +116,11 @@ class Case:
             step=_step(step, options.get("solver")),
         )
 
+    @property
+    def name(self) -> str:
+        """The name of the system, which the default folder is called by."""
+        return self.system.name
+
     def require_clock(self) -> None:
         """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
         if isinstance(self.system.stage(self.stage), Map):
@@ -262,14 +267,24 @@ def plain(value: Any) -> Any:
     return value
 
 
+def stated(system: System, given: Mapping[str, Any], preset: Any, config: Any) -> dict[str, Any]:
+    """Return the parameters that a request names: those of the preset, then of the file, then the given ones."""
+    written = read_config(config, system) if config is not None else {}
+    return {**_preset(system, preset or written.get("preset")), **written.get("parameters", {}), **given}
+
+
+def _preset(system: System, preset: Any) -> Mapping[str, Any]:
+    """Return the parameters of a preset, none where none is named.  Raises `UsageError` for an unknown one."""
+    if preset is None:
+        return {}
+    if not isinstance(preset, str) or preset not in system.presets:
+        raise UsageError(f"{system.name} has no preset {preset!r}; {nearest(str(preset), system.presets)}")
+    return system.presets[preset]
+
+
 def _resolve(system: System, preset: Any, given: Mapping[str, Any]) -> Any:
     """The parameters of a run: the defaults, then those of the preset, then the given ones."""
-    chosen: Mapping[str, Any] = {}
-    if preset is not None:
-        if not isinstance(preset, str) or preset not in system.presets:
-            raise UsageError(f"{system.name} has no preset {preset!r}; {nearest(str(preset), system.presets)}")
-        chosen = system.presets[preset]
-    values = parse_parameters(system.parameters, {**chosen, **given})
+    values = parse_parameters(system.parameters, {**_preset(system, preset), **given})
     return system.parameters(**values)
 
 

@@ -2,11 +2,17 @@
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+import derivations
+from derivations import outside
+from derivations.contract import System, UsageError
+from odesim.errors import ChangedDeclaration
 from odesim.request.shown import Result, load_view
 
 if TYPE_CHECKING:
@@ -37,7 +43,11 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where a trajectory comes from: everything needed to ask for it again."""
+    """Origin of a trajectory: everything needed to ask for it again.
+
+    `system` is the reference of the system, `declaration` the text of a declared model, and `model` the system itself
+    where the run was made in this process.
+    """
 
     system: str
     stage: str
@@ -48,6 +58,67 @@ class Origin:
     precision: str
     device: str
     seed: int | None
+    declaration: str = dataclasses.field(default="", repr=False)
+    model: System | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, system: System, **about: Any) -> "Origin":
+        """Return the origin of a run of `system`; `about` are the other fields."""
+        return cls(derivations.reference(system), declaration=system.declaration, model=system, **about)
+
+    @property
+    def known(self) -> System | None:
+        """The system that the run was made with; None where Python that a stored run names would have to run for it."""
+        return self.model if self.model is not None else derivations.restored(self.system, self.declaration)
+
+    @property
+    def name(self) -> str:
+        """The name of the system, which holds no path of a machine."""
+        return self.known.name if self.known is not None else outside.last_name(self.system)
+
+    def required(self, chosen: System | None = None) -> System:
+        """Return the system that the run was made with; `chosen` is the one that the user names for it, if any.
+
+        Raises `UsageError` where `chosen` is another system, and where the run is of a system outside of odesim that
+        nobody names: odesim does not import what a folder names.
+        """
+        own = self.known
+        if own is None and outside.is_declaration(self.system):
+            raise UsageError(
+                f"the run was stored by an earlier version of odesim, without its declaration, and {self.system} has "
+                "changed since: give the file its earlier text, or make the run again"
+            )
+        if own is None and chosen is not None and derivations.reference(chosen) == self.system:
+            return chosen
+        if own is None:
+            place = outside.split(self.system)[0]
+            raise UsageError(
+                f"the run is of {self.system}, which is outside of odesim, and odesim imports no code because a run "
+                f"names it: if you trust {place}, name it by --system {self.system} (or load it by odesim.system first)"
+            )
+        if chosen is None:
+            self._tell_of_changes(own)
+            return own
+        if derivations.same(chosen, own):
+            return own
+        if derivations.reference(chosen) == self.system:
+            raise UsageError(
+                f"the run is of {own.name} as it was declared then, and the declaration has changed since: leave "
+                "--system out to go on with the declaration of the run"
+            )
+        raise UsageError(f"the run is of {own.name}, but --system is {chosen.name}")
+
+    def _tell_of_changes(self, own: System) -> None:
+        """Warn where the file that declared the model states another one now."""
+        if not outside.is_declaration(self.system) or not Path(self.system).is_file():
+            return
+        try:
+            unchanged = derivations.same(derivations.system(self.system), own)
+        except UsageError:  # the file states no model any more
+            unchanged = False
+        if not unchanged:
+            text = f"{Path(self.system).name} has changed since this run: the declaration that the run carries is used"
+            warnings.warn(text, ChangedDeclaration, stacklevel=2)
 
 
 class Variable(np.ndarray):
@@ -82,6 +153,13 @@ class Variable(np.ndarray):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """How it is pickled: with its labels."""
         return Variable, (self.dims, self.values, self.meaning)
+
+    def __copy__(self) -> "Variable":
+        return Variable(self.dims, self.values.copy(), self.meaning)
+
+    def __deepcopy__(self, memo: Any) -> "Variable":
+        """A copy with its labels; an ordinary array would lose them."""
+        return Variable(self.dims, self.values.copy(), self.meaning)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
         """Results of arithmetic are plain arrays or numbers."""
@@ -136,6 +214,7 @@ class Trajectory(Result):
             coordinates["step"] = Variable(("time",), self.step, "number of SGD steps taken")
         attributes = {
             "system": self.origin.system,
+            **({"declaration": self.origin.declaration} if self.origin.declaration else {}),
             "stage": self.origin.stage,
             "tier": self.origin.tier,
             "method": self.origin.method,
@@ -183,7 +262,7 @@ class Trajectory(Result):
         origin, end = self.origin, self.outcome
         sizes = {d: n for v in self.state.values() for d, n in zip(v.dims, v.shape, strict=True)}
         lines = [
-            f"Trajectory: {origin.system}, stage {origin.stage}, {origin.tier} by {origin.method}, seed {origin.seed}",
+            f"Trajectory: {origin.name}, stage {origin.stage}, {origin.tier} by {origin.method}, seed {origin.seed}",
             f"  {end.kind} at time {end.time:.6g}" + (f" ({end.reason})" if end.reason else ""),
             "  " + ", ".join(f"{size} {dim}" for dim, size in sizes.items()),
             f"  state: {', '.join(self.state)}",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import derivations
 from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
@@ -113,6 +112,11 @@ class Simulation:
     def system(self) -> Any:
         """The system that is simulated."""
         return self.case.system
+
+    @property
+    def name(self) -> str:
+        """The name of the system, which the default folder is called by."""
+        return self.system.name
 
     @property
     def seed(self) -> int:
@@ -316,8 +320,8 @@ def _assemble(
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
     options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
-    origin = Origin(
-        system=derivations.reference(case.system),
+    origin = Origin.of(
+        case.system,
         stage=case.stage,
         tier="sgd",
         method=simulation.method,

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import load
+from derivations.contract import System, load
+from odesim.request.stored_system import system_of
 from odesim.request.trajectory import Trajectory
 from odesim.show import beside
 from odesim.show.alt import describe
@@ -35,12 +36,19 @@ def in_turn(tasks: Sequence[Task]) -> None:
         task()
 
 
-def draw(run: Any, folder: str | Path, svg: bool = False, do: Callable[[Sequence[Task]], None] = in_turn) -> list[Path]:
+def draw(
+    run: Any,
+    folder: str | Path,
+    svg: bool = False,
+    do: Callable[[Sequence[Task]], None] = in_turn,
+    system: System | None = None,
+) -> list[Path]:
     """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG beside them; returns their paths.
 
-    Every file says in words what is to be seen in it.  `do` is given a task for every figure.
+    Every file says in words what is to be seen in it.  `do` is given a task for every figure, `system` is as in
+    `figures`.
     """
-    endings, made = ("png", "svg") if svg else ("png",), figures(run)
+    endings, made = ("png", "svg") if svg else ("png",), figures(run, system)
     do([functools.partial(_save, figure, name, Path(folder), endings) for name, figure in made.items()])
     return [Path(folder) / f"{name}.{ending}" for name in made for ending in endings]
 
@@ -68,19 +76,22 @@ def mpl_salt(name: str) -> Any:
     return mpl.rc_context({"svg.hashsalt": name})
 
 
-def figures(run: Any) -> Mapping[str, Any]:
+def figures(run: Any, system: System | None = None) -> Mapping[str, Any]:
     """The figures of a run by name: those its system draws, otherwise every component against time.
 
-    Every figure has the title of its run, and the theory that its system declares.
+    Every figure has the title of its run, and the theory that its system declares.  A stored run of a system outside of
+    odesim is drawn without that system's own code, unless `system` names it.
     """
-    from odesim.request.case import find_system
-
-    dataset = run.dataset() if isinstance(run, Trajectory) else run
-    system = find_system(dataset.attrs["system"])
+    if isinstance(run, Trajectory):
+        dataset, known = run.dataset(), run.origin.known
+    else:
+        dataset, known = run, system_of(run)
+    system = known if known is not None else system
     with _style():
         made = _drawn(dataset, system)
         first = _replica(dataset, 0) if "seed" in dataset.dims and dataset.attrs["method"] != "compare" else dataset
-        beside.add(made, load(system.references)(first) if system.references else [])
+        theory = load(system.references)(first) if system is not None and system.references else []
+        beside.add(made, theory)
         for figure in made.values():
             if not figure.get_suptitle():
                 figure.suptitle(title(dataset, system), fontsize=9)
@@ -94,7 +105,7 @@ def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
         from odesim.show import compared
 
         return {"comparison": compared.draw(dataset)}
-    draw = load(system.plot) if system.plot else lambda run: {"components": components(run)}
+    draw = load(system.plot) if system is not None and system.plot else lambda run: {"components": components(run)}
     return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from derivations.contract import System, load
+import derivations
+from derivations.contract import System, UsageError, load
 from odesim.evidence.verification import claims_of
 
 NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*"
@@ -92,15 +93,16 @@ def _cell(text: str) -> str:
 
 def main(folders: Sequence[str]) -> None:
     """Write the page of every folder."""
-    from odesim.request.case import find_system, short_name
     from odesim.store.verdicts import stored
 
     target = Path("docs") / "verdicts"
     target.mkdir(parents=True, exist_ok=True)
     for folder in folders:
         content = stored(Path(folder))
-        page = table(find_system(content["system"]), content["verdicts"])
-        (target / f"{short_name(content['system'])}.md").write_text(page, encoding="utf-8")
+        system = derivations.restored(content["system"])
+        if system is None:
+            raise UsageError(f"{folder} holds verdicts of {content['system']}, which is outside of odesim")
+        (target / f"{system.name}.md").write_text(table(system, content["verdicts"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from derivations import outside
+
 WIDTH = 84
 """Characters of a line of a title."""
 DERIVED = ("auto", None, -1)
@@ -25,7 +27,7 @@ def title(run: Any, system: Any = None) -> str:
 
 def _origin(run: Any, system: Any) -> list[str]:
     """System, stage, and how it was followed."""
-    name = system.name if system is not None else str(run.attrs.get("system", ""))
+    name = system.name if system is not None else outside.last_name(str(run.attrs.get("system", "")))
     stage, tier, method = (str(run.attrs.get(key, "")) for key in ("stage", "tier", "method"))
     once = system is not None and any(known.name == stage and known.kind == "map" for known in system.stages)
     how = {

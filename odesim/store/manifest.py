@@ -39,6 +39,7 @@ def manifest(trajectory: Trajectory, case: Any, folder: Path, wall_times: Mappin
         "schema": SCHEMA,
         "digest": case.digest,
         "request": case.request(),
+        **({"declaration": origin.declaration} if origin.declaration else {}),
         "seed": case.seed,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "outcome": {"kind": outcome.kind, "time": outcome.time, "reason": outcome.reason},

@@ -18,6 +18,7 @@ def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
     import h5py
 
     variables, coordinates, attributes = trajectory.labelled()
+    attributes.pop("declaration", None)  # the manifest has it: an attribute of HDF5 holds 64 kB at most
     further = " ".join(name for name, values in coordinates.items() if values.dims != (name,))
     memory = io.BytesIO()
     with h5netcdf.File(memory, "w") as file:

@@ -2,9 +2,12 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import derivations
+from derivations import outside
 from odesim.errors import UsageError
 from odesim.request.shown import Result
 from odesim.request.trajectory import COUNTED, Origin, Outcome, Trajectory, Variable
@@ -99,10 +102,31 @@ def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any])
         state={name: variable for name, variable in variables.items() if "time" in variable.dims},
         extras={name: variable for name, variable in variables.items() if "time" not in variable.dims},
         clock=manifest["clock"],
-        origin=Origin(**origin, precision=manifest["precision"], device=manifest["device"]["used"]),
+        origin=Origin(
+            **origin,
+            precision=manifest["precision"],
+            device=manifest["device"]["used"],
+            declaration=manifest.get("declaration", "") or _declared_then(manifest),
+        ),
         outcome=Outcome(**manifest["outcome"]),
         statistics=manifest["statistics"],
         summary=summary,
         invariants=manifest["invariants"],
         step=dataset["step"].values if "step" in dataset.coords else None,
     )
+
+
+def _declared_then(manifest: Mapping[str, Any]) -> str:
+    """Return the declaration of a run that an earlier version stored without it; empty for any other run.
+
+    Its request holds the digest of the declaration: the file or the gallery's model that it names is taken where that
+    still gives this digest.
+    """
+    digest, name = manifest["request"].get("declaration"), manifest["origin"]["system"]
+    if digest is None or not (outside.is_declaration(name) or name in outside.gallery()):
+        return ""
+    try:
+        system = derivations.system(name)
+    except UsageError:  # the file is gone, or states no model now
+        return ""
+    return system.declaration if system.digest == digest else ""

@@ -22,7 +22,7 @@ class Target:
 
 def default_folder(case: Any) -> Path:
     """`runs/<system>-<digest>`, relative to the working directory."""
-    return Path("runs") / f"{case.system.name}-{case.digest}"
+    return Path("runs") / f"{case.name}-{case.digest}"
 
 
 def folder_of(case: Any, out: str | os.PathLike[str] | None) -> Path:

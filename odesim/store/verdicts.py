@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import derivations
+from derivations.contract import System
 from odesim.errors import UsageError
-from odesim.request.case import digest_of, find_system, short_name
+from odesim.request.case import digest_of
 from odesim.store.files import EVIDENCE, LEDGER, MANIFEST, VERDICTS, read_json, sha256, storing, write_json
 from odesim.store.folder import SCHEMA, digest_in, manifest_of, require, write_manifest
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What `odesim verify` was asked: system (its reference), effort, back end, seed, claims (none: all of them)."""
+    """Request of `odesim verify`: system, effort, back end, seed, claims (none: all of them)."""
 
-    system: str
+    of: System
     effort: str
     backend: str
     seed: int
@@ -28,7 +30,20 @@ class Request:
 
     def request(self) -> dict[str, Any]:
         """Everything that was asked, as plain data."""
-        return {"method": "verify", **dataclasses.asdict(self), "claims": sorted(set(self.claims)) or "all"}
+        return {
+            "method": "verify",
+            "system": self.system,
+            **({"declaration": self.of.digest} if self.of.digest else {}),
+            "effort": self.effort,
+            "backend": self.backend,
+            "seed": self.seed,
+            "claims": sorted(set(self.claims)) or "all",
+        }
+
+    @property
+    def system(self) -> str:
+        """The reference of the system."""
+        return derivations.reference(self.of)
 
     @property
     def digest(self) -> str:
@@ -38,17 +53,17 @@ class Request:
     @functools.cached_property
     def key(self) -> str:
         """What a stored verdict depends on: effort, back end, seed, and every source file of program and system."""
-        import derivations
         from odesim.code import sources
 
-        digest = hashlib.sha256(f"{self.system} {self.effort} {self.backend} {self.seed}".encode())
+        asked = f"{self.system} {self.of.digest} {self.effort} {self.backend} {self.seed}"
+        digest = hashlib.sha256(asked.encode())
         for package in sources.OURS:
             spec = importlib.util.find_spec(package)
             assert spec is not None and spec.origin is not None
             for path in sorted(Path(spec.origin).parent.rglob("*.py")):
                 digest.update(path.name.encode() + path.read_bytes())
         if self.system not in derivations.folders():
-            digest.update(sources.digest(sources.parts(find_system(self.system))).encode())
+            digest.update(sources.digest(sources.parts(self.of)).encode())
         return digest.hexdigest()[:16]
 
 
@@ -88,7 +103,7 @@ class Ledger:
 
 def folder_of(request: Request, out: str | os.PathLike[str] | None) -> Path:
     """`out`, or a folder named by the digest of the request, so that no other is replaced."""
-    name = f"verify-{short_name(request.system)}-{request.effort}-{request.digest}"
+    name = f"verify-{request.of.name}-{request.effort}-{request.digest}"
     return Path("runs") / name if out is None else Path(out)
 
 
@@ -132,6 +147,7 @@ def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]
             name: {"sha256": sha256(folder / name), "bytes": (folder / name).stat().st_size}
             for name in (VERDICTS, EVIDENCE)
         }
+        made |= {"declaration": request.of.declaration} if request.of.declaration else {}
         made |= {"odesim": __version__, "versions": versions(), "files": files}
         write_manifest(folder / MANIFEST, made)
     return answers

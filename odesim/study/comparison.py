@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import derivations
 from odesim.errors import UsageError
 from odesim.request.case import digest_of
 from odesim.request.shown import Result
@@ -40,7 +39,7 @@ class Comparison(Result):
         found = self.summary()
         return "\n".join(
             [
-                f"Comparison of {self.second.origin.system}: {first} against {second}, until {self.times[-1]:.6g}",
+                f"Comparison of {self.second.origin.name}: {first} against {second}, until {self.times[-1]:.6g}",
                 f"  {found['replicas']} replicas, median distance {found['distance_median']:.4g}",
                 *(
                     f"  {name}: {value:.4g}" + ("" if errors is None else f", {errors:.3g} standard errors")
@@ -160,15 +159,19 @@ def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What names a stored comparison: the system and the digests of both runs, or of the request for both."""
+    """Request that names a stored comparison: the system and the digests of both runs, or of the request for both.
 
-    system: Any
+    `system` is the reference of the system, `name` its name.
+    """
+
+    system: str
+    name: str
     seed: int | None
     parts: Mapping[str, Any]
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""
-        return {"method": "compare", "system": derivations.reference(self.system), **self.parts}
+        return {"method": "compare", "system": self.system, **self.parts}
 
     @property
     def digest(self) -> str:
@@ -187,8 +190,11 @@ def bootstrap_median(values: np.ndarray, seed: int = 0) -> list[float] | None:
 
 def compare(first: Trajectory, second: Trajectory) -> Comparison:
     """Compare two runs of one system; raises `UsageError` where clocks, components or sizes differ, and says why."""
-    if first.origin.system != second.origin.system:
-        raise UsageError(f"cannot compare a run of {first.origin.system} with one of {second.origin.system}")
+    one, other = first.origin, second.origin
+    if one.name != other.name or not (one.system == other.system or one.declaration):
+        raise UsageError(f"cannot compare a run of {one.name} with one of {other.name}")
+    if one.declaration != other.declaration:
+        raise UsageError(f"cannot compare the two runs: both are of models called {one.name}, but of different ones")
     if first.clock != second.clock:
         raise UsageError(f"the clocks differ: {first.clock!r} against {second.clock!r}")
     names = shared_components(first, second)

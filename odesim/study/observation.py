@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import derivations
 from derivations.contract import Initial, Labelled, Model, ScalarModel, System, UsageError, load, packed
 from odesim.machine import streams
 from odesim.request.case import Case, digest_of, plain, read_arrays
@@ -70,6 +69,11 @@ class Observation:
         return self.case.system
 
     @property
+    def name(self) -> str:
+        """The name of the system, which the default folder is called by."""
+        return self.system.name
+
+    @property
     def seed(self) -> int:
         """The seed of the case, which draws nothing."""
         return self.case.seed
@@ -129,8 +133,8 @@ class Observation:
 
     def _origin(self) -> Origin:
         parameters = self.case.parameters
-        return Origin(
-            system=derivations.reference(self.system),
+        return Origin.of(
+            self.system,
             stage=self.case.stage,
             tier="observed",
             method="observed",

@@ -38,7 +38,7 @@ def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | No
     trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", None)
     if not isinstance(trajectory, Trajectory):
         raise UsageError(f"predict needs a trajectory or a stored run, but got {type(run).__name__}")
-    system = find_system(trajectory.origin.system)
+    system = trajectory.origin.required()
     if not system.predict:
         able = [name for name in _systems() if find_system(name).predict]
         raise UsageError(f"system {system.name} answers on no given samples; {', '.join(able)} do")

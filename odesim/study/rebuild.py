@@ -36,7 +36,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
         if _same(problem, trajectory, states[0]):
             return problem, states
     raise UsageError(
-        f"the initial condition of this run of {origin.system} cannot be rebuilt from what it holds: "
+        f"the initial condition of this run of {origin.name} cannot be rebuilt from what it holds: "
         "give the Case (odesim.request.case.Case.build) instead"
     )
 
@@ -46,7 +46,7 @@ def _case(trajectory: Trajectory) -> Case:
     origin = trajectory.origin
     options = {name: origin.options[name] for name in ("rtol", "atol", "backend") if name in origin.options}
     return Case.build(
-        origin.system, origin.parameters, stage=origin.stage, seed=origin.seed,
+        origin.required(), origin.parameters, stage=origin.stage, seed=origin.seed,
         until=max(float(trajectory.time[-1]), 1e-300), **options,
     )  # fmt: skip
 

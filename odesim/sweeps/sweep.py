@@ -37,10 +37,10 @@ OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-    """One run of a sweep: its request, and the words it is built of, which another process can be sent."""
+    """One run of a sweep: its request, and the system and words that it is built of, which can be sent to a process."""
 
     request: Case | Simulation
-    words: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
+    words: tuple[System, dict[str, Any], dict[str, Any], dict[str, Any]]
 
     @property
     def case(self) -> Case:
@@ -131,8 +131,7 @@ class Sweep:
             case = Case.build(self.system, parameters, **options)
             numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
             options["until"] = expression(self.until, numbers, "--until")
-        name = derivations.reference(self.system)
-        return Cell(resolved(self.system, parameters, options, sgd), (name, parameters, options, sgd))
+        return Cell(resolved(self.system, parameters, options, sgd), (self.system, parameters, options, sgd))
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as plain data."""
@@ -146,6 +145,11 @@ class Sweep:
     def digest(self) -> str:
         """Twelve hexadecimal characters that name the request."""
         return digest_of(self.request())
+
+    @property
+    def name(self) -> str:
+        """The name of the system, which the default folder is called by."""
+        return self.system.name
 
     @property
     def seed(self) -> int:
@@ -186,7 +190,7 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
 
 
 def compute(
-    system: str, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
+    system: System, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
     """One cell, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
     request = resolved(system, parameters, options, sgd)

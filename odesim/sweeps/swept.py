@@ -56,9 +56,13 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
         for dim, size in zip(dims, values.shape, strict=True):
             if dim not in coordinates and dim not in variables and dim != "replica":
                 coordinates[dim] = (dim, np.arange(1, size + 1), {"meaning": COUNTED})
-    return xarray.Dataset(
-        variables, coordinates, {"system": derivations.reference(sweep.system), "digest": sweep.digest}
-    )
+    attributes = {"system": derivations.reference(sweep.system), "digest": sweep.digest}
+    return xarray.Dataset(variables, coordinates, attributes | _declared(sweep.system.declaration))
+
+
+def _declared(declaration: str) -> dict[str, str]:
+    """Return the attribute with the text of a declared model; none for another system."""
+    return {"declaration": declaration} if declaration else {}
 
 
 def _as_long(curves: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -105,7 +109,8 @@ def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = F
 
     with installed(folder) as staging:
         # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
-        (staging / DATA).write_bytes(bytes(data.to_netcdf(engine="h5netcdf")))
+        stored = data.drop_attrs(deep=False).assign_attrs({k: v for k, v in data.attrs.items() if k != "declaration"})
+        (staging / DATA).write_bytes(bytes(stored.to_netcdf(engine="h5netcdf")))
         synchronise(staging / DATA)
         write_json(staging / SUMMARY, {"cells": data["outcome"].size, "outcomes": counts(data)})
         told = {
@@ -113,6 +118,7 @@ def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = F
             "kind": "sweep",
             "digest": sweep.digest,
             "request": sweep.request(),
+            **_declared(sweep.system.declaration),
             "seed": sweep.seed,
         }
         cases = [cell.request.request() for cell in sweep.cells[:1]]
@@ -148,7 +154,8 @@ def read(folder: Path) -> tuple[dict[str, Any], "xarray.Dataset"]:
     import xarray
 
     require(folder, "sweep")
-    return manifest_of(folder), xarray.load_dataset(folder / DATA, engine="h5netcdf")
+    manifest, data = manifest_of(folder), xarray.load_dataset(folder / DATA, engine="h5netcdf")
+    return manifest, data.assign_attrs(_declared(manifest.get("declaration", "")))
 
 
 def counts(data: "xarray.Dataset") -> dict[str, int]:

@@ -38,7 +38,7 @@ def test_the_folder_of_a_run_is_plotted_in_a_fresh_process(asked, teacher, tmp_p
     folder = integrated(asked, teacher, "--no-figures")
     request = json.loads((folder / "manifest.json").read_text())["request"]
     assert request["system"] == f"{teacher}:SYSTEM" and folder.name.startswith("teacher-")
-    drawn = fresh("plot", tmp_path / folder, cwd=tmp_path)
+    drawn = fresh("plot", tmp_path / folder, "--system", f"{teacher}:SYSTEM", cwd=tmp_path)
     assert drawn.returncode == 0, drawn.stderr
     assert (folder / "overlap.png").is_file()  # by the system's own picture
     run = odesim.load(folder)
@@ -113,7 +113,7 @@ def test_one_file_alone_and_an_attribute_of_another_name(teacher, tmp_path):
     assert done.returncode == 0, done.stderr
     request = json.loads((tmp_path / "run" / "manifest.json").read_text())["request"]
     assert request["system"] == f"{file}:OTHER"
-    again = fresh("plot", tmp_path / "run", cwd=teacher)
+    again = fresh("plot", tmp_path / "run", "-s", f"{file}:OTHER", cwd=teacher)
     assert again.returncode == 0 and (tmp_path / "run" / "overlap.png").is_file(), again.stderr
 
 

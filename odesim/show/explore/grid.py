@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odesim.request.case import short_name
+from odesim.request.stored_system import name_of
 from odesim.show.explore.shown import Content, Shown
 from odesim.sweeps import swept
 
@@ -29,4 +29,4 @@ def of_sweep(data: "xarray.Dataset") -> Content:
         "This sweep kept no curves: with --save-points 101 it keeps those of every run."
     )  # fmt: skip
     said = {name: str(data[name].attrs.get("meaning", "")) for name in names}
-    return Content(short_name(str(data.attrs["system"])), tuple(runs), over, note, said)
+    return Content(name_of(data), tuple(runs), over, note, said)

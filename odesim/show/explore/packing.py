@@ -8,7 +8,7 @@ import numpy as np
 
 from derivations.contract import load
 from derivations.drawing import spread
-from odesim.request.case import find_system
+from odesim.request.stored_system import system_of
 from odesim.show.alt import plain
 from odesim.show.explore.shown import Content, Shown
 
@@ -145,7 +145,7 @@ def _meanings(content: Content) -> dict[str, str]:
     """What the headline numbers of the runs mean, as the system says."""
     from derivations.headlines import COMMON
 
-    attrs = content.runs[0].curves.attrs
-    system = find_system(attrs["system"])
-    known = {**content.meanings, **(load(system.headlines) if system.headlines else {}), **COMMON}
+    system = system_of(content.runs[0].curves)
+    own = load(system.headlines) if system is not None and system.headlines else {}
+    known = {**content.meanings, **own, **COMMON}
     return {name: known[name] for run in content.runs for name in run.numbers if name in known}

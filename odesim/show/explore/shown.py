@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivations.contract import load
 from odesim.errors import UsageError
-from odesim.request.case import find_system, short_name
+from odesim.request.stored_system import name_of, system_of
 from odesim.request.trajectory import Trajectory
 from odesim.show.alt import plain
 from odesim.show.title import title
@@ -73,7 +73,7 @@ def content(what: Any) -> Content:
     runs = [run for one in found for run in _runs(one)]
     if not runs:
         raise UsageError(f"explore needs {TAKEN}, but got an empty list")
-    systems = sorted({short_name(str(run.curves.attrs["system"])) for run in runs})
+    systems = sorted({name_of(run.curves) for run in runs})
     if len(systems) > 1:
         raise UsageError(f"the runs are of different systems ({', '.join(systems)}): explore those of one")
     if not any("time" in run.curves.dims and run.curves.sizes["time"] > 1 for run in runs):
@@ -118,10 +118,9 @@ def _of_trajectory(run: Trajectory) -> list[Shown]:
 
 
 def _shown(name: str, dataset: "xarray.Dataset", numbers: Mapping[str, Any], outcome: str) -> Shown:
-    system = find_system(dataset.attrs["system"])
-    theory = load(system.references)(dataset.isel(seed=0) if "seed" in dataset.dims else dataset) if (
-        system.references
-    ) else ()  # fmt: skip
+    system, theory = system_of(dataset), ()
+    if system is not None and system.references:
+        theory = load(system.references)(dataset.isel(seed=0) if "seed" in dataset.dims else dataset)
     return Shown(name, _said(dataset), dataset, theory, numbers, outcome=outcome)
 
 
@@ -145,7 +144,7 @@ def _differences(run: Trajectory) -> Shown:
 
 
 def _said(dataset: "xarray.Dataset") -> str:
-    return plain(title(dataset, find_system(dataset.attrs["system"])).replace("\n", " · "))
+    return plain(title(dataset, system_of(dataset)).replace("\n", " · "))
 
 
 def _distinct(runs: Sequence[Shown]) -> list[Shown]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odesim.errors import UsageError
+from odesim.request.stored_system import name_of, short_name
 from odesim.show.report.evidence import flat, parted
 from odesim.show.report.pictures import is_shown, picture_of
 from odesim.show.report.sections import RunSection, StageSection
@@ -18,6 +19,7 @@ def read_run(folder: str, number: int = 0) -> RunSection:
     manifest, summary = read_headline(path)
     try:
         origin, outcome = manifest["origin"], manifest["outcome"]
+        name = short_name(origin["system"], manifest.get("declaration", ""))
         ended = f"{outcome['kind']} at time {outcome['time']:.6g}"
         pictures = tuple(
             picture_of(path, name, entry)
@@ -26,7 +28,7 @@ def read_run(folder: str, number: int = 0) -> RunSection:
         )
         return RunSection(
             folder=folder,
-            title=f"{origin['system']}, stage {origin['stage']}, tier {origin['tier']}, {origin['method']}",
+            title=f"{name}, stage {origin['stage']}, tier {origin['tier']}, {origin['method']}",
             made=str(manifest["created"]),
             outcome=ended + (f": {outcome['reason']}" if outcome["reason"] else ""),
             blocks=(("Summary", rows_of(summary)), ("Request", tuple(flat(manifest["request"]).items()))),
@@ -56,7 +58,7 @@ def read_sweep(folder: str, number: int = 0) -> RunSection:
         blocks.append((f"{place or 'All cells'}{f': {statistic}' if statistic else ''}", rows_of(numbers)))
     return RunSection(
         folder=folder,
-        title=f"{data.attrs['system']}, sweep over {', '.join(over)}",
+        title=f"{name_of(data)}, sweep over {', '.join(over)}",
         made=instant((Path(folder) / MANIFEST).stat().st_mtime),
         outcome=f"{data['outcome'].size} cells",
         blocks=tuple(blocks),

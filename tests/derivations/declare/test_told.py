@@ -45,13 +45,13 @@ def told(*words):
     return ended.value.code or 0
 
 
-def test_a_run_names_the_file_and_not_where_it_lies(tmp_path, capsys):
+def test_a_run_names_the_model_and_not_where_it_lies(tmp_path, capsys):
     path = tmp_path / "small.toml"
     path.write_text('[student]\nunit = "He(2, w)"\n')
     asked = ("integrate", "--system", str(path), "--until", "0.001", "--no-figures", "--out", str(tmp_path / "run"))
     assert told(*asked) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("small.toml train (exact): completed")
+    assert first.startswith("small train (exact): completed")
     assert told("systems", str(path), "--json") == 0
     stage = json.loads(capsys.readouterr().out)["stages"][0]
     assert "none" not in {tier["kind"] for tier in stage["tiers"]}

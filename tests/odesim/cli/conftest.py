@@ -24,7 +24,7 @@ def odesim_command(tiny, tiny_run, monkeypatch, capsys, tmp_path):
     from odesim.cli import main
     from odesim.show import plot
 
-    def draw(trajectory, folder, svg=False):
+    def draw(trajectory, folder, svg=False, system=None):
         path = folder / "run.png"
         path.write_bytes(b"a picture")
         return [path]

@@ -98,7 +98,7 @@ def test_the_system_follows_from_the_run_that_is_continued(trained, tmp_path, ca
     assert command(["integrate", "--from", str(trained), "--stage", "prune", "--out", str(out), "--no-figures"]) == 0
     assert store.load(out).trajectory.origin.system == "liao"
     assert command(["integrate", "--from", str(trained), "--system", "kawata", "--stage", "phase2"]) == 2
-    assert "holds a run of liao" in capsys.readouterr().err
+    assert "the run is of liao, but --system is kawata" in capsys.readouterr().err
 
 
 def test_pruning_that_keeps_nothing_is_a_result_and_keeps_what_was_before_it(tmp_path, capsys):

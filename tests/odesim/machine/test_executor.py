@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import xarray
 
+import odesim
 from odesim.cli import _run as command
 from odesim.sweeps import sweep
 
@@ -81,6 +83,14 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path):
     there = sweep.run(small(16), tmp_path / "there", scheduler=address, report=kill)
     assert killed == [-signal.SIGKILL]
     assert there["outcome"].size == 16 and (there["outcome"] == "completed").all()
+
+
+def test_a_model_made_in_python_is_sent_as_its_declaration(cluster, tmp_path):
+    address, _ = cluster
+    model = odesim.declare(student={"unit": "relu(w)", "units": 2}, teacher={"units": 2}, start={"overlap": 0.3})
+    over = sweep.Sweep.build(model, {"step": (0.001, 0.002)}, until=1.0, save_points=2)
+    there = sweep.run(over, tmp_path / "there", scheduler=address)
+    assert np.array_equal(there["final_M_ww"], sweep.run(over, tmp_path / "here")["final_M_ww"])
 
 
 def test_the_only_worker_may_die_and_another_take_over(cluster, tmp_path):

@@ -1,0 +1,39 @@
+"""The normalised text of a declaration: TOML that states the same model wherever it is read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tomli_w
+
+from derivations.declare import fields
+from derivations.declare.declaration import Declaration
+
+
+def declaration_text(tables: Mapping[str, Any], declared: Declaration) -> str:
+    """Return the TOML text from which `declared` can be read again without any other file.
+
+    `tables` are the tables that the declaration was read from.  The name and the title, which a file may leave to its
+    own name, are written out, and a Gram matrix that stands in a file of numbers takes the place of that file's name.
+    Raises `fields.Mistake` for a value that TOML has no word for, such as `None`.
+
+    >>> from derivations.declare import reading
+    >>> tables = {"student": {"unit": "He(2, w)", "units": 2}, "teacher": {}}
+    >>> print(reading.declaration(tables, name="pair").text.strip())
+    name = "pair"
+    title = "pair"
+    <BLANKLINE>
+    [student]
+    unit = "He(2, w)"
+    units = 2
+    <BLANKLINE>
+    [teacher]
+    """
+    whole: dict[str, Any] = {"name": declared.name, "title": declared.title}
+    whole |= {key: value for key, value in tables.items() if key not in whole}
+    teacher = tables.get("teacher")
+    if isinstance(teacher, Mapping) and isinstance(declared.gram, tuple):
+        whole["teacher"] = {**teacher, "gram": [list(row) for row in declared.gram]}
+    try:
+        return tomli_w.dumps(whole)
+    except TypeError as error:
+        raise fields.Mistake(f"a model is made of texts, numbers, lists and tables: {error}") from None

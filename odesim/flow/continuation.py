@@ -1,0 +1,137 @@
+"""Runs that begin where another ended: the state they take over, and the parameters that still have a meaning."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, System, UsageError, load
+from odesim.machine import streams
+from odesim.request.case import plain, stated
+from odesim.request.parse import parse_parameters
+from odesim.request.trajectory import Trajectory
+
+
+def ending(run: Trajectory) -> dict[str, np.ndarray]:
+    """Return the arrays at the end of a run: components at the last saved time, and everything without a time axis.
+
+    Raises `UsageError` for a simulation of several replicas, which ends in several states.
+    """
+    if "seed" in next(iter(run.state.values())).dims:
+        raise UsageError("a stage continues a flow, but --from holds a simulation of several replicas")
+    return run.arrays(-1)
+
+
+def taken_over(
+    run: Trajectory, system: System, given: Mapping[str, Any], *, preset: Any = None, config: Any = None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays at the end of a run and the parameters of the run that goes on from there.
+
+    Parameters that the user does not name keep the run's values, but for the tier; `given`, `preset` and `config` are
+    what the user names.  A parameter that determines a constant of the equations, such as readouts of the teacher,
+    replaces that constant.  Raises `UsageError`, with the name, for a parameter that could not take effect any more:
+    one that says where a run starts, a size of the stored state, or one that determines what was drawn at the start.
+    """
+    stored = {name: value for name, value in run.origin.parameters.items() if name != "tier"}
+    named = {str(name): value for name, value in stated(system, given, preset, config).items()}
+    arrays = ending(run)
+    continuation = _Continuation(run, system, arrays, _parameters(system, stored))
+    changed = continuation.changed(named)
+    constants = {constant for name, value in changed.items() for constant in continuation.determined(name, value)}
+    if constants:
+        replaced = continuation.begun(dataclasses.replace(continuation.parameters, **changed))
+        assert replaced is not None  # each of the changes alone gave one
+        arrays |= {name: replaced.constants[name] for name in sorted(constants)}
+    return arrays, {**stored, **named}
+
+
+def _parameters(system: System, stored: Mapping[str, Any]) -> Any:
+    """Return the parameters of a stored run."""
+    return system.parameters(**parse_parameters(system.parameters, stored))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Continuation:
+    """The end of a run, and what its start would have been with other parameters."""
+
+    run: Trajectory
+    system: System
+    arrays: Mapping[str, np.ndarray]
+    parameters: Any
+
+    def changed(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters among `named` whose values are not those of the run, without the tier."""
+        known = {name: value for name, value in named.items() if name != "tier"}
+        values = parse_parameters(self.system.parameters, known)
+        return {name: values[name] for name in known if values[name] != getattr(self.parameters, name)}
+
+    def determined(self, name: str, value: Any) -> set[str]:
+        """Return the constants of the run that a changed parameter determines anew; raises `UsageError` (see above)."""
+        field = next(field for field in dataclasses.fields(self.parameters) if field.name == name)
+        own = plain(getattr(self.parameters, name))
+        if field.metadata.get("start"):
+            raise UsageError(
+                f"parameter {name} says where a run starts, and this one starts where another ended (with {name} = "
+                f"{own}): leave {name} out, or start anew"
+            )
+        changed = dataclasses.replace(self.parameters, **{name: value})
+        before, after = self.begun(self.parameters), self.begun(changed)
+        if before is None:  # a stage that only an earlier one can begin: it has no start of its own to compare with
+            return set()
+        if after is None or getattr(after.parameters, name) != value or _shapes(before) != _shapes(after):
+            raise UsageError(
+                f"{name} = {plain(value)} does not fit the run that goes on, which has {name} = {own}: leave {name} "
+                "out, or start anew"
+            )
+        moved = {c for c in self.arrays if c in before.constants and _differ(before.constants[c], after.constants[c])}
+        return {constant for constant in moved if self._replaced(name, constant, before, after)}
+
+    def _replaced(self, name: str, constant: str, before: Initial, after: Initial) -> bool:
+        """Return True if a constant must be replaced by the value that a changed parameter gives it."""
+        kept = [self._entered(p, self.arrays, 0) for p in (before.parameters, after.parameters)]
+        if None not in kept and _differ(*(one.constants.get(constant) for one in kept if one is not None)):
+            return False  # the stage computes it from the parameters in any case
+        again = [self.begun(one.parameters, 1) for one in (before, after)]
+        drawn = any(
+            one is None or _differ(one.constants[constant], first.constants[constant])
+            for one, first in zip(again, (before, after), strict=True)
+        )
+        if drawn and before.scale != after.scale:
+            return False  # a dimension: it has other uses than the draw, which stays
+        if drawn or _differ(self.arrays[constant], before.constants[constant]):
+            source = "was drawn at the start" if drawn else "came from elsewhere than its parameters"
+            raise UsageError(
+                f"parameter {name} determines {constant}, which {source} of the run that goes on: leave {name} out, or "
+                "start anew"
+            )
+        return True
+
+    def begun(self, parameters: Any, stream: int = 0) -> Initial | None:
+        """Return an initial condition of the run's stage whose constants follow from its parameters; None without one.
+
+        The state of the run alone where the stage can begin with that, otherwise a start that is drawn.
+        """
+        names = self.run.state.keys()
+        moving = {name: values for name, values in self.arrays.items() if name in names}
+        found = self._entered(parameters, moving, stream)
+        return found if found is not None else self._entered(parameters, None, stream)
+
+    def _entered(self, parameters: Any, arrays: Mapping[str, np.ndarray] | None, stream: int) -> Initial | None:
+        """Return the initial condition of the run's stage from some arrays, or None where it cannot begin like this."""
+        enter = load(self.system.stage(self.run.origin.stage).enter)
+        seed = (self.run.origin.seed or 0) + stream
+        try:
+            return enter(parameters, arrays, streams.generator(seed, "initial"))
+        except (ValueError, KeyError):  # UsageError is a ValueError
+            return None
+
+
+def _shapes(initial: Initial) -> dict[str, tuple[int, ...]]:
+    return {name: np.shape(values) for name, values in initial.state.items()}
+
+
+def _differ(first: Any, second: Any) -> bool:
+    """Return True unless two arrays are equal, NaN in the same places included."""
+    a, b = np.asarray(first), np.asarray(second)
+    return a.shape != b.shape or not np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
