@@ -23,30 +23,17 @@ Samples = Sequence[tuple[Mapping[str, Any], int, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity:
-    """The smallest deviation of the samples at which an answer changes; `size` is `None` where no size in reach does.
+    """A deviation at which an answer that holds would have been lost, stated for the design of the measurement.
 
-    `kind` says of what ("exponent", "one case", "share of runs", ...), `sentence` the same for a reader, `part` the
-    part of the law.
+    `size` depends on the law, the number of runs and their scatter, not on how near to the claim this sample happened
+    to fall: a sample of which the claim is wrong by `size` is confirmed (or found consistent) in at most one of ten
+    repetitions.  It is `None` where no deviation has this property.  `kind` says of what ("exponent", "one case",
+    "share of runs", ...), `sentence` the same for a reader, `part` the part of the law.
     """
 
     kind: str
     size: float | None
     sentence: str
-    part: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Deviation:
-    """A family of disturbances of the samples: `disturb(samples, s)` for sizes -largest <= s <= largest.
-
-    `signs` are the directions in which the law can break; `sentence(s)` says what a deviation of (signed) size s means.
-    """
-
-    kind: str
-    disturb: Callable[["Samples", float], "Samples"]
-    largest: float
-    sentence: Callable[[float], str]
-    signs: tuple[int, ...] = (1, -1)
     part: str = ""
 
 
@@ -79,8 +66,8 @@ class Law(Protocol):
         """The answer with the evidence in one sentence; `looks` is the number of parts that share the doubt."""
         ...
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """The disturbances that measure what the answer would have noticed."""
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """The deviations at which the answer would have been lost, for samples of which the claim holds."""
         ...
 
 

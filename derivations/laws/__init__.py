@@ -1,7 +1,7 @@
 """The laws that claims are judged by: each says what confirms it, what refutes it, and what leaves it open.
 
-Every law has the same two methods: `judge(samples, looks)` answers, and `deviations(samples)` names the disturbances
-of the samples by which `sensitivity.judged` measures what the answer would have noticed.
+Every law has the same two methods: `judge(samples, looks)` answers, and `sensitivity(samples, looks)` states the
+deviations at which an answer that holds would have been lost.
 """
 
 from derivations.laws.bounds import Bounded

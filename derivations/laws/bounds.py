@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivations.claim import Answer, Deviation, Judgement, Samples
-from derivations.laws.tools import failed, name_of, values, with_values
+from derivations.claim import Answer, Judgement, Samples, Sensitivity
+from derivations.laws.sensitivity import of_cases
+from derivations.laws.tools import failed, name_of, values
 
 ROOM = 0.1
 """A bound is put to the test where a case comes this close to it, as a share of the bound."""
@@ -80,16 +81,7 @@ class Bounded:
             slack=slack if answer in ("confirmed", "consistent") and np.isfinite(slack) else None,
         )  # fmt: skip
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """The case nearest to a bound moved over it."""
-        found = values(samples)
-        upper = found.max() - self.high >= self.low - found.min()
-        place = int(found.argmax() if upper else found.argmin())
-        span = max(abs(self.high if upper else self.low), float(np.abs(found).max()), self.margin, 1e-12)
-
-        def disturb(given: Samples, size: float) -> Samples:
-            shifted = values(given)
-            shifted[place] += size if upper else -size
-            return with_values(given, shifted)
-
-        return (Deviation("one case", disturb, 1e3 * span, lambda s: f"one case worse by {s:.2g}", (1,)),)
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """One case beyond a bound, or the share of exceptions that so many cases can hide."""
+        beyond = f" by more than {self.margin:.2g}" if self.margin else ""
+        return (of_cases(len(samples), f"one case beyond the bound{beyond}"),)

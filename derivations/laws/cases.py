@@ -6,8 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivations.claim import Answer, Deviation, Judgement, Samples
-from derivations.laws.tools import failed, name_of, values, with_values
+from derivations.claim import Answer, Judgement, Samples, Sensitivity
+from derivations.laws.sensitivity import of_cases
+from derivations.laws.tools import failed, name_of, values
+
+SHORTFALL = 1.645
+"""A normal score falls short of its mean by more than this in one of twenty cases."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,18 +43,11 @@ class Vanishes:
         reason = f"largest {self.meaning} {worst:.3g}{f' at {where}' if where else ''} over {len(samples)} cases, "
         return Judgement(answer, 0.0, worst, None, f"{reason}tolerance {self.tolerance:g}", margin=self.tolerance)
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """A discrepancy added in the one case in which it is smallest."""
-        found = values(samples)
-        place = int(np.abs(found).argmin())
-
-        def disturb(given: Samples, size: float) -> Samples:
-            shifted = values(given)
-            shifted[place] += size
-            return with_values(given, shifted)
-
-        largest = 1e3 * max(self.tolerance, self.refuted_above or 0.0) or 1.0
-        return (Deviation("one case", disturb, largest, lambda s: f"a discrepancy of {abs(s):.2g} in one case"),)
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """A discrepancy of two tolerances: one of the size of the tolerance may be cancelled by the numerical error."""
+        size = 2 * self.tolerance
+        what = f"a {self.meaning} of {size:.2g}" if size else f"any {self.meaning}"
+        return (Sensitivity("one case", size, f"{what} in one case would have been seen"),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,15 +78,11 @@ class Agrees:
         reason = f"largest |{self.meaning}| {worst:.2f} over {found.size} cases, limit {self.limit:g} "
         return Judgement(answer, 0.0, worst, None, f"{reason}(by chance with probability {chance:.1g})")
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """All z-scores shifted by the same number of standard errors."""
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """The limit, and what a score falls short of its mean by in one of twenty cases."""
+        size = self.limit + SHORTFALL
         return (
-            Deviation(
-                "standard errors",
-                lambda given, size: with_values(given, values(given) + size),
-                1e3 * self.limit,
-                lambda s: f"a difference of {abs(s):.2g} standard errors",
-            ),
+            Sensitivity("standard errors", size, f"a difference of {size:.2g} standard errors would have been seen"),
         )
 
 
@@ -113,15 +106,6 @@ class Proven:
         answer: Answer = "refuted" if failures else "confirmed"
         return Judgement(answer, 0.0, float(failures), None, f"{self.meaning} {verb} {len(samples)} cases")
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """One of the N cases flipped: a size of 1/N and more."""
-
-        def disturb(given: Samples, size: float) -> Samples:
-            found = values(given)
-            found[: int(abs(size) * found.size + 1e-9)] = 1.0
-            return with_values(given, found)
-
-        count = len(samples)
-        return (
-            Deviation("share of cases", disturb, 1.0, lambda s: f"{round(s * count)} of {count} cases false", (1,)),
-        )
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """One false case, or the share of exceptions that so many cases can hide."""
+        return (of_cases(len(samples), f"one false case of {len(samples)}"),)

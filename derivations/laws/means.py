@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from derivations import intervals
-from derivations.claim import Deviation, Judgement, Samples
+from derivations.claim import Judgement, Samples, Sensitivity
 from derivations.laws.bounds import in_words, room, told
 from derivations.laws.tools import (
     DOUBT,
@@ -14,8 +14,7 @@ from derivations.laws.tools import (
     failed,
     of_few_runs,
     points_of,
-    values,
-    with_values,
+    widest,
     within,
 )
 
@@ -78,14 +77,7 @@ class Mean:
         """How far a mean lies beyond the nearer bound, negative inside."""
         return float(max(self.low - group.mean(), group.mean() - self.high))
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """All measurements shifted towards the nearer bound."""
-        found = values(samples)
-        sign = 1.0 if found.mean() - self.high >= self.low - found.mean() else -1.0
-        ends = [abs(end) for end in (self.low, self.high) if abs(end) < np.inf]
-        span = max(*ends, float(np.abs(found).max()), self.margin, 1e-12)
-
-        def disturb(given: Samples, size: float) -> Samples:
-            return with_values(given, values(given) + sign * size)
-
-        return (Deviation("all points", disturb, 1e3 * span, lambda s: f"every mean worse by {s:.2g}", (1,)),)
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """The margin and half of the widest interval, beyond the bound."""
+        size = self.margin + widest([group for _, group in points_of(samples)], looks)
+        return (Sensitivity("one point", size, f"a mean beyond the bound by {size:.2g} would have been seen"),)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from derivations.claim import Deviation, Judgement, Law, Samples
+from derivations.claim import Judgement, Law, Samples, Sensitivity
 from derivations.laws.tools import failed, name_of, open_because, points_of
 
 ORDER = ("refuted", "inconclusive", "consistent", "confirmed")
@@ -35,12 +35,12 @@ class All:
         reason = "; ".join(f"{part}: {found.reason}" for part, found in ordered)
         return dataclasses.replace(leading, reason=reason, deciding=name)
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
         """Those of every part, on its own entry."""
         return tuple(
-            _inside(name, deviation)
+            dataclasses.replace(found, part=name, sentence=f"{name}: {found.sentence}")
             for name, law in self.parts.items()
-            for deviation in part_of(law).deviations(entry(samples, name))
+            for found in part_of(law).sensitivity(entry(samples, name), looks * len(self.parts))
         )
 
 
@@ -74,7 +74,7 @@ class Premise:
         where = name_of(groups[met.index(0)][0], samples)
         return open_because(f"{reason}, and in none{f' at {where}' if where else ''}: nothing was put to the test")
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
         """None: no deviation of what is supposed speaks against the claim."""
         return ()
 
@@ -88,16 +88,3 @@ def part_of(law: Any) -> Law:
 def entry(samples: Samples, name: str) -> Samples:
     """The samples of one entry of the measurements."""
     return [(point, seed, value[name]) for point, seed, value in samples]
-
-
-def _inside(name: str, deviation: Deviation) -> Deviation:
-    def disturb(samples: Samples, size: float) -> Samples:
-        changed = deviation.disturb(entry(samples, name), size)
-        return [
-            (point, seed, {**value, name: new})
-            for (point, seed, value), (_, _, new) in zip(samples, changed, strict=True)
-        ]
-
-    return dataclasses.replace(
-        deviation, disturb=disturb, part=name, sentence=lambda s: f"{name}: {deviation.sentence(s)}"
-    )

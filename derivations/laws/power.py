@@ -1,14 +1,13 @@
 """Powers: exact ones by the limit of their local exponents, sampled ones by one slope a run."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from derivations import intervals, scaling
-from derivations.claim import Answer, Deviation, Judgement, Samples
-from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, with_values, within
+from derivations.claim import Answer, Judgement, Samples, Sensitivity
+from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, within
 
 LEAST_SIZES = 4
 """Fewer sizes than this have no trend of local exponents."""
@@ -177,17 +176,14 @@ class Power:
         low, high = intervals.mean(_slopes(x, log_y), 1 - ALARM)
         return bool(rival.exponent < low or rival.exponent > high)
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """A further factor (x/x0)^s, x0 the geometric middle of the sizes."""
-        x = np.array([float(point[self.over]) for point, _, _ in samples])
-        middle = math.exp(float(np.log(x).mean()))
-
-        def disturb(given: Samples, size: float) -> Samples:
-            return with_values(given, (values(given) - self.shift) * (x / middle) ** size + self.shift)
-
-        signs = {"at most": (1,), "at least": (-1,)}.get(self.bound, (1, -1))
-        found = self.judge(samples).estimate or 0.0
-        return (Deviation("exponent", disturb, 30.0, lambda s: f"an exponent of {found + s:.3g}", signs),)
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """The margin and half of the interval of the exponent, beyond the claimed exponent."""
+        x, _, y = scaling.table(samples, self.over)
+        found = self._exponent(x, np.log(y - self.shift), 1 / looks)
+        size = self.margin + (found.interval[1] - found.interval[0]) / 2
+        signs = {"at most": (1,), "at least": (-1,)}.get(self.bound, (-1, 1))
+        either = " or ".join(f"{self.exponent + sign * size:.3g}" for sign in signs)
+        return (Sensitivity("exponent", size, f"an exponent of {either} would have been seen"),)
 
 
 def _slopes(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:

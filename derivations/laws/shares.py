@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from derivations import intervals
-from derivations.claim import Deviation, Judgement, Samples
-from derivations.laws.tools import DOUBT, confirmed_or_refuted, failed, values, with_values, within
+from derivations.claim import Judgement, Samples, Sensitivity
+from derivations.laws.sensitivity import POWER
+from derivations.laws.tools import DOUBT, confirmed_or_refuted, failed, values, within
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,14 +56,34 @@ class Probability:
             answer, [self.low, self.high], successes / trials, (low, high), reason, margin=self.visible, slack=left
         )
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """A share of all runs flipped: to failures for s > 0, to successes for s < 0."""
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """The probability nearest to the claimed range at which nine of ten samples of this size lose the answer."""
+        trials = len(samples)
+        found = []
+        for bound, word, mirrored in ((self.low, "or less", False), (1 - self.high, "or more", True)):
+            if bound <= 0:
+                continue
+            probability = self._lost_at(bound, trials, looks)
+            if probability is None:
+                found.append(
+                    Sensitivity("share of runs", None, f"no probability would have been seen in {trials} runs")
+                )
+                continue
+            shown = 1 - probability if mirrored else probability
+            sentence = f"a probability of {shown:.2g} {word} would have been seen"
+            found.append(Sensitivity("share of runs", bound - probability, sentence))
+        return tuple(found)
 
-        def disturb(given: Samples, size: float) -> Samples:
-            found = values(given)
-            places = np.flatnonzero(found == (1.0 if size > 0 else 0.0))
-            found[places[: int(abs(size) * found.size + 1e-9)]] = 0.0 if size > 0 else 1.0
-            return with_values(given, found)
+    def _lost_at(self, low: float, trials: int, looks: int) -> float | None:
+        """Return the largest probability below `low` at which the answer is lost with probability `POWER`.
 
-        signs = tuple(sign for sign, bound in ((1, self.low > 0), (-1, self.high < 1)) if bound)
-        return (Deviation("share of runs", disturb, 1.0, lambda s: f"{abs(s):.0%} of the runs otherwise", signs),)
+        The answer is lost by k successes or fewer; P(K <= k) falls with the probability p, and is `POWER` at
+        1 - p = I^{-1}_{POWER}(trials - k, k + 1), the inverse of the regularised incomplete beta function.
+        """
+        from scipy import special
+
+        level = 1 - DOUBT / looks
+        lost = [k for k in range(trials + 1) if intervals.share(k, trials, level)[0] < low - self.visible]
+        if not lost or lost[-1] == trials:
+            return None
+        return float(1 - special.betaincinv(trials - lost[-1], lost[-1] + 1, POWER))

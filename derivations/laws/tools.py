@@ -20,11 +20,6 @@ def values(samples: Samples) -> np.ndarray:
     return np.array([float(value) for _, _, value in samples])
 
 
-def with_values(samples: Samples, found: np.ndarray) -> Samples:
-    """The same points and seeds with other measurements."""
-    return [(point, seed, float(value)) for (point, seed, _), value in zip(samples, found, strict=True)]
-
-
 def failed(samples: Samples, meaning: str) -> Judgement | None:
     """An open answer where a measurement is not a number: what failed is no evidence for either side."""
     found = values(samples)
@@ -97,3 +92,9 @@ def by_means(groups: Sequence[np.ndarray], target: tuple[float, float], margin: 
         for group in groups
     ]
     return "refuted" if "refuted" in answers else "inconclusive" if "inconclusive" in answers else "confirmed"
+
+
+def widest(groups: Sequence[np.ndarray], looks: int) -> float:
+    """Return half the width of the widest t interval among the points, at the level that confirms."""
+    level = 1 - DOUBT / (looks * len(groups))
+    return max((high - low) / 2 for low, high in (intervals.mean(group, level) for group in groups))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from derivations import intervals
-from derivations.claim import Answer, Deviation, Judgement, Samples
+from derivations.claim import Answer, Judgement, Samples, Sensitivity
 from derivations.laws.tools import (
     DOUBT,
     by_means,
@@ -15,7 +15,7 @@ from derivations.laws.tools import (
     of_few_runs,
     points_of,
     values,
-    with_values,
+    widest,
     within,
 )
 
@@ -94,23 +94,12 @@ class Equals:
         reason += f", predicted {self.value:.6g} {within(self.margin, self.because)}"
         return Judgement(answer, self.value, estimate, bounds, reason, margin=self.margin)
 
-    def deviations(self, samples: Samples) -> Sequence[Deviation]:
-        """All measurements shifted, and those of the one point that lies best."""
-        groups = points_of(samples)
-        best = min(groups, key=lambda pair: abs(pair[1].mean() - self.value))[0]
-        mask = np.array([dict(point) == best for point, _, _ in samples], float)
-        if self.error is not None:  # a single case, which the law judges by itself
-            mask = (np.arange(len(samples)) == np.abs(values(samples) - self.value).argmin()).astype(float)
-        largest = 1e3 * max(self.margin, abs(self.value))
-
-        def shift(by: np.ndarray) -> Deviation:
-            alone = not by.all()
-            return Deviation(
-                "one point" if alone else "all points",
-                lambda given, size: with_values(given, values(given) + size * by),
-                largest,
-                lambda s: f"{'one point' if alone else 'every point'} off by {s:+.2g}",
-            )
-
-        everywhere = shift(np.ones(len(samples)))
-        return (everywhere,) if mask.all() else (everywhere, shift(mask))
+    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
+        """The margin and half of the widest interval; of exact data the margin and twice their error."""
+        if self.error is not None:
+            half = 2 * self.error * max(float(np.abs(values(samples)).max()), abs(self.value))
+        else:
+            half = widest([group for _, group in points_of(samples)], looks)
+        size = self.margin + half
+        words = f"a {self.meaning} off by {size:.2g} at one point would have been seen"
+        return (Sensitivity("one point", size, words),)

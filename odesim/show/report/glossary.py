@@ -39,8 +39,8 @@ FIELDS = {
     "statement, the next order or the numerical error, never from the result",
     "found": "the estimate of the deciding part, with its 95 % interval or the range of its cases",
     "slack": "how far a bound is from being touched",
-    "sensitivity": "the smallest disturbance of the recorded samples at which the answer changes: the deviation that "
-    "would have been seen",
+    "sensitivity": "a deviation from the claim at which a measurement of this design loses its answer in nine of ten "
+    "repetitions",
     "rivals": "other laws that were fitted to the same samples; rejected ones do not fit",
     "expected": "the answer that the claim had when it was written; another one is marked",
 }
