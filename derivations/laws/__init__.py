@@ -4,8 +4,9 @@ Every law has the same two methods: `judge(samples, looks)` answers, and `sensit
 deviations at which an answer that holds would have been lost.
 """
 
+from derivations.laws.agreement import Agrees
 from derivations.laws.bounds import Bounded
-from derivations.laws.cases import Agrees, Proven, Vanishes
+from derivations.laws.cases import Proven, Vanishes
 from derivations.laws.means import Mean
 from derivations.laws.parts import All, Premise
 from derivations.laws.power import LOGARITHMS, Power

@@ -12,6 +12,7 @@ import numpy as np
 
 from derivations.claim import HOLDS, Samples
 from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Probability, Proven, Vanishes
+from derivations.laws.agreement import score
 
 TRIALS = 400
 Draw = Callable[[np.random.Generator, bool], Samples]
@@ -169,7 +170,9 @@ def single_cases(value: Equals) -> list[Design]:
         ),
         Design("discrepancy, one of 20 wrong", Vanishes(1e-9), gaps),
         Design(
-            "z-scores, one of 20 wrong", Agrees(), numbers(lambda rng, wrong: rng.normal(size=20) + 9.0 * wrong * one)
+            "sampled means, 1 of 20 entries wrong",
+            Agrees(0.05),
+            lambda rng, wrong: [({}, 0, score(1 + 0.01 * rng.normal(size=20) + 0.1 * wrong * one, 0.01, 1.0))],
         ),
         Design("fact, one of 20 wrong", Proven("it"), numbers(lambda rng, wrong: wrong * one)),
         Design("bound, one of 20 beyond it", Bounded(high=1.0, margin=1e-6), near),

@@ -1,7 +1,6 @@
-"""Laws that are judged case by case: a discrepancy that vanishes, a mean that agrees, a fact that holds."""
+"""Laws that are judged case by case: a discrepancy that vanishes, a fact that holds."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,9 +8,6 @@ import numpy as np
 from derivations.claim import Answer, Judgement, Samples, Sensitivity
 from derivations.laws.sensitivity import of_cases
 from derivations.laws.tools import failed, name_of, values
-
-SHORTFALL = 1.645
-"""A normal score falls short of its mean by more than this in one of twenty cases."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,42 +44,6 @@ class Vanishes:
         size = 2 * self.tolerance
         what = f"a {self.meaning} of {size:.2g}" if size else f"any {self.meaning}"
         return (Sensitivity("one case", size, f"{what} in one case would have been seen"),)
-
-
-@dataclasses.dataclass(frozen=True)
-class Agrees:
-    """Sampled means agree with exact values: z-scores (difference over its standard error), |z| <= `limit` each.
-
-    The limit belongs to all cases together: by chance one of n exceeds it with probability n erfc(limit/sqrt 2), 7e-6
-    a case for 4.5.  Beyond twice the limit the claim is refuted.
-
-    Example:
-        >>> Agrees().judge([({}, seed, z) for seed, z in enumerate((0.3, -2.1, 1.0))]).answer
-        'confirmed'
-        >>> Agrees().judge([({}, 0, 0.3), ({}, 1, -19.0)]).answer
-        'refuted'
-    """
-
-    limit: float = 4.5
-    meaning: str = "z"
-
-    def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Confirmed when no z-score exceeds the limit, refuted when one exceeds it twice over."""
-        if (missing := failed(samples, self.meaning)) is not None:
-            return missing
-        found = values(samples)
-        worst = float(np.abs(found).max())
-        answer: Answer = "confirmed" if worst <= self.limit else "refuted" if worst > 2 * self.limit else "inconclusive"
-        chance = found.size * math.erfc(self.limit / math.sqrt(2))
-        reason = f"largest |{self.meaning}| {worst:.2f} over {found.size} cases, limit {self.limit:g} "
-        return Judgement(answer, 0.0, worst, None, f"{reason}(by chance with probability {chance:.1g})")
-
-    def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """The limit, and what a score falls short of its mean by in one of twenty cases."""
-        size = self.limit + SHORTFALL
-        return (
-            Sensitivity("standard errors", size, f"a difference of {size:.2g} standard errors would have been seen"),
-        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from derivations.laws.agreement import relative
 from odesim.show.title import number
 from odesim.store.files import replacing, storing
 
@@ -92,11 +93,17 @@ def draw(verdict: Mapping[str, Any], *, titled: bool = True) -> Any:
 def _parts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[Any, int, float]]]]:
     """The samples part by part, as numbers."""
     samples = verdict["samples"]
-    if not isinstance(samples[0][2], Mapping):
-        yield "", [(point, seed, float(value)) for point, seed, value in samples]
+    first = samples[0][2]
+    if not isinstance(first, Mapping) or "difference" in first:
+        yield "", [(point, seed, _number(value)) for point, seed, value in samples]
         return
-    for name in sorted(samples[0][2], key=lambda part: part != verdict["deciding"]):
-        yield name, [(point, seed, float(value[name])) for point, seed, value in samples]
+    for name in sorted(first, key=lambda part: part != verdict["deciding"]):
+        yield name, [(point, seed, _number(value[name])) for point, seed, value in samples]
+
+
+def _number(value: Any) -> float:
+    """Return a measurement as the number that is drawn: of a comparison of sampled means its relative difference."""
+    return relative(value) if isinstance(value, Mapping) else float(value)
 
 
 def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], power: float | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Vanishes
+from derivations.laws.agreement import score
 
 
 @functools.singledispatch
@@ -18,10 +19,14 @@ def ideal(law: Any, cases: list[tuple[dict[str, Any], int]]) -> Iterator[list[An
 
 
 @ideal.register(Vanishes)
-@ideal.register(Agrees)
 @ideal.register(Proven)
 def _zero(law, cases):
     yield [0.0] * len(cases)
+
+
+@ideal.register(Agrees)
+def _agreement(law, cases):
+    yield [score(1.0, 0.0, 1.0)] * len(cases)
 
 
 @ideal.register(Equals)

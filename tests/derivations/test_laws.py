@@ -19,6 +19,7 @@ from derivations.laws import (
     Proven,
     Vanishes,
 )
+from derivations.laws.agreement import score
 from derivations.scaling import Form
 
 
@@ -51,7 +52,6 @@ def test_vanishes_has_a_grey_zone_of_ten_tolerances(worst, answer):
 
 EVERY = {
     "vanishes": Vanishes(1e-10),
-    "agrees": Agrees(),
     "proven": Proven("it"),
     "equals": Equals(1.0, absolute=0.1),
     "equals exactly": Equals(1.0, absolute=0.1, error=0.0),
@@ -78,10 +78,36 @@ def test_one_failure_refutes_what_is_proven():
     assert Proven("it").judge(cases(0, 1, 0)).reason == "it fails in 1 of 3 cases"
 
 
-def test_z_scores_agree_up_to_the_limit():
-    assert Agrees(4.0).judge(cases(-3.9, 0.1)).answer == "confirmed"
-    assert Agrees(4.0).judge(cases(-4.1)).answer == "inconclusive"
-    assert Agrees(4.0).judge(cases(8.1)).answer == "refuted"
+def compared(*found):
+    """Comparisons of means by ten batches with the value 1: (mean, standard error) each."""
+    return [({}, seed, score(mean, error, 1.0, freedom=9)) for seed, (mean, error) in enumerate(found)]
+
+
+def test_sampled_means_agree_where_their_intervals_lie_within_the_margin():
+    law = Agrees(0.05)
+    assert law.judge(compared((1.01, 0.005), (0.99, 0.005))).answer == "confirmed"
+    assert law.judge(compared((1.2, 0.005))).answer == "refuted"
+    assert law.judge(compared((1.2, 0.1))).answer == "inconclusive"
+    assert law.judge(compared((0.9999, 0.1))).answer == "inconclusive"  # fewer samples do not confirm more easily
+    assert "3 degrees of freedom decides nothing" in law.judge([({}, 0, score(1.0, 0.0, 1.0, 3))]).reason
+
+
+def test_the_interval_of_a_mean_is_that_of_student():
+    # t of 9 degrees of freedom at 97.5 %: 2.2622.
+    low, high = Agrees(0.05).judge(compared((1.01, 0.01))).interval
+    assert (high - low) / 2 == pytest.approx(0.022622, rel=1e-4)
+
+
+def test_the_largest_of_many_differences_is_judged_as_the_largest():
+    rng = np.random.default_rng(8)
+    widths = [Agrees(0.05).judge([({}, 0, score(np.ones(n), 0.01, 1.0))]).interval[1] for n in (1, 100)]
+    # The normal quantiles at 1 - .025 and 1 - .025/100.
+    assert widths == pytest.approx([0.0195996, 0.0348076], rel=1e-4)
+    law, draws = Agrees(0.04), 500
+    wrong = [score(1 + 0.08 * (np.arange(50) == 7) + 0.01 * rng.normal(size=50), 0.01, 1.0) for _ in range(draws)]
+    assert sum(law.judge([({}, 0, one)]).answer == "confirmed" for one in wrong) == 0
+    true = [score(1 + 0.01 * rng.normal(size=50), 0.01, 1.0) for _ in range(draws)]
+    assert sum(law.judge([({}, 0, one)]).answer == "refuted" for one in true) == 0
 
 
 def test_a_sampled_value_asks_for_the_whole_interval_of_every_point():

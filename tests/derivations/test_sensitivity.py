@@ -5,6 +5,7 @@ import pytest
 
 from derivations.claim import HOLDS
 from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Vanishes
+from derivations.laws.agreement import score
 from derivations.laws.sensitivity import judged
 
 REPETITIONS = 100
@@ -83,7 +84,10 @@ LAWS = {
         Vanishes(1e-9),
         lambda rng, off: one_point(rng.uniform(-1e-9, 1e-9, 8) + off * (np.arange(8) == 3)),
     ),
-    "scores": (Agrees(), lambda rng, off: one_point(rng.normal(size=20) + off * (np.arange(20) == 5))),
+    "sampled means": (
+        Agrees(0.05),
+        lambda rng, off: [({}, 0, score(1 + 0.005 * rng.normal(size=20) + off * (np.arange(20) == 5), 0.005, 1.0, 15))],
+    ),
     "a fact": (Proven("it"), lambda rng, off: events(rng, off, 24)),
     "a bound in every case": (Bounded(high=1.0), lambda rng, off: one_point(0.95 + 0.1 * (rng.random(24) < off))),
 }

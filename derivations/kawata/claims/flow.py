@@ -15,6 +15,7 @@ from derivations.kawata.claims.tools import at, neuron, orthonormal, rng_of
 from derivations.kawata.initial import from_arrays, join
 from derivations.kawata.parameters import Parameters
 from derivations.laws import Agrees, All, Bounded, Vanishes
+from derivations.laws.agreement import Score, score
 
 EXAMPLE: dict[str, Any] = dict(
     C=1, k_star=4, rho=2.0, s=(0.0,), activation="polynomial", sigma=(0, 0, 0, 0, 0.7, 0.4, 0.2), d=100
@@ -51,18 +52,18 @@ def mixed_start(rng: np.random.Generator, activation: str) -> Initial:
     w /= np.linalg.norm(w, axis=1, keepdims=True)
     m = w @ frame.T
     links = ((0, 0, 0.5, 1.0), (0, 0, 1.0), (0, 0, -1.0, 0.3), (0, 0, 0.7, 0.5))
-    p = Parameters(C=C, M=2, J=2, d=d, rho=0.7, s=(1.0, -0.5, -0.5), link=links, activation=activation)
+    p = Parameters(C=C, M=2, J=2, d=d, rho=1.5, s=(1.0, -0.5, -0.5), link=links, activation=activation)
     arrays = {"kappa": m[:, :C], "xi": m[:, C], "nu": m[:, C + 1 :], "a": np.array([1.0, -1, 1, -1]),
               "b": np.array([-0.5, 0.3, 0.0, 1.0]), "gram": frame @ frame.T}  # fmt: skip
     return from_arrays(p, arrays)
 
 
-def drift_score(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """The largest z-score of the flow against the model's mean gradient (28 components), 4 neurons, M = J = 2."""
+def drift_score(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> Score:
+    """The flow against the model's mean gradient (28 components), 4 neurons, M = J = 2."""
     start = mixed_start(rng_of(lab, seed), point["activation"])
-    mean, error = lab.drift(start, 8_000_000 if lab.effort == "quick" else 40_000_000, seed=seed)
+    mean, error = lab.drift(start, 16_000_000 if lab.effort == "quick" else 40_000_000, seed=seed)
     flow = factor * slopes(lab, start, point["tier"])
-    return float(np.abs((mean[:4, 4:] - flow) / error[:4, 4:]).max())
+    return score(mean[:4, 4:], error[:4, 4:], flow)
 
 
 def ratio_law(lab: Any, point: Mapping[str, Any], seed: int, shift: float = 0.0) -> float:
@@ -157,9 +158,9 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.7", "The model's mean spherical gradient, 1/(C J M^2) included, is the closed form, for any frame.",
-        at("Lemma C.7"), drift_score, Agrees(meaning="z-score"),
-        once({"activation": "relu"}, {"activation": "erf"}, {"activation": "cos"}, seeds=2),
-        break_measure(functools.partial(drift_score, factor=0.5)), (6, 9),
+        at("Lemma C.7"), drift_score, Agrees(0.03, "drift", "half of what the projection of the paper changes"),
+        once({"activation": "relu"}, {"activation": "erf"}, {"activation": "cos"}),
+        break_measure(functools.partial(drift_score, factor=0.9)), (6, 9),
         (Variant("printed", {"tier": "paper"}, "With the projection of the paper, without the means.", "refuted"),
          Variant("corrected", {"tier": "exact"})), "corrected", erratum="errata-14",
     ),

@@ -11,39 +11,40 @@ from derivations.broken import break_law, break_measure, once
 from derivations.claim import Claim, Variant
 from derivations.kawata.claims.tools import at, rng_of
 from derivations.laws import Agrees, Bounded, Equals, Vanishes
+from derivations.laws.agreement import Score, score
 
 
-def covered(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
-    """z-score of P(every cluster has a professional) over 20000 draws, against sum_q (-1)^q binom(C, q) (1 - q/C)^M."""
+def covered(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> Score:
+    """P(every cluster has a professional) over 200000 draws, against sum_q (-1)^q binom(C, q) (1 - q/C)^M."""
     M, C, J = point["M"], point["C"], 4
-    best = rng_of(lab, seed).normal(size=(20_000, M, J * C)).argmax(axis=2) % C
+    best = rng_of(lab, seed).normal(size=(200_000, M, J * C)).argmax(axis=2) % C
     found = np.all(np.stack([(best == c).any(axis=1) for c in range(C)]), axis=0).mean()
     exact = sum((-1) ** q * math.comb(C, q) * (1 - q / C) ** (M + shift) for q in range(C + 1))
-    return float((found - exact) / math.sqrt(exact * (1 - exact) / 20_000))
+    return score(found, math.sqrt(exact * (1 - exact) / 200_000), exact)
 
 
-def dominance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
+def dominance(lab: Any, point: Mapping[str, Any], seed: int) -> float | Score:
     """P(the winner of the signed argmax dominates every other overlap), in size (printed) or among growing ones.
 
     Among growing ones, at even k the neurons of the right sign, the largest |kappa| wins by definition, so that
-    what is left is the chance that there is one: its z-score against 1 - 2^-8.
+    what is left is the chance that there is one, against 1 - 2^-8.
     """
     rng = rng_of(lab, seed)
     K = rng.normal(size=(20_000, 8))
     if point["form"] == "printed":
         return float((K.max(axis=1) >= np.abs(K).max(axis=1)).mean())
     found, exact = (rng.random(K.shape) < 0.5).any(axis=1).mean(), 1 - 0.5 ** point.get("neurons", 8)
-    return float((found - exact) / math.sqrt(exact * (1 - exact) / len(K)))
+    return score(found, math.sqrt(exact * (1 - exact) / len(K)), exact)
 
 
-def large_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """P(the largest of J C overlaps is at least 2/sqrt d), or its z-score against 1 - .97725^{JC}."""
-    K = rng_of(lab, seed).normal(size=(20_000, point["JC"]))
+def large_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float | Score:
+    """P(the largest of J C overlaps is at least 2/sqrt d), alone or against 1 - .97725^{JC}."""
+    K = rng_of(lab, seed).normal(size=(200_000, point["JC"]))
     found = float((K.max(axis=1) >= 2).mean())
     if not point.get("score"):
         return found
     exact = 1 - (1 - math.erfc(math.sqrt(2)) / 2) ** (point["JC"] + point.get("more", 0))
-    return (found - exact) / math.sqrt(exact * (1 - exact) / len(K))
+    return score(found, math.sqrt(exact * (1 - exact) / len(K)), exact)
 
 
 def margins(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -89,7 +90,7 @@ SHARE = (1 - math.erf(1 / math.sqrt(2)) ** 2) / 4
 CLAIMS = (
     Claim(
         "lem-4.8", "Every cluster has a professional expert with probability sum_q (-1)^q binom(C, q) (1 - q/C)^M.",
-        at("Lemma 4.8"), covered, Agrees(meaning="z-score"),
+        at("Lemma 4.8"), covered, Agrees(0.03, "probability", "half of what one more expert would change"),
         once({"M": 4, "C": 2}, {"M": 8, "C": 4}, {"M": 5, "C": 4}, seeds=5),
         break_measure(functools.partial(covered, shift=1)), (2, 9),
     ),
@@ -100,7 +101,8 @@ CLAIMS = (
         (
             Variant("printed", {"form": "printed"}, "Signed argmax against absolute values.", "refuted"),
             Variant("growth", {"form": "growth"}, "Among neurons of the right sign it does by definition; one of eight "
-                    "has it with probability 1 - 2^-8.", law=Agrees(meaning="z-score")),
+                    "has it with probability 1 - 2^-8.",
+                    law=Agrees(0.006, "probability", "half of what two neurons fewer would change")),
         ),
         "growth", erratum="errata-5",
     ),
@@ -111,7 +113,8 @@ CLAIMS = (
         break_measure(lambda lab, p, s: large_winner(lab, {**p, "more": 3}, s)), (2, 9),
         (Variant("printed", expected="refuted"),
          Variant("corrected", {"score": True}, "P(max >= 2) = 1 - .97725^{JC}: .168 at 8, .522 at 32.",
-                 law=Agrees(meaning="z-score"))), "corrected", erratum="errata-5",
+                 law=Agrees(0.03, "probability", "half of what three neurons more change"))), "corrected",
+        erratum="errata-5",
     ),
     Claim(
         "def-C.1", "The professional expert of a neuron is named by the largest initial overlap.", at("Definition C.1"),

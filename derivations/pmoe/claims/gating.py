@@ -8,6 +8,7 @@ import numpy as np
 from derivations.broken import break_law, break_measure, grid, over
 from derivations.claim import Variant
 from derivations.laws import Agrees, Power, Probability, Vanishes
+from derivations.laws.agreement import Score, score
 from derivations.pmoe import model
 from derivations.pmoe.claims.tools import claim, stream
 from derivations.pmoe.parameters import Parameters, settle
@@ -70,14 +71,14 @@ def at_start(p: int, k: int) -> float:
     return 1 - 2 * (1 - 1 / (p + 1)) ** k + (1 - 2 / (p + 1) + 2 / ((p + 1) * (p + 2))) ** k
 
 
-def initial_frequency(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """40000 draws of k random routers on orthonormal patterns against the formula, in standard errors."""
-    p, k, draws = point["p"], point["k"], 40_000
+def initial_frequency(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
+    """The share of 200000 draws of k random routers on orthonormal patterns against the formula."""
+    p, k, draws = point["p"], point["k"], 200_000
     g = stream(seed, 22, lab).standard_normal((draws, k, p + 2))
     rest = g[..., 2:].max(axis=-1) if p else np.full((draws, k), -np.inf)
     found = float(((g[..., 0] > rest).any(axis=1) & (g[..., 1] > rest).any(axis=1)).mean())
     chance = at_start(p + point.get("shift", 0), k)
-    return abs(found - chance) / max(np.sqrt(chance * (1 - chance) / draws), 1e-12)
+    return score(found, np.sqrt(chance * (1 - chance) / draws), chance)
 
 
 def assumption(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -158,7 +159,7 @@ CLAIMS = (
         "(1 - 2/(p+1) + 2/((p+1)(p+2)))^k (ours).",
         "Assumption 4.4",
         initial_frequency,
-        Agrees(meaning="deviation in standard errors"),
+        Agrees(0.02, "probability", "a fifth of what one more pattern would change"),
         grid({"p": 8, "k": 8}, {"p": 4, "k": 8}, {"p": 8, "k": 32}, {"p": 0, "k": 2}),
         break_measure(lambda lab, point, seed: initial_frequency(lab, {**point, "shift": 1}, seed)),
         rungs=(2, 9),

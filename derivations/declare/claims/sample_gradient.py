@@ -1,0 +1,166 @@
+"""Motion of a declared model by automatic differentiation of the loss of samples, which shares no derivative with it.
+
+    drift    d(u_i . v_j)/dt = -r (E[dl/du_i . v_j] + decay u_i . v_j) + (the same with i and j exchanged)
+    second   eta^2/B E[c_i c_j],  dl/du_i = c_i x + e_i u_i
+
+The loss of a sample is read off the expressions of the declaration (`evaluate`) and differentiated by JAX.  Samples are
+scrambled Sobol points of SciPy, one randomisation for every batch.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.declare import evaluate
+from derivations.declare.rows import Rows
+from derivations.declare.system import numbers, rows
+from derivations.vectors import root
+
+BATCHES, POINTS = 32, 2**15
+"""Independent randomisations, and points of each: a standard error of some 0.1 % where units are smooth."""
+CHUNK = 2**12
+"""Samples that are differentiated at once."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Moments:
+    """Means of every batch: E[dl/du_i . v_j] (batches, S, n), E[c_i c_j] (batches, S, S), E[dl/ds] (batches, s)."""
+
+    drift: np.ndarray
+    second: np.ndarray
+    scalars: np.ndarray
+
+
+def moments(initial: Initial, seed: int) -> Moments:
+    """Return the means over independent samples at a state, batch by batch."""
+    at = rows(initial.parameters)
+    gram = at.gram({**initial.constants, **initial.state})
+    equal = np.full(POINTS, 1 / POINTS)
+    made = [_means(initial, _normals(len(gram) + 1, [seed, 5, k]), equal) for k in range(BATCHES)]
+    return Moments(*(np.array(each) for each in zip(*made, strict=True)))
+
+
+def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Moments:
+    """Return the means over given points (N, n + 1), the last number of each being that of the label noise."""
+    return Moments(*(each[None] for each in _means(initial, points, weights)))
+
+
+def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the three means over points (N, n + 1) with weights (N,)."""
+    import jax
+
+    p, at = initial.parameters, rows(initial.parameters)
+    gram = at.gram({**initial.constants, **initial.state})
+    S = at.students
+    order = np.roll(np.arange(len(gram)), -S)  # teachers first, as the points of tier sampled are meant
+    frame = root(gram[order][:, order])[np.argsort(order)]
+    vectors = np.concatenate([frame, np.zeros((len(frame), 1))], axis=1)
+    own = np.concatenate([np.atleast_1d(initial.state[name]) for name in scalar_names(at)] or [np.empty(0)])
+    drift, second, scalars = np.zeros((S, len(gram))), np.zeros((S, S)), np.zeros(own.size)
+    with jax.enable_x64(True):
+        gradient = _gradient(p.declaration, at.sizes)
+        given = _given(initial)
+        parts = -(-len(points) // CHUNK)
+        for x, w in zip(np.array_split(points, parts), np.array_split(weights, parts), strict=True):
+            # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of the input.
+            inputs = np.concatenate([x[:, :-1], np.ones((len(x), 1))], axis=1)
+            of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, p.noise * x[:, -1], given)
+            g = np.asarray(of_rows)
+            drift += np.einsum("k,kij->ij", w, g[..., :-1]) @ frame.T
+            second += np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
+            scalars += w @ np.asarray(of_scalars)
+    return drift, second, scalars
+
+
+@functools.lru_cache(maxsize=4)
+def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
+    """Return the compiled gradient of the loss of single samples by student rows and scalars."""
+    import jax
+    import jax.numpy as jnp
+
+    counts = {f"K_{k}": size for k, size in enumerate(sizes)}
+
+    def loss(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
+        every = jnp.concatenate([students, teachers])
+        return evaluate.losses(declared, every, scalars, x[None], label[None, None], {**given, **counts})[0]
+
+    return jax.jit(jax.vmap(jax.grad(loss, argnums=(0, 1)), in_axes=(None, None, None, 0, 0, None)))
+
+
+def _given(initial: Initial) -> dict[str, Any]:
+    """Return the numbers of the declaration and the readouts that do not move, by the names of `evaluate`."""
+    at = rows(initial.parameters)
+    names = at.declaration.names
+    given: dict[str, Any] = {f"n_{n}": v for n, v in zip(names, numbers(initial.parameters), strict=True)}
+    for k, group in enumerate(at.declaration.groups):
+        name = group.named("a" if at.is_student(k) else "a_star")
+        if name in initial.constants:
+            given[f"readout_{k}"] = np.asarray(initial.constants[name], float)
+    return given
+
+
+def _normals(dimension: int, seed: list[int]) -> np.ndarray:
+    """Return standard normal points (POINTS, dimension) of one scrambled Sobol sequence."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    points = qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(POINTS)
+    return ndtri(np.clip(points, 1e-16, 1 - 1e-16))
+
+
+def scalar_names(at: Rows) -> list[str]:
+    """Return the names of trained readouts and scalars, in the order in which `evaluate` takes them."""
+    return [at.declaration.students[number].named(word) for number, word, _ in at.scalars]
+
+
+def moving(at: Rows) -> np.ndarray:
+    """Return 1 for the student rows that are trained, 0 for others."""
+    found = np.zeros(at.students)
+    for number, group in enumerate(at.declaration.students):
+        for slot in group.slots:
+            found[at.of(number, slot)] = at.declaration.moves(group, slot)
+    return found
+
+
+def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
+    """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name."""
+    p, at = initial.parameters, rows(initial.parameters)
+    gram, S = at.gram({**initial.constants, **initial.state}), at.students
+    rate = p.step if p.declaration.limit == "online" else 1.0
+    sphere = p.declaration.weights == "sphere"
+    found = made.drift + (0.0 if sphere else p.decay) * gram[:S]
+    if sphere:
+        own = np.diagonal(found, axis1=1, axis2=2) / np.diagonal(gram)[:S]
+        found = found - own[:, :, None] * gram[:S]
+    motions = overlaps(-rate * moving(at)[:, None] * found, np.zeros((S, S)), at)
+    start = 0
+    for (number, word, count), name in zip(at.scalars, scalar_names(at), strict=True):
+        learns = at.declaration.moves(at.declaration.students[number], word)
+        motions[name] = -rate * learns * made.scalars[:, start : start + count]
+        start += count
+    return motions
+
+
+def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
+    """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
+    p, at = initial.parameters, rows(initial.parameters)
+    gram, S = at.gram({**initial.constants, **initial.state}), at.students
+    E = p.step**2 / p.batch * made.second * moving(at)[:, None] * moving(at)
+    D = np.zeros((len(E), S, len(gram)))
+    if p.declaration.weights == "sphere":  # what keeps the norms
+        D = -(0.5 * np.diagonal(E, axis1=1, axis2=2) / np.diagonal(gram)[:S])[:, :, None] * gram[:S]
+    return overlaps(D, E, at)
+
+
+def overlaps(D: np.ndarray, E: np.ndarray, at: Rows) -> dict[str, np.ndarray]:
+    """Return the motion of every overlap, D + D^T + E, of student rows that move by D (batches, S, n)."""
+    n, S = D.shape[2], D.shape[1]
+    whole = np.zeros((len(D), n, n))
+    whole[:, :S] = D
+    whole = whole + whole.transpose(0, 2, 1)
+    whole[:, :S, :S] += E
+    components = [at.components(one) for one in whole]
+    return {block.name: np.array([each[block.name] for each in components]) for block in at.moving}

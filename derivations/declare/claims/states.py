@@ -1,0 +1,63 @@
+"""States, names and horizons that the generated claims of a declared model share."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import break_measure
+from derivations.claim import Claim, Grid
+from derivations.contract import Initial, System
+from derivations.declare import sampled
+from derivations.declare.initial import enter
+from derivations.declare.kernels import Kernels
+from derivations.declare.system import rows
+
+SMALL = 40
+"""The dimension of the random states at which right-hand sides are compared: overlaps of a tenth and more."""
+FINE, TIMES = 2**16, 16
+"""Points, and randomisations of them, of the sampled flow that SGD is held against."""
+
+
+def generated_claim(
+    system: System, id: str, statement: str, measure: Any, law: Any, sweep: Mapping[str, Grid | None], twist: float,
+    rungs: tuple[int, ...],
+) -> Claim:  # fmt: skip
+    return Claim(
+        id=id, statement=statement, source=system.source.at("generated"), measure=measure, law=law, sweep=sweep,
+        control=break_measure(functools.partial(measure, twist=twist)), rungs=rungs,
+    )  # fmt: skip
+
+
+def start(kind: type, seed: int, **changed: Any) -> Initial:
+    """A random state of the declared sizes with overlaps that can be seen."""
+    parameters: Any = kind()
+    at = rows(parameters)
+    parameters = dataclasses.replace(parameters, d=max(SMALL, 2 * at.total), overlap=None, **changed)
+    return enter(parameters, None, np.random.default_rng([seed, 11]))
+
+
+def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Components as one vector."""
+    return rows(found.parameters).layout.pack(state)
+
+
+@functools.lru_cache(maxsize=8)
+def state(kind: type, seed: int) -> Initial:
+    """The random state of a seed, of the model whose parameters are of this class."""
+    return start(kind, seed)
+
+
+def quieted(initial: Initial) -> Initial:
+    """The same state with batches so large that the term of second order is gone."""
+    return dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, batch=10**12))
+
+
+def horizon(system: System) -> float:
+    """A time in which the state moves by about a part of itself."""
+    initial = state(system.parameters, 0)
+    mean, _ = sampled.scatter(Kernels(), initial, initial.state)
+    y = flat(initial, initial.state)
+    return float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), 1e-3, 1e3))
