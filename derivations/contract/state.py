@@ -53,10 +53,12 @@ class Initial:
     """Where a stage starts: the components of its state, and the numbers that stay constant during it.
 
     `parameters` are those of the run after sizes were read from a file; `scale` is the typical size of the
-    small entries (1/sqrt(d) for random directions), from which the absolute tolerance is taken.
+    small entries (1/sqrt(d) for random directions), from which the absolute tolerance is taken.  The components of an
+    `exact` start were given as numbers; others are products of vectors, whose rounding is no start of its own.
     """
 
     parameters: Any
     state: Mapping[str, np.ndarray]
     constants: Mapping[str, np.ndarray]
     scale: float
+    exact: bool = False

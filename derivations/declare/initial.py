@@ -42,7 +42,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         if name not in state:
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
-    return Initial(parameters, state, constants, parameters.d**-0.5)
+    exact = not weights(arrays) if arrays else parameters.overlap is not None
+    return Initial(parameters, state, constants, parameters.d**-0.5, exact)
 
 
 def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from derivations.declare import bases, symbols
+from derivations.declare import bases, contraction, symbols
 from derivations.declare.gates import SERIES, Gate, Open, Part, Shape, Term
 
 Orders = tuple[tuple[int, int], ...]
@@ -83,6 +83,9 @@ class Program:
         return [*cells, *own, *numbers, "S", "m"]
 
     def _output(self, parts: Sequence[Part]) -> str:
+        if len(self.shapes) == self.count == 2 and all(term.gate < 0 for part in parts for term in part):
+            numbers = [[self._placed(term.coefficient, k) for term in part] for k, part in enumerate(parts)]
+            return contraction.contracted(parts, numbers, ("c0_0", "c0_1", "c1_1"))
         terms: list[tuple[list[str], Orders, tuple[int, ...]]] = [([], (), ())]
         for k, part in enumerate(parts):
             terms = [

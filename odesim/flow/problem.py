@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Smooth, load
+from derivations.contract import Equations, Independent, Initial, Smooth, load
 from derivations.installed import version
 from odesim.errors import UsageError
+from odesim.flow.resolution import GROWN, VISIBLE, Tiny, tiny_start
 from odesim.flow.solvers.step import LOCAL, Bounds
 from odesim.machine import streams
 from odesim.request.case import Case
@@ -54,6 +55,11 @@ class Problem:
         return self.past.time + float(t)
 
     @property
+    def autonomous(self) -> bool:
+        """Return True if the right-hand side is known not to depend on time: one that is addressed is not given it."""
+        return self.equations.code.addressed is not None
+
+    @property
     def start(self) -> np.ndarray:
         """The flat state at time 0."""
         return self.equations.start(self.initial)
@@ -80,9 +86,35 @@ class Problem:
         """The relative tolerance asked for, or that below which the right-hand side is not known where none was."""
         return self.case.rtol if "rtol" in self.case.options else max(self.case.rtol, self.smooth.rough)
 
-    def tolerances(self, relative: float = LOCAL[0], floor: float = LOCAL[1]) -> tuple[float, float]:
-        """The relative and absolute tolerance of one step: `relative` times what is asked of the answer."""
-        return max(relative * self.rtol, floor), LOCAL[0] * self.atol
+    def tolerances(
+        self, relative: float = LOCAL[0], floor: float = LOCAL[1], y: np.ndarray | None = None
+    ) -> tuple[float, float]:
+        """The relative and absolute tolerance of one step: `relative` times what is asked of the answer.
+
+        With a state y, those from there on: a start that was tiny is resolved until it has grown.
+        """
+        resolved = self.tiny is not None and y is not None and self.phase(y) == GROWN
+        return max(relative * self.rtol, floor), LOCAL[0] * (self.ordinary_atol if resolved else self.atol)
+
+    def phase(self, y: np.ndarray) -> int:
+        """How much of a tiny start has grown in y (`Tiny.phase`); 2 where nothing was tiny."""
+        return GROWN if self.tiny is None else self.tiny.phase(y, self.initial.scale)
+
+    def escaping(self, y: np.ndarray) -> bool:
+        """Return True if y is the tiny start still, and grows: steps of equal length then follow an exponential."""
+        return self.tiny is not None and self.phase(y) == 0 and self.tiny.growing(y, self.slope()(0.0, y))
+
+    @property
+    def error_bounds(self) -> Bounds:
+        """The bounds from which integrators measure errors, moved away where the tolerance is below the ordinary one.
+
+        An entry next to a bound of 1 is known to the spacing of the numbers there, however small others are.
+        """
+        atol = self.atol
+        if self.tiny is None and atol >= np.finfo(float).eps * self.rtol:
+            return self.bounds
+        margin = max(0.0, self.ordinary_atol - atol) / self.rtol
+        return self.bounds[0] - margin, self.bounds[1] + margin
 
     @functools.cached_property
     def derivative(self) -> "Derivative | None":
@@ -106,14 +138,28 @@ class Problem:
 
     @property
     def atol(self) -> float:
-        """The absolute tolerance: rtol * 1e-2 times the typical size of the initial overlaps, unless given.
+        """The absolute tolerance that was asked for, else the ordinary one, or that of a tiny start."""
+        if self.case.atol is not None:
+            return self.case.atol
+        return self.ordinary_atol if self.tiny is None else self.rtol * VISIBLE * self.tiny.scale
+
+    @property
+    def ordinary_atol(self) -> float:
+        """rtol * 1e-2 times the typical size of the initial overlaps.
 
         Where the right-hand side is not known better than `rough`, it is that: its jumps know nothing of the scale.
         """
-        if self.case.atol is not None:
-            return self.case.atol
         known = 0.0 if "rtol" in self.case.options else self.smooth.rough
-        return max(self.rtol * 1e-2 * self.initial.scale, known)
+        return max(self.rtol * VISIBLE * self.initial.scale, known)
+
+    @functools.cached_property
+    def tiny(self) -> Tiny | None:
+        """The tiny entries of the start, where the absolute tolerance is left to the program and steps have errors."""
+        if self.case.atol is not None or not isinstance(self.equations.advance, Smooth | Independent):
+            return None
+        slope, initial, layout = self.slope(), self.initial, self.equations.layout
+        rtol = LOCAL[0] * self.rtol
+        return tiny_start(layout, self.start, lambda x: slope(0.0, x), initial.scale, initial.exact, rtol)
 
 
 def initial_condition(case: Case) -> Initial:
@@ -132,7 +178,23 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
     equations = load(stage.equations)(initial.parameters, case.tier)
     equations.admits(initial)
     functions = compile_functions(equations, case.backend)
-    return Problem(case, equations, initial, equations.arguments(initial), functions, past)
+    problem = Problem(case, equations, initial, equations.arguments(initial), functions, past)
+    _require_scale(problem)
+    return problem
+
+
+def _require_scale(problem: Problem) -> None:
+    """Raise `UsageError` for an absolute tolerance of 0 where an entry has no size that errors could be relative to."""
+    if problem.case.atol != 0.0:
+        return
+    y = problem.start
+    for component in problem.equations.state:
+        places = problem.equations.layout.places(component.name, y.size)
+        if (y[places[places >= 0]] == 0.0).any():
+            raise UsageError(
+                f"--atol 0 leaves the errors of {component.name} without a scale, because it has an entry that starts "
+                "at 0: leave --atol out, and the default follows the smallest entries that do not"
+            )
 
 
 def _require_finite(initial: Initial) -> None:

@@ -50,7 +50,11 @@ def _promise(
         step = -f * (x - before) / (f - f_before)
     else:
         rise, other_rise = (f_before - f) / (before - x), (f_other - f) / (other - x)
-        step = -f * (f_other * other_rise - f_before * rise) / (other_rise * rise * (f_other - f_before))
+        below = other_rise * rise * (f_other - f_before)
+        if below == 0.0 or math.isinf(below):  # as where x is 1e200
+            step = -f / (f_other - f_before) * (f_other / rise - f_before / other_rise)
+        else:
+            step = -f * (f_other * other_rise - f_before * rise) / below
     return step if 2 * abs(step) < min(abs(last), 3 * abs(half) - least) else half
 
 

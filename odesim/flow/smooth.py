@@ -11,11 +11,15 @@ from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Recorder, save_times
 from odesim.flow.solvers.catalogue import choose
-from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure
+from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure, shifted
 from odesim.request.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
     from odesim.store import Checkpoint
+
+
+CLOCKS = 32
+"""So many clocks begin at one time at most: each shows times that are 1e-15 of those of the one before."""
 
 
 def solve(
@@ -39,32 +43,53 @@ def solve(
 
 
 class _Steps:
-    """The steps of an integrator as a course: one piece is one step, recorded."""
+    """The steps of an integrator as a course: one piece is one step, recorded.
+
+    The integrator begins again where a tiny start has grown (`Tiny.phase`).  That of an autonomous flow also begins
+    again, with a clock of its own from `origin` on, where its steps have come down to the spacing of the numbers at
+    the time reached: an escape after a time of 1e20 takes no time that this number shows.
+    """
 
     def __init__(self, problem: Problem, solver: Solver, recorder: Recorder, statistics: Statistics) -> None:
         self.problem, self.solver, self.recorder, self.statistics = problem, solver, recorder, statistics
         self._segments: Iterator[Segment] | None = None  # made where the recorder stands: after `restore`
+        self.origin, self.taken, self.again = 0.0, 0, 0
 
     @property
     def reached(self) -> float:
         return self.recorder.end[0]
 
     def advance(self) -> Outcome | None:
-        recorder, clock = self.recorder, self.problem.clock
+        recorder, case, clock = self.recorder, self.problem.case, self.problem.clock
         if self._segments is None:
-            leg = Leg(self.problem, *recorder.end, recorder, self.statistics)
-            self._segments = self.solver.steps(leg) if leg.t < leg.until else iter(())
+            t, y = recorder.end
+            leg = Leg(self.problem, t - self.origin, y, recorder, self.statistics, self.origin)
+            self._segments, self.taken = shifted(self.solver.steps(leg), leg) if t < case.until else iter(()), 0
         try:
             segment = next(self._segments, None)
             if segment is not None and not recorder.take(segment):
+                self._renew(segment)
+                self.taken += 1
                 return None
         except StepFailure as failure:
-            end = clock(recorder.end[0])
-            return Outcome("failed", end, f"{failure}; the last good state is at time {end:.6g}")
+            end = recorder.end[0]
+            if self.problem.autonomous and self.taken and self.again < CLOCKS:
+                self.again = 0 if self.origin < end else self.again + 1
+                self.origin, self._segments = end, None
+                return None
+            return Outcome("failed", clock(end), f"{failure}; the last good state is at time {clock(end):.6g}")
         end = clock(recorder.end[0])
         if segment is not None:
             return Outcome("stopped", end, recorder.reason)
         return Outcome("completed", end, f"reached time {end:g}")
+
+    def _renew(self, segment: Segment) -> None:
+        """Have the integrator begin again where more of a tiny start has grown: its tolerance and method may change.
+
+        To follow other entries down to such sizes would hold the steps of the whole flow to the rounding of its terms.
+        """
+        if self.problem.phase(segment.y1) > self.problem.phase(segment.y0):
+            self._segments = None
 
     def state(self) -> dict[str, np.ndarray]:
         return self.recorder.checkpoint()

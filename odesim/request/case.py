@@ -338,8 +338,8 @@ def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dic
         (save_points >= 2, f"--save-points must be at least 2 (both ends), but {save_points} was given."),
         (0 < rtol < 1, f"--rtol must lie between 0 and 1, but {rtol:g} was given; try 1e-8."),
         (
-            atol is None or atol > 0,
-            f"--atol must be above 0, but {atol} was given; leave it out for the default.",
+            atol is None or atol >= 0,
+            f"--atol must be at least 0, but {atol} was given; leave it out for the default.",
         ),
     ]
     for holds, sentence in conditions:

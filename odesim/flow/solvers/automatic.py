@@ -5,7 +5,7 @@ From the first step LSODA where the right-hand side has kinks and is exact betwe
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -26,6 +26,16 @@ COST_EXPONENT = -0.18
 IMPLICIT = 1e-8
 """Below this relative tolerance the default method stays explicit: those of low order do not reach what is asked."""
 
+NEVER = 1e6
+"""So many steps of an explicit method are not waited for, whatever the accuracy."""
+FAR = 1e12
+"""Where the horizon is so many explicit steps away, the first implicit method is passed over for Radau: it drifts too
+far before the horizon, or finds no first step."""
+DENSE = 200
+"""Up to so many numbers Radau's dense Jacobian and its factors are cheap; it reaches any horizon from a fixed point."""
+MANY, HOPELESS = 20_000, 100_000
+"""An implicit method that has taken `MANY` steps, and has `HOPELESS` of them left at its pace, gives up."""
+
 SMALLEST = 64
 """With fewer numbers than this CVODE is done in a tenth of a second, and NDF's loops take five to compile."""
 
@@ -42,44 +52,68 @@ Steps = Callable[[float, np.ndarray], Iterator[Segment]]
 
 
 def automatic_steps(
-    first: Steps, implicit: Steps, explicit: Steps, name: str, start: tuple[float, np.ndarray], until: float,
-    most: float, statistics: Statistics,
+    first: Steps, implicit: Sequence[tuple[str, Steps]], explicit: Steps, start: tuple[float, np.ndarray],
+    until: float, most: float, statistics: Statistics,
 ) -> Iterator[Segment]:  # fmt: skip
-    """The steps of DOP853 (`first`) until they end, or `until` is more than `most` of them away, then
-    those of `implicit`, the method called `name`; where that one fails, as at a kink, DOP853 again (`explicit`).
+    """The steps of DOP853 (`first`) until they end, or `until` is more than `most` of them away, then those of the
+    `implicit` methods by name, from the second on where it is very far, and the next where one fails; after the last,
+    as at a kink, DOP853 again (`explicit`).
 
     The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
     is measured, not guessed: its steps stop changing, and their mean says how many more it would take.
     """
     recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
     statistics.solver = "DOP853"
-    t, y = start
+    (t, y), left = start, 0.0
     for segment in first(t, y):
         yield segment
         t, y = segment.t1, segment.y1
         recent.append(t - segment.t0)
-        if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and (until - t) * WINDOW > most * sum(recent):
+        left = (until - t) * WINDOW / sum(recent)
+        if len(recent) == WINDOW and max(recent) < EQUAL * min(recent) and left > most:
             break
     if t >= until:
         return
+    if left > FAR:
+        implicit = implicit[1:] or implicit
     before = f"DOP853 to time {t:.6g} ({statistics.evaluations} evaluations), then "
-    yield from until_it_fails(implicit, explicit, name, (t, y), statistics, before)
+    yield from until_it_fails((*implicit, ("DOP853", explicit)), (t, y), statistics, before)
 
 
 def until_it_fails(
-    method: Steps, explicit: Steps, name: str, start: tuple[float, np.ndarray], statistics: Statistics, before: str = ""
+    methods: Sequence[tuple[str, Steps]], start: tuple[float, np.ndarray], statistics: Statistics, before: str = ""
 ) -> Iterator[Segment]:
-    """The steps of the method called `name`, and from where it fails those of DOP853; `before` is told before it."""
-    statistics.solver = said = before + name
+    """The steps of the first method, and from where one fails those of the next; `before` is told before them."""
     t, y = start
-    try:
+    for k, (name, method) in enumerate(methods):
+        statistics.solver = before + name
+        try:
+            for segment in method(t, y):
+                yield segment
+                t, y = segment.t1, segment.y1
+            return
+        except StepFailure:
+            if k + 1 == len(methods):
+                raise
+            before = f"{before}{name} to time {t:.6g}, then "
+
+
+def patient(method: Steps, until: float, statistics: Statistics) -> Steps:
+    """The steps of an implicit method, which fails where it has taken many and is as far from the horizon as before.
+
+    At a fixed point the corrector of CVODE stops at its tolerance, which over a horizon of 1e14 is a drift along
+    directions without a restoring force; its steps were then seen to shrink to what 1e11 of them would cover.
+    """
+
+    def onward(t: float, y: np.ndarray) -> Iterator[Segment]:
+        begun = statistics.steps
         for segment in method(t, y):
             yield segment
-            t, y = segment.t1, segment.y1
-    except StepFailure:
-        statistics.solver = "DOP853"
-        yield from explicit(t, y)
-        statistics.solver = f"{said} to time {t:.6g}, then DOP853"
+            taken = statistics.steps - begun
+            if taken > MANY and HOPELESS * (segment.t1 - t) < taken * (until - segment.t1):
+                raise StepFailure("the implicit method creeps")
+
+    return onward
 
 
 def through_kinks(
@@ -101,7 +135,7 @@ def through_kinks(
             if len(recent) == PACE and CREEPING * (segment.t1 - recent[0]) < PACE * (until - segment.t1):
                 raise StepFailure("LSODA creeps")
 
-    return until_it_fails(onward, explicit, "LSODA", start, statistics)
+    return until_it_fails((("LSODA", onward), ("DOP853", explicit)), start, statistics)
 
 
 def held_down(slope: Slope, statistics: Statistics) -> Slope:
@@ -134,9 +168,6 @@ def steps(leg: Leg) -> Iterator[Segment]:
     # A mean over samples is known less well than what its kinks do to DOP853, which takes half the evaluations.
     if smooth.kinks and not smooth.rough:
         return through_kinks(lsoda, explicit, (leg.t, leg.y), leg.until, leg.statistics)
-    if problem.rtol < IMPLICIT:
-        leg.statistics.solver = "DOP853"
-        return explicit(leg.t, leg.y)
     dear = smooth.rough > 0.0 and not smooth.kinks
     compiled = leg.y.size >= SMALLEST and not dear and not ndf.objection(problem)
     (other,) = ndf.SOLVERS if compiled else cvode.SOLVERS
@@ -144,12 +175,22 @@ def steps(leg: Leg) -> Iterator[Segment]:
     def implicit(t: float, y: np.ndarray) -> Iterator[Segment]:
         return other.steps(dataclasses.replace(leg, t=t, y=y))
 
+    def radau(t: float, y: np.ndarray) -> Iterator[Segment]:
+        return scipy.steps(dataclasses.replace(leg, t=t, y=y), "Radau")
+
     def strict(t: float, y: np.ndarray) -> Iterator[Segment]:
         return dop853.steps(dataclasses.replace(leg, t=t, y=y), strict=True)
 
+    dense = (("Radau", radau),) if leg.y.size <= DENSE else ()
+    methods: tuple[tuple[str, Steps], ...] = ((other.name, patient(implicit, leg.until, leg.statistics)), *dense)
     most = FEW_STEPS if dear else MOST_STEPS[other.name] * (problem.tolerances()[0] / 1e-9) ** COST_EXPONENT
+    if problem.rtol < IMPLICIT or (dense and problem.escaping(leg.y)):
+        methods, most = dense, NEVER
+    if not methods:
+        leg.statistics.solver = "DOP853"
+        return explicit(leg.t, leg.y)
     return automatic_steps(
-        strict if dear else explicit, implicit, explicit, other.name, (leg.t, leg.y), leg.until, most, leg.statistics
+        strict if dear else explicit, methods, explicit, (leg.t, leg.y), leg.until, most, leg.statistics
     )
 
 

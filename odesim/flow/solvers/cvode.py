@@ -4,12 +4,14 @@ The flow relaxes at rates O(1) over times that grow like a power of d: an explic
 unit of time whatever the accuracy, this one takes steps as long as the solution is smooth.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from odesim.flow.solvers.coupled import CoupledBlocks
+from odesim.flow.solvers.ndf import first_step
 from odesim.flow.solvers.step import INTERIOR, Entries, Interior, Leg, Segment, Solver, Span, StepFailure
 
 KRYLOV = 15
@@ -20,6 +22,13 @@ in round-off when overlaps of 1e-6 are followed to ten digits."""
 TOLERANCE = (1e-3, 1e-12)
 """The tolerance of a step relative to what is asked: the many steps of a low order add up more, and with this hitting
 times were within it; and the floor below which the cost was seen to explode."""
+LOGS = ("SUNLOGGER_WARNING_FILENAME", "SUNLOGGER_ERROR_FILENAME")
+"""The variables that say where the library logs."""
+COARSEST = 1e4 * float(np.finfo(float).eps)
+"""The library's first step is no shorter than a hundred times the spacing of the numbers at the horizon; so close to
+that the error test of a first step was seen to fail until it gave up."""
+LONG = 1e8
+"""Before this horizon the library is always asked for its first step: to look for another costs two evaluations."""
 TINY = float(np.finfo(float).tiny)
 
 
@@ -40,9 +49,6 @@ def cvode_steps(
     is valid until the next step is asked for.  Raises `StepFailure` when the step size has shrunk to round-off or the
     library gives up.
     """
-    # Its warnings about vanishing steps would go to the terminal; they come back as `StepFailure` instead.
-    os.environ.setdefault("SUNLOGGER_WARNING_FILENAME", os.devnull)
-    os.environ.setdefault("SUNLOGGER_ERROR_FILENAME", os.devnull)
     from sksundae.cvode import CVODE, CVODEJacTimes, CVODEPrecond
 
     t, y, until, statistics = span.t, span.y, span.until, span.statistics
@@ -59,11 +65,12 @@ def cvode_steps(
 
     jacobian = CVODEJacTimes(None, slope_along)
     preconditioner = None if blocks is None else CVODEPrecond(blocks.setup, blocks.solve)
-    solver = CVODE(
-        right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian, precond=preconditioner,
-        rtol=span.rtol, atol=span.atol,
-    )  # fmt: skip
-    solver.init_step(t, y)
+    with _quiet():
+        solver = CVODE(
+            right_hand_side, method="BDF", linsolver="gmres", krylov_dim=KRYLOV, jactimes=jacobian,
+            precond=preconditioner, rtol=span.rtol, atol=span.atol, first_step=_first_step(flow, span),
+        )  # fmt: skip
+        solver.init_step(t, y)
     before = (t, y)
     while t < until:
         result = solver.step(until, method="onestep", tstop=until)
@@ -84,6 +91,31 @@ def cvode_steps(
 
         yield Segment(t, y, t1, y1, dense, _parabola(*before, t, y, t1, y1))
         before, (t, y) = (t, y), (t1, y1)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Context manager in which the library takes note to log nothing, as it does once for every solver.
+
+    Its warnings about vanishing steps would go to the terminal; they come back as `StepFailure` instead.
+    """
+    wanted = {name: os.devnull for name in LOGS if name not in os.environ}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name in wanted:
+            del os.environ[name]
+
+
+def _first_step(flow: Callable[[float, np.ndarray], np.ndarray], span: Span) -> float:
+    """The first step where the library cannot find one, else 0: its own is at least `COARSEST` times the horizon."""
+    if span.until < LONG:
+        return 0.0
+    slope = flow(span.t, span.y)
+    span.statistics.evaluations += 2
+    step = first_step(lambda y: flow(span.t, y), span.y, slope, span.until - span.t, span.rtol, span.atol)
+    return step if step < COARSEST * span.until else 0.0
 
 
 def _parabola(t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y1: np.ndarray) -> Interior:

@@ -37,7 +37,10 @@ TRUSTED = 20.0
 
 COMPILED = (
     *EVALUATED,
-    *(f"odesim.flow.solvers.dop853_loops:{name}" for name in ("weighted_sum", "in_tolerances", "attempt")),
+    *(
+        f"odesim.flow.solvers.dop853_loops:{name}"
+        for name in ("weighted_sum", "in_tolerances", "small_error", "attempt")
+    ),
 )
 """The group of the loops for flows that are called by their address."""
 LARGE = 256
@@ -113,9 +116,12 @@ class _Attempts:
         else:
             size = np.maximum(np.abs(y), np.abs(new))
         scale = self.span.atol + self.span.rtol * size
-        five, three = (_square(K[:13].T.dot(weights) / scale) for weights in (self.table.E5, self.table.E3))
-        both = five + 0.01 * three
-        return new, h * five / math.sqrt(both * scale.size) if both != 0 else 0.0
+        five, three = (K[:13].T.dot(weights) / scale for weights in (self.table.E5, self.table.E3))
+        if (both := _square(five) + 0.01 * _square(three)) != 0:
+            return new, h * _square(five) / math.sqrt(both * scale.size)
+        # Slopes of 1e-270, of a start of 1e-90, leave no square; times the step they are of the size of the entries.
+        both = _square(h * five) + 0.01 * _square(h * three)
+        return new, _square(h * five) / math.sqrt(both * scale.size) if both != 0 else 0.0
 
 
 class _CompiledAttempts(_Attempts):

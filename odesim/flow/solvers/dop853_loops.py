@@ -36,6 +36,18 @@ def in_tolerances(error, y, new, bounds, tolerances):
     return total
 
 
+def small_error(y, h, weights, K, new, measure):
+    """The error of a step whose rates leave no square, like the 1e-270 of a start of 1e-90: it is h times them."""
+    (bounds, tolerances), rates, squares = measure, np.empty(y.size), np.zeros(2)
+    for s in range(2):
+        weighted_sum(weights[12 + s], K, 13, rates)
+        for i in range(y.size):
+            rates[i] *= h
+        squares[s] = in_tolerances(rates, y, new, bounds, tolerances)
+    three, five = squares
+    return 0.0 if five == 0.0 and three == 0.0 else five / np.sqrt((five + 0.01 * three) * y.size)
+
+
 def attempt(y, f, h, weights, K, new, bounds, tolerances, flow):
     """The state `new` after one step of length h from y of slope f, with its slope K[12] and those on the way, K[:12].
 
@@ -53,5 +65,5 @@ def attempt(y, f, h, weights, K, new, bounds, tolerances, flow):
             new[i] = y[i] + h * found[i]
         evaluate(new, K[s], flow)
     if five == 0.0 and three == 0.0:
-        return 0.0
+        return small_error(y, h, weights, K, new, (bounds, tolerances))
     return h * five / np.sqrt((five + 0.01 * three) * y.size)

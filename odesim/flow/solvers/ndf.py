@@ -69,7 +69,7 @@ def steps(leg: Leg) -> Iterator[Segment]:
     """The steps over a leg."""
     problem, coupled = leg.problem, leg.problem.smooth.coupled
     assert coupled is not None and problem.derivative is not None  # as `objection` says
-    return ndf_steps(problem.derivative, coupled(problem.initial), leg.span(TOLERANCE), leg.recorder)
+    return ndf_steps(problem.derivative, coupled(problem.initial), leg.span(TOLERANCE), leg.recorder, leg.origin)
 
 
 def compile_ndf() -> Mapping[str, Any]:
@@ -106,10 +106,13 @@ class Blocks:
         return self.members, self.first, self.place
 
 
-def ndf_steps(flow: "Derivative", labels: Labels, span: Span, recorder: Recorder) -> Iterator[Segment]:
+def ndf_steps(
+    flow: "Derivative", labels: Labels, span: Span, recorder: Recorder, origin: float = 0.0
+) -> Iterator[Segment]:
     """The accepted steps in which something may happen that `recorder` waits for, and the last of every `CHUNK`.
 
-    Entries of a state y that have the same of `labels(y)` are strongly coupled.  Raises `StepFailure` when the step
+    Entries of a state y that have the same of `labels(y)` are strongly coupled; `origin` is the time of the recorder at
+    which that of the span begins.  Raises `StepFailure` when the step
     size has shrunk to round-off, as it does where the state is no longer finite.
     """
     loops, table, statistics = compile_ndf(), formulas(), span.statistics
@@ -133,7 +136,7 @@ def ndf_steps(flow: "Derivative", labels: Labels, span: Span, recorder: Recorder
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
         method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table, work)
-        status = loops["advance"](D, control, counts, (until, recorder.due), most, watch, method, flow.place)
+        status = loops["advance"](D, control, counts, (until, recorder.due - origin), most, watch, method, flow.place)
         statistics.steps, statistics.rejected, statistics.evaluations = (
             a + int(b) for a, b in zip(counted, counts, strict=True)
         )

@@ -91,7 +91,8 @@ class Span:
 class Leg:
     """What an integrator is given: a problem from (t, y) on, with what is looked for and what is counted.
 
-    `recorder.due` is the next time at which a state is saved, and `recorder.watched` what may still cross.
+    `recorder.due` is the next time at which a state is saved, and `recorder.watched` what may still cross.  Times of
+    the leg are counted from `origin` on the clock of the problem, those of the recorder on that clock itself.
     """
 
     problem: "Problem"
@@ -99,16 +100,41 @@ class Leg:
     y: np.ndarray
     recorder: "Recorder"
     statistics: Statistics
+    origin: float = 0.0
 
     @property
     def until(self) -> float:
         """The horizon, which the last step reaches exactly."""
-        return self.problem.case.until
+        return self.problem.case.until - self.origin
 
     def span(self, local: tuple[float, float] = LOCAL) -> Span:
         """The leg without its problem; `local` is the tolerance of a step as `Problem.tolerances` takes it."""
-        tolerances = self.problem.tolerances(*local)
-        return Span(self.t, self.y, self.until, *tolerances, self.statistics, self.problem.bounds)
+        tolerances = self.problem.tolerances(*local, y=self.y)
+        return Span(self.t, self.y, self.until, *tolerances, self.statistics, self.problem.error_bounds)
+
+
+def shifted(segments: Iterator[Segment], leg: Leg) -> Iterator[Segment]:
+    """The steps of a leg on the clock of its problem."""
+    if leg.origin == 0.0:
+        yield from segments
+        return
+    for segment in segments:
+        yield _moved(segment, leg)
+
+
+def _moved(segment: Segment, leg: Leg) -> Segment:
+    """One of them.  Times between two steps are rounded into the step again."""
+    origin = leg.origin
+
+    def dense(t: float) -> np.ndarray:
+        return segment.dense(min(max(t - origin, segment.t0), segment.t1))
+
+    def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
+        times, states = segment.interior(entries)
+        return times + origin, states
+
+    end = leg.problem.case.until if segment.t1 >= leg.until else segment.t1 + origin
+    return Segment(segment.t0 + origin, segment.y0, end, segment.y1, dense, interior)
 
 
 def anything(problem: "Problem") -> str:

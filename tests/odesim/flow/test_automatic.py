@@ -111,7 +111,7 @@ def test_dop853_hands_over_where_the_rest_is_many_steps_away(most, handed):
     explicit, implicit = (
         functools.partial(steps, name, relaxing, statistics, until=3.0) for name in ("DOP853", "Radau")
     )
-    found = list(automatic_steps(explicit, implicit, explicit, "Radau", (0.0, START), 3.0, most, statistics))
+    found = list(automatic_steps(explicit, (("Radau", implicit),), explicit, (0.0, START), 3.0, most, statistics))
     assert found[-1].t1 == 3.0 and [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
     assert ("then Radau" in statistics.solver) == handed
     exact = solve_ivp(relaxing, (0.0, 3.0), START, "Radau", rtol=1e-11, atol=1e-13).y[:, -1]
@@ -132,7 +132,7 @@ def test_steps_that_end_early_are_gone_on_with_by_the_other_method():
         raise step.StepFailure("it gives up")
 
     for other, last in ((implicit, "Radau"), (failing, "DOP853")):
-        found = list(automatic_steps(first, other, explicit, "Radau", (0.0, START), 3.0, 1e6, statistics))
+        found = list(automatic_steps(first, (("Radau", other),), explicit, (0.0, START), 3.0, 1e6, statistics))
         assert found[-1].t1 == 3.0 and [a.t1 for a in found[:-1]] == [b.t0 for b in found[1:]]
         assert statistics.solver.startswith(f"DOP853 to time {found[4].t1:.6g} (")
         assert statistics.solver.endswith(f"then {last}")
