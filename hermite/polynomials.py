@@ -4,7 +4,9 @@ from fractions import Fraction
 from functools import cache
 from math import comb, factorial
 
-from hermite.errors import degree
+import numpy as np
+
+from hermite.errors import DomainError, degree
 
 
 @cache
@@ -46,7 +48,8 @@ def evaluate(k: int, x):
 
     Arguments: k, integer >= 0; x, a float, Fraction, SymPy, mpmath, NumPy or JAX value of any shape.
     Returns a value of x's kind and shape (integer arrays become float64, Python ints stay exact).
-    Raises: DegreeError. Source: Abramowitz & Stegun 1964, chapter 22.
+    Raises: DegreeError; DomainError where a float or NumPy result is beyond the largest number (He_400 at 1.5 is; ints,
+    Fractions and mpmath hold it), inside JAX it is not finite. Source: Abramowitz & Stegun 1964, chapter 22.
 
     >>> evaluate(3, 2), evaluate(4, Fraction(1, 2))
     (2, Fraction(25, 16))
@@ -67,9 +70,23 @@ def evaluate_all(K: int, x) -> list:
     x = _prepare(x)
     # x ** 0 is one of x's own kind and shape, also where x is infinite (x * 0 + 1 would not be).
     values = [x**0, x]
-    for k in range(1, K):
-        values.append(x * values[k] - k * values[k - 1])
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+        for k in range(1, K):
+            values.append(x * values[k] - k * values[k - 1])
+    _require_representable(K, x, values[K])
     return values[: K + 1]
+
+
+def _require_representable(K: int, x, value) -> None:
+    """Raise `DomainError` if He_K is no finite number at a finite x: the recurrence goes on with inf - inf."""
+    if not isinstance(x, float | np.ndarray | np.floating):
+        return
+    found = np.asarray(value)
+    if found.dtype.kind in "fc" and not np.isfinite(found[np.isfinite(x)]).all():
+        raise DomainError(
+            f"He_{K} is beyond the largest number of {found.dtype.name} ({np.finfo(found.dtype).max:.3g}) at this x: "
+            "give x as an int, a Fraction or an mpmath number, which hold it"
+        )
 
 
 def symbolic(k: int, x):

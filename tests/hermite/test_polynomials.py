@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import eval_hermitenorm
 
 from hermite import polynomials
-from hermite.errors import DegreeError
+from hermite.errors import DegreeError, DomainError
+from hermite.polynomials import evaluate
 
 X = sympy.Symbol("x")
 
@@ -96,3 +97,16 @@ def test_degrees_that_are_not_counts_are_refused(bad):
         polynomials.coefficients(bad)
     with pytest.raises(DegreeError):
         polynomials.evaluate(bad, 0.0)
+
+
+@pytest.mark.parametrize("x", [1.5, np.float64(1.5), np.array([1.5, np.inf]), 0.0])
+def test_a_value_beyond_the_largest_number_is_refused(x):
+    with pytest.raises(DomainError, match="He_400 is beyond the largest number of float64"):
+        evaluate(400, x)
+
+
+def test_where_float64_holds_the_value_it_is_that_of_exact_arithmetic():
+    for k in (100, 250, 290):
+        exact = evaluate(k, Fraction(3, 2))
+        assert evaluate(k, 1.5) == pytest.approx(float(exact), rel=1e-10)
+    assert abs(evaluate(400, Fraction(3, 2))) > 10**400
