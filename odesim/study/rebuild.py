@@ -28,6 +28,8 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
     stage, start = case.system.stage(case.stage), trajectory.arrays(0)
     for previous in (None, start):
         try:
+            if previous is None:  # vectors that were given may lie in fewer dimensions than can be drawn in
+                case.system.check(case.parameters)
             initial = load(stage.enter)(case.parameters, previous, streams.generator(case.seed, "initial"))
         except (UsageError, KeyError):  # a stage that cannot begin like this: the other way is tried
             continue
@@ -47,7 +49,7 @@ def _case(trajectory: Trajectory) -> Case:
     options = {name: origin.options[name] for name in ("rtol", "atol", "backend") if name in origin.options}
     return Case.build(
         origin.required(), origin.parameters, stage=origin.stage, seed=origin.seed,
-        until=max(float(trajectory.time[-1]), 1e-300), **options,
+        until=max(float(trajectory.time[-1]), 1e-300), continued=True, **options,
     )  # fmt: skip
 
 
