@@ -1,7 +1,8 @@
 """Linearisation of a smooth flow dy/dt = F(t, y): its Jacobian, spectrum, and stationary points by Newton's method.
 
-The Jacobian dF/dy comes from JAX's forward mode on the array form of the equations, or from differences of the
-compiled flow; either way it carries an error measured against differences of the compiled flow.
+The Jacobian dF/dy comes from differences of the compiled flow where these are accurate (`ACCURATE`), else from JAX's
+forward mode on the array form of the equations, which takes JAX up to a minute to compile.  Either way it carries an
+error measured by differences of the compiled flow.
 """
 
 import dataclasses
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 Method = Literal["forward mode", "differences"]
 LARGEST = 4000
 """Entries of a state up to which a dense Jacobian and its spectrum are computed (128 MB and a minute)."""
+ACCURATE = 1e-8
+"""Differences are taken where no entry of the Jacobian is off by more than this part of the largest, as they estimate;
+1e-12 is usual, 1e-2 where a kink is near."""
 PROBES = 8
 """Random directions in which the Jacobian of forward mode is held against differences of the compiled flow."""
 CHUNK = 64
@@ -132,7 +136,8 @@ def linearise(
 
     `source` is a `Case` (linearised at its start, unless `time` says otherwise), a trajectory of `integrate`, or a
     stored run (at its end, unless `time`); between two saved times the flow is integrated on.  `state` replaces
-    components by name, at a point of no run.  `method` is "forward mode" (JAX; the default) or "differences".
+    components by name, at a point of no run.  `method` is "forward mode" (JAX) or "differences"; the default is
+    differences where their error is below 1e-8 of the largest entry, else forward mode.
 
     Raises `UsageError` where the equations are no smooth flow (recursions, flows that jump, stages without a clock),
     where the state is too large for a dense Jacobian, and for a run whose initial condition cannot be rebuilt.
@@ -142,7 +147,7 @@ def linearise(
     >>> run = odesim.integrate("kawata", tier="R3", neurons=1, d=100, until=0.1)
     >>> found = odesim.linearise(run)  # in (xi, nu_1 - nu_2)
     >>> found.jacobian.shape, found.method, bool(found.error < 1e-10)
-    ((2, 2), 'forward mode', True)
+    ((2, 2), 'differences', True)
     """
     problem, times, states = _source(source)
     _require_smooth(problem, states.shape[1])
@@ -216,7 +221,7 @@ def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
 def _at(problem: Problem, time: float | None, y: np.ndarray, method: Method | None) -> Linearisation:
     """The linearisation at a flat state, with the error of its Jacobian."""
     t, slope = 0.0 if time is None else time, compiled(problem)
-    jacobian, error = _jacobian(problem, t, y, method)
+    jacobian, error, method = _jacobian(problem, t, y, method)
     if not np.isfinite(jacobian).all():
         raise UsageError(f"F has no finite derivative at this state (time {t:g}): it lies on a kink or a pole")
     if error is None:
@@ -226,20 +231,23 @@ def _at(problem: Problem, time: float | None, y: np.ndarray, method: Method | No
         error = float(np.abs(jacobian @ u - probed).max(initial=0.0))
     eigenvalues, vectors = np.linalg.eig(jacobian)
     order = np.lexsort((-eigenvalues.imag, -eigenvalues.real))
-    return Linearisation(
-        problem, time, y, slope(t, y), jacobian, method or "forward mode", error, eigenvalues[order], vectors[:, order]
-    )
+    return Linearisation(problem, time, y, slope(t, y), jacobian, method, error, eigenvalues[order], vectors[:, order])
 
 
-def _jacobian(problem: Problem, t: float, y: np.ndarray, method: Method | None) -> tuple[np.ndarray, float | None]:
-    """dF/dy (n, n) by a method, and its error where the method tells it."""
-    if method in (None, "forward mode"):
-        return forward(problem, t, y), None
-    if method != "differences":
+def _jacobian(
+    problem: Problem, t: float, y: np.ndarray, method: Method | None
+) -> tuple[np.ndarray, float | None, Method]:
+    """dF/dy (n, n) by a method, its error where the method tells it, and the method, chosen where none is named."""
+    if method not in (None, "forward mode", "differences"):
         raise UsageError(f'method must be "forward mode" or "differences", but is {method!r}')
+    if method == "forward mode":
+        return forward(problem, t, y), None, method
     slope = compiled(problem)
     jacobian, errors = differences(lambda x: slope(t, x), y, np.eye(y.size), _size(problem.initial, y))
-    return jacobian, float(errors.max(initial=0.0))
+    error = float(errors.max(initial=0.0))
+    if method is None and not error <= ACCURATE * np.abs(jacobian).max(initial=0.0):
+        return forward(problem, t, y), None, "forward mode"
+    return jacobian, error, "differences"
 
 
 def round_off(jacobian: np.ndarray, y: np.ndarray) -> float:

@@ -10,6 +10,7 @@ import odesim
 from derivations.contract import UsageError
 from derivations.liao.overlaps import assemble_gram
 from odesim.request.case import Case
+from odesim.study import linearisation
 
 ROUTER, EXPERT = 0.26901745, 5.28082265
 BLOCK = np.array([[1.88312214, 0.56156836], [0.56156836, 6.40395936]])
@@ -129,11 +130,38 @@ def test_a_perturbation_of_a_run_grows_as_the_linearisation_says():
 )
 def test_forward_mode_and_differences_of_the_compiled_flow_agree(system, request_):
     run = odesim.integrate(system, **request_)
-    first, second = odesim.linearise(run), odesim.linearise(run, method="differences")
+    first, second = odesim.linearise(run, method="forward mode"), odesim.linearise(run, method="differences")
     size = np.abs(first.jacobian).max()
     assert (first.method, second.method) == ("forward mode", "differences")
     assert max(first.error, second.error) < 1e-6 * max(size, 1.0)
     np.testing.assert_allclose(first.jacobian, second.jacobian, rtol=0, atol=1e-6 * size)
+
+
+@pytest.mark.parametrize("tier", ["exact", "riccati"])
+def test_by_default_differences_are_taken_which_are_as_accurate_as_they_say(tier, monkeypatch):
+    """The exact Jacobian is that of forward mode, whose own error is the rounding of sums over units."""
+    run = odesim.integrate("liao", tier=tier, m=3, m_star=2, d=100, until=0.2)
+    exact, found = odesim.linearise(run, method="forward mode").jacobian, odesim.linearise(run)
+    assert found.method == "differences"
+    size = np.abs(exact).max()
+    assert found.error <= linearisation.ACCURATE * size
+    assert np.abs(found.jacobian - exact).max() <= 2 * found.error + 1e-13 * size
+    monkeypatch.setattr(linearisation, "ACCURATE", 0.0)
+    assert odesim.linearise(run).method == "forward mode"
+
+
+def test_a_run_from_weights_in_few_dimensions_is_linearised():
+    """d = 9 is below the 2 m + 2 m* = 10 that random weights are drawn in."""
+    rng = np.random.default_rng(0)
+    teacher = np.linalg.qr(rng.normal(size=(9, 4)))[0].T
+    weights = {"V": rng.normal(size=(3, 9)), "W": rng.normal(size=(3, 9)), "V_star": teacher[:2]}
+    weights["W_star"] = teacher[2:]
+    run = odesim.integrate("liao", initial=weights, until=0.01, save_points=3)
+    found = odesim.linearise(run)
+    u = rng.normal(size=found.y.size)
+    slope, h = linearisation.compiled(found.problem), 1e-5
+    quotient = (slope(0.0, found.y + h * u) - slope(0.0, found.y - h * u)) / (2 * h)
+    np.testing.assert_allclose(found.jacobian @ u, quotient, rtol=0, atol=1e-7 * np.abs(quotient).max())
 
 
 def test_a_mode_is_an_eigenvector_by_components():
