@@ -20,9 +20,24 @@ if TYPE_CHECKING:
 
 FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "erf")
 """What slopes may contain beside powers."""
-LANE_LOOPS = ("first_candidate", "cubic_root", "load_lane", "accept", "newton", "take_step", "march_lanes")
-LIMITED = 4
-"""The status of a flow whose steps are limited by stability."""
+LANE_LOOPS = (
+    "first_candidate",
+    "cubic_root",
+    "resolution",
+    "load_lane",
+    "accept",
+    "newton",
+    "take_step",
+    "march_lanes",
+)
+LIMITED, STILL = 4, 5
+"""The status of a flow whose steps are limited by stability, of one whose slopes are 0 and may have underflowed."""
+ATOL = 1e-14
+"""The absolute tolerance of a step, unless one is given or the start is smaller than it resolves."""
+Tolerances = tuple[float, float, bool]
+"""Relative, absolute, and whether the absolute one follows the smallest entry of a start."""
+UNDERFLOW = 1e-100
+"""Below this size slopes that are 0 may have underflowed."""
 FLOATS = frozenset({float})
 Rule = tuple[int, float, float, float]
 """A crossing as compiled loops take it: place of the entry, level, direction, and 1 where its size counts."""
@@ -87,15 +102,16 @@ class Flow:
         until: float,
         save_points: int = 201,
         rtol: float = 1e-9,
-        atol: float = 1e-14,
+        atol: float | None = None,
     ) -> "xarray.Dataset":
         """The states at `save_points` equally spaced times from 0 to `until`, one variable for every entry.
 
         `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to one shape: with n
         values the variables have the dimensions (flow, time), with numbers alone (time,), and with more dimensions
         (flow_0, flow_1, .., time).  Parameters are variables without time.  `rtol` and `atol` are those of one step of
-        DOP853, which changes to a Rosenbrock method where stability limits it.  Raises `UsageError` for values that do
-        not fit, and `NumericalError` where a flow fails.
+        DOP853 (1e-14, or less where an entry starts so close to 0 that it would not be resolved), which changes to a
+        Rosenbrock method where stability limits it.  Raises `UsageError` for values that do not fit, and
+        `NumericalError` where a flow fails.
 
         >>> import sympy
         >>> m, a = sympy.symbols("m a")
@@ -105,15 +121,18 @@ class Flow:
         """
         import xarray
 
-        table, shape = self._table(values)
+        table, shape = self._table(values, atol)
         _, until, tolerances = crossing_of(self.states, self.states[0], 0.0, 1, False, until, rtol, atol)
         if save_points < 2:
             raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
         times = np.linspace(0.0, until, save_points)
-        states = blocks.trajectories(
-            self._numba.integrate_blocks, table[:, : len(self.slopes)], times, tolerances,
-            np.ascontiguousarray(table[:, len(self.slopes) :]),
-        ).reshape(*shape, save_points, len(self.slopes))  # fmt: skip
+        n, states = len(self.slopes), np.empty((len(table), save_points, len(self.slopes)))
+        for chosen, steps in self._by_tolerance(table, tolerances):
+            some = table[chosen]
+            states[chosen] = blocks.trajectories(
+                self._numba.integrate_blocks, some[:, :n], times, steps, np.ascontiguousarray(some[:, n:])
+            )
+        states = states.reshape(*shape, save_points, n)
         dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
         found: dict[str, Any] = {name: ((*dims, "time"), states[..., k]) for k, name in enumerate(self.states)}
         fixed = table.reshape(*shape, -1)
@@ -130,19 +149,20 @@ class Flow:
         direction: int = 1,
         absolute: bool = False,
         rtol: float = 1e-9,
-        atol: float = 1e-14,
+        atol: float | None = None,
     ) -> np.ndarray:
         """When `entry` first passes `level`, upwards (`direction` 1) or downwards (-1); its size with `absolute`.
 
         `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to the shape of the
         result.  A flow ends at its crossing; infinity: not before `until`; 0: beyond from the start.  `rtol` and `atol`
-        are those of one step of DOP853; crossings are located on shorter steps, to round-off.  A crossing and its
+        are those of one step of DOP853 (1e-14, or less where an entry starts so close to 0 that it would not be
+        resolved); crossings are located on shorter steps, to round-off.  A crossing and its
         return within one step are noticed on the cubic through the step, at its quarters and where it turns: an entry
         that exceeds its level by less than the error of that cubic can be missed (less of it with a tighter `rtol`).
         Flows whose steps are limited by stability are integrated by a Rosenbrock method.  Raises `UsageError` for
         values that do not fit, and `NumericalError` where a flow fails.
         """
-        table, shape = self._table(values)
+        table, shape = self._table(values, atol)
         rule, until, tolerances = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
             return self._times(table, rule, until, tolerances).reshape(shape)
@@ -155,13 +175,37 @@ class Flow:
                 found[chosen] = self._times(table[chosen], (where, sign * level, -sign, 0.0), until, tolerances)
         return found.reshape(shape)
 
-    def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: tuple[float, float]) -> np.ndarray:
+    def _by_tolerance(self, table: np.ndarray, tolerances: Tolerances) -> list[tuple[np.ndarray, tuple[float, float]]]:
+        """Places of the flows that have one absolute tolerance, and (rtol, atol); raises `UsageError` for underflow."""
+        from odesim.small.lane_loops import resolution
+
+        n, rtol = len(self.slopes), tolerances[0]
+        sizes = np.array([resolution(row, n, tolerances) for row in table])
+        for row in table[sizes <= UNDERFLOW]:
+            self._require_slope(row)
+        return [(np.flatnonzero(sizes == size), (rtol, rtol * size)) for size in np.unique(sizes)]
+
+    def _require_slope(self, row: np.ndarray) -> None:
+        """Raise `UsageError` if the slopes at a tiny start are 0 and those of a larger one are not."""
+        n, slopes = len(self.slopes), self._numba.slopes
+        lifted = row.copy()
+        lifted[:n] = np.where(row[:n] == 0.0, 0.0, np.sign(row[:n]) * np.maximum(np.abs(row[:n]), 1e-3))
+        if not any(slopes(0, 0, *row)) and any(slopes(0, 0, *lifted)):
+            raise UsageError(
+                f"the slopes at the start {', '.join(f'{x:.3g}' for x in row[:n])} are below the smallest number of "
+                "float64: start from a larger value, and extrapolate the hitting time by its law"
+            )
+
+    def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: Tolerances) -> np.ndarray:
         """The hitting times of the rows of a table."""
         found, status = np.empty(len(table)), np.empty(len(table), np.int64)
         worst = self._numba.march_lanes(
             table, len(self.slopes), rule, until, tolerances, blocks.MOST_STEPS, found, status
         )
         if worst:
+            for row in table[status == STILL]:
+                self._require_slope(row)
+            status[status == STILL] = 0  # at rest
             self._stiff(table, found, status, rule, until, tolerances)
             worst = status.max()
         if worst:
@@ -171,7 +215,7 @@ class Flow:
             )
         return found
 
-    def _table(self, values: Mapping[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
+    def _table(self, values: Mapping[str, Any], atol: float | None) -> tuple[np.ndarray, tuple[int, ...]]:
         """States and parameters as rows (flows, names), and the shape of the result."""
         row = [values[name] for name in self.names if name in values]
         if not len(row) == len(values) == len(self.names):
@@ -186,6 +230,8 @@ class Flow:
             table = np.array([row])
             if not math.isfinite(sum(row)):
                 self._require_finite(table)
+            if atol == 0.0:
+                self._require_sizes(table)
             return table, ()
         try:
             columns = [np.asarray(value, float) for value in row]
@@ -200,7 +246,17 @@ class Flow:
         for j, column in enumerate(columns):
             table[..., j] = column
         self._require_finite(table)
+        if atol == 0.0:
+            self._require_sizes(table)
         return table.reshape(-1, len(columns)), shape
+
+    def _require_sizes(self, table: np.ndarray) -> None:
+        """Raise `UsageError` for entries at 0, to which no error can be relative."""
+        if (table[..., : len(self.slopes)] == 0.0).any():
+            raise UsageError(
+                "atol = 0 leaves the error of an entry that starts at 0 without a scale: leave atol out, and the "
+                "default follows the smallest entry that does not"
+            )
 
     @staticmethod
     def _require_finite(table: np.ndarray) -> None:
@@ -214,7 +270,7 @@ class Flow:
         status: np.ndarray,
         rule: Rule,
         until: float,
-        tolerances: tuple[float, float],
+        tolerances: Tolerances,
     ) -> None:
         """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
         chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
@@ -223,9 +279,10 @@ class Flow:
         where, level, direction, absolute = rule
         crossing, rows = Crossing("", self.states[where], level, int(direction), bool(absolute)), table[chosen]
         try:
-            found[chosen] = blocks.hitting_times(
-                self._numba.integrate_blocks, rows[:, :n], crossing, where, until, tolerances, rows[:, n:].copy()
-            )
+            for some, steps in self._by_tolerance(rows, tolerances):
+                found[chosen[some]] = blocks.hitting_times(
+                    self._numba.integrate_blocks, rows[some, :n], crossing, where, until, steps, rows[some, n:].copy()
+                )
         except NumericalError as error:
             raise NumericalError(f"{error} whose steps stability limits") from None
         status[chosen] = 0
@@ -264,15 +321,16 @@ class Flow:
 
 def crossing_of(
     states: tuple[str, ...], entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
-) -> tuple[Rule, float, tuple[float, float]]:
-    """The crossing, `until` and (rtol, atol); raises `UsageError` for what makes no sense."""
+) -> tuple[Rule, float, Tolerances]:
+    """The crossing, `until` and the tolerances; raises `UsageError` for what makes no sense."""
+    follows = atol is None
     try:
-        level, until, rtol, atol = float(level), float(until), float(rtol), float(atol)
+        level, until, rtol, atol = float(level), float(until), float(rtol), ATOL if follows else float(atol)
     except (TypeError, ValueError):
         raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
-    if not 0.0 < until < math.inf or not (rtol > 0.0 and atol > 0.0):
-        raise UsageError("a hitting time needs a finite until > 0, rtol > 0 and atol > 0")
-    return _rule(states, entry, level, direction, absolute), until, (rtol, atol)
+    if not 0.0 < until < math.inf or not (rtol > 0.0 and atol >= 0.0):
+        raise UsageError("a hitting time needs a finite until > 0, rtol > 0 and atol >= 0")
+    return _rule(states, entry, level, direction, absolute), until, (rtol, atol, follows)
 
 
 @functools.lru_cache(maxsize=64)  # the same question is asked of flow after flow, and its check takes as long as a flow

@@ -44,12 +44,26 @@ def cubic_root(v0, s0, v1, s1, h, rule, x):
     return 0.5 * (low + high) * h
 
 
-def load_lane(rows, kept, given, n, w, lane, until, atol):
+def resolution(given, n, tolerances):
+    """The size below which an entry is followed absolutely, atol / rtol.
+
+    With `follows` it is at most a hundredth of the smallest entry that does not start at 0: a start at 1e-20 escapes
+    after a time that depends on it.
+    """
+    (rtol, atol, follows), least = tolerances, np.inf
+    for i in range(n):
+        if given[i] != 0.0:
+            least = min(least, abs(given[i]))
+    return min(atol / rtol, 0.01 * least) if follows and least < atol / rtol else atol / rtol
+
+
+def load_lane(rows, kept, given, n, w, lane, until, tolerances):
     """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size.
 
-    `given` holds its state and parameters.
+    `given` holds its state and parameters.  Returns False for slopes that may be 0 because they are below the smallest
+    number.
     """
-    q, size, speed = given.size - n, 0.0, 0.0
+    q, size, speed, least = given.size - n, 0.0, 0.0, resolution(given, n, tolerances)
     for i in range(n):
         rows[i, lane] = given[i]
         size = max(size, abs(given[i]))
@@ -60,7 +74,9 @@ def load_lane(rows, kept, given, n, w, lane, until, atol):
         speed = max(speed, abs(rows[n + i, lane]))
     for j in range(len(kept)):
         kept[j, lane] = 0.0
-    rows[4 * n + q, lane] = until if speed == 0.0 else min(until, 0.05 * (size + atol) / speed)
+    rows[4 * n + q, lane] = until if speed == 0.0 else min(until, 0.05 * (size + least * tolerances[0]) / speed)
+    rows[4 * n + q + 3, lane] = least
+    return speed > 0.0 or size == 0.0 or least > 1e-100
 
 
 def accept(rows, kept, n, lane, h, growth, until):
@@ -124,17 +140,18 @@ def march_lanes(table, n, crossing, until, tolerances, most, found, status):
     """When `entry` of each flow first crosses, into `found` and `status` (flows,); returns the worst status.
 
     `table` (flows, n + q) holds states and parameters, `crossing` = (entry, threshold, direction, absolute).  Status:
-    0 good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps.  `kept` has, per lane:
+    0 good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps, 5 the slopes are 0 and
+    may have underflowed.  `tolerances` = (relative, absolute, whether the start is followed).  `kept` has, per lane:
     the time; the full step, the lowest and the highest trial for a crossing; the last step and its growth; the
     fraction of the step already looked at; what the lane does (0 steps, 1 locates its crossing, 2 checks one that the
     cubic alone shows); the steps that stability limited.
     """
-    (entry, threshold, direction, absolute), (rtol, atol) = crossing, tolerances
+    (entry, threshold, direction, absolute), rtol = crossing, tolerances[0]
     count, at = len(table), 3 * n + table.shape[1]
     steps = np.zeros(count, np.int64)
     found[:], status[:] = np.inf, 0
-    w, kept, rule = np.zeros((at + 3) * 8), np.zeros((9, 8)), (threshold, direction, absolute, 1.0)
-    rows, owner = w.reshape((at + 3, 8)), np.full(8, -1)
+    w, kept, rule = np.zeros((at + 4) * 8), np.zeros((9, 8)), (threshold, direction, absolute, 1.0)
+    rows, owner = w.reshape((at + 4, 8)), np.full(8, -1)
     loaded, alive, worst = 0, 0, 0
     while alive > 0 or loaded < count:
         for lane in range(8 if alive < 8 and loaded < count else 0):
@@ -143,9 +160,11 @@ def march_lanes(table, n, crossing, until, tolerances, most, found, status):
                 if measure(table[flow, entry], rule) >= 0.0:
                     found[flow] = 0.0
                     continue
-                load_lane(rows, kept, table[flow], n, w, lane, until, atol)
+                if not load_lane(rows, kept, table[flow], n, w, lane, until, tolerances):
+                    status[flow] = worst = 5
+                    continue
                 owner[lane], alive = flow, alive + 1
-        lane_step(w, rtol, atol)
+        lane_step(w, rtol)
         for lane in range(8):
             flow = owner[lane]
             if flow < 0:

@@ -25,11 +25,11 @@ def _extra(kernel: Kernel, n: int) -> int:
 
 
 def lane_functions(kernel: Kernel, n: int) -> list[str]:
-    """`lane_slope(w, lane)` and `lane_step(w, rtol, atol)` for a flow of n numbers, with the kernel `slopes`.
+    """`lane_slope(w, lane)` and `lane_step(w, rtol)` for a flow of n numbers, with the kernel `slopes`.
 
     w holds rows of eight numbers: y (n), its slope (n), y at the end of the step (n), the slope there (n), the
-    parameters (q), the step h, and of the step taken norm^(-1/8), with the error's norm in units of the tolerance, and
-    the square of h times the largest rate seen.
+    parameters (q), the step h, of the step taken norm^(-1/8), with the error's norm in units of the tolerance, and the
+    square of h times the largest rate seen, and the size below which entries are followed absolutely.
     """
     fixed = [f"p{j}" for j in range(_extra(kernel, n))]
     at = WIDTH * (4 * n + len(fixed))
@@ -41,7 +41,7 @@ def lane_functions(kernel: Kernel, n: int) -> list[str]:
     step += _stages(n, fixed) + _judge(n, at)
     return [
         "def lane_slope(w, lane):\n" + "".join(f"    {line}\n" for line in [*read, *slope]),
-        f"def lane_step(w, rtol, atol):\n    for lane in range({WIDTH}):\n"
+        f"def lane_step(w, rtol):\n    for lane in range({WIDTH}):\n"
         + "".join(f"        {line}\n" for line in [*read, *step]),
     ]
 
@@ -73,12 +73,12 @@ def _stages(n: int, fixed: list[str]) -> list[str]:
 def _judge(n: int, at: int) -> list[str]:
     """The error's norm as in `block_loops.error_norm`, the rate as in `block_loops.stability`, and what is kept."""
     _, _, E3, E5 = coefficients()
-    lines = ["five = 0.0", "three = 0.0", "rise = 0.0", "run = 1e-300"]
+    lines = ["five = 0.0", "three = 0.0", "rise = 0.0", "run = 1e-300", f"least = w[{at + 3 * WIDTH} + lane]"]
     for i in range(n):
         lines += [
             f"size = abs(y{i})",
             f"other = abs(n{i})",
-            "scale = 1.0 / (atol + rtol * (size if size > other else other))",
+            "scale = h / (least + (size if size > other else other))",  # of a start at 1e-300 it is a number
             f"five += (({_sum(E5, i)}) * scale) ** 2",
             f"three += (({_sum(E3, i)}) * scale) ** 2",
             f"rise += (f12_{i} - f11_{i}) ** 2",
@@ -86,7 +86,7 @@ def _judge(n: int, at: int) -> list[str]:
             f"w[{WIDTH * (2 * n + i)} + lane] = n{i}",
             f"w[{WIDTH * (3 * n + i)} + lane] = f12_{i}",
         ]
-    norm = f"h * five / np.sqrt((five + 0.01 * three) * {n}.0 + 1e-300)"
+    norm = f"five / (rtol * np.sqrt((five + 0.01 * three) * {n}.0 + 1e-300))"
     return [
         *lines,
         f"w[{at + WIDTH} + lane] = 1.0 / np.sqrt(np.sqrt(np.sqrt({norm})))",

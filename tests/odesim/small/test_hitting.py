@@ -133,12 +133,13 @@ def test_the_written_out_step_is_scipys():
     assert PAIR.names == ("m", "v", "a", "b")
     for text in lanes.lane_functions(kernel, 2):
         exec(text, namespace)
-    rows = np.zeros((13, 8))
+    rows = np.zeros((14, 8))
+    rows[13] = 1e-9 / 1e-6
     start = np.random.default_rng(1).uniform(0.1, 0.9, (4, 8))
     rows[:2], rows[8:10], rows[10] = start[:2], start[2:], np.linspace(0.1, 2.0, 8)
     for lane in range(8):
         namespace["lane_slope"](rows.reshape(-1), lane)
-    namespace["lane_step"](rows.reshape(-1), 1e-6, 1e-9)
+    namespace["lane_step"](rows.reshape(-1), 1e-6)
     for lane in range(8):
         one, two, rate_a, rate_b = start[:, lane]
 
@@ -293,3 +294,48 @@ def test_a_trajectory_that_cannot_be_is_refused():
         Flow({"m": m}).integrate({"m": 1.0}, until=1.0, save_points=1)
     with pytest.raises(NumericalError):
         Flow({"m": m**2}).integrate({"m": 1.0}, until=2.0)
+
+
+TINY = np.array([1e-3, 1e-5, 1e-8, 1e-12, 1e-20, 1e-50, 1e-100, 1e-200, 1e-300])
+
+
+def test_tiny_starts_escape_when_the_closed_forms_say():
+    """m' = m (1 - m^2), m^2 (1 - m^2) and m^3 (1 - m^2), to ten times the default tolerance of 1e-9."""
+    forms = {
+        1: lambda q: np.log(q) - np.log1p(-(q**2)) / 2,
+        2: lambda q: -1 / q + np.arctanh(q),
+        3: lambda q: -0.5 / q / q + np.log(q) - np.log1p(-(q**2)) / 2,
+    }
+    for power, primitive in forms.items():
+        start = TINY[TINY**power > 1e-300] if power > 1 else TINY
+        exact = primitive(0.5) - primitive(start)
+        flow = Flow({"m": m**power * (1 - m**2)})
+        for options in ({}, {"atol": 0.0}):
+            times = flow.hitting_times({"m": start}, "m", 0.5, until=2 * exact.max(), **options)
+            np.testing.assert_allclose(times, exact, rtol=1e-8)
+
+
+def test_a_trajectory_from_a_tiny_start_is_that_of_the_closed_form():
+    """At 1e-300 the tolerance itself, 1e-311, has no reciprocal: compiled blocks refuse it."""
+    start = np.append(TINY[:-1], 1e-295)
+    run = Flow({"m": m * (1 - m**2)}).integrate({"m": start}, until=700.0, save_points=8)
+    grown = start[:, None] * np.exp(np.minimum(run["time"].values, 700.0))
+    exact = np.where(grown < 1e150, grown / np.sqrt(1 - start[:, None] ** 2 + np.minimum(grown, 1e150) ** 2), 1.0)
+    np.testing.assert_allclose(run["m"].values, exact, rtol=1e-6)
+
+
+def test_slopes_that_underflow_are_told_from_a_flow_at_rest():
+    flow = Flow({"m": m**3 * (1 - m**2)})
+    with pytest.raises(UsageError, match="below the smallest number"):
+        flow.hitting_times({"m": 1e-200}, "m", 0.5, until=1e300)
+    with pytest.raises(UsageError, match="below the smallest number"):
+        flow.integrate({"m": 1e-200}, until=1e300, save_points=3)
+    assert flow.hitting_times({"m": 0.0}, "m", 0.5, until=1e300) == np.inf
+    assert Flow({"m": a * m}).hitting_times({"m": 1e-200, "a": 0.0}, "m", 0.5, until=10.0) == np.inf
+
+
+def test_an_absolute_tolerance_of_zero_needs_a_start_without_zeros():
+    with pytest.raises(UsageError, match="atol = 0 leaves the error of an entry that starts at 0"):
+        PAIR.hitting_times({"m": 0.1, "v": 0.0, "a": 1.0, "b": 1.0}, "m", 0.5, until=10.0, atol=0.0)
+    with pytest.raises(UsageError, match="atol >= 0"):
+        ESCAPE.hitting_times({"m": 0.1}, "m", 0.5, until=10.0, atol=-1.0)
