@@ -42,6 +42,7 @@ PROVIDED = {
     "odesim.code.elementary": ("log_above_one", "raised"),
     "odesim.code.fours": ("alike", "four", "larger", "put_four", "root_of_four", "sum_of_four", "where_positive"),
     "odesim.code.straight": ("straight",),
+    "math": ("acos", "atan"),
 }
 """What a generated module imports where its text calls it."""
 LOADED: dict[Path, str] = {}

@@ -18,8 +18,13 @@ from odesim.request.parse import nearest
 if TYPE_CHECKING:
     import xarray
 
-FUNCTIONS = ("Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "erf")
+FUNCTIONS = (
+    "Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "acos", "atan", "erf", "Max", "Min",
+    "Piecewise",
+)  # fmt: skip
 """What slopes may contain beside powers."""
+LOGICAL = ("And", "Or", "Not")
+"""What the conditions of a `Piecewise` may contain beside comparisons."""
 LANE_LOOPS = (
     "first_candidate",
     "cubic_root",
@@ -69,10 +74,13 @@ class Flow:
             used = {type(part).__name__ for part in expression.atoms(Application)}
             if expression.has(sympy.I, sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
                 raise UsageError(f"the slope of {name} is not a finite real expression: {slope}")
-            if not used <= set(FUNCTIONS):
+            if unknown := used - {*FUNCTIONS, *LOGICAL}:
                 raise UsageError(
-                    f"the slope of {name} uses {', '.join(sorted(used - set(FUNCTIONS)))}; "
-                    f"expected powers and {', '.join(FUNCTIONS)}"
+                    f"the slope of {name} uses {', '.join(sorted(unknown))}; expected powers and {', '.join(FUNCTIONS)}"
+                )
+            if any(part.args[-1].cond != sympy.true for part in expression.atoms(sympy.Piecewise)):
+                raise UsageError(
+                    f"a Piecewise in the slope of {name} leaves some states without a value: end it with (value, True)"
                 )
         if not self.slopes:
             raise UsageError("a flow needs the slope of at least one entry")
@@ -301,6 +309,7 @@ class Flow:
         renamed = [slope.xreplace({s: place[str(s)] for s in slope.free_symbols}) for slope in given]
         jacobian = [sympy.diff(slope, symbol) for slope in renamed for symbol in symbols[:n]]
         jacobian = [entry.replace(sympy.DiracDelta, lambda *_: sympy.Integer(0)) for entry in jacobian]  # of sign
+        jacobian = [entry.replace(sympy.Heaviside, lambda x, *_: (1 + sympy.sign(x)) / 2) for entry in jacobian]
 
         def kernel(expressions: list[Any]) -> Kernel:
             numbers = {e: e.evalf(17) for e in expressions if e.is_number}

@@ -339,3 +339,34 @@ def test_an_absolute_tolerance_of_zero_needs_a_start_without_zeros():
         PAIR.hitting_times({"m": 0.1, "v": 0.0, "a": 1.0, "b": 1.0}, "m", 0.5, until=10.0, atol=0.0)
     with pytest.raises(UsageError, match="atol >= 0"):
         ESCAPE.hitting_times({"m": 0.1}, "m", 0.5, until=10.0, atol=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("slope", "rate"),
+    [
+        (sympy.acos(m), np.arccos),
+        (1 + sympy.atan(m), lambda q: 1 + np.arctan(q)),
+        (sympy.Max(m, a) + sympy.Abs(m - a), lambda q: max(q, 0.3) + abs(q - 0.3)),
+        (sympy.Min(m, a) + sympy.asin(m), lambda q: min(q, 0.3) + np.arcsin(q)),
+        (sympy.Piecewise((1, m < a), (2 + m, (m > 0.4) & (m < 0.45)), (m, True)), None),
+    ],
+)
+def test_slopes_with_kinks_and_inverse_functions_agree_with_quadrature(slope, rate):
+    from scipy.integrate import quad
+
+    flow = Flow({"m": slope})
+    values = {"m": 0.1, "a": 0.3} if a in slope.free_symbols else {"m": 0.1}
+    if rate is None:
+        exact = 0.2 + np.log(0.4 / 0.3) + np.log(2.45 / 2.4) + np.log(0.5 / 0.45)
+    else:
+        exact = quad(lambda q: 1 / rate(q), 0.1, 0.5, points=[0.3], epsabs=1e-13)[0]
+    assert flow.hitting_times(values, "m", 0.5, until=10.0) == pytest.approx(exact, rel=1e-7)
+    run = flow.integrate(values, until=exact, save_points=2)
+    assert float(run["m"].values[-1]) == pytest.approx(0.5, rel=1e-6)
+
+
+def test_a_piecewise_slope_says_what_it_is_everywhere():
+    with pytest.raises(UsageError, match="leaves some states without a value"):
+        Flow({"m": sympy.Piecewise((1, m < 0.5))})
+    with pytest.raises(UsageError, match="uses gamma"):
+        Flow({"m": sympy.gamma(m)})
