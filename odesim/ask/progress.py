@@ -15,6 +15,8 @@ LINE_EVERY = 10.0
 CELL_EVERY = 0.5
 KEPT = 10
 """Seconds whose pace tells how much is left."""
+YEAR = 365.25 * 86400.0
+"""Seconds from which on the time left is not counted: a horizon of 1e300 has 290 digits of them."""
 
 
 def beginning() -> str:
@@ -93,7 +95,7 @@ class Progress:
         if self.fraction >= 1.0:
             return f"100 %, {seconds:.0f} s, now what is read off the run"
         left = self.left()
-        rest = f", about {left:.0f} s left" if left is not None else ""
+        rest = "" if left is None else f", about {left:.0f} s left" if left < YEAR else ", more than a year left"
         return f"{100 * self.fraction:.0f} %, {seconds:.0f} s{rest}"
 
     def left(self) -> float | None:
