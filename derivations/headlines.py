@@ -18,4 +18,7 @@ COMMON: Mapping[str, str] = {
     "components": "comparison: the median distance of every component",
     "components_over_range": "comparison: the same in units of the range of each component",
     "standard_errors": "comparison: how many standard errors the mean of the replicas is off, about 1 where both agree",
+    "agreement": "comparison: whether the runs agree within every margin over the whole run, or differ",
+    "judgements": "comparison: by component the verdict, its sentence, the margin, and the largest possible difference",
+    "notes": "comparison: replicas that end in two groups, and noise that the flow leaves out",
 }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FLOW = ("rtol", "atol", "solver", "step")
 """Options of a comparison that are the flow's alone."""
+REPLICAS = 5
+"""Replicas of SGD in a comparison that names no number of seeds: fewer leave intervals too wide to say anything."""
 
 
 def request(
@@ -68,6 +70,7 @@ def pair(system: "str | System", parameters: Mapping[str, Any], **options: Any) 
     Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD is saved.
     """
     flow = {name: options.pop(name) for name in FLOW if options.get(name) is not None}
+    options["seeds"] = REPLICAS if options.get("seeds") is None else options["seeds"]
     simulation = request(system, parameters, **{k: v for k, v in options.items() if k not in FLOW})
     parts = {"simulation": simulation.request(), "flow": flow}
     return Pair(

@@ -107,7 +107,7 @@ Batch = Annotated[
     str | None,
     typer.Option("--batch", metavar="B", help="Samples per step [default: a declared model's; others need it]."),
 ]
-Seeds = Annotated[str | None, typer.Option("--seeds", metavar="K", help="Number of replicas [default: 1].")]
+Seeds = Annotated[str | None, typer.Option("--seeds", metavar="K", help="Number of replicas [default: 1; compare: 5].")]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|gpu", help="Where SGD runs; on a GPU by JAX.")]
 Precision = Annotated[
     str, typer.Option("--precision", metavar="float64|float32", help="Of explicit SGD; everything else is float64.")

@@ -149,7 +149,9 @@ def compare(
 
     Two runs are compared as they are.  For a system both are made: SGD as `simulate` makes it, by `request`
     (`step_size`, `batch`, `seeds`, .., and parameters), and the flow beside it, which takes `rtol`, `atol`, `solver`
-    and `step`.  Raises `UsageError` where clocks, components or sizes differ, and for a request that cannot be met.
+    and `step`; without `seeds` there are 5 replicas.  `summary()` says of every component whether the runs agree within
+    a margin over the whole run (`odesim.study.agreement`).  Raises `UsageError` where clocks, components or sizes
+    differ, and for a request that cannot be met.
 
     >>> import odesim
     >>> found = odesim.compare("liao", m=2, m_star=1, d=100, step_size=1e-3, batch=64, seeds=3, until=1.0, seed=0)

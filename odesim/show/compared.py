@@ -1,5 +1,6 @@
 """The picture of a comparison: a row for every component, its curves beside how far the two runs differ."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,11 @@ import numpy as np
 from derivations.drawing import BLACK, PALETTE
 
 FEW = 10
-"""Below so many replicas the band is that from the least to the largest, from there on that from 10 to 90 %."""
+"""Below so many replicas every one is drawn; from there on the band from 10 to 90 % is."""
+WIDTH = 76
+"""Characters of a line above a panel."""
+NOTE = 130
+"""Characters of a line below the picture."""
 ROUNDING = 1e-12
 """Differences below this share of the values are rounding."""
 DECADES = 4
@@ -36,9 +41,11 @@ def draw(run: Any) -> Any:
     shown = f"{run.sizes['seed']} replicas" if run.sizes["seed"] > 1 else "one run"
     handles, labels = [], []
     for axis in (grid[0][0], grid[0][-1]) if curves else (grid[0][-1],):
-        found = axis.get_legend_handles_labels()
-        handles, labels = handles + found[0], labels + found[1]
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, title=f"second run: {shown}", title_fontsize=8)
+        more = axis.get_legend_handles_labels()
+        handles, labels = handles + more[0], labels + more[1]
+    notes = [textwrap.fill(str(note), NOTE) for note in run["notes"].values] if "notes" in run else []
+    heading = "\n".join([*notes, f"second run: {shown}"])  # where the layout leaves room for every line
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, title=heading, title_fontsize=7, fontsize=8)
     return figure
 
 
@@ -51,39 +58,62 @@ def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def _curves(axis: Any, run: Any, name: str) -> None:
-    """The entry that moves most: the first run as a line, the second as a band around its median."""
+    """The entry that moves most: the first run as a line, the second as a median with its band or every replica."""
     time, second = run["time"].values, run[f"panel_second_{name}"].values
     low, high, words = band(second)
-    if len(second) > 1:
+    label = f"second: {run.attrs.get('second', 'run')}"
+    if 1 < len(second) < FEW:
+        _thin(axis, time, second, PALETTE[0], "every replica of the second")
+    elif len(second) >= FEW:
         axis.fill_between(time, low, high, color=PALETTE[0], alpha=0.25, linewidth=0, label=words)
     axis.plot(time, np.median(second, axis=0), "--", color=PALETTE[0],
-              label=f"second: {run.attrs.get('second', 'run')}" + (", median" if len(second) > 1 else ""))  # fmt: skip
+              label=label + (", median" if len(second) > 1 else ""))  # fmt: skip
     axis.plot(time, run[f"panel_first_{name}"], "-", color=BLACK, label=f"first: {run.attrs.get('first', 'run')}")
     said = str(run[f"panel_first_{name}"].attrs.get("meaning", name))
     axis.set_title(f"{name}: {said}" if not said.startswith(name) else said, fontsize=7, loc="left")
 
 
+def _thin(axis: Any, time: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
+    """Every replica (replica, time) as a thin line, under one label."""
+    for k, line in enumerate(values):
+        axis.plot(time, line, "-", color=color, linewidth=0.5, alpha=0.6, label=label if k == 0 else None)
+
+
 def _differences(axis: Any, run: Any, name: str) -> None:
-    """The largest difference of any entry by replica, and the mean's distance beside what chance makes of it."""
+    """The largest difference of any entry by replica, beside what its interval allows and the margin of agreement."""
     time, values = run["time"].values, run[f"distance_{name}"].values
     size = float(np.abs(run[f"panel_first_{name}"].values).max(initial=0.0)) if f"panel_first_{name}" in run else 1.0
     low, high, words = band(values)
-    axis.fill_between(time, _shown(low), _shown(high), color=PALETTE[1], alpha=0.25, linewidth=0)
+    top = float(values.max(initial=0.0))
+    if 1 < len(values) < FEW:
+        _thin(axis, time, _shown(values), PALETTE[1], "max |difference| of every replica")
+    elif len(values) >= FEW:
+        axis.fill_between(time, _shown(low), _shown(high), color=PALETTE[1], alpha=0.25, linewidth=0)
     axis.plot(time, _shown(np.median(values, axis=0)), color=PALETTE[1],
               label="max |difference|" + (f", median and {words}" if len(values) > 1 else ""))  # fmt: skip
-    title = ""
+    if f"bound_{name}" in run and np.isfinite(run[f"bound_{name}"].values).all():
+        bound = run[f"bound_{name}"].values
+        top = max(top, float(bound.max(initial=0.0)))
+        axis.plot(time, _shown(bound), "-", color=BLACK, linewidth=0.9, label="mean could be off by (95 %)")
     if f"off_{name}" in run:
-        off, chance = run[f"off_{name}"].values, run[f"chance_{name}"].values
-        axis.plot(time, _shown(off), "-", color=BLACK, linewidth=0.9, label="mean of replicas - first, rms")
-        axis.plot(time, _shown(chance), ":", color=BLACK, label="expected by chance (standard error)")
-        title = _agreement(off, chance, size)
-    top = float(values.max(initial=0.0))
+        axis.plot(time, _shown(run[f"off_{name}"].values), ":", color=BLACK, label="mean of replicas - first, rms")
     if top > ROUNDING * size:
         axis.set_yscale("log")
         axis.set_ylim(max(_begins(values), top / 10**DECADES) / 1.5, top * 2)
     else:
         axis.text(0.5, 0.5, "equal up to rounding", transform=axis.transAxes, ha="center", color="0.4", fontsize=8)
-    axis.set_title(title, fontsize=7, loc="left")
+    sentence, margin = judged(run, name)
+    if top > ROUNDING * size and np.isfinite(margin):
+        axis.axhline(margin, color="0.5", linewidth=0.9, linestyle="--", label="margin of agreement")
+    axis.set_title("\n".join(textwrap.wrap(sentence, WIDTH)), fontsize=7, loc="left")
+
+
+def judged(run: Any, name: str) -> tuple[str, float]:
+    """The sentence on a component and its margin; "" and nan for a run that an earlier version stored."""
+    if "judged" not in run:
+        return "", float("nan")
+    place = list(map(str, run["judged"].values)).index(name)
+    return str(run["judgement"].values[place]), float(run["margin"].values[place])
 
 
 def _shown(values: np.ndarray) -> np.ndarray:
@@ -96,17 +126,3 @@ def _begins(values: np.ndarray) -> float:
     """The least difference after the first at which there is one."""
     there = values[values > 1e-12 * values.max()]
     return float(there.min())
-
-
-def _agreement(off: np.ndarray, chance: np.ndarray, size: float) -> str:
-    """In words, how far the mean of the replicas is off at the end, against what chance would make of it.
-
-    `size` is that of the values: below its rounding nothing differs.
-    """
-    if max(off[-1], chance[-1]) <= ROUNDING * size:
-        return "they agree at the end up to rounding"
-    if chance[-1] <= ROUNDING * size:
-        return f"at the end the mean is off by {off[-1]:.2g}, and the replicas do not differ"
-    ratio = off[-1] / chance[-1]
-    verdict = "agree" if ratio < 2 else "differ"
-    return f"they {verdict} at the end: off by {off[-1]:.2g}, {ratio:.1f} standard errors ({chance[-1]:.2g})"

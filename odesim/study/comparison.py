@@ -1,6 +1,7 @@
 """Flow against SGD, or any two runs, on one clock: distances per replica, with bands and intervals."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,15 @@ from odesim.errors import UsageError
 from odesim.request.case import digest_of
 from odesim.request.shown import Result
 from odesim.request.trajectory import Trajectory, Variable
+from odesim.study import agreement
 
 if TYPE_CHECKING:
     import xarray
 
 BAND = (0.1, 0.5, 0.9)
 RESAMPLES = 2000
+DIMENSION = "d"
+"""The input dimension among the parameters of a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +45,9 @@ class Comparison(Result):
             [
                 f"Comparison of {self.second.origin.name}: {first} against {second}, until {self.times[-1]:.6g}",
                 f"  {found['replicas']} replicas, median distance {found['distance_median']:.4g}",
-                *(
-                    f"  {name}: {value:.4g}" + ("" if errors is None else f", {errors:.3g} standard errors")
-                    for name, value in found["components"].items()
-                    for errors in [found["standard_errors"].get(name)]
-                ),
+                f"  {found['agreement']}",
+                *(f"  {name}: {judged['sentence']}" for name, judged in found["judgements"].items()),
+                *(f"  {note}" for note in found.get("notes", [])),
             ]
         )
 
@@ -71,15 +73,59 @@ class Comparison(Result):
             name: found / ranges[name] if ranges[name] > 0 else None for name, found in result["components"].items()
         }
         result["standard_errors"] = {
-            name: ratio(*both, float(np.abs(self.reference[name]).max())) for name, both in self.agreement().items()
+            name: ratio(*both, float(np.abs(self.reference[name]).max())) for name, both in self.offsets().items()
         }
+        result["agreement"] = agreement.overall(self.judgements)
+        result["judgements"] = {name: judgement.record() for name, judgement in self.judgements.items()}
+        if self.notes:
+            result["notes"] = self.notes
         return result
+
+    @functools.cached_property
+    def judgements(self) -> Mapping[str, agreement.Judgement]:
+        """Judgement of every component: agreement within a margin over the whole run, a difference, or neither."""
+        flow = [run.origin.method == "flow" for run in (self.first, self.second)]
+        judgements = {}
+        for name, values in self.reference.items():
+            first, second = (_entries(v) for v in (values, with_replicas(self.second.state[name])))
+            found = agreement.differences(first, second, (not flow[0], not flow[1]), self.interpolation)
+            judgements[name] = agreement.judge(found, self.times, first)
+        return judgements
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on replicas that end in two groups, by component, and on the noise that the flow leaves out."""
+        said = []
+        for name, values in self.reference.items():
+            _, index = most_moving({name: values}, 1)[0]
+            entry = (slice(None), slice(None), *index)
+            sentence = agreement.groups_sentence(
+                with_replicas(self.second.state[name])[entry], float(np.ptp(values[entry]))
+            )
+            if sentence:
+                said.append(f"{_labelled(name, index)}, {sentence}")
+        noise = self._noise()
+        return [*said, noise] if noise else said
+
+    def _noise(self) -> str:
+        """Return the sentence on a large step times d over batch, where the clock of the flow is that of its step.
+
+        Where a step moves the clock by something else, as in the online limit, the equations hold that noise.
+        """
+        options, dimension = self.second.origin.options, self.second.origin.parameters.get(DIMENSION)
+        step_size, batch, steps = options.get("step_size"), options.get("batch"), self.second.step
+        if self.first.origin.method != "flow" or not (step_size and batch and dimension) or steps is None:
+            return ""
+        per_step = (self.times[-1] - self.times[0]) / max(steps[-1] - steps[0], 1)
+        if abs(per_step / step_size - 1) > 1e-6:
+            return ""
+        return agreement.noise_sentence(step_size, dimension, batch)
 
     def dataset(self) -> "xarray.Dataset":
         """Distances, standard errors and the curves of the figure as a labelled data set."""
         return self.trajectory().dataset()
 
-    def agreement(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def offsets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """By component, how far the mean of the replicas is from the first run, and how far chance puts it (time,).
 
         Both are root mean squares over the entries: of mean - first, and of the standard error of the difference.
@@ -105,19 +151,23 @@ class Comparison(Result):
         second = [with_replicas(self.second.state[name])[(slice(None), slice(None), *i)] for name, i in curves]
         first = [self.reference[name][(slice(None), slice(None), *i)] for name, i in curves]
         bands = np.array([np.quantile(values, BAND, axis=0) for values in second])
-        labels = np.array([f"{name}[{', '.join(str(k + 1) for k in i)}]" for name, i in curves])
+        labels = np.array([_labelled(name, i) for name, i in curves])
         state = {
             f"distance_{name}": Variable(("seed", "time"), values, f"max |difference| of {name}")
             for name, values in self.distance.items()
         }
         state |= self._panels()
-        for name, (off, expected) in self.agreement().items():
+        for name, (off, expected) in self.offsets().items():
             state[f"off_{name}"] = Variable(("time",), off, f"rms over entries of mean of replicas - first run, {name}")
             state[f"chance_{name}"] = Variable(("time",), expected, f"rms standard error of that difference, {name}")
+        for name, judgement in self.judgements.items():
+            said = f"largest |difference| of any entry inside its 95 % interval, {name}: {judgement.sentence}"
+            state[f"bound_{name}"] = Variable(("time",), judgement.bounds, said)
         state["first"] = Variable(("curve", "time"), np.median(first, axis=1), "entries that move most, first run")
         for k, name in enumerate(("low", "median", "high")):
             state[f"second_{name}"] = Variable(("curve", "time"), bands[:, k], f"{BAND[k]:.0%} quantile, second run")
         names = {"curve_names": Variable(("curve",), labels, "which entries the curves are")}
+        names |= self._judged()
         options = {"first": self.first.origin.method, "second": self.second.origin.method}
         options |= {
             key: self.second.origin.options[key] for key in ("step_size", "batch") if key in self.second.origin.options
@@ -134,18 +184,39 @@ class Comparison(Result):
             asked=self.asked,
         )
 
+    def _judged(self) -> dict[str, Variable]:
+        """Sentences and margins of the components, and the sentences on the whole comparison, as variables."""
+        judged = self.judgements.values()
+        whole = [agreement.overall(self.judgements), *self.notes]
+        return {
+            "judged": Variable(("component",), np.array(list(self.judgements)), "components that were judged"),
+            "judgement": Variable(("component",), np.array([j.sentence for j in judged]), "agreement by component"),
+            "margin": Variable(("component",), np.array([j.margin for j in judged]), "margin of agreement"),
+            "notes": Variable(("note",), np.array(whole), "judgement of the whole comparison, and what explains it"),
+        }
+
     def _panels(self) -> dict[str, Variable]:
         """The entry of every component that moves most: median of the first run, and every replica of the second."""
         found = {}
         for name, values in self.reference.items():
             _, index = most_moving({name: values}, 1)[0]
             at = (slice(None), slice(None), *index)
-            label = f"[{', '.join(str(k + 1) for k in index)}]"
+            label = _labelled("", index)
             said = f"{self.first.state[name].meaning or self.second.state[name].meaning or name}, entry {label}"
             found[f"panel_first_{name}"] = Variable(("time",), np.median(values[at], axis=0), said)
             second = with_replicas(self.second.state[name])[at]
             found[f"panel_second_{name}"] = Variable(("seed", "time"), second, said)
         return found
+
+
+def _labelled(name: str, index: tuple[int, ...]) -> str:
+    """An entry of a component as a reader counts it, from 1."""
+    return f"{name}[{', '.join(str(k + 1) for k in index)}]"
+
+
+def _entries(values: np.ndarray) -> np.ndarray:
+    """Values (replica, time, entry) of a component of any shape."""
+    return values.reshape(*values.shape[:2], -1)
 
 
 def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:

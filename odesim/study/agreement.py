@@ -1,0 +1,218 @@
+"""Statistics of agreement: confidence intervals of the difference of two runs, judged over the whole run.
+
+Agreement is an equivalence test.  Two runs agree where the interval of their difference lies inside a margin at every
+saved time; a difference that is merely not significant is no agreement.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+MARGIN = 0.05
+"""Margin of agreement as a share of the range of the first run's component."""
+LEVEL = 0.05
+"""Probability of a wrong statement: intervals are those of 95 %."""
+ROUNDING = 1e-12
+"""Differences below this share of the values are rounding."""
+SEPARATED = 0.5
+"""Two groups of replicas are apart by at least this share of the range of the first run."""
+SHARE = 0.95
+"""Two groups of replicas explain at least this share of their variance; of a normal law they explain .64."""
+NOISY = 0.1
+"""Above this, step times d over batch moves overlaps as much as the flow, which leaves this noise out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Differences:
+    """Differences of the means of two runs, second - first, with the half-widths of their intervals (time, entry).
+
+    `pointwise` has the level at a single time and entry, and serves agreement: that every interval lies inside the
+    margin is an intersection-union test, which needs no correction for the number of tests.  `last` and `anywhere`
+    serve differences: `last` is corrected for the number of entries, `anywhere` for entries and times, each with half
+    of the level.  `replicas` counts those of the last random run: 0 where neither run is random, 1 where a single
+    replica does not tell chance.
+    """
+
+    mean: np.ndarray
+    pointwise: np.ndarray
+    last: np.ndarray
+    anywhere: np.ndarray
+    replicas: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """Judgement of one component: "agree", "differ", "not distinguishable" or "unknown", and the sentence that says so.
+
+    `bound` is the largest absolute value inside any interval (`nan` where chance is unknown), by time in `bounds`.
+    """
+
+    verdict: str
+    sentence: str
+    margin: float
+    bound: float
+    bounds: np.ndarray
+
+    def record(self) -> dict[str, Any]:
+        """Entries of the summary."""
+        bound = self.bound if np.isfinite(self.bound) else None
+        return {"verdict": self.verdict, "sentence": self.sentence, "margin": self.margin, "bound": bound}
+
+
+def differences(first: np.ndarray, second: np.ndarray, random: tuple[bool, bool], error: float = 0.0) -> Differences:
+    """Return the differences of means of two runs with their Student intervals.
+
+    Args:
+        first: values of the first run, (replica, time, entry).
+        second: values of the second run, (replica, time, entry).
+        random: for each run, True if chance moves its replicas, False for a flow.
+        error: numerical error of either run, which widens every interval.
+
+    Two random runs have Welch's degrees of freedom.  A run of a single random replica makes intervals endless.
+    """
+    mean = second.mean(axis=0) - first.mean(axis=0)
+    drawn = [run for run, is_random in zip((first, second), random, strict=True) if is_random]
+    if not drawn:
+        flat = np.full(mean.shape, error)
+        return Differences(mean, flat, flat, flat, 0)
+    counts = [len(run) for run in drawn]
+    if min(counts) < 2:
+        endless = np.full(mean.shape, np.inf)
+        return Differences(mean, endless, endless, endless, 1)
+    variances = [run.var(axis=0, ddof=1) / len(run) for run in drawn]
+    total = np.sum(variances, axis=0)
+    parts = np.sum([v**2 / (n - 1) for v, n in zip(variances, counts, strict=True)], axis=0)
+    degrees = np.where(parts > 0, total**2 / np.where(parts > 0, parts, 1.0), min(counts) - 1)
+    times, entries = mean.shape
+
+    def half(tests: float) -> np.ndarray:
+        from scipy.special import stdtrit
+
+        return stdtrit(degrees, 1 - LEVEL / 2 / tests) * np.sqrt(total) + error
+
+    return Differences(mean, half(1.0), half(2.0 * entries), half(2.0 * entries * times), counts[-1])
+
+
+def judge(found: Differences, times: np.ndarray, first: np.ndarray) -> Judgement:
+    """Judge a component by its differences; `first` are the values of the first run, (replica, time, entry).
+
+    The margin is `MARGIN` times the range of the first run.  A difference is looked for at the end and from there
+    backwards until an interval holds zero, which needs no correction for the number of times (a fixed sequence of
+    tests), and, for runs that meet again, at any time with the correction of Bonferroni.
+    """
+    bad = ~np.isfinite(found.mean).all(axis=1)
+    if bad.any():
+        said = f"differ: values are not finite from t = {times[bad.argmax()]:.4g} on"
+        return Judgement("differ", said, np.nan, np.nan, np.full(len(times), np.nan))
+    size = float(np.abs(first).max(initial=0.0))
+    span = float(np.ptp(first))
+    margin = MARGIN * (span if span > ROUNDING * size else size)
+    bounds = (np.abs(found.mean) + found.pointwise).max(axis=1)
+    bound = float(bounds.max())
+    largest = float(np.abs(found.mean).max())
+    if found.replicas != 1 and bound <= ROUNDING * max(size, 1e-300):
+        return Judgement("agree", "agree up to rounding", margin, bound, bounds)
+    if found.replicas == 1:
+        when = times[np.abs(found.mean).max(axis=1).argmax()]
+        said = f"off by {largest:.2g} at t = {when:.4g}; one replica does not say what chance makes of it"
+        return Judgement("unknown", said, margin, np.nan, np.full(len(times), np.nan))
+    if bound <= margin:
+        said = f"agree within {bound:.2g} over the whole run (margin {margin:.2g})"
+        return Judgement("agree", said, margin, bound, bounds)
+    said = _difference(found, times, size, margin)
+    if said:
+        return Judgement("differ", said, margin, bound, bounds)
+    seeds = f"{found.replicas} seeds" if found.replicas else "this numerical error"
+    said = f"not distinguishable with {seeds}: the difference could be as large as {bound:.2g} (margin {margin:.2g})"
+    return Judgement("not distinguishable", said, margin, bound, bounds)
+
+
+def _difference(found: Differences, times: np.ndarray, size: float, margin: float) -> str:
+    """Return the sentence on the largest difference that chance does not explain, or "" where there is none."""
+    if not found.replicas:  # no chance: a difference counts from where it leaves the margin
+        return _told(found, np.abs(found.mean) - found.last > margin, found.last, times)
+    least = ROUNDING * size
+    sequence = np.abs(found.mean) > found.last + least
+    held = np.flip(np.logical_and.accumulate(np.flip(sequence, axis=0), axis=0), axis=0)
+    if held[-1].any():
+        return _told(found, held, found.last, times)
+    return _told(found, np.abs(found.mean) > found.anywhere + least, found.anywhere, times)
+
+
+def _told(found: Differences, differs: np.ndarray, half: np.ndarray, times: np.ndarray) -> str:
+    """Return the sentence on the largest of the differences marked by `differs` (time, entry)."""
+    if not differs.any():
+        return ""
+    k, entry = np.unravel_index(np.where(differs, np.abs(found.mean), -1.0).argmax(), differs.shape)
+    marked = times[differs.any(axis=1)]
+    over = f"from t = {marked[0]:.4g} on" if differs[-1].any() else f"between t = {marked[0]:.4g} and {marked[-1]:.4g}"
+    error = f" +- {half[k, entry]:.2g}" if half[k, entry] else ""
+    return f"differ by {abs(found.mean[k, entry]):.2g}{error} {over}"
+
+
+def two_groups(values: np.ndarray, span: float) -> np.ndarray | None:
+    """Return which replicas are in the upper of two groups, or `None` where the values (replica,) are of one group.
+
+    The values are cut where the groups explain most of their variance (Otsu's threshold).  They are two groups if that
+    is at least `SHARE` of it, and if the groups' means are apart by at least `SEPARATED` times `span`.
+
+    >>> two_groups(np.array([0.0, 1.0, 0.01, 0.99]), 1.0)
+    array([False,  True, False,  True])
+    >>> two_groups(np.array([0.1, 0.2, 0.3, 0.4]), 1.0) is None
+    True
+    """
+    count, total = len(values), float(((values - values.mean()) ** 2).sum())
+    if count < 3 or total <= 0 or span <= 0:  # two values are always two groups
+        return None
+    order = np.sort(values)
+    below = np.arange(1, count)
+    low = np.cumsum(order)[:-1] / below
+    high = (order.sum() - np.cumsum(order)[:-1]) / (count - below)
+    explained = below * (count - below) / count * (high - low) ** 2 / total
+    cut = int(explained.argmax())
+    if explained[cut] < SHARE or high[cut] - low[cut] < SEPARATED * span:
+        return None
+    return values > (order[cut] + order[cut + 1]) / 2
+
+
+def groups_sentence(second: np.ndarray, span: float) -> str:
+    """Return a sentence on replicas that end in two groups, or "" where they do not.
+
+    `second` are the values of one entry, (replica, time).  Where one group has stayed near its start and the other has
+    not, the sentence says that some runs escaped.
+    """
+    end = second[:, -1]
+    upper = two_groups(end, span)
+    if upper is None:
+        return ""
+    start = float(second[:, 0].mean())
+    means = float(end[~upper].mean()), float(end[upper].mean())
+    moved = sorted(abs(mean - start) for mean in means)
+    counts = (
+        f"{int((~upper).sum())} of {len(end)} replicas end near {means[0]:.2g}, {int(upper.sum())} near {means[1]:.2g}"
+    )
+    stayed = moved[0] < 0.25 * (means[1] - means[0])
+    return f"two groups: {counts}" + (" (some runs escaped, some did not)" if stayed else "")
+
+
+def noise_sentence(step_size: float, dimension: float, batch: float) -> str:
+    """Return a sentence on a large step times d over batch, or "" where it is small."""
+    noise = step_size * dimension / batch
+    if not noise > NOISY:
+        return ""
+    return f"step x d / batch = {noise:.2g} is large: the flow leaves out the noise of SGD, which grows with it"
+
+
+def overall(judgements: Mapping[str, Judgement]) -> str:
+    """Return the sentence on all components: the worst verdict, with the components that have it."""
+    for verdict, words in (
+        ("differ", "the runs differ in"),
+        ("not distinguishable", "not distinguishable, and not shown to agree, in"),
+        ("unknown", "one replica does not say whether the runs agree in"),
+    ):
+        names = [name for name, judgement in judgements.items() if judgement.verdict == verdict]
+        if names:
+            return f"{words} {', '.join(names)}"
+    return "the runs agree over the whole run within the margin of every component"
