@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from derivations.contract import UsageError
+from derivations.contract import UsageError, synonyms
 from derivations.declare.grammar import Tree, read
 
 MOST = 1e100
@@ -94,12 +94,19 @@ def table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def require_known(given: Mapping[str, Any], known: Collection[str], table: str) -> None:
     for key in given:
         if key not in known:
-            raise Mistake(f"unknown key {shown(key)}; {near(key, known)}", table, key)
+            raise Mistake(f"unknown key {shown(key)}; {near_key(key, known)}", table, key)
 
 
-def near(word: str, known: Collection[str]) -> str:
-    found = difflib.get_close_matches(word[:60], list(known), 1, 0.6)
-    return f"did you mean {found[0]!r}?" if found else f"known are {', '.join(sorted(set(known))) or 'none'}"
+def near_key(word: str, known: Collection[str]) -> str:
+    """The key that is meant by an unknown one, by its synonyms and then by spelling, or all keys and their page."""
+    return synonyms.key_hint(word[:60], known) or near(word, known, f"; {synonyms.PAGE} says what a declaration covers")
+
+
+def near(word: str, known: Collection[str], more: str = "") -> str:
+    """The word that is meant by an unknown one, by its synonyms and then by spelling, or all words and `more`."""
+    meant = synonyms.meant(word[:60], known)
+    close = [meant] if meant else difflib.get_close_matches(word[:60], list(known), 1, 0.6)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(set(known))) or 'none'}{more}"
 
 
 def shown(value: Any) -> str:
@@ -147,8 +154,8 @@ def name(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
 def choice(table: Mapping[str, Any], key: str, words: Collection[str], default: str, place: str) -> str:
     given = table.get(key, default)
     if not isinstance(given, str) or given not in words:
-        close = difflib.get_close_matches(str(given)[:60], list(words), 1, 0.6)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = near(str(given), words)
+        hint = f"; {hint}" if hint.startswith("did you") else ""
         raise Mistake(f"{key} is one of {', '.join(words)}, but {shown(given)} was given{hint}", place, key)
     return given
 

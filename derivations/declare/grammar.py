@@ -10,11 +10,13 @@ here imports SymPy, so that a model whose code is in the cache starts without it
 
 import dataclasses
 import difflib
+import keyword
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from derivations.contract import UsageError
+from derivations.contract import UsageError, synonyms
 
 GATES = (
     "logistic",
@@ -183,8 +185,32 @@ def _hermite(k: int, z: float) -> float:
     return here
 
 
+def foreign(name: str) -> str:
+    """Return the reason why a name with other letters than a to z is refused, and the name to write for it.
+
+    >>> foreign("κ")
+    "'κ' is not written in the letters a to z, of which names are made: write kappa"
+    """
+    spelled = "".join(_spelled(letter) for letter in name)
+    if keyword.iskeyword(spelled):  # lambda
+        spelled = spelled[:3]
+    write = f": write {spelled}" if spelled.isascii() and spelled.isidentifier() else ""
+    return f"{name!r} is not written in the letters a to z, of which names are made{write}"
+
+
+def _spelled(letter: str) -> str:
+    """A letter in the letters a to z: a Greek one by its name, one with an accent without it."""
+    if letter.isascii():
+        return letter
+    words = unicodedata.name(letter, "").split()
+    if words[:1] == ["GREEK"]:
+        return "lambda" if words[3:4] in (["LAMDA"], ["LAMBDA"]) else words[3].lower() if len(words) > 3 else letter
+    return unicodedata.normalize("NFKD", letter)[0]
+
+
 def _nearest(name: str, known: list[str]) -> str:
-    found = difflib.get_close_matches(name, known, 1, 0.5)
+    meant = synonyms.meant(name, known)
+    found = [meant] if meant else difflib.get_close_matches(name, known, 1, 0.5)
     return f"did you mean {found[0]!r}?" if found else f"known are {', '.join(sorted(known)) or 'none'}"
 
 
@@ -283,6 +309,9 @@ class _Reader:
                 raise self.refuse(f"a number between {1 / LARGEST:g} and {LARGEST:g} in size")
             self.take()
             return Tree("number", value=value)
+        if len(token) == 1 and token.isalpha() and not token.isascii():
+            column = self.tokens[self.at][1]
+            raise UsageError(f"column {column} of {self.text!r}: {foreign(token)}")
         if not re.match(r"[A-Za-z_]", token) or token == "the end":
             raise self.refuse("a number, a name or '('")
         if len(token) > LONGEST_NAME:
@@ -295,7 +324,7 @@ class _Reader:
         if token not in FUNCTIONS:
             raise UsageError(
                 f"column {self.tokens[self.at][1]} of {self.text!r}: unknown function {token!r}; "
-                f"{_nearest(token, list(FUNCTIONS))}"
+                f"{synonyms.function_hint(token, FUNCTIONS) or _nearest(token, list(FUNCTIONS))}"
             )
         self.take()
         self.expect("(")

@@ -7,12 +7,12 @@ from typing import Any
 
 from derivations.declare import fields
 from derivations.declare.declaration import Number
-from derivations.declare.grammar import FUNCTIONS
+from derivations.declare.grammar import FUNCTIONS, foreign
 
 NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
 RESERVED = (
     "d", "step", "batch", "decay", "noise", "gram", "norm", "overlap", "tier", "units", "teachers", "points", "f", "y",
-    "p", "pi", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed", "np", "nan", "inf",
+    "p", "pi", "x", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed", "np", "nan", "inf",
 )  # fmt: skip
 """Words that mean something else in a declaration, and so cannot be a slot or a number of the user's."""
 OPTIONS = (
@@ -36,6 +36,11 @@ def numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
         entry = given if isinstance(given, Mapping) else {"default": given}
         word = re.fullmatch(r"[A-Za-z]\w{0,39}", name, re.ASCII) and not keyword.iskeyword(name)
         ours = name in (*RESERVED, *FUNCTIONS, *OPTIONS) or ("per" not in entry and WRITTEN.fullmatch(name))
+        if not name.isascii() and name.isidentifier():
+            raise fields.Mistake(foreign(name), "parameters", name)
+        if keyword.iskeyword(name):
+            said = f"{name!r} cannot be a parameter of yours: it is a word of Python; choose another such as {name[:3]}"
+            raise fields.Mistake(said, "parameters", name)
         if not word or ours or re.match("[qxz]_", name):
             raise fields.Mistake(
                 f"{fields.shown(name)} cannot be a parameter of yours: it "

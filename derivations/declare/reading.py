@@ -2,24 +2,20 @@
 
 import dataclasses
 import re
-import stat
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, fits, growth, named, presets
+from derivations.declare import fields, fits, growth, named, presets, sums
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
+from derivations.declare.model_files import content as content
+from derivations.declare.model_files import parsed as parsed
 
-LARGEST = 1_000_000
-"""Most bytes of a file that states a model."""
 LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
-DOTS = 10
-DOTTED = re.compile(rf"(?:\.[ \t]*[\w\"'-]+[ \t]*){{{DOTS}}}")
 TABLES = (
     "title", "about", "source", "link", "name", "student", "teacher", "training", "start", "parameters", "event",
     "preset", "claim",
@@ -44,45 +40,6 @@ def from_file(path: Path) -> Declaration:
     except fields.Mistake as mistake:
         line = mistake.line(text)
         raise UsageError(f"{path}, line {line}: {mistake}" if line else f"{path}: {mistake}") from None
-
-
-def content(path: Path) -> bytes:
-    """The bytes of a file that may state a model.  Raises `UsageError` for what is no file, or too large a one."""
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
-            raise UsageError(f"cannot read {path}: it is no file, but a model is stated in one")
-        if status.st_size > LARGEST:
-            raise UsageError(f"{path} has {status.st_size} bytes; a model is stated in a file of at most {LARGEST}")
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-
-
-def parsed(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file and its tables.  Raises `UsageError` for what is no text or no TOML."""
-    try:
-        text = content(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text file: a model is stated in TOML") from None
-    dotted = DOTTED.search(text)
-    if dotted:  # tomllib takes time of a power of their number
-        line = text.count("\n", 0, dotted.start()) + 1
-        raise UsageError(f"{path}, line {line}: a name of {DOTS} dots and more, but tables are nested twice at most")
-    try:
-        return text, tomllib.loads(text)
-    except RecursionError:
-        raise UsageError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is not valid TOML: {str(error).split(';')[0]}{_unquoted(text, str(error))}") from None
-
-
-def _unquoted(text: str, said: str) -> str:
-    """What to do where a value is words without quotes; nothing for another mistake."""
-    place = re.search(r"\(at line (\d+)", said)
-    line = text.splitlines()[int(place[1]) - 1] if place and int(place[1]) <= len(text.splitlines()) else ""
-    words = re.fullmatch(r"""\s*([\w.-]+)\s*=\s*([A-Za-z][^"'#]*?)\s*(#.*)?""", line)
-    return f'; write an expression or a word in quotes, {words[1]} = "{words[2][:60]}"' if words else ""
 
 
 def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None) -> Declaration:
@@ -202,20 +159,7 @@ def _group(
     names = unit.names()
     slots = tuple(word for word in names if word not in shared)
     scalars = tuple(word for word in names if word in shared and shared[word].per_unit)
-    if not slots:
-        raise fields.Mistake(
-            f"the unit {text!r} uses no weight vector: a name that is no parameter is one", table, "unit"
-        )
-    if len(slots) > 4:
-        raise fields.Mistake(f"a unit has at most 4 weight vectors, {text!r} has {', '.join(slots)}", table, "unit")
-    for word in slots:
-        if word in named.RESERVED or not re.fullmatch(r"[a-z][a-z0-9]{0,19}", word):
-            raise fields.Mistake(
-                f"{word!r} cannot be a weight vector: use a short name in small letters such as w"
-                + (f", not one of {', '.join(named.RESERVED)}" if word in named.RESERVED else ""),
-                table,
-                "unit",
-            )
+    _require_slots(unit, text, slots, table, {number.name for number in numbers if number.per_unit})
     if teacher and scalars:
         raise fields.Mistake(
             f"the teacher's unit uses {', '.join(scalars)}, numbers that student units have; give [{table}] a unit of "
@@ -229,6 +173,39 @@ def _group(
         raise fields.Mistake(str(error), table, "unit") from None
     output, tree = _output(entry, table, list(shared), teacher)
     return Group(name, unit, text, slots, scalars, fields.whole(entry, "units", table, 1, 100_000), output, tree)
+
+
+def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, moving: Collection[str]) -> None:
+    """Refuse names that cannot be weight vectors, too many, and two that are one; `moving` are numbers of a unit."""
+    if not slots:
+        raise fields.Mistake(
+            f"the unit {text!r} uses no weight vector: a name that is no parameter is one", table, "unit"
+        )
+    if len(slots) > 4:
+        raise fields.Mistake(f"a unit has at most 4 weight vectors, {text!r} has {', '.join(slots)}", table, "unit")
+    for word in slots:
+        if word == "x":
+            raise fields.Mistake(
+                f"x is the input, but a slot's name is its field: write {text!r} without x, since w stands for w . x",
+                table,
+                "unit",
+            )
+        if word in named.RESERVED or not re.fullmatch(r"[a-z][a-z0-9]{0,19}", word):
+            raise fields.Mistake(
+                f"{word!r} cannot be a weight vector: use a short name in small letters such as w"
+                + (f", not one of {', '.join(named.RESERVED)}" if word in named.RESERVED else ""),
+                table,
+                "unit",
+            )
+    one = sums.together(unit, slots, moving)
+    if one:
+        bias = next((word for word in one if word.startswith("b")), one[1])
+        raise fields.Mistake(
+            f"{one[0]} and {one[1]} enter {text!r} only through their sum, so they are one weight vector; a bias is a "
+            f'number of every unit, declared in [parameters]: {bias} = {{default = 0.0, per = "unit"}}',
+            table,
+            "unit",
+        )
 
 
 def _output(entry: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[str, Tree | None]:
@@ -320,7 +297,7 @@ def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) 
             )
         if not re.fullmatch(r"(\w+_)?[QMP]_[a-z0-9]+", key):
             raise fields.Mistake(
-                f"unknown key {key!r}; {fields.near(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
+                f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
             )
         arrays.append((key, fields.matrix(value, "start", key)))
     return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays))

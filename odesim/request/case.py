@@ -202,11 +202,15 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
         raise UsageError(f"--config must be the path of a TOML file, but {shortened(path)} was given.")
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            written = tomllib.load(file)
+        raw = path.read_bytes()
+        written = tomllib.loads(raw.decode("utf-8-sig"))
     except OSError as error:
         raise UsageError(f"cannot read the file {path} of --config: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        from derivations.declare.model_files import encoding_of
+
+        raise UsageError(f"{path} {encoding_of(error.object, error.start)}.") from None
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not a valid TOML file: {error}.") from None
     written = {key.replace("-", "_"): value for key, value in written.items()}
     _check_names(written, (*OPTIONS, "step", "preset", "initial", "parameters", "system"), f"key of {path}:")

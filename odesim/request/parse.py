@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from derivations.contract import UsageError
+from derivations.contract import UsageError, synonyms
 
 LONGEST = 400
 """Characters of a number: more are no number that a person wrote, and Python refuses to convert them."""
@@ -43,6 +43,10 @@ def near(word: str, known: Iterable[str]) -> str:
     >>> near("untill", ["seed", "until"]), near("lemma-1", ["thm-2"])
     ('until', '')
     """
+    known = list(known)
+    meant = synonyms.meant(word, known)
+    if meant:
+        return meant
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), list(names), n=1, cutoff=NEAR)
     return names[close[0]] if close else ""

@@ -181,7 +181,7 @@ def test_two_claims_of_one_name_are_refused(answer):
 
 FILES = {
     "empty": ("", "needs a table [student]"), "binary": (bytes(range(256)), "no text file"),
-    "10 MB": (b"# x\n" * 2_500_000, "has 10000000 bytes"), "latin-1": ('title = "é"'.encode("latin-1"), "no text file"),
+    "10 MB": (b"# x\n" * 2_500_000, "has 10000000 bytes"), "latin-1": ('title = "é"'.encode("latin-1"), "Latin-1"),
     "brackets": ("x = " + "[" * 50_000, "too deeply"), "dots": ("a" + ".a" * 20_000 + " = 1", "line 1: a name of"),
     "no quotes": ("[student]\nunit = relu(w)", 'write an expression or a word in quotes, unit = "relu(w)"'),
     "no TOML": ("student", "not valid TOML"), "number": ("student = 3", "line 1: a model needs"),
