@@ -5,6 +5,7 @@ from collections.abc import Mapping
 COMMON: Mapping[str, str] = {
     "loss_initial": "population loss at the start",
     "loss_final": "population loss at the end",
+    "diverged": "where the loss grew without bound: from what to what, and the critical step where it is known",
     "horizon": "end time of the run, beyond which nothing is seen",
     "replicas": "SGD: number of replicas",
     "steps": "SGD: steps taken",

@@ -9,6 +9,7 @@ HEADLINES: Mapping[str, str] = {
     "error_initial": "error at the start",
     "error_final": "error at the end",
     "best_cosines": "best cosine of a student with each teacher at the end",
+    "critical_step": "online limit of linear units: the step from which the loss grows",
     "points": "tier sampled: points of every mean",
     "sampling_error": "tier sampled: relative error of the derivative at the start, half-way and at the end",
     "information_exponent": "tier leading: the information exponent",

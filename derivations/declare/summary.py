@@ -44,6 +44,21 @@ def gradient_note(declared: Declaration) -> str:
     return "the mean of the derivative of every sample, which is what SGD follows: 0 where a unit or router jumps"
 
 
+def critical_step(parameters: Any) -> float | None:
+    """Return the step of the online limit from which the loss grows, where it is known: linear units.
+
+    With f = sum_i w_i . x of K units and the squared loss, u = sum_i w_i - u* has for a batch of B
+
+        d|u|^2/dt = (-2 eta K + eta^2 K^2 / B) |u|^2,   which is positive above eta = 2 B / K.
+    """
+    declared: Declaration = parameters.declaration
+    linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
+    plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
+    if not linear or not plain or declared.students[0].output != "sum" or parameters.decay > 0:
+        return None
+    return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))
+
+
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
     """The largest cosine of a student's vector with any teacher's of the same slot, along a run."""
     found = rows(initial.parameters)
@@ -80,6 +95,9 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:
         told["best_cosines"] = [float(x) for x in run["best_cosine"][-1]]
+    critical = critical_step(initial.parameters)
+    if critical is not None:
+        told["critical_step"] = critical
     for event in declared.events:
         times = np.asarray(run[event.name]) if event.name in run else np.array([np.inf])
         first = float(times.min(initial=np.inf))

@@ -174,6 +174,9 @@ def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, qu
     outcome = trajectories[-1].outcome
     if outcome.kind == "failed":
         print(f"odesim: {outcome.reason.rstrip('.')}; the run up to there is in {folder}.", file=sys.stderr)
+    for trajectory in trajectories:
+        if "diverged" in trajectory.summary:
+            print(f"odesim: {trajectory.summary['diverged']}.", file=sys.stderr)
     if json:
         summaries = {trajectory.origin.stage: trajectory.summary for trajectory in trajectories}
         content: dict[str, Any] = {

@@ -8,6 +8,7 @@ import numpy as np
 
 from derivations.contract import Stepped
 from odesim.code.traced import jax_along, split
+from odesim.flow.losses import divergence, zero_within_error
 from odesim.flow.problem import Problem
 from odesim.request.case import EULER, plain
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
@@ -47,7 +48,8 @@ def _watched(
     for c in problem.equations.watched:
         shape = tuple(shapes[dim] for dim in c.dims)
         count = int(np.prod(shape))
-        components[c.name] = flat[:, at : at + count].reshape(len(states), *shape)
+        values = flat[:, at : at + count].reshape(len(states), *shape)
+        components[c.name] = zero_within_error(values, problem.rtol) if c.bounds[0] == 0 else values
         found[c.name] = Variable(("time", *c.dims), components[c.name], c.meaning)
         at += count
     return found
@@ -64,7 +66,8 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
     }
     if "loss" in problem.functions:
         # An overlap may pass 1 by its error, and a loss that is a mean square would then be negative.
-        components["loss"] = _along(problem, "loss", np.clip(states, *problem.bounds))
+        losses = _along(problem, "loss", np.clip(states, *problem.bounds))
+        components["loss"] = zero_within_error(losses, problem.rtol)
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
     told = equations.observables
     extras = {n: Variable(dims, v, meaning) for n, (dims, v, meaning) in told.constants(initial).items()}
@@ -81,6 +84,12 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
                 continue
             extras[name] = Variable((dimension,), hits[name], f"{meaning}; inf: not reached")
     known = {**components, **{n: v.values for n, v in observed.items()}, **hits}
+    summary = dict(told.summary(initial, known))
+    if "loss" in components:
+        critical = summary.get("critical_step")
+        how = f"the critical step is {critical:.4g}" if critical is not None else "the state grows without bound"
+        said = divergence(components["loss"], [components[c.name] for c in equations.state], how)
+        summary |= {"diverged": said} if said else {}
     return Trajectory(
         time=times + problem.past.time,
         state={**state, **observed},
@@ -89,7 +98,7 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
         origin=_origin(problem),
         outcome=outcome,
         statistics=statistics,
-        summary=told.summary(initial, known),
+        summary=summary,
         invariants=told.invariants(initial, components),
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
+from odesim.flow.losses import divergence, zero_within_error
 from odesim.machine import streams
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 METHODS = ("explicit", "compressed")
 DEVICES = ("auto", "cpu", "gpu")
+ROUNDING = 1e-12
+"""Rounding of a loss that is computed from weights, relative to its largest value."""
 PRECISIONS = ("float64", "float32")
 FLOW_ONLY = ("rtol", "atol", "solver")
 
@@ -316,6 +319,7 @@ def _assemble(
         if "loss" not in state and keeps:
             losses = population_losses(equations, initial, values)
             if losses is not None:
+                losses = np.stack([zero_within_error(values, ROUNDING) for values in losses])
                 state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
     options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
@@ -338,6 +342,7 @@ def _assemble(
         **{name: statistics[name] for name in ("batches",) if name in statistics},
         **{f"median_final_{name}": float(value) for name, value in final.items()},
     }
+    summary |= _divergence(state)
     return Trajectory(
         time=times,
         step=schedule,
@@ -350,3 +355,16 @@ def _assemble(
         summary=summary,
         invariants={},
     )
+
+
+def _divergence(state: "dict[str, Variable]") -> dict[str, str]:
+    """Return the entry of the summary on replicas whose loss diverged; nothing where none did."""
+    if "loss" not in state:
+        return {}
+    said = []
+    for k, loss in enumerate(state["loss"].values):
+        others = [v.values[k] for name, v in state.items() if name != "loss" and v.dims[:2] == ("seed", "time")]
+        said.append(divergence(loss, others, "a smaller step size may not"))
+    several = f" ({sum(map(bool, said))} of {len(said)} replicas)" if len(said) > 1 else ""
+    first = next(filter(None, said), "")
+    return {"diverged": first + several} if first else {}
