@@ -1,5 +1,6 @@
 """The command `odesim sweep`: one request over a grid of parameters and seeds."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from odesim.cli.options import (
     of,
     takes,
 )
+from odesim.cli.waiting import Wait
 
 if TYPE_CHECKING:
     import xarray
@@ -31,8 +33,12 @@ if TYPE_CHECKING:
 
 Over = Annotated[
     list[str],
-    typer.Option("--over", metavar="KEY=v1,v2,..", help="Values of a parameter or of the seed (0..9); repeatable."),
-]
+    typer.Option(
+        "--over", metavar="KEY=v1,v2,..",
+        help="Values of a parameter or of the seed: 0..9 counts, 1e3..1e5:9 is a logarithmic grid; repeatable.",
+    ),
+]  # fmt: skip
+Yes = Annotated[bool, typer.Option("--yes", help="Start also more than 1,000 cells, or what takes over an hour.")]
 SweepMethod = Annotated[str, typer.Option("--method", metavar="flow|explicit|compressed", help="What every cell is.")]
 
 CELLS = {**TRAINING, "device": (Device, None), "precision": (Precision, None)}
@@ -46,6 +52,7 @@ def sweep(
     method: SweepMethod = "flow",
     scheduler: Scheduler = "local",
     workers: Workers = None,
+    yes: Yes = False,
     **given: Any,
 ) -> int:
     """Integrate a system, or run SGD, at every point of a grid, and leave one dataset.
@@ -66,10 +73,12 @@ def sweep(
     from odesim.sweeps import sweep as sweeps
     from odesim.sweeps import swept
 
+    values = parse_ranges(over, sweeps.list_parameters(system), sweeps.fractional(system))
+    wait = Wait(math.prod(map(len, values.values())), yes or given["dry_run"])
+    wait.require_count()
     wanted = ask.request(
-        system, parse_ranges(over, sweeps.list_parameters(system)), parse_assignments(parameter or []), method=method,
-        **of(given, REQUEST, EULER, CELLS, FRESH),
-    )  # fmt: skip
+        system, values, parse_assignments(parameter or []), method=method, **of(given, REQUEST, EULER, CELLS, FRESH)
+    )
     processes = crew_size(workers)
     folder = folder_of(wanted, given["out"])
     if given["dry_run"]:
@@ -81,12 +90,12 @@ def sweep(
             data = swept.load(folder)
         else:
             prepare(wanted, given["out"], overwrite=given["overwrite"], resume=resume)
-            data = _compute(wanted, folder, scheduler, processes, fresh=not resume, quiet=given["quiet"])
+            data = _compute(wanted, folder, scheduler, processes, wait, fresh=not resume, quiet=given["quiet"])
     return _report(wanted, data, folder, json=given["json"], quiet=given["quiet"])
 
 
 def _compute(
-    wanted: "Sweep", folder: Path, scheduler: str, processes: int, *, fresh: bool, quiet: bool
+    wanted: "Sweep", folder: Path, scheduler: str, processes: int, wait: Wait, *, fresh: bool, quiet: bool
 ) -> "xarray.Dataset":
     from odesim.ask import sweep as ask
     from odesim.ask.progress import Progress
@@ -95,9 +104,10 @@ def _compute(
 
     if fresh:
         swept.clear(folder)
+    wait.begin(folder, processes, quiet)
     with Progress(f"sweeping {wanted.system.name}", quiet=quiet) as progress:
         try:
-            data = ask.run(wanted, folder, scheduler=scheduler, workers=processes, report=progress)
+            data = ask.run(wanted, folder, scheduler=scheduler, workers=processes, report=wait.watching(progress))
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; the finished cells are kept, the same command with --resume --out {folder} goes on."

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from odesim.errors import MissingError, NumericalError
-from odesim.machine.processes import follow_parent, single_threaded
+from odesim.machine.processes import follow_parent, require_processes, single_threaded
 
 LOCAL = "local"
 ROUNDS = 4
@@ -61,6 +61,7 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
     if scheduler == LOCAL:
         import multiprocessing
 
+        require_processes(workers)
         context = multiprocessing.get_context("spawn")
         pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=follow_parent)
         return pool, lambda: pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,9 @@
 """How many processes there may be, and with how many threads each."""
 
+import ast
 import contextlib
 import functools
+import inspect
 import os
 import signal
 import sys
@@ -105,6 +107,53 @@ def single_threaded() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def require_processes(workers: int) -> None:
+    """Raise `UsageError` where this process cannot start others that import its script.
+
+    That is so in a worker of a pool, and in a script that computes outside of `if __name__ == "__main__":`, which every
+    process that it starts would run again.
+    """
+    import multiprocessing
+
+    if multiprocessing.current_process().daemon:
+        raise UsageError(
+            f"--workers {workers} inside a worker of a pool, which may start no processes of its own: give --workers 1"
+        )
+    place = unguarded()
+    if place:
+        raise UsageError(
+            f"--workers {workers} starts processes that import this script, and would run it again ({place}): write "
+            'if __name__ == "__main__": above what it computes, with that indented below, or give --workers 1'
+        )
+
+
+def unguarded() -> str:
+    """Return the line of the script that computes outside of a main guard, or "" where that is no script's.
+
+    Processes import the file of the main module again, so that what a notebook or `python -c` runs is not concerned.
+    """
+    main = sys.modules.get("__main__")
+    file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
+    if file is None or (spec is not None and spec.name.endswith("__main__")):
+        return ""
+    frame, line = inspect.currentframe(), 0
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals is vars(main):
+            line = frame.f_lineno
+        frame = frame.f_back
+    try:
+        with open(file, "rb") as source:
+            statements = ast.parse(source.read()).body
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    for statement in statements:
+        if line and statement.lineno <= line <= (statement.end_lineno or statement.lineno):
+            names = ast.walk(statement.test) if isinstance(statement, ast.If) else ()
+            guarded = any(isinstance(node, ast.Name) and node.id == "__name__" for node in names)
+            return "" if guarded else f"line {line} of {os.path.basename(file)}"
+    return ""
 
 
 def follow_parent() -> None:

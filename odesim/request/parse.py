@@ -19,6 +19,8 @@ LONGEST = 400
 """Characters of a number: more are no number that a person wrote, and Python refuses to convert them."""
 LARGEST = 10**300
 """Whole numbers stay below the largest float, since almost all of them become one."""
+MOST_VALUES = 100_000
+"""Most values of a logarithmic grid of a sweep."""
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -292,13 +294,17 @@ def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> f
     return found
 
 
-def parse_ranges(pairs: Iterable[str], lists: Iterable[str] = ()) -> dict[str, list[str]]:
-    """`["d=1e3,1e4", "seed=0..9"]` as lists of words: `a..b` counts, `;` separates where the values hold commas.
+def parse_ranges(
+    pairs: Iterable[str], lists: Iterable[str] = (), fractional: Iterable[str] | None = None
+) -> dict[str, list[str]]:
+    """`["d=1e3,1e4", "seed=0..9"]` as lists of words.
 
-    The values of the names in `lists` are lists themselves, so that only `;` separates them.
+    `a..b` counts, `a..b:n` is n values on a logarithmic grid, rounded to whole numbers but for the names that are
+    `fractional`, and `;` separates where the values hold commas.  The values of the names in `lists` are lists
+    themselves, so that only `;` separates them.
     """
     found: dict[str, list[str]] = {}
-    lists = set(lists)
+    lists, broken = set(lists), set(fractional or ())
     for name, text in parse_assignments(pairs, "--over", "NAME=v1,v2,.. such as d=1e3,1e4").items():
         if name.strip() in lists and ";" not in text:
             raise UsageError(
@@ -306,15 +312,38 @@ def parse_ranges(pairs: Iterable[str], lists: Iterable[str] = ()) -> dict[str, l
                 f"but {text} was given; one value is given by -p {name}={text}"
             )
         words = [word.strip() for word in text.split(";" if ";" in text else ",") if word.strip()]
-        found[name] = [item for word in words for item in ([word] if name in lists else _counted(word, name))]
+        found[name] = [
+            item
+            for word in words
+            for item in ([word] if name in lists else _counted(word, name, name.strip() in broken))
+        ]
     return found
 
 
-def _counted(word: str, name: str) -> list[str]:
+def _counted(word: str, name: str, fractional: bool) -> list[str]:
+    """The values of `a..b` and `a..b:n`, or the word itself."""
     first, dots, last = word.partition("..")
     if not dots:
         return [word]
+    last, colon, count = last.partition(":")
+    if colon:
+        return _logarithmic(word, name, (first, last, count), fractional)
     start, end = whole_number(first, f"--over {name}"), whole_number(last, f"--over {name}")
     if end < start or end - start >= 10**6:
         raise UsageError(f"--over {name}={word} must count upwards, by less than a million.")
     return [str(k) for k in range(start, end + 1)]
+
+
+def _logarithmic(word: str, name: str, parts: tuple[str, str, str], fractional: bool) -> list[str]:
+    """The values of `a..b:n`: n on a logarithmic grid with both ends, each once, rounded unless `fractional`."""
+    option = f"--over {name}"
+    start, end, count = real_number(parts[0], option), real_number(parts[1], option), whole_number(parts[2], option)
+    if not 0 < start < end or not 2 <= count <= MOST_VALUES:
+        raise UsageError(
+            f"{option}={word} is a logarithmic grid a..b:n with 0 < a < b and 2 to {MOST_VALUES} values, such as "
+            "1e3..1e5:9"
+        )
+    ratio = math.log(end / start) / (count - 1)
+    inner = [start * math.exp(k * ratio) for k in range(1, count - 1)]
+    values = [start, *inner, end]
+    return list(dict.fromkeys(repr(v) if fractional else str(round(v)) for v in values))

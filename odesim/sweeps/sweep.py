@@ -157,6 +157,19 @@ class Sweep:
         return self.cells[0].case.seed
 
 
+def fractional(system: str | System) -> list[str]:
+    """The names that may be swept whose values need not be whole: real parameters, and real options of SGD and Euler.
+
+    >>> "d" in fractional("liao"), "step_size" in fractional("liao")
+    (False, True)
+    """
+    chosen = find_system(system) if isinstance(system, str) else system
+    kinds = typing.get_type_hints(chosen.parameters)
+    readers = {**OF_EULER, **OF_SGD}
+    real = [name for name, kind in kinds.items() if kind is not int and int not in typing.get_args(kind)]
+    return [*real, *(name for name, reader in readers.items() if reader is real_number and name not in kinds)]
+
+
 def list_parameters(system: str | System) -> list[str]:
     """The parameters of a system that are lists: their values hold commas, so that `;` separates those of a sweep."""
     chosen = find_system(system) if isinstance(system, str) else system

@@ -1,0 +1,70 @@
+"""Cells and estimated time of a sweep, said before a long one is computed, which is asked for by `--yes`."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from odesim.errors import UsageError
+from odesim.sgd.effort import spoken
+
+MANY = 1000
+"""Cells from which a sweep is asked for by `--yes`."""
+LONG = 3600.0
+"""Seconds from which it is."""
+COMPILING = 60.0
+"""Seconds that a first cell may take beyond the others."""
+
+
+class Wait:
+    """The wait for a sweep: its number of cells, and the time left at the pace of those that ended.
+
+    With `agreed` nothing is refused.
+    """
+
+    def __init__(self, cells: int, agreed: bool) -> None:
+        self.cells, self.agreed = cells, agreed
+        self._folder, self._workers, self._quiet, self._said = Path(), 1, False, False
+        self._ended: list[float] = []
+
+    def require_count(self) -> None:
+        """Raise `UsageError` for more than `MANY` cells that nobody agreed to."""
+        if self.cells > MANY and not self.agreed:
+            raise UsageError(
+                f"this sweep has {self.cells:,} cells, each a run of its own: give --yes to compute them, or fewer "
+                "values, as --over d=1e3..1e5:9 for nine on a logarithmic grid"
+            )
+
+    def begin(self, folder: Path, workers: int, quiet: bool) -> None:
+        """Note when the cells begin, and where they are kept."""
+        self._folder, self._workers, self._quiet = folder, workers, quiet
+        self._ended = [time.monotonic()]
+
+    def watching(self, report: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        """Return a report of finished cells that also says the time left, and refuses more than an hour of it."""
+
+        def reported(done: int, cells: int) -> None:
+            report(done, cells)
+            self._ended.append(time.monotonic())
+            left = self.left(cells - done)
+            if left is None or self._said:
+                return
+            if left > LONG and not self.agreed:
+                raise UsageError(
+                    f"{cells:,} cells would take about {spoken(left)} more: give --yes to compute them; those that "
+                    f"ended are kept, and the same command with --yes --resume --out {self._folder} goes on"
+                )
+            if len(self._ended) > 2 + self._workers:
+                self._said = True
+                if not self._quiet:
+                    print(f"odesim: {cells:,} cells, about {spoken(left)} left", file=sys.stderr, flush=True)
+
+        return reported
+
+    def left(self, remaining: int) -> float | None:
+        """Seconds for the remaining cells; of the first cell alone a lower bound, as it may have been compiled."""
+        ended = self._ended
+        if len(ended) <= 1 + self._workers:
+            return max(ended[-1] - ended[0] - COMPILING, 0.0) * remaining / self._workers if len(ended) > 1 else None
+        pace = (ended[-1] - ended[1]) / (len(ended) - 2)
+        return pace * remaining
