@@ -90,9 +90,13 @@ def report(
 
     Raises `UsageError` for a folder that holds none of these, and for a page that is there already.
     """
+    from odesim.errors import UsageError
     from odesim.show import report as maker
 
-    some = [folders] if isinstance(folders, str | os.PathLike) else folders
+    one = isinstance(folders, str | os.PathLike)
+    some = [folders] if one else list(folders) if isinstance(folders, Iterable) else [folders]
+    if not all(isinstance(folder, str | os.PathLike) for folder in some):
+        raise UsageError(f"report: folders= is the path of a folder or a list of them, but {folders!r:.60} was given")
     return maker.write([os.fspath(folder) for folder in some], out, overwrite)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odesim.study.linearisation import Linearisation
 
 
+@speaking
 def systems() -> list[str]:
     """The names of all systems: ours, and those that installed packages register (`odesim.systems` entry points)."""
     import derivations

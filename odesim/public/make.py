@@ -208,7 +208,7 @@ def observe(
 @speaking
 def sweep(
     system: "str | System",
-    over: "Mapping[str, Sequence[Any]]",
+    over: "Mapping[str, Any]",
     *,
     folder: "str | os.PathLike[str] | None" = None,
     workers: int = 1,
@@ -230,14 +230,12 @@ def sweep(
     from pathlib import Path
 
     from odesim.ask import sweep as ask
-    from odesim.errors import UsageError
     from odesim.request.parse import whole_number
     from odesim.store.claim import claimed
     from odesim.sweeps import swept
 
     system = chosen(system)
-    if not isinstance(over, Mapping) or any(not isinstance(v, Sequence) or isinstance(v, str) for v in over.values()):
-        raise UsageError('over= maps names to lists of values, such as {"d": [100, 1000]}')
+    over = _swept(over)
     options, parameters = _split(request, ("method", "step", *ask.SGD))
     known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler"), "sweep")
     wanted = ask.request(system, over, parameters, **options)
@@ -257,6 +255,28 @@ def sweep(
         if place is not None:
             swept.save(wanted, data, place, keep=True)
     return data
+
+
+def _swept(over: Any) -> dict[str, list[Any]]:
+    """The values of every swept name as a list: lists, tuples, ranges, and arrays of one dimension.
+
+    Raises `UsageError` for anything else.
+    """
+    import numpy as np
+
+    from odesim.errors import UsageError
+
+    refused = UsageError('over= maps names to lists or arrays of values, such as {"d": [100, 1000]}')
+    if not isinstance(over, Mapping):
+        raise refused
+    lists = {}
+    for name, values in over.items():
+        if getattr(values, "ndim", 0) == 1:  # of NumPy, xarray or pandas
+            values = np.asarray(values).tolist()
+        if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+            raise refused
+        lists[str(name)] = list(values)
+    return lists
 
 
 def _split(request: "Mapping[str, Any]", names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import inspect
+import numbers
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -52,19 +54,113 @@ def _argument(found: "re.Match[str]") -> str:
 
 
 def speaking(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function whose `UsageError`s name arguments; what else it raises is left alone."""
+    """A public function whose `UsageError`s name arguments; what else it raises is left alone.
+
+    Arguments that are missing, unknown or of a wrong type are `UsageError`s before anything is computed.
+    """
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         from derivations.contract import UsageError
 
         try:
+            require_types(function.__name__, arguments_of(function.__name__, signature, args, kwargs))
             return function(*args, **kwargs)
         except UsageError as error:
             error.args = (in_python(str(error)), *error.args[1:])
             raise
 
     return call
+
+
+def arguments_of(
+    what: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call by name.  Raises `UsageError` for one that is missing, unknown or given twice."""
+    from derivations.contract import UsageError
+    from odesim.request.parse import nearest
+
+    named = {p.name: p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD}
+    free = len(named) < len(signature.parameters)  # it takes parameters of a system
+    unknown = [name for name in kwargs if name not in named]
+    if unknown and not free:
+        hint = nearest(unknown[0], named) if named else "it takes none."
+        raise UsageError(f"{what} has no argument {unknown[0]!r}; {hint}")
+    try:
+        bound = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError as error:
+        takes = ", ".join(named) or "none"
+        raise UsageError(f"{what}: {error}; its arguments are {takes}") from None
+    missing = [name for name, p in named.items() if p.default is p.empty and name not in bound]
+    if missing:
+        examples = "; ".join(f"{name}={EXAMPLES[name]}" for name in missing if name in EXAMPLES)
+        raise UsageError(f"{what} needs {', '.join(missing)}" + (f": give {examples}" if examples else ""))
+    return {name: value for name, value in {**bound, **kwargs}.items() if name in named or name in kwargs}
+
+
+EXAMPLES = {
+    "system": '"liao", say (odesim.systems() lists them)',
+    "name": '"liao", say (odesim.systems() lists them)',
+    "method": '"explicit" or "compressed"',
+    "over": '{"d": [100, 1000]}, say',
+    "source": "a run, such as odesim.integrate(..)",
+    "run": "a run, such as odesim.integrate(..)",
+    "result": "a run, such as odesim.integrate(..)",
+    "first": 'a run, or a system such as "liao"',
+    "folder": "the path of a folder",
+}
+"""Examples of arguments, for sentences on those that are missing."""
+WORD_ARGUMENTS = (
+    "format",
+    "preset",
+    "method",
+    "device",
+    "precision",
+    "backend",
+    "solver",
+    "scheduler",
+    "effort",
+    "only",
+)
+NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
+FLAG_ARGUMENTS = ("fresh_initial", "population_loss", "overwrite", "pictures", "quick")
+PATH_ARGUMENTS = ("folder", "out", "config")
+REQUIRED = ("scheduler", "effort", "format", "backend")
+"""Arguments for which None means nothing."""
+
+
+def require_types(what: str, given: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for the first argument that is not of the type that its name has in every function."""
+    from derivations.contract import UsageError
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, numbers.Real | str) and not isinstance(value, bool)
+
+    def is_flag(value: Any) -> bool:
+        return isinstance(value, bool) or type(value).__name__ == "bool"  # NumPy's, which need not be imported
+
+    def is_stage(value: Any) -> bool:
+        several = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        return isinstance(value, str) or several
+
+    kinds: dict[str, tuple[Callable[[Any], bool], str]] = {
+        **dict.fromkeys(WORD_ARGUMENTS, (lambda value: isinstance(value, str), "a name")),
+        **dict.fromkeys(NUMBER_ARGUMENTS, (is_number, "a number")),
+        **dict.fromkeys(FLAG_ARGUMENTS, (is_flag, "True or False")),
+        **dict.fromkeys(PATH_ARGUMENTS, (lambda value: isinstance(value, str | os.PathLike), "a path")),
+        "stage": (is_stage, "the name of a stage, or a list of names"),
+        "weights": (lambda value: isinstance(value, str | os.PathLike | Mapping), "a mapping of arrays, or a file"),
+        "state": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),
+        "inputs": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),
+        "claims": (is_stage, "the id of a claim, or a list of ids"),
+    }
+    for name, value in given.items():
+        if name not in kinds or (value is None and name not in (*REQUIRED, "weights", "inputs")):
+            continue
+        holds, words = kinds[name]
+        if not holds(value):
+            raise UsageError(f"{what}: {name}= must be {words}, but {_short(value)} was given")
 
 
 def chosen(system: Any) -> "System":

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -206,6 +206,18 @@ class Trajectory(Result):
             known = ", ".join([*axes, *self.state, *self.extras])
             raise KeyError(f"this run has no variable {name!r}; it has {known}")
         return found.values
+
+    def __contains__(self, name: object) -> bool:
+        """Return True for the name of a variable, as `run[name]` takes it."""
+        return name in self.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all variables, as those of a mapping or an `xarray.Dataset`."""
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """The names that `run[name]` takes: "time" (and "step" of a simulation), components, observables, extras."""
+        return ["time", *(() if self.step is None else ("step",)), *self.state, *self.extras]
 
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
         """Variables, coordinates (`time`, `step` of a simulation, counted places) and attributes of the data set."""

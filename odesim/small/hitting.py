@@ -63,12 +63,16 @@ class Flow:
     8.0
     """
 
-    slopes: Mapping[str, Any]
+    slopes: Mapping[Any, Any]
 
     def __post_init__(self) -> None:
         import sympy
         from sympy.core.function import Application
 
+        if not isinstance(self.slopes, Mapping):
+            raise UsageError(f"a flow maps every entry to its slope, such as {{m: m**2}}, but got {self.slopes!r:.60}")
+        # Names in the program: a SymPy symbol as a key stands for its name.
+        object.__setattr__(self, "slopes", {str(name): slope for name, slope in self.slopes.items()})
         for name, slope in self.slopes.items():
             expression = sympy.sympify(slope)
             used = {type(part).__name__ for part in expression.atoms(Application)}
@@ -105,7 +109,7 @@ class Flow:
 
     def integrate(
         self,
-        values: Mapping[str, Any],
+        values: Mapping[Any, Any],
         *,
         until: float,
         save_points: int = 201,
@@ -149,8 +153,8 @@ class Flow:
 
     def hitting_times(
         self,
-        values: Mapping[str, Any],
-        entry: str,
+        values: Mapping[Any, Any],
+        entry: Any,
         level: Any,
         *,
         until: Any,
@@ -170,6 +174,7 @@ class Flow:
         Flows whose steps are limited by stability are integrated by a Rosenbrock method.  Raises `UsageError` for
         values that do not fit, and `NumericalError` where a flow fails.
         """
+        entry = str(entry)
         table, shape = self._table(values, atol)
         rule, until, tolerances = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
@@ -223,8 +228,11 @@ class Flow:
             )
         return found
 
-    def _table(self, values: Mapping[str, Any], atol: float | None) -> tuple[np.ndarray, tuple[int, ...]]:
+    def _table(self, values: Mapping[Any, Any], atol: float | None) -> tuple[np.ndarray, tuple[int, ...]]:
         """States and parameters as rows (flows, names), and the shape of the result."""
+        if not isinstance(values, Mapping):
+            raise UsageError(f"values maps every entry and parameter to a number, but got {values!r:.60}")
+        values = {str(name): value for name, value in values.items()}
         row = [values[name] for name in self.names if name in values]
         if not len(row) == len(values) == len(self.names):
             given = (

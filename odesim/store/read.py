@@ -15,6 +15,8 @@ from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
 from odesim.store.folder import manifest_of, require
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     import xarray
 
@@ -47,6 +49,18 @@ class Run(Result):
     def __getitem__(self, name: str) -> Any:
         """The values of a component, an observable or an extra by name, as `Trajectory` has them."""
         return self.trajectory[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Return True for the name of a variable, as `run[name]` takes it."""
+        return name in self.trajectory
+
+    def __iter__(self) -> "Iterator[str]":
+        """The names of all variables."""
+        return iter(self.trajectory)
+
+    def keys(self) -> list[str]:
+        """The names that `run[name]` takes, as `Trajectory` has them."""
+        return self.trajectory.keys()
 
     def dataset(self) -> "xarray.Dataset":
         """The trajectory as a labelled data set."""
