@@ -55,7 +55,9 @@ WATCHED = (
     Component("accuracy", (), (0.0, 1.0), "", "accuracy without routing noise"),
     Component("entropy_noisy", (), (0.0, np.inf), "", "dispatch entropy under routing noise"),
     Component("accuracy_noisy", (), (0.0, 1.0), "", "accuracy under routing noise"),
-    Component("dispatch", ("feature", "expert"), (0.0, 1.0), "n_km / n", "share of cluster k at expert m, with noise"),
+    Component(
+        "dispatch", ("feature", "expert"), (0.0, 1.0), "n_km / n", "joint share of cluster k and expert m, with noise"
+    ),
 )
 KINKS = {
     name: f"; {name} has kinks, which steps do not stop at: a small alignment was off by 70 of its tolerances at a "

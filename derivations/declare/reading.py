@@ -26,6 +26,8 @@ TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "un
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 STEPS = {"online": 1.0, "flow": 1e-3}
 """The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
+LARGEST_BATCH = 10**15
+"""Most samples of a step, as the parameter `batch` takes them."""
 LOSSES = ("squared", "correlation", "logistic", "hinge")
 
 
@@ -70,7 +72,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         limit=limit,
         trained=_trained(training, students, numbers),
         step=fields.real(training, "step", "training", STEPS[limit], above=0.0),
-        batch=fields.whole(training, "batch", "training", 1),
+        batch=fields.whole(training, "batch", "training", 1, LARGEST_BATCH),
         decay=fields.real(training, "decay", "training", 0.0, minimum=0.0),
         noise=fields.real(teacher_table, "noise", "teacher", 0.0, minimum=0.0),
         gram=_gram(teacher_table, folder),

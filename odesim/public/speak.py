@@ -125,7 +125,7 @@ WORD_ARGUMENTS = (
 )
 NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
 FLAG_ARGUMENTS = ("fresh_initial", "population_loss", "overwrite", "pictures", "quick")
-PATH_ARGUMENTS = ("folder", "out", "config")
+PATH_ARGUMENTS = ("folder", "out")
 REQUIRED = ("scheduler", "effort", "format", "backend")
 """Arguments for which None means nothing."""
 

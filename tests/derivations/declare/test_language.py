@@ -171,3 +171,8 @@ def test_a_bias_as_it_is_advised_is_one(tmp_path):
         }
     )
     assert made.students[0].slots == ("w",) and made.students[0].scalars == ("b",)
+
+
+def test_a_batch_has_one_limit_in_a_declaration_and_as_a_parameter():
+    assert reading.declaration(tables(training={"batch": 10**15})).batch == 10**15
+    assert "10000000000000" in refusal(tables(training={"batch": 10**15 + 1}))
