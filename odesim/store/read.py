@@ -68,7 +68,7 @@ class Run(Result):
 
     def __repr__(self) -> str:
         every = self.stages or (self,)
-        return "\n".join([f"Run in {self.folder}", *(repr(run.trajectory) for run in every)])
+        return "\n".join([f"Run in {self.folder.name}", *(repr(run.trajectory) for run in every)])
 
 
 def load(folder: str | os.PathLike[str]) -> Run:

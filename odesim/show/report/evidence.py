@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from derivations.outside import last_name
 from odesim.errors import UsageError
 from odesim.show.report.sections import Picture, Run, Table
 from odesim.show.report.words import rows_of
@@ -89,8 +90,12 @@ def _table(title: str, prefix: str, number: int, runs: Mapping[str, Mapping[str,
 
 
 def flat(content: Mapping[str, Any]) -> dict[str, str]:
-    """Names and shown values, what is nested with dotted names; a long list by its length."""
-    return {name: value if len(value) <= 60 else f"{value[:57]}..." for name, value in rows_of(content)}
+    """Names and shown values, what is nested with dotted names; a long list by its length.
+
+    A system is told by its name: the page may be read by others, and its reference may be a path of this machine.
+    """
+    told = {n: last_name(value) if n.rpartition(".")[2] == "system" else value for n, value in rows_of(content)}
+    return {name: value if len(value) <= 60 else f"{value[:57]}..." for name, value in told.items()}
 
 
 def parted(runs: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], list[str]]:

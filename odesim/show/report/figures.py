@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odesim.errors import UsageError
+from odesim.request.stored_system import short_name
 from odesim.show.report.pictures import picture_of
 from odesim.show.report.sections import ClaimSection, FigureSection, Picture, Section, VerdictSection
 from odesim.store.files import FIGURES, read_json
@@ -25,7 +26,7 @@ def read_figures(folder: str) -> FigureSection:
             pictures.append(picture)
             for claim in entry["claims"]:
                 by_claim[claim] = (*by_claim.get(claim, ()), picture)
-        return FigureSection(folder, str(content["system"]), tuple(pictures), by_claim)
+        return FigureSection(path.name, short_name(str(content["system"])), tuple(pictures), by_claim)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, UsageError):
             raise

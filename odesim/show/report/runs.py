@@ -27,7 +27,7 @@ def read_run(folder: str, number: int = 0) -> RunSection:
             if is_shown(name, manifest["files"])
         )
         return RunSection(
-            folder=folder,
+            folder=Path(folder).name,
             title=f"{name}, stage {origin['stage']}, tier {origin['tier']}, {origin['method']}",
             made=str(manifest["created"]),
             outcome=ended + (f": {outcome['reason']}" if outcome["reason"] else ""),
@@ -57,7 +57,7 @@ def read_sweep(folder: str, number: int = 0) -> RunSection:
         numbers = dict(zip(header[free:], row[free:], strict=True))
         blocks.append((f"{place or 'All cells'}{f': {statistic}' if statistic else ''}", rows_of(numbers)))
     return RunSection(
-        folder=folder,
+        folder=Path(folder).name,
         title=f"{name_of(data)}, sweep over {', '.join(over)}",
         made=instant((Path(folder) / MANIFEST).stat().st_mtime),
         outcome=f"{data['outcome'].size} cells",

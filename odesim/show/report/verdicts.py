@@ -1,5 +1,6 @@
 """The verdicts of a folder, claim by claim, the refuted ones first and then by weight."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 from derivations.claim import ANSWERS
 from odesim.errors import UsageError
 from odesim.evidence.verification import disagrees
+from odesim.request.stored_system import short_name
 from odesim.show.report.errata import errata
 from odesim.show.report.evidence import Evidence, evidence_of
 from odesim.show.report.glossary import LAWS, RUNGS, TITLES, WEIGHTS
@@ -29,20 +31,22 @@ def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
     manifest = manifest_of(path.parent) if (path.parent / MANIFEST).is_file() else {}
     try:
         content = read_json(path)
-        system, effort, verdicts = str(content["system"]), str(content["effort"]), content["verdicts"]
+        reference, effort, verdicts = str(content["system"]), str(content["effort"]), content["verdicts"]
         if not all(map(_sound, verdicts)):
             raise ValueError
     except (ValueError, KeyError, TypeError, OSError):
         raise UsageError(f"{path} is damaged: it does not hold verdicts as `odesim verify` writes them") from None
+    system = short_name(reference, str(manifest.get("declaration", "")))
     evidence = evidence_of(path.parent, _anchor(number, system, "run"))
     grouped: dict[str, list[Mapping[str, Any]]] = {}
     for verdict in verdicts:
         grouped.setdefault(str(verdict["claim"]), []).append(verdict)
-    claims = [_claim(system, effort, number, group, evidence) for group in grouped.values()]
+    command = f"odesim verify --system {shlex.quote(os.path.basename(reference))} --claim {{name}} --effort {effort}"
+    claims = [_claim(system, command, number, group, evidence) for group in grouped.values()]
     used = list(dict.fromkeys(claim.erratum for claim in claims if claim.erratum))
-    known = errata(system)
+    known = errata(reference)
     return VerdictSection(
-        folder=folder,
+        folder=Path(folder).name,
         system=system,
         effort=effort,
         made=instant(path.stat().st_mtime),
@@ -90,7 +94,7 @@ def weight_of(claim: str, place: str) -> str:
 
 
 def _claim(
-    system: str, effort: str, number: int, group: Sequence[Mapping[str, Any]], evidence: Evidence
+    system: str, command: str, number: int, group: Sequence[Mapping[str, Any]], evidence: Evidence
 ) -> ClaimSection:
     statements: dict[str, list[str]] = {}
     for verdict in group:
@@ -108,7 +112,7 @@ def _claim(
         source=str(first.get("source") or ""),
         rungs=tuple(f"{rung} {RUNGS[rung][0] if rung in RUNGS else 'unknown'}" for rung in first["rungs"]),
         erratum=str(first.get("erratum") or ""),
-        command=f"odesim verify --system {shlex.quote(system)} --claim {name} --effort {effort}",
+        command=command.replace("{name}", name),
         forms=tuple(
             FormSection(
                 verdict=verdict,

@@ -312,3 +312,37 @@ def test_opening_a_folder_runs_no_code(planted, capsys):
 def test_a_system_that_the_user_names_is_imported(planted):
     assert command(["integrate", "--from", "run", "--until", "2", "--system", planted]) == 2  # it holds no system
     assert Path("planted.txt").exists()
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A model with a name of its own in a file, and its runs in folders."""
+    place = tmp_path / "secret-folder"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    file = place / "committee.toml"
+    file.write_text(text_of(ERF, 'name = "mine"\n'))
+    run = odesim.integrate(str(file), until=1, save_points=11)
+    run.save(place / "run")
+    odesim.sweep(str(file), {"step": [0.1, 0.2]}, until=1, save_points=11, folder=place / "sweep")
+    odesim.verify(str(file), "drift").save(place / "verdicts")
+    return file, run
+
+
+def test_a_name_is_honoured_and_no_path_is_shown(mine):
+    file, run = mine
+    place = str(file.parent)
+    stored, data = odesim.load(file.parent / "run"), odesim.load(file.parent / "sweep")
+    again = odesim.compare(run, odesim.simulate(str(file), method="compressed", d=100, seeds=3, until=1, save_points=5))
+    shown = [repr(run), repr(stored), run._repr_html_(), stored._repr_html_(), repr(again), repr(odesim.linearise(run))]
+    shown += [text.get_text() for figure in run.pictures().values() for text in figure.texts + [figure._suptitle]]
+    odesim.report([file.parent / name for name in ("run", "sweep", "verdicts")], "page.html")
+    odesim.explore([stored], "runs.html")
+    odesim.explore(data, "sweep.html")
+    pages = [Path(name).read_text(encoding="utf-8") for name in ("page.html", "runs.html", "sweep.html")]
+    for text in [*shown, *pages]:
+        assert place not in text and "secret-folder" not in text
+    for text in (repr(run), repr(again), *pages):
+        assert "mine" in text
+    images = [path.read_bytes() for path in (file.parent / "run").glob("*.png")]
+    assert images and all(b"secret-folder" not in image and b"mine" in image for image in images)
