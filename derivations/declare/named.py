@@ -13,6 +13,7 @@ NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
 RESERVED = (
     "d", "step", "batch", "decay", "noise", "gram", "norm", "overlap", "tier", "units", "teachers", "points", "f", "y",
     "p", "pi", "x", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed", "np", "nan", "inf",
+    "classification_error",
 )  # fmt: skip
 """Words that mean something else in a declaration, and so cannot be a slot or a number of the user's."""
 OPTIONS = (

@@ -87,14 +87,16 @@ def _entries(axis: Any, run: Any, name: str) -> None:
 
 
 def _error(axis: Any, run: Any) -> None:
-    """Loss, and the mean squared error where it is another number, on a logarithmic axis while they are positive."""
-    for name, shade in (("loss", BLACK), ("error", PALETTE[0])):
+    """Loss, mean squared error and share of wrong labels, as far as a run has them; logarithmic where positive."""
+    shades = {"loss": BLACK, "error": PALETTE[0], "classification_error": PALETTE[1]}
+    said = {"loss": "loss", "error": r"$E(f-f^*)^2$", "classification_error": "wrong labels"}
+    for name, shade in shades.items():
         if name not in run:
             continue
         values = run[name].values
         shown = np.where(values > 1e-12, values, np.nan) if values[0] > 0 else values
         axis.plot(run["time"], shown, color=shade, linewidth=1.0)
-        axis.plot([], [], color=shade, label={"loss": "loss", "error": r"$E(f-f^*)^2$"}[name])
-    if all(run[name].values[0] > 0 for name in ("loss", "error") if name in run):
+        axis.plot([], [], color=shade, label=said[name])
+    if all(run[name].values[0] > 0 for name in shades if name in run):
         axis.set_yscale("log")
     axis.legend(fontsize=7, frameon=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, population, remembered
+from derivations.declare import arrays, classification, population, remembered
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels
 from derivations.declare.lane_frame import FIXED
@@ -58,7 +58,7 @@ def equations(parameters: Any, tier: str) -> Equations:
         arguments=functools.partial(arguments, found),
         admits=functools.partial(_require_signal, found),
         crossings=population.crossings(declared, rows(parameters)),
-        watched=(population.ERROR,),
+        watched=(population.ERROR, *([classification.CLASSIFICATION] if declared.labelled() else [])),
         observables=Observables(
             observe=observe,
             constants=population.constants,
@@ -96,9 +96,12 @@ def build(
             D, _ = arrays.motion(xp, declared.weights, exact, C, xp.zeros_like(m.second), a)
         return form.packed(arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
 
-    def losses(y: Any, *given: Any) -> tuple[Any, Any]:
-        _, _, at, sample = seen(y, given)
-        return sampler.losses(at, *sample)
+    def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
+        a, view, at, sample = seen(y, given)
+        loss, error, wrong = sampler.losses(at, *sample)
+        if declared.labelled() and classification.has_closed_form(declared, a.sizes):
+            wrong = classification.arccosine(declared, xp, view, a.sizes)
+        return loss, error, wrong
 
     both = _once(losses) if xp is np else losses
 
@@ -106,7 +109,8 @@ def build(
         return both(y, *given)[0]
 
     def watch(y: Any, *given: Any) -> Any:
-        return xp.stack([both(y, *given)[1]])
+        found = both(y, *given)
+        return xp.stack(found[1:] if declared.labelled() else found[1:2])
 
     return {"flow": flow, "watch": watch, "loss": loss}
 
@@ -201,4 +205,18 @@ def told(tier: str, found: Kernels, initial: Initial, run: Mapping[str, np.ndarr
         mean, error = scatter(found, initial, {name: run[name][k] for name in names})
         size = float(np.sqrt((mean**2).mean()))
         errors.append(float(np.sqrt((error**2).mean())) / size if size > 0 else None)
-    return {**summary, "points": initial.parameters.points, "sampling_error": errors}
+    summary |= {"points": initial.parameters.points, "sampling_error": errors}
+    if "classification_error" in run:
+        end = {name: run[name][-1] for name in names}
+        summary["classification_sampling_error"] = classification_scatter(found, initial, end)
+    return summary
+
+
+def classification_scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
+    """The sampling error of `classification_error` at a state, of independent randomisations; 0 of a closed form."""
+    p = initial.parameters
+    y = rows(p).layout.pack(state)
+    watch = build(p.declaration, found, np, per_sample(p.declaration, found))["watch"]
+    first = 1 + p.sample_seed
+    each = [watch(y, *arguments(found, initial, first + k))[1] for k in range(RANDOMISATIONS)]
+    return WIDER * float(np.std(each, ddof=1))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from derivations.declare import classification
 from derivations.declare.declaration import Declaration
 
 BLOCK = 8192
@@ -78,16 +79,17 @@ class Sampler:
         drift, second, scalars, loss, error = zip(*self._blocks(part, points, weights, y), strict=True)
         return Means(sum(drift), sum(second), [sum(each) for each in zip(*scalars, strict=True)], sum(loss), sum(error))
 
-    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any]:
-        """(loss, E[(f - f*)^2]) alone, which need no derivatives."""
+    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """(loss, E[(f - f*)^2], share of wrong labels) alone, which need no derivatives."""
         U, S = self._frame(at)
 
-        def part(x: Any, w: Any, y: Any) -> tuple[Any, Any]:
+        def part(x: Any, w: Any, y: Any) -> tuple[Any, Any, Any]:
             seen = self._seen(at, U[:S] @ x[:-1], y, derivatives=False)
-            return self._loss(at, seen, x[-1])[0] @ w, (seen.f - seen.y) ** 2 @ w
+            wrong = classification.share_of_wrong_labels(self.xp, seen.f, y, w) if self.declared.labelled() else 0.0
+            return self._loss(at, seen, x[-1])[0] @ w, (seen.f - y) ** 2 @ w, wrong
 
-        loss, error = zip(*self._blocks(part, points, weights, self._teacher(at, U[S:], points)), strict=True)
-        return sum(loss), sum(error)
+        loss, error, wrong = zip(*self._blocks(part, points, weights, self._teacher(at, U[S:], points)), strict=True)
+        return sum(loss), sum(error), sum(wrong)
 
     def _blocks(self, part: Callable[..., Any], points: Any, *others: Any) -> list[Any]:
         """`part` of the points and of arrays (N,); NumPy takes them in blocks that stay in the processor's cache."""

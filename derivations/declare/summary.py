@@ -79,7 +79,7 @@ def cosines(found: Rows, components: Mapping[str, np.ndarray]) -> np.ndarray | N
 
 
 def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Tier, conventions, loss and error at both ends, and the hitting times of the declared events."""
+    """Tier, conventions, loss and errors at both ends, and the hitting times of the declared events."""
     from derivations.declare import leading
 
     declared: Declaration = initial.parameters.declaration
@@ -90,7 +90,7 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
     warned = leading.warning(initial)
     if warned:
         told["sgd"] = warned
-    for name in ("loss", "error"):
+    for name in ("loss", "error", "classification_error"):
         if name in run:
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:
