@@ -1,4 +1,4 @@
-"""What a simulation shares with its flow: hitting times and population losses of the paths that SGD took."""
+"""What a simulation shares with its flow: hitting times, population losses and errors of the paths that SGD took."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Dynamics, Equations, Initial, Stage, Stepped, UsageError, load
+from derivations.contract import Component, Dynamics, Equations, Initial, Stage, Stepped, UsageError, load
+from odesim.flow.losses import zero_within_error
 from odesim.request.trajectory import Variable
 
+ROUNDING = 1e-12
+"""Rounding of a loss that is computed from weights, relative to its largest value."""
 FIRST = "the first saved time at or past it; inf: at none of them"
 
 
@@ -60,22 +63,38 @@ def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
 
 
-def population_losses(equations: Equations, initial: Initial, state: dict[str, np.ndarray]) -> np.ndarray | None:
-    """The population loss along a simulation (seed, time), by the flow's first tier.
+def population_values(
+    equations: Equations, initial: Initial, state: dict[str, np.ndarray], watched: tuple[Component, ...] = ()
+) -> dict[str, Variable]:
+    """The population loss and the `watched` observables along a simulation, (seed, time), by the flow's first tier.
 
-    None where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
+    Empty where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
+    Observables that are no scalars are left out: their sizes are known to the model alone.
     """
     from odesim.flow.problem import compile_functions
 
     if not all(name in state for name in equations.unpack(equations.start(initial))):
-        return None
+        return {}
     functions = compile_functions(equations, "numba")
     if "loss" not in functions:
-        return None
+        return {}
     arguments = equations.arguments(initial)
     shape = next(iter(state.values())).shape[:2]
-    losses = np.empty(shape)
+    watched = () if "watch" not in functions or any(c.dims for c in watched) else watched
+    losses, others = np.empty(shape), np.empty((*shape, len(watched)))
     for index in np.ndindex(shape):
         here = {**initial.state, **{name: values[index] for name, values in state.items()}}
-        losses[index] = functions["loss"](equations.start(dataclasses.replace(initial, state=here)), *arguments)
-    return losses
+        y = equations.start(dataclasses.replace(initial, state=here))
+        losses[index] = functions["loss"](y, *arguments)
+        if watched:
+            others[index] = functions["watch"](y, *arguments)
+    found = {"loss": Variable(("seed", "time"), _without_rounding(losses), "population loss of the current weights")}
+    for k, c in enumerate(watched):
+        values = _without_rounding(others[..., k]) if c.bounds[0] == 0 else others[..., k]
+        found[c.name] = Variable(("seed", "time"), values, f"{c.meaning}, of the current weights")
+    return found
+
+
+def _without_rounding(values: np.ndarray) -> np.ndarray:
+    """Values (seed, time) that cannot be negative, with 0 where their rounding makes them so."""
+    return np.stack([zero_within_error(each, ROUNDING) for each in values])

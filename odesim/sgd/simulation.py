@@ -11,7 +11,7 @@ import numpy as np
 from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
-from odesim.flow.losses import divergence, zero_within_error
+from odesim.flow.losses import divergence
 from odesim.machine import streams
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
@@ -19,7 +19,7 @@ from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families, normals
 from odesim.sgd.descent import Descent
-from odesim.sgd.observed import events, flow_of, hitting_times, population_losses
+from odesim.sgd.observed import events, flow_of, hitting_times, population_values
 
 if TYPE_CHECKING:
     from odesim.sgd.engines import Engine
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 METHODS = ("explicit", "compressed")
 DEVICES = ("auto", "cpu", "gpu")
-ROUNDING = 1e-12
-"""Rounding of a loss that is computed from weights, relative to its largest value."""
 PRECISIONS = ("float64", "float32")
 FLOW_ONLY = ("rtol", "atol", "solver")
 
@@ -310,6 +308,7 @@ def _assemble(
     values = {n: v.values for n, v in state.items()}
     times = schedule * simulation.tick
     extras: dict[str, Variable] = {}
+    observables: dict[str, Variable] = {}
     if hasattr(model, "fixed"):
         extras = {name: Variable(*constant) for name, constant in model.fixed(initial).items()}
     equations = flow_of(case.system.stage(case.stage), initial.parameters)
@@ -317,10 +316,11 @@ def _assemble(
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
         keeps = families.keeps_loss(model, initial.parameters, simulation.population_loss)
         if "loss" not in state and keeps:
-            losses = population_losses(equations, initial, values)
-            if losses is not None:
-                losses = np.stack([zero_within_error(values, ROUNDING) for values in losses])
-                state["loss"] = Variable(("seed", "time"), losses, "population loss of the current weights")
+            # The models of a family measure what they are judged by on their own.
+            watched = equations.watched if families.family(case) is None else ()
+            observables = population_values(equations, initial, values, watched)
+    diverged = _divergence(state | observables, list(state))
+    state |= observables
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
     options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
@@ -342,7 +342,7 @@ def _assemble(
         **{name: statistics[name] for name in ("batches",) if name in statistics},
         **{f"median_final_{name}": float(value) for name, value in final.items()},
     }
-    summary |= _divergence(state)
+    summary |= diverged
     return Trajectory(
         time=times,
         step=schedule,
@@ -357,13 +357,17 @@ def _assemble(
     )
 
 
-def _divergence(state: "dict[str, Variable]") -> dict[str, str]:
-    """Return the entry of the summary on replicas whose loss diverged; nothing where none did."""
-    if "loss" not in state:
+def _divergence(variables: "dict[str, Variable]", moving: list[str]) -> dict[str, str]:
+    """Return the entry of the summary on replicas whose loss diverged; nothing where none did.
+
+    `moving` names what was trained: observables besides grow with the loss, and say nothing of their own.
+    """
+    if "loss" not in variables:
         return {}
     said = []
-    for k, loss in enumerate(state["loss"].values):
-        others = [v.values[k] for name, v in state.items() if name != "loss" and v.dims[:2] == ("seed", "time")]
+    for k, loss in enumerate(variables["loss"].values):
+        own = [variables[name] for name in moving if name != "loss"]
+        others = [v.values[k] for v in own if v.dims[:2] == ("seed", "time")]
         said.append(divergence(loss, others, "a smaller step size may not"))
     several = f" ({sum(map(bool, said))} of {len(said)} replicas)" if len(said) > 1 else ""
     first = next(filter(None, said), "")

@@ -12,7 +12,7 @@ from derivations.contract import Initial, Labelled, Model, ScalarModel, System, 
 from odesim.machine import streams
 from odesim.request.case import Case, digest_of, plain, read_arrays
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
-from odesim.sgd.observed import flow_of, population_losses
+from odesim.sgd.observed import flow_of, population_values
 
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
@@ -101,9 +101,7 @@ class Observation:
         for name, values in state.items():
             if not np.isfinite(values.values).all():
                 raise UsageError(f"{name} is not finite{_where(values.values)}: is a weight vector zero there?")
-        losses = self._losses(initials[0], found)
-        if losses is not None:
-            state["loss"] = Variable(("time",), losses, "population loss of the current weights")
+        state |= self._population_values(initials[0], found)
         fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
         end = float(self.times[-1])
         final = {name: float(v.values[-1]) for name, v in state.items() if v.values.ndim == 1}
@@ -124,12 +122,14 @@ class Observation:
         gram = self.model.place(initial)
         return packed(gram, self.model.scalars(initial)) if isinstance(self.model, ScalarModel) else gram
 
-    def _losses(self, initial: Initial, found: Labelled) -> np.ndarray | None:
+    def _population_values(self, initial: Initial, found: Labelled) -> dict[str, Variable]:
+        """The population loss (time,) and what the flow watches, by the flow's first tier."""
         equations = flow_of(self.system.stage(self.case.stage), self.case.parameters)
         if equations is None or "loss" in found:
-            return None
-        losses = population_losses(equations, initial, {name: values[None] for name, (_, values, _) in found.items()})
-        return None if losses is None else losses[0]
+            return {}
+        observed = {name: values[None] for name, (_, values, _) in found.items()}
+        values = population_values(equations, initial, observed, equations.watched)
+        return {name: Variable(v.dims[1:], v.values[0], v.meaning) for name, v in values.items()}
 
     def _origin(self) -> Origin:
         parameters = self.case.parameters
