@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from odesim.cli import examples, figures, inform, interrupts, observe, report, run, sgd, stored, sweep, verify
+from odesim.cli import examples, figures, inform, interrupts, observe, report, run, sgd, stored, streams, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
 
 app = typer.Typer(
@@ -68,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or the interpreter goes through every object of a compiler before it ends: 0.3 s
     warnings.showwarning = _warned
+    os.environ["MPLBACKEND"] = "agg"  # pictures are files: a name that matplotlib does not know would end the painter
+    streams.spell()
     sys.exit(_run(words or ["--help"]))
 
 
@@ -117,8 +120,6 @@ def _left_alone() -> int:
 
 def _let_go() -> None:
     """Let what cannot be printed any more (no reader, a full disk) go nowhere: the interpreter would complain of it."""
-    import os
-
     try:
         sys.stdout.flush()
     except OSError:

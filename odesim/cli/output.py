@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from odesim.cli.streams import holds_unicode
+
 LONGEST = 600
 """Characters of an error that is not ours to word; numba tells pages."""
 INTERRUPTED = 130  # that of odesim.errors, which is not light enough to be imported here
@@ -74,10 +76,14 @@ def _ended(sentence: str) -> str:
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print one JSON object, without NaN (null stands for what is not finite)."""
+    """Print one JSON object, without NaN (null stands for what is not finite).
+
+    Characters are escaped where stdout could not hold them.
+    """
     from odesim.store.files import jsonable
 
-    print(json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False))
+    escaped = not holds_unicode(sys.stdout)
+    print(json.dumps(jsonable(content), indent=2, ensure_ascii=escaped, allow_nan=False))
 
 
 def print_pairs(pairs: Mapping[str, Any], indent: str = "  ") -> None:

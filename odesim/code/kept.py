@@ -62,7 +62,11 @@ def imported(path: Path, text: str) -> types.ModuleType:
     """The module of a generated text, which need not be in its file: where nothing can be written, nothing is lost.
 
     Its byte code is kept under a seal as its machine code is: Python takes what it finds beside a module as it is.
+    Raises `MissingError` where the environment switches numba's compiler off.
     """
+    from odesim.machine.device import require_compiler
+
+    require_compiler()
     module = types.ModuleType(f"odesim_generated_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module

@@ -22,6 +22,8 @@ THREAD_VARIABLES = (
     "NPROC",
 )
 UNSOUND_JAX = ("0.10.2",)
+NO_PLATFORM = (RuntimeError, AssertionError)
+"""What JAX raises for a platform that it cannot start: for cuda without its plugin an assertion without a word."""
 
 
 def set_threads(threads: int | None) -> None:
@@ -30,6 +32,7 @@ def set_threads(threads: int | None) -> None:
     BLAS and XLA read their limits when they are loaded: call this before NumPy and JAX are imported.
     """
     if threads is None:
+        require_threads()
         return
     if threads < 1:
         raise UsageError(f"the number of threads must be at least 1, but {threads} was given; try --threads 1.")
@@ -39,6 +42,25 @@ def set_threads(threads: int | None) -> None:
         import numba
 
         numba.set_num_threads(min(threads, numba.get_num_threads()))
+
+
+def require_threads() -> None:
+    """Raise `UsageError` for a NUMBA_NUM_THREADS of the environment that is no number of threads."""
+    said = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    if said and not (said.isdecimal() and int(said) >= 1):
+        raise UsageError(
+            f"NUMBA_NUM_THREADS must be a whole number of at least 1, but the environment has {said!r}; unset it"
+        )
+
+
+def require_compiler() -> None:
+    """Raise `MissingError` where the environment switches numba's compiler off: loops are called by their addresses."""
+    said = os.environ.get("NUMBA_DISABLE_JIT", "").strip()
+    if said not in ("", "0"):
+        raise MissingError(
+            f"NUMBA_DISABLE_JIT={said} switches off the compiler, which this needs; unset NUMBA_DISABLE_JIT, or set it "
+            "to 0"
+        )
 
 
 def require_sound_jax() -> None:
@@ -78,7 +100,24 @@ def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[st
             jax.config.update("jax_enable_x64", True)
     if platform == "gpu":
         _require_gpu()
+    elif platform == "auto":
+        _require_platform()
     return describe()
+
+
+def _require_platform() -> None:
+    """Raise `MissingError` if the environment names a platform for JAX that it cannot start here."""
+    said = os.environ.get("JAX_PLATFORMS", "")
+    if said in ("", "cpu"):
+        return
+    import jax
+
+    try:
+        jax.devices()
+    except NO_PLATFORM:
+        raise MissingError(
+            f"JAX_PLATFORMS={said} names a platform that JAX cannot start here; unset it, or set JAX_PLATFORMS=cpu"
+        ) from None
 
 
 def _require_gpu() -> None:
@@ -87,7 +126,7 @@ def _require_gpu() -> None:
 
     try:
         found = jax.devices("gpu")
-    except RuntimeError:
+    except NO_PLATFORM:
         found = []
     if not found:
         raise MissingError(
@@ -101,6 +140,7 @@ def double() -> Iterator[None]:
     """JAX in 64-bit mode inside a `with` block, and as it was afterwards."""
     import jax
 
+    _require_platform()
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:
@@ -126,16 +166,28 @@ def describe() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": int(threads) if threads and threads.isdigit() else None,
     }
-    if "jax" in sys.modules:
+    devices = _devices()
+    if devices:
         import jax
 
-        devices = jax.devices()
         described["jax"] = {
             "platform": devices[0].platform,
             "devices": [device.device_kind for device in devices],
             "float64": bool(jax.config.jax_enable_x64),
         }
     return described
+
+
+def _devices() -> list[Any]:
+    """The devices of JAX where it is loaded, and could start its platform."""
+    if "jax" not in sys.modules:
+        return []
+    import jax
+
+    try:
+        return list(jax.devices())
+    except NO_PLATFORM:
+        return []
 
 
 def _processor() -> str:
