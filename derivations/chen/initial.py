@@ -9,7 +9,7 @@ from derivations.chen.parameters import Parameters, check
 from derivations.contract import Initial, UsageError
 
 ARRAYS = ("W", "Theta", "V", "C")
-DATA = ("X", "y")
+DATA = ("X", "y", "cluster")
 OWN = ("bias", "noise")
 ORTHONORMAL = 1e-8
 """How far the Gram matrix of the signals in a file may be from the identity."""
@@ -143,7 +143,8 @@ def read(
     """Check the arrays of an initial file and return the parameters with the sizes they imply.
 
     `W` (M, J, d) filters, `Theta` (d, M) routers, `V`, `C` (K, d) orthonormal features and centres; optionally a
-    training set `X` (n, P, d) with labels `y` (n,) of +-1; for training also the filters' `bias` (M, J) of
+    training set `X` (n, P, d) with labels `y` (n,) of +-1 and the examples' `cluster` (n,), whole numbers from 0 to
+    K - 1 that count the rows of V and C; for training also the filters' `bias` (M, J) of
     variant=released and the routing `noise` (steps, M, n), what is added to the logits of every training example in
     every step.  Raises `UsageError` for anything that does not fit.
     """
@@ -156,9 +157,9 @@ def read(
     if extra:
         raise UsageError(
             f"the initial file has unknown arrays {', '.join(extra)}; expected {', '.join(ARRAYS)} and optionally X, "
-            "y, bias, noise"
+            "y, cluster, bias, noise"
         )
-    shapes = {"W": 3, "Theta": 2, "V": 2, "C": 2, "X": 3, "y": 1, "bias": 2, "noise": 3}
+    shapes = {"W": 3, "Theta": 2, "V": 2, "C": 2, "X": 3, "y": 1, "cluster": 1, "bias": 2, "noise": 3}
     for name, values in arrays.items():
         _check_array(name, np.asarray(values), shapes[name])
     sizes = _sizes({name: np.asarray(values) for name, values in arrays.items()})
@@ -231,6 +232,8 @@ def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
         raise UsageError("V has one row: at least K = 2 clusters are needed for a feature noise")
     if ("X" in arrays) != ("y" in arrays):
         raise UsageError("a training set needs both X (n, P, d) and y (n,), but only one of them is in the file")
+    if "cluster" in arrays and "X" not in arrays:
+        raise UsageError("cluster names the clusters of a training set, but the file has no X and y")
     if "X" in arrays:
         n, patches, width = arrays["X"].shape
         if width != d or arrays["y"].shape != (n,):
@@ -238,7 +241,20 @@ def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
                 f"X must have shape (n, P, {d}) with y of shape (n,), but they have {arrays['X'].shape} and "
                 f"{arrays['y'].shape}"
             )
+        _check_cluster(arrays, n, sizes["K"])
         if patches < 3:
             raise UsageError(f"X has {patches} patches, but an example has at least 3: feature, centre, feature noise")
         sizes |= {"P": patches, "n": n}
     return sizes
+
+
+def _check_cluster(arrays: Mapping[str, np.ndarray], n: int, K: int) -> None:
+    """Raise `UsageError` where the clusters of the training set are not n whole numbers from 0 to K - 1."""
+    if "cluster" not in arrays:
+        return
+    cluster = arrays["cluster"]
+    if cluster.shape != (n,):
+        raise UsageError(f"cluster must have shape (n,) = ({n},), one for each example, but has {cluster.shape}")
+    wrong = cluster[(cluster != np.round(cluster)) | (cluster < 0) | (cluster >= K)]
+    if wrong.size:
+        raise UsageError(f"cluster must hold whole numbers from 0 to K - 1 = {K - 1}, but has {wrong[0]:g}")

@@ -209,13 +209,20 @@ def place(
 
 
 def given(parameters: Parameters, arrays: Mapping[str, np.ndarray] | None) -> Examples | None:
-    """The training set of a file, all patches dense; an example's cluster is that of its largest centre component."""
+    """The training set of a file, all patches dense, with the clusters that the file gives.
+
+    Without the array `cluster` that of an example is guessed by its largest centre component: wrong where a noise patch
+    has a larger one than the centre.
+    """
     if arrays is None or "X" not in arrays:
         return None
     x = input_scale(parameters) * np.asarray(arrays["X"], float)
-    centre = np.abs(x @ np.asarray(arrays["C"], float).T).max(axis=1)
+    if "cluster" in arrays:
+        cluster = np.asarray(arrays["cluster"]).astype(np.int64)
+    else:
+        cluster = np.abs(x @ np.asarray(arrays["C"], float).T).max(axis=1).argmax(axis=1)
     none = np.zeros((0, len(x)))
-    return Examples(none.astype(np.int64), none, x, np.asarray(arrays["y"], float), centre.argmax(axis=1))
+    return Examples(none.astype(np.int64), none, x, np.asarray(arrays["y"], float), cluster)
 
 
 def compressible(parameters: Parameters) -> str:
@@ -289,7 +296,12 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
     parts["gfeat"] = (one, routers[..., : p.K], "alignment of a router with a feature signal")
     at = weights
     for name, shape, dims, meaning in (
-        ("dispatch", (p.K, p.M), ("feature", "expert"), "share of test examples by cluster and expert, with noise"),
+        (
+            "dispatch",
+            (p.K, p.M),
+            ("feature", "expert"),
+            "joint share of cluster k and expert m among test examples, with noise",
+        ),
         *((name, (), (), meaning) for name, meaning in SCALARS.items()),
         *(rest if followed else ()),
     ):
