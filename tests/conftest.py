@@ -145,7 +145,9 @@ if not os.environ.get("ODESIM_UNCHECKED") and importlib.util.find_spec("beartype
     check_annotations()
 
 
-from odesim.machine import programs  # noqa: E402
+from odesim.machine import ownership, programs  # noqa: E402
+
+ownership.claim_process()
 
 programs.keep()  # before JAX is imported; half of what these tests wait for is XLA
 

@@ -8,6 +8,7 @@ from odesim.errors import UsageError
 from odesim.flow import pipeline, solve
 from odesim.flow.driver import Progress
 from odesim.flow.pipeline import Pipeline
+from odesim.machine.device import in_double
 from odesim.request.case import Case, find_system
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def request(
     return pipeline.build(system, parameters, stage, start, **given)
 
 
+@in_double
 def run(
     asked: Case | Pipeline,
     progress: Progress | None = None,

@@ -12,6 +12,7 @@ import typer
 
 from odesim.cli import examples, figures, inform, interrupts, observe, report, run, sgd, stored, streams, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
+from odesim.machine.ownership import claim_process
 
 app = typer.Typer(
     name="odesim",
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     Whatever goes wrong is one sentence on stderr; with `--debug` the traceback follows it.
     """
+    claim_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or the interpreter goes through every object of a compiler before it ends: 0.3 s
     warnings.showwarning = _warned

@@ -14,6 +14,8 @@ def split(arguments: tuple[Any, ...]) -> tuple[Sizes, list[Any]]:
     import jax
     import jax.numpy as jnp
 
+    if not jax.config.jax_enable_x64:  # or arrays would be cut to float32 without a word
+        raise RuntimeError("expected JAX in float64: call device.configure inside device.double")
     leaves, nested = jax.tree.flatten(tuple(arguments))
     sizes = tuple(a if isinstance(a, int) else None for a in leaves)
     return (nested, sizes), [jnp.asarray(a) for a in leaves if not isinstance(a, int)]

@@ -13,6 +13,7 @@ from derivations.contract import System
 from odesim.errors import NumericalError
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.verification import Verdict, claims_of, verify
+from odesim.machine.device import in_double
 from odesim.machine.executor import completed
 from odesim.machine.processes import follow_parent, single_threaded
 from odesim.store.verdicts import Ledger
@@ -66,6 +67,7 @@ def far_verdicts(scheduler: str, system: System, settings: tuple[Any, ...], task
         yield from found
 
 
+@in_double
 def judge_group(system: System, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
     """The verdicts on the claims of one module, by a laboratory of their own."""
     return [judged() for judged in _judges(system, settings, group)]

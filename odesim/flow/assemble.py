@@ -120,9 +120,9 @@ def _origin(problem: Problem) -> Origin:
         options = {"until": until, "backend": case.backend, "solver": EULER, "step": case.step}
     device = "cpu"
     if case.backend == "jax":
-        import jax
+        from odesim.machine.device import default
 
-        device = jax.devices()[0].platform
+        device = default().platform
     return Origin.of(
         case.system,
         stage=case.stage,

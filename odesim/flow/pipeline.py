@@ -15,6 +15,7 @@ from odesim.flow.continuation import ending, taken_over
 from odesim.flow.problem import Past, prepare
 from odesim.flow.record import Recorder
 from odesim.machine import streams
+from odesim.machine.device import in_double
 from odesim.request.case import Case, digest_of, find_stage, find_system
 from odesim.request.parse import parse_assignments
 from odesim.request.trajectory import Outcome, Trajectory, Variable
@@ -207,6 +208,7 @@ def run_stage(case: Case, previous: Mapping[str, np.ndarray] | None) -> Trajecto
     return _staged(case, previous, 0.0, "")[0]
 
 
+@in_double
 def _staged(
     case: Case,
     previous: Mapping[str, np.ndarray] | None,

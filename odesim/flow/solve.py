@@ -9,6 +9,7 @@ from derivations.contract import Independent, Initial, Recursion, Smooth, Steppe
 from odesim.flow import independent, recursion, smooth, stepped
 from odesim.flow.driver import Progress
 from odesim.flow.problem import Past, Problem, prepare
+from odesim.machine.device import in_double
 from odesim.machine.memory import require_memory
 from odesim.request.case import EULER, Case
 from odesim.request.trajectory import Trajectory
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from odesim.store import Checkpoint
 
 
+@in_double
 def solve(
     case: Case,
     progress: Progress | None = None,

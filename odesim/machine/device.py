@@ -1,17 +1,25 @@
 """The machine: which platform JAX uses, how many threads, in which precision.  Nothing happens at import."""
 
 import contextlib
+import functools
 import os
 import platform as machine
 import sys
-from collections.abc import Iterator
-from typing import Any, Literal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from derivations.installed import version
 from odesim.errors import MissingError, UsageError
 from odesim.machine import programs
+from odesim.machine.ownership import owns_process
 
 Platform = Literal["cpu", "gpu", "auto"]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_THREAD = threading.local()
+"""The `ExitStack` of the outermost `double` of a thread, as `scope`: contexts of JAX belong to threads."""
 
 # NPROC is what XLA's CPU client reads for the size of its thread pool; the others speak for themselves.
 THREAD_VARIABLES = (
@@ -78,15 +86,32 @@ def require_sound_jax() -> None:
 def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[str, Any]:
     """Set JAX up for float64 on `platform` and return what was set, in the form of `describe`.
 
-    Call it before JAX is imported: this is the one place that sets its environment.  Where JAX was imported
-    already, 64-bit mode is switched on for the whole process, because float64 is what every flow needs
-    (`double()` does so for a while only).  Raises `MissingError` for a GPU that is not there and for a
-    version of JAX that computes wrong numbers, `UsageError` for a platform that does not exist.
+    Call it inside `double()`, whose end restores the user's settings, before JAX computes.  A process of odesim's own
+    (`odesim.machine.ownership`) also gets environment variables, which must be set before JAX is imported: they keep
+    JAX from initialising a GPU that is not used, and let it keep compiled programs.
+    Raises `MissingError` for a platform that is not there and for a version of JAX that computes wrong numbers,
+    `UsageError` for a platform that does not exist.
     """
     if platform not in ("cpu", "gpu", "auto"):
         raise UsageError(f"the device must be cpu, gpu or auto, but {platform!r} was given.")
     set_threads(threads)
     require_sound_jax()
+    scope: contextlib.ExitStack | None = getattr(_THREAD, "scope", None)
+    if owns_process():
+        _set_up_process(platform)
+    elif scope is not None:
+        _enter_double(platform, scope)
+    else:
+        raise RuntimeError("expected device.configure inside `with device.double()`, which restores the user's JAX")
+    if platform == "gpu":
+        _require_gpu()
+    elif platform == "auto":
+        _require_platform()
+    return describe()
+
+
+def _set_up_process(platform: Platform) -> None:
+    """Set the environment variables of JAX in a process of odesim's own, and its precision where it is imported."""
     os.environ["JAX_ENABLE_X64"] = "1"
     programs.keep()
     if platform == "cpu":
@@ -96,13 +121,33 @@ def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[st
     if "jax" in sys.modules:
         import jax
 
-        if not jax.config.jax_enable_x64:
-            jax.config.update("jax_enable_x64", True)
-    if platform == "gpu":
-        _require_gpu()
-    elif platform == "auto":
-        _require_platform()
-    return describe()
+        jax.config.update("jax_enable_x64", True)
+
+
+def _enter_double(platform: Platform, scope: contextlib.ExitStack) -> None:
+    """Compute in float64, and on the CPU where `platform` says so, until the end of `scope`."""
+    import jax
+
+    _require_platform()
+    if not jax.config.jax_enable_x64:
+        scope.enter_context(jax.enable_x64(True))
+    if platform == "cpu" and default().platform != "cpu":
+        try:
+            processor = jax.devices("cpu")[0]
+        except RuntimeError:
+            raise MissingError(
+                "the CPU was asked for, but JAX_PLATFORMS keeps JAX from it; add cpu to that variable, such as "
+                "JAX_PLATFORMS=cuda,cpu"
+            ) from None
+        scope.enter_context(jax.default_device(processor))
+
+
+def default() -> Any:
+    """Device of JAX that arrays are put on by default."""
+    import jax
+
+    chosen = jax.config.jax_default_device
+    return chosen if isinstance(chosen, jax.Device) else jax.devices(chosen)[0]
 
 
 def _require_platform() -> None:
@@ -137,23 +182,35 @@ def _require_gpu() -> None:
 
 @contextlib.contextmanager
 def double() -> Iterator[None]:
-    """JAX in 64-bit mode inside a `with` block, and as it was afterwards."""
-    import jax
+    """Scope in which `configure` switches JAX of this thread to float64; its end restores the user's settings.
 
-    _require_platform()
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    try:
+    Entering it does not import JAX.  A scope inside another one belongs to that: the settings last to the outer end.
+    """
+    if getattr(_THREAD, "scope", None) is not None:
         yield
-    finally:
-        jax.config.update("jax_enable_x64", before)
+        return
+    with contextlib.ExitStack() as _THREAD.scope:
+        try:
+            yield
+        finally:
+            _THREAD.scope = None
+
+
+def in_double(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator that runs a function inside `double`, for the entries through which JAX is reached."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with double():
+            return function(*args, **kwargs)
+
+    return call
 
 
 def kind() -> str:
     """The name of the device that JAX runs on by itself; "cpu" for a processor."""
-    import jax
-
-    return jax.devices()[0].device_kind if jax.default_backend() != "cpu" else "cpu"
+    chosen = default()
+    return chosen.device_kind if chosen.platform != "cpu" else "cpu"
 
 
 def describe() -> dict[str, Any]:
@@ -173,7 +230,7 @@ def describe() -> dict[str, Any]:
         described["jax"] = {
             "platform": devices[0].platform,
             "devices": [device.device_kind for device in devices],
-            "float64": bool(jax.config.jax_enable_x64),
+            "float64": True,  # in `double`, whatever the user's own setting is
         }
     return described
 

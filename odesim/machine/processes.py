@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
 from odesim.machine.device import THREAD_VARIABLES
+from odesim.machine.ownership import claim_process
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -164,6 +165,7 @@ def follow_parent() -> None:
     import multiprocessing.connection
     import threading
 
+    claim_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:

@@ -57,16 +57,19 @@ def speaking(function: Callable[P, R]) -> Callable[P, R]:
     """A public function whose `UsageError`s name arguments; what else it raises is left alone.
 
     Arguments that are missing, unknown or of a wrong type are `UsageError`s before anything is computed.
+    Where it uses JAX, this computes in float64 until the function returns (`odesim.machine.device.double`).
     """
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         from derivations.contract import UsageError
+        from odesim.machine.device import double
 
         try:
             require_types(function.__name__, arguments_of(function.__name__, signature, args, kwargs))
-            return function(*args, **kwargs)
+            with double():
+                return function(*args, **kwargs)
         except UsageError as error:
             error.args = (in_python(str(error)), *error.args[1:])
             raise

@@ -10,6 +10,7 @@ import numpy as np
 from derivations.alphabet.frame import FrameModel, Samples
 from derivations.contract import Initial
 from odesim.code.traced import wide
+from odesim.machine.device import default
 from odesim.sgd import normals
 from odesim.sgd.bind import bind_jax
 from odesim.sgd.frame import FrameChains
@@ -43,7 +44,7 @@ def over_replicas(one: Callable[[Any], Any], replicas: Any) -> Any:
     """`one` of every replica: one after the other on a CPU, where a vmapped step is slower, and together elsewhere."""
     import jax
 
-    if jax.default_backend() == "cpu":
+    if default().platform == "cpu":
         return jax.lax.map(one, replicas)
     return jax.vmap(one)(replicas)
 

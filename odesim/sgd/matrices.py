@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from odesim.machine.device import default
+
 EPSILON = 2.22e-16
 TENSOR_CORES = 8
 """The compute capability from which NVIDIA's tensor cores multiply float32, in ten bits at a time."""
@@ -27,7 +29,7 @@ def _precision() -> Any:
     """
     import jax
 
-    device = jax.devices()[0]
+    device = default()
     capability = str(getattr(device, "compute_capability", "")).partition(".")[0]
     if device.platform == "gpu" and capability.isdigit() and int(capability) >= TENSOR_CORES:
         return jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
@@ -40,9 +42,8 @@ def semidefinite_factor(S: Any) -> Any:
     Those of many replicas on a GPU are Cholesky's by the library where no pivot of any vanishes: the elimination
     starts four kernels for every column.
     """
-    import jax
 
-    return _eliminate(S) if jax.default_backend() == "cpu" else _together(_eliminate, _definite)(S)
+    return _eliminate(S) if default().platform == "cpu" else _together(_eliminate, _definite)(S)
 
 
 def triangle(A: Any) -> Any:
@@ -51,9 +52,8 @@ def triangle(A: Any) -> Any:
     Those of many replicas on a GPU, whose library decomposes a matrix by one multiprocessor, are made by Cholesky's
     factors (`_twice`) where all of them allow it.
     """
-    import jax
 
-    return _by_qr(A) if jax.default_backend() == "cpu" else _together(_by_qr, _twice)(A)
+    return _by_qr(A) if default().platform == "cpu" else _together(_by_qr, _twice)(A)
 
 
 @functools.cache

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from odesim.machine.device import default
+
 STREAM = "threefry2x32-20, Box-Muller (2), blocks of 256"
 """The name of the stream, kept with a run's state: a run is not continued with other numbers than it began with.
 
@@ -60,9 +62,8 @@ def pieces(key: Any, shape: tuple[int, int], dtype: Any) -> list[tuple[slice, An
         >>> [(rows, x.shape) for rows, x in pieces(jax.random.key(1), (7, 50), "float32")]
         [(slice(0, 7, None), (7, 50))]
     """
-    import jax
 
-    if jax.default_backend() == "cpu":
+    if default().platform == "cpu":
         return [(slice(0, shape[0]), standard_normal(key, shape, dtype))]
     first, second = _halves(key, shape, dtype, lambda values: values)
     middle = first.shape[0]

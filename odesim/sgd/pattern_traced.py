@@ -9,6 +9,7 @@ import numpy as np
 from derivations.alphabet.patterns import PatternModel, Weights
 from derivations.contract import Initial
 from odesim.code.traced import wide
+from odesim.machine.device import default
 from odesim.sgd import normals
 from odesim.sgd.bind import bind_jax
 from odesim.sgd.patterns import PatternChains, frame_width
@@ -139,7 +140,7 @@ class PatternReplicas(PatternChains):
             return jax.lax.fori_loop(0, steps, lambda k, inner: step(first + k, key, inner, data), state)
 
         replicas = (state, keys, fixed) if len(self.sets) > 1 else (state, keys)
-        if jax.default_backend() == "cpu":
+        if default().platform == "cpu":
             return jax.lax.map(one, replicas)
         return jax.vmap(one)(replicas)
 

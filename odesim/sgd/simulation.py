@@ -13,6 +13,7 @@ from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
 from odesim.flow.losses import divergence
 from odesim.machine import streams
+from odesim.machine.device import in_double
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
@@ -189,6 +190,7 @@ def initial_conditions(simulation: Simulation) -> list[Initial]:
     return [condition_of(simulation)] * simulation.replicas
 
 
+@in_double
 def simulate(
     simulation: Simulation,
     progress: Progress | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 
 from derivations.contract import Model
 from odesim.code.traced import Sizes, joined, wide
+from odesim.machine.device import default
 from odesim.sgd import bind, matrices, normals
 from odesim.sgd.matrices import product
 
@@ -26,9 +27,8 @@ ROUND = 16
 
 def held_bytes() -> int:
     """The memory of the samples held at once on the device in use."""
-    import jax
 
-    return BLOCK_BYTES if jax.default_backend() == "cpu" else GPU_BLOCK_BYTES
+    return BLOCK_BYTES if default().platform == "cpu" else GPU_BLOCK_BYTES
 
 
 def block_size(batch: int, d: int, itemsize: int) -> int:
@@ -180,7 +180,7 @@ def repeated(body: Callable[[Any, Any], Any], steps: Any, state: Any) -> Any:
     """
     import jax
 
-    if jax.default_backend() == "cpu":
+    if default().platform == "cpu":
         return jax.lax.fori_loop(0, steps, body, state)
 
     def turn(k: Any, state: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from derivations.contract import Dynamics, Independent, Initial, Smooth, UsageError
 from odesim.flow.problem import Problem, compile_functions, initial_condition, prepare
+from odesim.machine.device import in_double
 from odesim.request.case import Case
 from odesim.study import rebuild
 
@@ -125,6 +126,7 @@ class Stationary:
     null: int
 
 
+@in_double
 def linearise(
     source: "Case | Trajectory | Run",
     time: float | None = None,

@@ -110,8 +110,11 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
 
 def _compile(function: Any, *given: Any) -> None:
     """Have a jitted function compiled for such arguments, without calling it."""
+    import jax
+
     AHEAD.add(function)
-    function.lower(*given).compile()
+    with jax.enable_x64(True):  # settings of JAX belong to threads, and this is another one
+        function.lower(*given).compile()
 
 
 def _step_again(

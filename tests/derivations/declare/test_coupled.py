@@ -95,13 +95,16 @@ DENSE = {
 }  # fmt: skip
 
 
+BIAS = {"b": {"default": 0.5, "per": "unit"}}
+
+
 @pytest.mark.parametrize("unit", DENSE)
 def test_units_with_a_linear_part_or_a_mean_that_moves_have_no_blocks(unit):
     """He_3 has the first and He_2 the second as soon as free norms leave 1, and a bias makes one of He_2."""
     sized = {"weights": "sphere"} if "logistic" in unit else {}
     system = odesim.declare(
         student={"unit": unit, "units": 2}, teacher={"unit": "He(2, w)", "units": 1}, training=sized,
-        start={"norm": 1.0},
+        start={"norm": 1.0}, parameters=BIAS if "+ b" in unit else {},
     )  # fmt: skip
     assert (prepare(Case.build(system, {}, until=1.0)).smooth.coupled is None) is DENSE[unit]
 

@@ -33,7 +33,8 @@ def test_jax_multiplies_batches_of_every_size_correctly(rows):
 
 def test_a_fresh_jax_is_configured_for_float64_on_the_cpu():
     said = fresh(
-        "from odesim.machine import device; device.configure('cpu')\nimport sys\nassert 'jax' not in sys.modules\n"
+        "from odesim.machine import device, ownership; ownership.claim_process(); device.configure('cpu')\n"
+        "import sys\nassert 'jax' not in sys.modules\n"
         "import jax.numpy as jnp; print(jnp.asarray(1.0).dtype, device.describe()['jax']['platform'])"
     )
     assert said == "float64 cpu"
@@ -42,7 +43,7 @@ def test_a_fresh_jax_is_configured_for_float64_on_the_cpu():
 def test_float64_can_be_had_for_a_while():
     said = fresh(
         "import jax, jax.numpy as jnp\nfrom odesim.machine import device\n"
-        "with device.double(): print(jnp.asarray(1.0).dtype)\n"
+        "with device.double(): device.configure(); print(jnp.asarray(1.0).dtype)\n"
         "print(jnp.asarray(1.0).dtype)"
     )
     assert said.split() == ["float64", "float32"]
@@ -51,8 +52,8 @@ def test_float64_can_be_had_for_a_while():
 @pytest.mark.skipif(not NO_PLUGIN, reason="a GPU plugin is installed")
 def test_a_gpu_that_is_not_there_is_missing():
     said = fresh(
-        "from odesim import errors\nfrom odesim.machine import device\n"
-        "try: device.configure('gpu')\nexcept errors.MissingError as e: print(e)"
+        "from odesim import errors\nfrom odesim.machine import device, ownership\n"
+        "ownership.claim_process()\ntry: device.configure('gpu')\nexcept errors.MissingError as e: print(e)"
     )
     assert "JAX finds none here" in said
 

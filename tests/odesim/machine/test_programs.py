@@ -9,7 +9,8 @@ import pytest
 from odesim.machine import programs
 
 SCRIPT = """
-from odesim.machine import device
+from odesim.machine import device, ownership
+ownership.claim_process()
 device.configure("cpu")
 import jax
 seen = []

@@ -1,0 +1,16 @@
+"""Owner of this process: odesim itself (a command, a worker of a pool), or a user's program with odesim as a library.
+
+A module of its own, because commands claim their process before NumPy is imported.
+"""
+
+_PROCESS = {"own": False}
+
+
+def claim_process() -> None:
+    """Let odesim set environment variables from now on; in a process of the user it sets none."""
+    _PROCESS["own"] = True
+
+
+def owns_process() -> bool:
+    """Return True in a process of odesim's own."""
+    return _PROCESS["own"]
