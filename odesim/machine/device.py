@@ -225,8 +225,6 @@ def describe() -> dict[str, Any]:
     }
     devices = _devices()
     if devices:
-        import jax
-
         described["jax"] = {
             "platform": devices[0].platform,
             "devices": [device.device_kind for device in devices],
