@@ -61,16 +61,6 @@ def require_threads() -> None:
         )
 
 
-def require_compiler() -> None:
-    """Raise `MissingError` where the environment switches numba's compiler off: loops are called by their addresses."""
-    said = os.environ.get("NUMBA_DISABLE_JIT", "").strip()
-    if said not in ("", "0"):
-        raise MissingError(
-            f"NUMBA_DISABLE_JIT={said} switches off the compiler, which this needs; unset NUMBA_DISABLE_JIT, or set it "
-            "to 0"
-        )
-
-
 def require_sound_jax() -> None:
     """Raise `MissingError` if the JAX installed here is one that is known to compute wrong numbers."""
     found = version("jax")
