@@ -1,9 +1,11 @@
 """A training run of the user's own, seen as a trajectory of order parameters: snapshots of weights in, overlaps out."""
 
+import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from odesim.sgd.observed import flow_of, population_values
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
 
+START_FILE = r"the initial (file|state|arrays)|(the file of )?--initial( FILE\.npz)?|the file(?= (has|brings|lacks))"
+"""What the sentences of a system call the arrays that a run starts from."""
 FLOW = ("tier", "seed", "until", "save_points", "rtol", "atol", "backend", "solver", "step")
 """What a case says of a flow, and weights that are given do not depend on."""
 
@@ -25,7 +29,8 @@ FLOW = ("tier", "seed", "until", "save_points", "rtol", "atol", "backend", "solv
 class Observation:
     """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
 
-    `snapshots[k]` holds the arrays of an initial file at `times[k]`; `source` is the digest of all that was given.
+    `snapshots[k]` holds the arrays of an initial file at `times[k]`; `source` is the digest of all that was given, and
+    `given` is what messages call it.
     """
 
     case: Case
@@ -33,6 +38,7 @@ class Observation:
     snapshots: tuple[Mapping[str, np.ndarray], ...]
     times: np.ndarray
     source: str
+    given: str
 
     @classmethod
     def build(
@@ -44,6 +50,15 @@ class Observation:
         Raises `UsageError` for a system whose model has no weights in d dimensions, for arrays that are missing, of
         shapes that disagree or not finite, for a teacher that moves, and for times that do not increase.
         """
+        name = f"{os.path.basename(snapshots)}" if isinstance(snapshots, str | os.PathLike) else "weights="
+        with _naming(name):
+            return cls._build(system, snapshots, parameters, stage, name)
+
+    @classmethod
+    def _build(
+        cls, system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
+        parameters: Mapping[str, Any] | None, stage: str | None, name: str,
+    ) -> "Observation":  # fmt: skip
         arrays, source = read_arrays(snapshots)
         assert arrays is not None and source is not None
         arrays = dict(arrays)
@@ -60,8 +75,9 @@ class Observation:
         divided = _divided(arrays, _vectors(bare))
         case = Case.build(system, parameters, initial=divided[0], stage=bare.stage)
         return cls(
-            case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source
-        )
+            case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source,
+            name,
+        )  # fmt: skip
 
     @property
     def system(self) -> System:
@@ -95,7 +111,8 @@ class Observation:
         """
         case, stage = self.case, self.system.dynamics(self.case.stage)
         rng = streams.generator(case.seed, "initial")
-        initials = [load(stage.enter)(case.parameters, arrays, rng) for arrays in self.snapshots]
+        with _naming(self.given):
+            initials = [load(stage.enter)(case.parameters, arrays, rng) for arrays in self.snapshots]
         found = self.model.observe(initials[0].parameters, np.array([self._saved(initial) for initial in initials]))
         state = {name: Variable(("time", *dims), values, text) for name, (dims, values, text) in found.items()}
         for name, values in state.items():
@@ -166,6 +183,17 @@ def observe(
     (5, 3, 2)
     """
     return Observation.build(system, snapshots, parameters, stage=stage).trajectory()
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Let the sentences on initial arrays, which snapshots are read as, name what the user gave instead."""
+    try:
+        yield
+    except UsageError as error:
+        said = re.sub(START_FILE, name, str(error).replace(" of --initial", ""))
+        error.args = (said, *error.args[1:])
+        raise
 
 
 def _vectors(case: Case) -> set[str]:
