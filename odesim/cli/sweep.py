@@ -24,11 +24,11 @@ from odesim.cli.options import (
     of,
     takes,
 )
-from odesim.cli.waiting import Wait
 
 if TYPE_CHECKING:
     import xarray
 
+    from odesim.cli.waiting import Wait
     from odesim.sweeps.sweep import Sweep
 
 Over = Annotated[
@@ -65,6 +65,7 @@ def sweep(
     """
     from odesim.ask import sweep as ask
     from odesim.cli.output import print_json
+    from odesim.cli.waiting import Wait
     from odesim.machine.processes import crew_size
     from odesim.request.parse import parse_assignments, parse_ranges
     from odesim.store.claim import claimed
@@ -95,7 +96,7 @@ def sweep(
 
 
 def _compute(
-    wanted: "Sweep", folder: Path, scheduler: str, processes: int, wait: Wait, *, fresh: bool, quiet: bool
+    wanted: "Sweep", folder: Path, scheduler: str, processes: int, wait: "Wait", *, fresh: bool, quiet: bool
 ) -> "xarray.Dataset":
     from odesim.ask import sweep as ask
     from odesim.ask.progress import Progress

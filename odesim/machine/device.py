@@ -11,7 +11,6 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from derivations.installed import version
 from odesim.errors import MissingError, UsageError
-from odesim.machine import programs
 from odesim.machine.ownership import owns_process
 
 Platform = Literal["cpu", "gpu", "auto"]
@@ -102,6 +101,8 @@ def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[st
 
 def _set_up_process(platform: Platform) -> None:
     """Set the environment variables of JAX in a process of odesim's own, and its precision where it is imported."""
+    from odesim.machine import programs
+
     os.environ["JAX_ENABLE_X64"] = "1"
     programs.keep()
     if platform == "cpu":
