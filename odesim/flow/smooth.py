@@ -73,7 +73,9 @@ class _Steps:
                 return None
         except StepFailure as failure:
             end = recorder.end[0]
-            if self.problem.autonomous and self.taken and self.again < CLOCKS:
+            # Without a tiny start the failure is the flow's own: a new clock would creep up to it for ever.
+            escaping = self.problem.autonomous and self.problem.tiny is not None
+            if escaping and self.taken and self.again < CLOCKS:
                 self.again = 0 if self.origin < end else self.again + 1
                 self.origin, self._segments = end, None
                 return None

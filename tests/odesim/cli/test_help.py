@@ -73,7 +73,8 @@ def test_the_shell_completes_names_of_systems():
     assert done.stdout.split() == ["liao"]
 
 
-def test_what_is_likely_meant_is_said(capsys, tmp_path):
+def test_what_is_likely_meant_is_said(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert command(["integrate", "liao"]) == 2
     said = capsys.readouterr().err
     assert "a system is given as --system liao. Try `odesim integrate --help`." in said

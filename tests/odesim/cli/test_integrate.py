@@ -79,7 +79,7 @@ USAGE = [
     ((*TINY, "--preset", "fast"), "tiny has no preset 'fast'"),
     ((*TINY, "--stage", "grow"), "tiny has no stage 'grow'"),
     ((*TINY, "--rtol", "-1e-8"), "--rtol must lie between 0 and 1"),
-    ((*TINY, "--atol", "0"), "--atol must be above 0"),
+    ((*TINY, "--atol", "-1"), "--atol must be at least 0"),
     ((*TINY, "--until", "-1"), "--until must be above 0"),
     ((*TINY, "--save-points", "1"), "--save-points must be at least 2"),
     ((*TINY, "--seed", "1.5"), "--seed must be a whole number"),

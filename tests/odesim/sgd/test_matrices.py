@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from test_engines import made
 
-from odesim.sgd import matrices, normals, scalar_traced, traced
+from odesim.sgd import frame_traced, matrices, normals, pattern_traced, scalar_traced, traced
 from odesim.sgd.engines import TracedReplicas
 
 CASES = [("float64", 6, 20, 1e-12), ("float64", 1, 3, 1e-12), ("float32", 6, 20, 2e-5), ("jax", 6, 1, 1e-13)]
@@ -27,7 +28,8 @@ def on_a_gpu(monkeypatch):
             program.cache_clear()
 
     def switch() -> None:
-        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+        for module in (normals, traced, matrices, frame_traced, pattern_traced):
+            monkeypatch.setattr(module, "default", lambda: SimpleNamespace(platform="gpu"))
         forget()
 
     yield switch
