@@ -14,6 +14,7 @@ from derivations import outside
 from derivations.contract import System, UsageError
 from odesim.errors import ChangedDeclaration
 from odesim.request.shown import Result, load_view
+from odesim.request.stored_system import short_name
 
 if TYPE_CHECKING:
     import xarray
@@ -74,7 +75,7 @@ class Origin:
     @property
     def name(self) -> str:
         """The name of the system, which holds no path of a machine."""
-        return self.known.name if self.known is not None else outside.last_name(self.system)
+        return self.model.name if self.model is not None else short_name(self.system, self.declaration)
 
     def required(self, chosen: System | None = None) -> System:
         """Return the system that the run was made with; `chosen` is the one that the user names for it, if any.
