@@ -1,6 +1,7 @@
 """The correlation functions of the gate as run-time arrays: series in rho^2 with a bound on what is cut off."""
 
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from derivations.contract import UsageError
 from derivations.lanes import Series, folded
 from derivations.liao.pairs import correlation_pairs
 from derivations.liao.parameters import Parameters
+
+if TYPE_CHECKING:
+    from hermite.correlation import CorrelationTable
 
 TOLERANCE = 1e-14
 """Absolute error allowed in any S_ab on [-1, 1]: the loss near its minimum is a difference of numbers near 1."""
@@ -18,12 +22,11 @@ STEEPEST = 3
 @functools.cache
 def gate_table(gate: str, temperature: float, degree: int) -> Series:
     """The table for a gate; raises `UsageError` for one so steep that its series cannot reach the tolerance."""
-    from hermite.correlation import for_gate
     from hermite.errors import NotReached
 
     pairs = correlation_pairs(degree)
     try:
-        dense = for_gate(gate, temperature, pairs, TOLERANCE).coefficients
+        dense = _series(gate, temperature, degree).coefficients
     except NotReached as error:
         raise UsageError(
             f"temperature = {temperature:g}: the {gate} gate is too steep for its Hermite series, which reaches up to "
@@ -31,6 +34,20 @@ def gate_table(gate: str, temperature: float, degree: int) -> Series:
         ) from None
     # Both gates are 1/2 plus an odd function, so c_k = 0 for even k >= 2 and rho^q c_{q+a} c_{q+b} needs q + a odd.
     return folded(dense, [a % 2 == 0 for a, _ in pairs], TOLERANCE)
+
+
+@functools.cache
+def _series(gate: str, temperature: float, degree: int) -> "CorrelationTable":
+    """The series in rho of all correlation functions, as long as the tolerance asks for."""
+    from hermite.correlation import for_gate
+
+    return for_gate(gate, temperature, correlation_pairs(degree), TOLERANCE)
+
+
+def cut_error(parameters: Parameters, terms: int) -> float:
+    """Return a bound on the error of every S_ab(rho) on [-1, 1] whose series is cut after so many terms."""
+    found = _series(parameters.gate, parameters.temperature, parameters.degree)
+    return max(float(found.correlations.truncation(a, b, terms)) for a, b in found.pairs)
 
 
 def correlations_at(parameters: Parameters, rho: float) -> np.ndarray:

@@ -270,10 +270,10 @@ def ended(hits, rules):
 def integrate_block(y, until, control, watch, saving, hits, counts, block):
     """Integrate one block from y to `until`, or to a crossing that ends it; returns its status (see `blocks.STATUS`).
 
-    `control` = (relative and absolute tolerance, most steps).  What would be saved in the step in which it ends, or
-    later, is left as it is.
+    `control` = (relative and absolute tolerance, most steps, the longest step).  What would be saved in the step in
+    which it ends, or later, is left as it is.
     """
-    (rtol, atol, most), (space, _, work, k, p), n = control, block, y.size
+    (rtol, atol, most, longest), (space, _, work, k, p), n = control, block, y.size
     f, new, slope = np.empty(n), np.empty(n), np.empty(n)
     block_slope(y, f, work, k, p)
     step = (y, f, new, slope)
@@ -283,6 +283,7 @@ def integrate_block(y, until, control, watch, saving, hits, counts, block):
     at = save_states(t, t, (y, f, y, f), at, saving, stiff, block)
     h = first_step(y, f, until, atol)
     while t < until:
+        h = min(h, longest)
         last = h >= until - t
         h = min(h, until - t)
         if counts[0] >= most or h < 1e-300:

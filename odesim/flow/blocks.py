@@ -42,6 +42,8 @@ STATUS = {
     3: "a block took more steps than allowed",
 }
 MOST_STEPS = 200_000
+Tolerances = tuple[float, float, float]
+"""The relative and the absolute tolerance of a step, and the longest step."""
 
 
 def compile_blocks(equations: Equations, arguments: Any) -> Callable[..., Any]:
@@ -101,7 +103,7 @@ def hitting_times(
     crossing: Crossing,
     entry: int,
     until: float,
-    tolerances: tuple[float, float],
+    tolerances: Tolerances,
     arguments: Any = (),
     workers: int = 1,
 ) -> np.ndarray:
@@ -118,7 +120,7 @@ def hitting_times(
         count, n = some.shape
         hits, counts, status = np.full((count, 1), np.inf), np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
         integrate(
-            some, 0, nowhere, until, (*tolerances, MOST_STEPS), (entries, rules),
+            some, 0, nowhere, until, _control(tolerances), (entries, rules),
             (np.empty((count, 0, n)), hits, counts, status), (table, arguments),
         )  # fmt: skip
         if status.any():
@@ -141,7 +143,7 @@ def trajectories(
     integrate: Callable[..., Any],
     starts: np.ndarray,
     times: np.ndarray,
-    tolerances: tuple[float, float],
+    tolerances: Tolerances,
     arguments: Any = (),
 ) -> np.ndarray:
     """The states (flows, times, n) of many independent flows, `starts` (flows, n), at increasing `times` from 0.
@@ -154,12 +156,18 @@ def trajectories(
     saved, hits = np.full((count, times.size, n), np.nan), np.full((count, 1), np.inf)
     counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
     integrate(
-        starts, 0, times, float(times[-1]), (*tolerances, MOST_STEPS), (np.array([0]), never),
+        starts, 0, times, float(times[-1]), _control(tolerances), (np.array([0]), never),
         (saved, hits, counts, status), (coefficients(), arguments),
     )  # fmt: skip
     if status.any():
         raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
     return saved
+
+
+def _control(tolerances: Tolerances) -> tuple[float, float, int, float]:
+    """What the loops are given: tolerances, most steps, and the longest step."""
+    rtol, atol, longest = tolerances
+    return rtol, atol, MOST_STEPS, longest
 
 
 def tables(equations: Equations, size: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:

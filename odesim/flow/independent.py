@@ -92,7 +92,7 @@ class _Blocks:
     def _take(self, chunk: slice) -> None:
         problem = self.problem
         self.run(
-            self.start[chunk], chunk.start, self.times, problem.case.until, (*problem.tolerances(), MOST_STEPS),
+            self.start[chunk], chunk.start, self.times, problem.case.until, (*problem.tolerances(), MOST_STEPS, np.inf),
             (self.entries, self.rules),
             (self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk]),
             (coefficients(), problem.arguments),

@@ -96,6 +96,10 @@ class Problem:
         resolved = self.tiny is not None and y is not None and self.phase(y) == GROWN
         return max(relative * self.rtol, floor), LOCAL[0] * (self.ordinary_atol if resolved else self.atol)
 
+    def within(self, y: np.ndarray) -> np.ndarray:
+        """The tolerance of every entry of a state (n,), as it was asked for."""
+        return self.rtol * np.abs(y) + self.atol
+
     def phase(self, y: np.ndarray) -> int:
         """How much of a tiny start has grown in y (`Tiny.phase`); 2 where nothing was tiny."""
         return GROWN if self.tiny is None else self.tiny.phase(y, self.initial.scale)

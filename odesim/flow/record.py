@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from derivations.contract import Crossing, Equations
+from odesim.flow.between import Dense, states_between
 from odesim.flow.roots import brent, first_root
 from odesim.flow.solvers.step import INTERIOR, Segment
 from odesim.request.case import Case
@@ -36,7 +37,7 @@ class Recorder:
         self._entries = {c.component: equations.layout.places(c.component, y.size) for c in equations.crossings}
         self._distinct = {name: _distinct(entries) for name, entries in self._entries.items()}
         self.watched = self._watch()
-        self._save_until(start, lambda t: y)
+        self._save_until(start, start, lambda t: y)
 
     @property
     def due(self) -> float:
@@ -46,14 +47,17 @@ class Recorder:
     def take(self, segment: Segment) -> bool:
         """Record one step; returns True when a terminal crossing ends the run inside it."""
         end = self._locate(segment)
-        self._save_until(end, lambda t: segment.y1 if t == segment.t1 else segment.dense(t))
+        self._save_until(segment.t0, end, lambda t: segment.y1 if t == segment.t1 else segment.dense(t))
         self.end = (end, segment.y1 if end == segment.t1 else segment.dense(end))
         return bool(self.reason)
 
-    def _save_until(self, end: float, state) -> None:
-        while self.saved < self.times.size and self.times[self.saved] <= end:
-            self.states[self.saved] = state(self.times[self.saved])
-            self.saved += 1
+    def _save_until(self, begin: float, end: float, state: Dense) -> None:
+        last = self.saved + int(np.searchsorted(self.times[self.saved :], end, side="right"))
+        if last > self.saved:
+            self.states[self.saved : last] = states_between(state, begin, end, self.times[self.saved : last])
+            if self.times[last - 1] == end:  # not the polynomial's, which is rounded otherwise
+                self.states[last - 1] = state(end)
+            self.saved = last
 
     def _locate(self, segment: Segment) -> float:
         """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""

@@ -13,7 +13,7 @@ import numpy as np
 from derivations.contract import Crossing, Kernel
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import blocks
-from odesim.request.parse import nearest
+from odesim.small.question import Rule, Tolerances, crossing_of
 
 if TYPE_CHECKING:
     import xarray
@@ -37,15 +37,13 @@ LANE_LOOPS = (
 )
 LIMITED, STILL = 4, 5
 """The status of a flow whose steps are limited by stability, of one whose slopes are 0 and may have underflowed."""
-ATOL = 1e-14
-"""The absolute tolerance of a step, unless one is given or the start is smaller than it resolves."""
-Tolerances = tuple[float, float, bool]
-"""Relative, absolute, and whether the absolute one follows the smallest entry of a start."""
+Limits = tuple[float, float]
+"""The horizon and the longest step."""
+CLOCKED = 1000
+"""Steps from 0 to the horizon, at least, of a flow whose slopes depend on time."""
 UNDERFLOW = 1e-100
 """Below this size slopes that are 0 may have underflowed."""
 FLOATS = frozenset({float})
-Rule = tuple[int, float, float, float]
-"""A crossing as compiled loops take it: place of the entry, level, direction, and 1 where its size counts."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +54,10 @@ class Flow:
     out for the expressions, so that the time to compile grows with their size.  Raises `UsageError` for a function
     that the back ends lack.
 
+    A slope depends on time through an entry of constant slope, such as {"t": 1, "m": exp(-t) * m}.  What acts for a
+    short time can then be stepped over: no step is longer than `longest`, a thousandth of the horizon where it is not
+    given.  Without such an entry steps are as long as their errors allow.
+
     >>> import sympy
     >>> m = sympy.Symbol("m")
     >>> time = Flow({"m": m**2}).hitting_times({"m": 0.1}, "m", 0.5, until=100.0)
@@ -64,6 +66,7 @@ class Flow:
     """
 
     slopes: Mapping[Any, Any]
+    longest: float | None = None
 
     def __post_init__(self) -> None:
         import sympy
@@ -88,6 +91,8 @@ class Flow:
                 )
         if not self.slopes:
             raise UsageError("a flow needs the slope of at least one entry")
+        if self.longest is not None and not (isinstance(self.longest, int | float) and self.longest > 0.0):
+            raise UsageError(f"longest is the longest step of a flow, a number above 0, but got {self.longest!r:.60}")
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -106,6 +111,21 @@ class Flow:
     def parameters(self) -> tuple[str, ...]:
         """The symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
         return self.names[len(self.slopes) :]
+
+    @functools.cached_property
+    def _clocked(self) -> bool:
+        """Return True if a slope depends on an entry of constant slope."""
+        import sympy
+
+        given = {name: sympy.sympify(slope) for name, slope in self.slopes.items()}
+        used = {str(symbol) for slope in given.values() for symbol in slope.free_symbols}
+        return any(given[name] != 0 and not given[name].free_symbols for name in used & given.keys())
+
+    def _limits(self, until: float) -> Limits:
+        """The horizon and the longest step."""
+        if self.longest is not None:
+            return until, float(self.longest)
+        return until, until / CLOCKED if self._clocked else math.inf
 
     def integrate(
         self,
@@ -139,7 +159,7 @@ class Flow:
             raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
         times = np.linspace(0.0, until, save_points)
         n, states = len(self.slopes), np.empty((len(table), save_points, len(self.slopes)))
-        for chosen, steps in self._by_tolerance(table, tolerances):
+        for chosen, steps in self._by_tolerance(table, tolerances, self._limits(until)):
             some = table[chosen]
             states[chosen] = blocks.trajectories(
                 self._numba.integrate_blocks, some[:, :n], times, steps, np.ascontiguousarray(some[:, n:])
@@ -188,15 +208,19 @@ class Flow:
                 found[chosen] = self._times(table[chosen], (where, sign * level, -sign, 0.0), until, tolerances)
         return found.reshape(shape)
 
-    def _by_tolerance(self, table: np.ndarray, tolerances: Tolerances) -> list[tuple[np.ndarray, tuple[float, float]]]:
-        """Places of the flows that have one absolute tolerance, and (rtol, atol); raises `UsageError` for underflow."""
+    def _by_tolerance(
+        self, table: np.ndarray, tolerances: Tolerances, limits: Limits
+    ) -> list[tuple[np.ndarray, blocks.Tolerances]]:
+        """Places of the flows that have one absolute tolerance, and how they are stepped; raises `UsageError` for
+        underflow.
+        """
         from odesim.small.lane_loops import resolution
 
         n, rtol = len(self.slopes), tolerances[0]
         sizes = np.array([resolution(row, n, tolerances) for row in table])
         for row in table[sizes <= UNDERFLOW]:
             self._require_slope(row)
-        return [(np.flatnonzero(sizes == size), (rtol, rtol * size)) for size in np.unique(sizes)]
+        return [(np.flatnonzero(sizes == size), (rtol, rtol * size, limits[1])) for size in np.unique(sizes)]
 
     def _require_slope(self, row: np.ndarray) -> None:
         """Raise `UsageError` if the slopes at a tiny start are 0 and those of a larger one are not."""
@@ -211,15 +235,15 @@ class Flow:
 
     def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: Tolerances) -> np.ndarray:
         """The hitting times of the rows of a table."""
-        found, status = np.empty(len(table)), np.empty(len(table), np.int64)
+        found, status, limits = np.empty(len(table)), np.empty(len(table), np.int64), self._limits(until)
         worst = self._numba.march_lanes(
-            table, len(self.slopes), rule, until, tolerances, blocks.MOST_STEPS, found, status
+            table, len(self.slopes), rule, limits, tolerances, blocks.MOST_STEPS, found, status
         )
         if worst:
             for row in table[status == STILL]:
                 self._require_slope(row)
             status[status == STILL] = 0  # at rest
-            self._stiff(table, found, status, rule, until, tolerances)
+            self._stiff(table, found, status, rule, limits, tolerances)
             worst = status.max()
         if worst:
             raise NumericalError(
@@ -285,7 +309,7 @@ class Flow:
         found: np.ndarray,
         status: np.ndarray,
         rule: Rule,
-        until: float,
+        limits: Limits,
         tolerances: Tolerances,
     ) -> None:
         """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
@@ -295,9 +319,15 @@ class Flow:
         where, level, direction, absolute = rule
         crossing, rows = Crossing("", self.states[where], level, int(direction), bool(absolute)), table[chosen]
         try:
-            for some, steps in self._by_tolerance(rows, tolerances):
+            for some, steps in self._by_tolerance(rows, tolerances, limits):
                 found[chosen[some]] = blocks.hitting_times(
-                    self._numba.integrate_blocks, rows[some, :n], crossing, where, until, steps, rows[some, n:].copy()
+                    self._numba.integrate_blocks,
+                    rows[some, :n],
+                    crossing,
+                    where,
+                    limits[0],
+                    steps,
+                    rows[some, n:].copy(),
                 )
         except NumericalError as error:
             raise NumericalError(f"{error} whose steps stability limits") from None
@@ -334,32 +364,6 @@ class Flow:
         text = repr([(name, list(kernel.outputs.items())) for name, kernel in self._kernels.items()])
         stem = f"hitting_{len(self.slopes)}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         return compile.generated(stem, (), lambda: module_text(stem, self._kernels, len(self.slopes)))
-
-
-def crossing_of(
-    states: tuple[str, ...], entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
-) -> tuple[Rule, float, Tolerances]:
-    """The crossing, `until` and the tolerances; raises `UsageError` for what makes no sense."""
-    follows = atol is None
-    try:
-        level, until, rtol, atol = float(level), float(until), float(rtol), ATOL if follows else float(atol)
-    except (TypeError, ValueError):
-        raise UsageError("level, until, rtol and atol of a hitting time are numbers") from None
-    if not 0.0 < until < math.inf or not (rtol > 0.0 and atol >= 0.0):
-        raise UsageError("a hitting time needs a finite until > 0, rtol > 0 and atol >= 0")
-    return _rule(states, entry, level, direction, absolute), until, (rtol, atol, follows)
-
-
-@functools.lru_cache(maxsize=64)  # the same question is asked of flow after flow, and its check takes as long as a flow
-def _rule(states: tuple[str, ...], entry: str, level: float, direction: int, absolute: bool) -> Rule:
-    """The crossing of an entry that is one of `states`."""
-    if entry not in states:
-        raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(states))}")
-    if direction not in (1, -1):
-        raise UsageError(f"a hitting time needs direction 1 or -1, not {direction!r}")
-    if not math.isfinite(level) or (absolute and direction < 0 and level < 0.0):
-        raise UsageError(f"the level {level:g} can never be reached")
-    return states.index(entry), level, float(direction), float(absolute)
 
 
 def module_text(stem: str, kernels: Mapping[str, Kernel], n: int) -> str:

@@ -57,13 +57,13 @@ def resolution(given, n, tolerances):
     return min(atol / rtol, 0.01 * least) if follows and least < atol / rtol else atol / rtol
 
 
-def load_lane(rows, kept, given, n, w, lane, until, tolerances):
+def load_lane(rows, kept, given, n, w, lane, limits, tolerances):
     """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size.
 
     `given` holds its state and parameters.  Returns False for slopes that may be 0 because they are below the smallest
     number.
     """
-    q, size, speed, least = given.size - n, 0.0, 0.0, resolution(given, n, tolerances)
+    (until, longest), q, size, speed, least = limits, given.size - n, 0.0, 0.0, resolution(given, n, tolerances)
     for i in range(n):
         rows[i, lane] = given[i]
         size = max(size, abs(given[i]))
@@ -74,7 +74,9 @@ def load_lane(rows, kept, given, n, w, lane, until, tolerances):
         speed = max(speed, abs(rows[n + i, lane]))
     for j in range(len(kept)):
         kept[j, lane] = 0.0
-    rows[4 * n + q, lane] = until if speed == 0.0 else min(until, 0.05 * (size + least * tolerances[0]) / speed)
+    rows[4 * n + q, lane] = min(
+        longest, until if speed == 0.0 else min(until, 0.05 * (size + least * tolerances[0]) / speed)
+    )
     rows[4 * n + q + 3, lane] = least
     return speed > 0.0 or size == 0.0 or least > 1e-100
 
@@ -136,17 +138,17 @@ def take_step(rows, kept, n, lane, at, entry, rule, until):
     return trial if trial > 0.0 else -(kept[0, lane] - trial)
 
 
-def march_lanes(table, n, crossing, until, tolerances, most, found, status):
+def march_lanes(table, n, crossing, limits, tolerances, most, found, status):
     """When `entry` of each flow first crosses, into `found` and `status` (flows,); returns the worst status.
 
-    `table` (flows, n + q) holds states and parameters, `crossing` = (entry, threshold, direction, absolute).  Status:
-    0 good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps, 5 the slopes are 0 and
-    may have underflowed.  `tolerances` = (relative, absolute, whether the start is followed).  `kept` has, per lane:
-    the time; the full step, the lowest and the highest trial for a crossing; the last step and its growth; the
-    fraction of the step already looked at; what the lane does (0 steps, 1 locates its crossing, 2 checks one that the
-    cubic alone shows); the steps that stability limited.
+    `table` (flows, n + q) holds states and parameters, `crossing` = (entry, threshold, direction, absolute), `limits` =
+    (the horizon, the longest step), `tolerances` = (relative, absolute, whether the start is followed).  Status: 0
+    good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps, 5 the slopes are 0 and may
+    have underflowed.  `kept` has, per lane: the time; the full step, the lowest and the highest trial for a crossing;
+    the last step and its growth; the fraction of the step already looked at; what the lane does (0 steps, 1 locates
+    its crossing, 2 checks one that the cubic alone shows); the steps that stability limited.
     """
-    (entry, threshold, direction, absolute), rtol = crossing, tolerances[0]
+    (entry, threshold, direction, absolute), rtol, (until, longest) = crossing, tolerances[0], limits
     count, at = len(table), 3 * n + table.shape[1]
     steps = np.zeros(count, np.int64)
     found[:], status[:] = np.inf, 0
@@ -160,7 +162,7 @@ def march_lanes(table, n, crossing, until, tolerances, most, found, status):
                 if measure(table[flow, entry], rule) >= 0.0:
                     found[flow] = 0.0
                     continue
-                if not load_lane(rows, kept, table[flow], n, w, lane, until, tolerances):
+                if not load_lane(rows, kept, table[flow], n, w, lane, limits, tolerances):
                     status[flow] = worst = 5
                     continue
                 owner[lane], alive = flow, alive + 1
@@ -174,7 +176,7 @@ def march_lanes(table, n, crossing, until, tolerances, most, found, status):
             if trial < 0.0:
                 found[flow] = -trial
             elif kept[7, lane] > 0.0 or kept[0, lane] < until:
-                rows[at, lane] = min(trial, until - kept[0, lane])
+                rows[at, lane] = min(trial, longest, until - kept[0, lane])
                 status[flow] = 2 if trial < 1e-300 else 3 if steps[flow] >= most else 4 if kept[8, lane] >= 8.0 else 0
                 if status[flow] == 0:
                     continue

@@ -9,7 +9,7 @@ from typing import Any
 from derivations.contract import Initial
 from derivations.indexed import dot
 from derivations.liao.parameters import Parameters
-from derivations.liao.statements.kernels import S_INDEX, N, notation, pair_kernels, terms
+from derivations.liao.statements.kernels import S_INDEX, N, neglected, notation, pair_kernels, terms
 from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Rate, Statement, Step, sp
 
 M, M_STAR = sp.symbols("m m_star", integer=True)
@@ -130,7 +130,7 @@ def statement(parameters: Parameters) -> Statement:
         clock="one step of SGD of size eta advances `t` by eta; the loss has the factor 1/2 of its definition below",
         validity=f"exact for Gaussian inputs at every `d`, gate pi the {gate}{beta}, experts He_{p}, "
         "orthonormal teachers",
-        neglects="nothing",
+        neglects=neglected(parameters),
         indices=[((I, J, R), "students"), ((TEACHER_K, L), "teachers"), ((N, S_INDEX), "degrees")],
         state=STATE,
         constants=CONSTANTS,

@@ -3,8 +3,7 @@
 import functools
 from typing import Any, NamedTuple
 
-from derivations.contract import UsageError
-from derivations.liao.gate import gate_table
+from derivations.liao.gate import cut_error, gate_table
 from derivations.liao.parameters import Parameters
 from derivations.statement import HALF, Base, Definition, E, Gate, He, Kernel, Partial, function, sp
 from hermite.gaussian import pair_kernel
@@ -15,6 +14,8 @@ C = Base("c")
 N, S_INDEX = sp.Idx("n", (0, sp.oo)), sp.Idx("s", (0, sp.oo))
 MOST_TERMS = 150
 """Beyond this n! and w^n leave the range of float64, in which a page is evaluated."""
+WORST = 1e-6
+"""A larger error of a series that is cut there leaves no numbers worth printing."""
 S = function("S", lambda x, at: S(x[0] + 1, x[1] + 1, x[2]) if at == 3 else None)
 """S_pq(rho), with Price's rule dS_pq/drho = S_(p+1)(q+1)."""
 
@@ -29,14 +30,36 @@ class PairKernels(NamedTuple):
 
 
 def terms(p: Parameters) -> dict[str, int]:
-    """Where the series of the gate is cut: as the compiled tables are, at 1e-14 in every S_pq on [-1, 1]."""
-    count = 2 * gate_table(p.gate, p.temperature, p.degree).series.shape[1]
+    """Where the series of the gate is cut: as the compiled tables are, at 1e-14 in every S_pq on [-1, 1], or before.
+
+    Nowhere for a gate so steep that a page cannot evaluate it.
+    """
+    count = needed(p)
     if count > MOST_TERMS:
-        raise UsageError(
-            f"at temperature = {p.temperature:g} the series of the gate has {count} terms, and a page is evaluated "
-            f"with at most {MOST_TERMS}: derive at a lower temperature (formulas stay, with beta as a factor)"
-        )
+        if cut_error(p, MOST_TERMS) > WORST:
+            return {}
+        count = MOST_TERMS
     return {"s": count, "n": count + 2 * p.degree + 3}
+
+
+def needed(p: Parameters) -> int:
+    """How many terms of the series of the gate the compiled tables take."""
+    return 2 * gate_table(p.gate, p.temperature, p.degree).series.shape[1]
+
+
+def neglected(p: Parameters, tier: str = "") -> str:
+    """What a page leaves out: what its `tier` does, and terms of a steep gate that cannot be evaluated."""
+    count = needed(p)
+    if count <= MOST_TERMS:
+        return tier or "nothing"
+    error = cut_error(p, MOST_TERMS)
+    cut = (
+        f"in its numbers, not in its formulas, the terms of every S_pq after the first {MOST_TERMS}, of which the "
+        f"program takes {count}: an error of at most {error:.1g}"
+    )
+    if error > WORST:
+        cut = f"nothing in its formulas; {count} terms of every S_pq are more than numbers of a page can have"
+    return f"{tier}; {cut}" if tier else cut
 
 
 def coefficients(p: Parameters) -> Definition:

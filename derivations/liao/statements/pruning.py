@@ -15,7 +15,7 @@ from derivations.liao.statements.exact import (
     R,
     bind,
 )
-from derivations.liao.statements.kernels import S_INDEX, N, notation, pair_kernels, terms
+from derivations.liao.statements.kernels import S_INDEX, N, neglected, notation, pair_kernels, terms
 from derivations.statement import Base, Definition, Named, Statement, sp
 
 KEPT, K_STUDENTS, K_TEACHERS, CHANGE = map(Base, ("kept", "K_ss", "K_st", "Delta"))
@@ -40,7 +40,7 @@ def statement(parameters: Parameters, tier: str) -> Statement:
         clock="none: a stage without a clock; the squared error has no factor 1/2 here",
         validity=f"exact for Gaussian inputs at every `d`, experts He_{parameters.degree}, orthonormal teachers"
         + estimated,
-        neglects="nothing",
+        neglects=neglected(parameters),
         indices=[((I, J, R), "students"), ((TEACHER_K, L), "teachers"), ((N, S_INDEX), "degrees")],
         state=(*STATE, Named(KEPT[I], "1 for an expert that is kept, else 0")),
         constants=CONSTANTS[:2],

@@ -5,11 +5,12 @@ From the first step LSODA where the right-hand side has kinks and is exact betwe
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from odesim.flow.solvers import cvode, dop853, ndf, scipy
+from odesim.flow.solvers.rest import Slope, Steps, until_rest
 from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure
 
 WINDOW, EQUAL = 12, 2.0
@@ -35,6 +36,8 @@ DENSE = 200
 """Up to so many numbers Radau's dense Jacobian and its factors are cheap; it reaches any horizon from a fixed point."""
 MANY, HOPELESS = 20_000, 100_000
 """An implicit method that has taken `MANY` steps, and has `HOPELESS` of them left at its pace, gives up."""
+ENDLESS = 1e9
+"""So many steps are left at its pace where the last method gives up: they would take hours."""
 
 SMALLEST = 64
 """With fewer numbers than this CVODE is done in a tenth of a second, and NDF's loops take five to compile."""
@@ -45,10 +48,6 @@ differences, then takes one for every entry of the state."""
 PACE, CREEPING = 100, 20_000
 """LSODA creeps where as many steps as it has just taken in a row say that so many more are left; its runs over chen's
 tiers take hundreds.  At a state on a kink its estimate of the Jacobian is without bound, and holds its steps down."""
-
-Slope = Callable[[float, np.ndarray], np.ndarray]
-Steps = Callable[[float, np.ndarray], Iterator[Segment]]
-"""The steps of a method from (t, y) to the horizon."""
 
 
 def automatic_steps(
@@ -98,8 +97,8 @@ def until_it_fails(
             before = f"{before}{name} to time {t:.6g}, then "
 
 
-def patient(method: Steps, until: float, statistics: Statistics) -> Steps:
-    """The steps of an implicit method, which fails where it has taken many and is as far from the horizon as before.
+def patient(method: Steps, until: float, statistics: Statistics, hopeless: float = HOPELESS) -> Steps:
+    """The steps of a method, which fails where it has taken many and is as far from the horizon as before.
 
     At a fixed point the corrector of CVODE stops at its tolerance, which over a horizon of 1e14 is a drift along
     directions without a restoring force; its steps were then seen to shrink to what 1e11 of them would cover.
@@ -110,8 +109,9 @@ def patient(method: Steps, until: float, statistics: Statistics) -> Steps:
         for segment in method(t, y):
             yield segment
             taken = statistics.steps - begun
-            if taken > MANY and HOPELESS * (segment.t1 - t) < taken * (until - segment.t1):
-                raise StepFailure("the implicit method creeps")
+            if taken > MANY and hopeless * (segment.t1 - t) < taken * (until - segment.t1):
+                left = taken * (until - segment.t1) / (segment.t1 - t)
+                raise StepFailure(f"the steps do not grow: at their pace the horizon is {left:.2g} of them away")
 
     return onward
 
@@ -178,11 +178,19 @@ def steps(leg: Leg) -> Iterator[Segment]:
     def radau(t: float, y: np.ndarray) -> Iterator[Segment]:
         return scipy.steps(dataclasses.replace(leg, t=t, y=y), "Radau")
 
+    slope = problem.slope()
+
+    def enduring(method: Steps, hopeless: float = HOPELESS) -> Steps:
+        patience = patient(method, leg.until, leg.statistics, hopeless)
+        if not problem.autonomous or leg.y.size > DENSE:
+            return patience
+        return until_rest(patience, slope, leg.until, problem.within, leg.statistics)
+
     def strict(t: float, y: np.ndarray) -> Iterator[Segment]:
         return dop853.steps(dataclasses.replace(leg, t=t, y=y), strict=True)
 
-    dense = (("Radau", radau),) if leg.y.size <= DENSE else ()
-    methods: tuple[tuple[str, Steps], ...] = ((other.name, patient(implicit, leg.until, leg.statistics)), *dense)
+    dense = (("Radau", enduring(radau)),) if leg.y.size <= DENSE else ()
+    methods: tuple[tuple[str, Steps], ...] = ((other.name, enduring(implicit)), *dense)
     most = FEW_STEPS if dear else MOST_STEPS[other.name] * (problem.tolerances()[0] / 1e-9) ** COST_EXPONENT
     if problem.rtol < IMPLICIT or (dense and problem.escaping(leg.y)):
         methods, most = dense, NEVER
@@ -191,7 +199,8 @@ def steps(leg: Leg) -> Iterator[Segment]:
         return explicit(leg.t, leg.y)
     # At tight tolerances the implicit methods of sampled means take three times the evaluations of DOP853.
     first = strict if dear and problem.rtol >= IMPLICIT else explicit
-    return automatic_steps(first, methods, explicit, (leg.t, leg.y), leg.until, most, leg.statistics)
+    last = enduring(explicit, ENDLESS)
+    return automatic_steps(first, methods, last, (leg.t, leg.y), leg.until, most, leg.statistics)
 
 
 SOLVERS = (Solver("automatic", steps, default=True),)

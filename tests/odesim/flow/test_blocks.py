@@ -33,7 +33,7 @@ def integrate(start, times, until, rtol, entries=(), rules=()):
     hits = np.full((count, len(entries)), np.inf)
     counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
     block_loops.integrate_blocks(
-        start, 0, np.array(times, float), float(until), (rtol, rtol * 1e-3, 100_000),
+        start, 0, np.array(times, float), float(until), (rtol, rtol * 1e-3, 100_000, np.inf),
         (np.array(entries, int), np.array([(*rule, 0.0) for rule in rules], float).reshape(-1, 4)),
         (saved, hits, counts, status), (blocks.coefficients(), ()),
     )  # fmt: skip
@@ -71,12 +71,14 @@ def test_flows_that_end_at_their_crossing_find_the_same_times_in_fewer_steps():
         counted.append(arguments[6][2].copy())
 
     for workers in (1, 3):
-        times = blocks.hitting_times(integrate_and_count, start, crossing, 0, 1e7, (1e-10, 1e-14), workers=workers)
+        times = blocks.hitting_times(
+            integrate_and_count, start, crossing, 0, 1e7, (1e-10, 1e-14, np.inf), workers=workers
+        )
         np.testing.assert_allclose(times[1:], exact_time(0.5) - exact_time(start[1:, 0]), rtol=1e-9)
         assert times[0] == 0.0
     whole = integrate(start, [0.0], 1e7, 1e-10, [0], [(0.5, 1, 0)])[2]
     assert (counted[0][1:, 0] < whole[1:, 0]).all()
-    below = blocks.hitting_times(block_loops.integrate_blocks, start[1:], crossing, 0, 50.0, (1e-8, 1e-12))
+    below = blocks.hitting_times(block_loops.integrate_blocks, start[1:], crossing, 0, 50.0, (1e-8, 1e-12, np.inf))
     assert np.isinf(below).all()
 
 
@@ -85,7 +87,12 @@ def test_a_flow_that_fails_is_an_error(monkeypatch):
     bind(lambda y: np.where(y > 0.5, np.nan, y), lambda y: np.eye(y.size))
     with pytest.raises(NumericalError, match="in 1 of 2 flows"):
         blocks.hitting_times(
-            block_loops.integrate_blocks, np.array([[1e-2], [0.4]]), Crossing("T", "m", 0.9), 0, 2.0, (1e-6, 1e-9)
+            block_loops.integrate_blocks,
+            np.array([[1e-2], [0.4]]),
+            Crossing("T", "m", 0.9),
+            0,
+            2.0,
+            (1e-6, 1e-9, np.inf),
         )
 
 
@@ -161,7 +168,7 @@ def test_all_models_share_the_machine_code_of_the_integrator():
             saved, hits = np.full((len(start), 3, size), np.nan), np.full((len(start), len(entries)), np.inf)
             counts, status = np.zeros((len(start), 3), np.int64), np.zeros(len(start), np.int64)
             run(
-                start.copy(), 0, np.linspace(0.0, 1e5, 3), 1e5, (1e-9, 1e-12, 10_000), (entries, rules),
+                start.copy(), 0, np.linspace(0.0, 1e5, 3), 1e5, (1e-9, 1e-12, 10_000, np.inf), (entries, rules),
                 (saved, hits, counts, status), (blocks.coefficients(), problem.arguments),
             )  # fmt: skip
             assert not status.any()

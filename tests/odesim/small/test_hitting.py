@@ -370,3 +370,28 @@ def test_a_piecewise_slope_says_what_it_is_everywhere():
         Flow({"m": sympy.Piecewise((1, m < 0.5))})
     with pytest.raises(UsageError, match="uses gamma"):
         Flow({"m": sympy.gamma(m)})
+
+
+@pytest.mark.parametrize("centre", [3.0, 7.3217, 9.9])
+def test_a_pulse_after_a_quiet_stretch_is_not_stepped_over(centre):
+    """A pulse of width 0.01 raises m by 0.01 sqrt(2 pi), half of it until its centre."""
+    t = sympy.Symbol("t")
+    flow = Flow({"t": 1, "m": sympy.exp(-((t - centre) ** 2) / (2 * sympy.Float(0.01) ** 2))})
+    start, rise = {"t": 0.0, "m": 0.0}, 0.01 * np.sqrt(2 * np.pi)
+    run = flow.integrate(start, until=10.0, save_points=3)
+    assert abs(run["m"].values[-1] / rise - 1) < 1e-8
+    assert abs(flow.hitting_times(start, "m", rise / 2, until=10.0) - centre) < 1e-9
+
+
+def test_the_longest_step_is_what_is_asked_for():
+    t = sympy.Symbol("t")
+    slope = sympy.exp(-((t - 5) ** 2) / (2 * sympy.Float(1e-4) ** 2))
+    start, rise = {"t": 0.0, "m": 0.0}, 1e-4 * np.sqrt(2 * np.pi)
+    assert np.isinf(Flow({"t": 1, "m": slope}).hitting_times(start, "m", rise / 2, until=10.0))  # narrower than a step
+    assert abs(Flow({"t": 1, "m": slope}, longest=1e-4).hitting_times(start, "m", rise / 2, until=10.0) - 5) < 1e-9
+
+
+@pytest.mark.parametrize("longest", [0.0, -1.0, float("nan")])
+def test_a_longest_step_that_is_none_is_refused(longest):
+    with pytest.raises(UsageError, match="longest is the longest step of a flow"):
+        Flow({"m": 1}, longest=longest)

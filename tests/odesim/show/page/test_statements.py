@@ -1,6 +1,7 @@
 """The printed equations are those that run: every page is evaluated beside the compiled right-hand side."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -108,6 +109,22 @@ def test_the_page_follows_the_parameters(system, stage, tier, given):
     assert distance(run.printed(state), wanted, run.statement) < CLOSE
     if run.statement.loss is not None:
         assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(("gate", "temperature"), [("logistic", 1.7), ("probit", 1.7), ("logistic", 2.2)])
+def test_a_page_of_a_steep_gate_is_off_by_what_it_says_at_most(gate, temperature):
+    """The compiled flow takes more terms of the series than a page can evaluate, which says what is cut."""
+    given = {"m": 3, "m_star": 2, "d": 30, "gate": gate, "temperature": temperature}
+    run = Compiled("liao", "train", "exact", given, backend="numpy")
+    y, state = run.state(np.random.default_rng(3))
+    said = re.search("an error of at most (.+)$", run.statement.neglects)
+    error = float(said[1]) if said else 1e-14
+    assert 1e-12 < error < 1e-6 or not said
+    wanted, off = run.flow(y), 100 * error  # a rate is a sum of some dozen of correlation functions
+    assert distance(run.printed(state), wanted, run.statement) < max(off, CLOSE)
+    assert distance(Evaluator(run.statement, {**run.constants, **state}).rates(), wanted, run.statement) < max(
+        off, CLOSE
+    )
 
 
 @pytest.mark.parametrize(("stage", "tier"), [("joint", "L0"), ("joint", "L1"), ("joint", "L2"), ("router", "L0")])
