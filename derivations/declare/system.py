@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,17 @@ def _parameters_of(declared: Declaration, text: str) -> type:
             raise UsageError(f"two numbers of {declared.name} are called {name}: rename the parameter or the group")
         fields.append((name, kind, parameter(default, meaning, **domain)))
 
+    _add_training(declared, add)
+    _add_start(declared, add)
+    _add_numbers(declared, add)
+    namespace = {"declaration": declared, "__reduce__": _pickled}
+    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
+    made.__module__ = __name__
+    return made
+
+
+def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
+    """Add the sizes and the numbers of training."""
     for group in declared.students:
         what = f"units {group.text!r}"
         add(group.named("units"), int, group.units, f"number of student {what}", minimum=1, maximum=100_000)
@@ -143,6 +155,10 @@ def _parameters_of(declared: Declaration, text: str) -> type:
     if declared.gram is None or isinstance(declared.gram, float):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
+
+
+def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
+    """Add what is read at the start of a run only."""
     for name, value in declared.start.norms:
         which = name.rpartition("norm")[2].strip("_")
         add(
@@ -161,6 +177,10 @@ def _parameters_of(declared: Declaration, text: str) -> type:
     for group in declared.students:
         if group.output == "trained":
             add(group.named("a"), float, declared.start.readout, "readouts at the start", start=True)
+
+
+def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
+    """Add the numbers of the model itself, and of its tier."""
     for number in declared.numbers:
         domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
         text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
@@ -182,10 +202,6 @@ def _parameters_of(declared: Declaration, text: str) -> type:
         maximum=2**24,
     )
     add("sample_seed", int, 0, "tier sampled: seed of its random points", minimum=0)
-    namespace = {"declaration": declared, "__reduce__": _pickled}
-    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
-    made.__module__ = __name__
-    return made
 
 
 def _pickled(parameters: Any) -> tuple[Any, ...]:
