@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from derivations.claim import Claim, Grid, Law
+from derivations.claim import Claim, Grid, Law, Variant
 from derivations.contract import Source
+from derivations.laws import All, Power
 
 
 def grid(*points: Mapping[str, Any], seeds: int = 1) -> Grid:
@@ -40,9 +41,43 @@ def break_law(**fields: Any) -> Callable[[Claim], Claim]:
     return lambda claim: _with_law(claim, dataclasses.replace(claim.law, **fields))  # type: ignore[type-var]
 
 
+def break_part(name: str, **fields: Any) -> Callable[[Claim], Claim]:
+    """A control that keeps the measurement and predicts something else for one part of a law `All`."""
+
+    def broken(claim: Claim) -> Claim:
+        parts: Mapping[str, Any] = claim.law.parts  # type: ignore[attr-defined]
+        return _with_law(claim, All({**parts, name: dataclasses.replace(parts[name], **fields)}))
+
+    return broken
+
+
+def break_number(margins: float = 2.0) -> Callable[[Claim], Claim]:
+    """A control that keeps the measurement and predicts a number that is off by so many margins of the law.
+
+    The number is the exponent of a `Power` and the value of an `Equals`.
+    """
+
+    def broken(claim: Claim) -> Claim:
+        law: Any = claim.law
+        name = "exponent" if isinstance(law, Power) else "value"
+        return _with_law(claim, dataclasses.replace(law, **{name: getattr(law, name) + margins * law.margin}))
+
+    return broken
+
+
 def break_measure(measure: Callable[..., Any]) -> Callable[[Claim], Claim]:
     """A control that keeps the law and measures a broken twin of the quantity."""
     return lambda claim: dataclasses.replace(claim, measure=measure)
+
+
+def break_setting(**settings: Any) -> Callable[[Claim], Claim]:
+    """A control that keeps law and measurement and changes what is measured: settings of every point are replaced."""
+
+    def broken(claim: Claim) -> Claim:
+        variants = tuple(dataclasses.replace(v, settings={**v.settings, **settings}) for v in claim.variants)
+        return dataclasses.replace(claim, variants=variants)
+
+    return broken
 
 
 def new_law(law: Law) -> Callable[[Claim], Claim]:
@@ -53,3 +88,29 @@ def new_law(law: Law) -> Callable[[Claim], Claim]:
 def _with_law(claim: Claim, law: Any) -> Claim:
     variants = tuple(dataclasses.replace(variant, law=None) for variant in claim.variants)
     return dataclasses.replace(claim, law=law, variants=variants)
+
+
+def focused(claim: Claim, variant: Variant) -> Claim:
+    """Return the claim reduced to one of its forms, whose law and sweep become those of the claim."""
+    form = dataclasses.replace(variant, law=None, sweep=None)
+    return dataclasses.replace(
+        claim,
+        law=variant.law or claim.law,
+        sweep=variant.sweep or claim.sweep,
+        variants=(form,),
+        control_variant="",
+    )
+
+
+def form_of_control(claim: Claim) -> Variant:
+    """Return the form that the control of a claim is written for: the named one, or the first."""
+    return next((form for form in claim.variants if form.name == claim.control_variant), claim.variants[0])
+
+
+def twin_of(claim: Claim, variant: Variant | None = None) -> Claim:
+    """Return the broken twin of a form (of the one that the control is written for), a claim with this form alone.
+
+    The control is that of the form or, where it has none, that of the claim.
+    """
+    form = variant or form_of_control(claim)
+    return (form.control or claim.control)(focused(claim, form))

@@ -137,7 +137,10 @@ class Grid:
 class Variant:
     """A form of a claim: what it fixes (added to every point), how its statement reads, what it last came out as.
 
-    `law` and `sweep` replace those of the claim where this form needs its own.
+    `law` and `sweep` replace those of the claim where this form needs its own.  `control` breaks what this form
+    states, where the control of the claim breaks something else.
+    `identity` is the reason why the measurement could not come out otherwise: it follows from the construction (the
+    generator of the data, the definition of a parameter), so that the form confirms nothing of the paper's dynamics.
     """
 
     name: str
@@ -146,6 +149,8 @@ class Variant:
     expected: Answer = "confirmed"
     law: Law | None = None
     sweep: Mapping[str, Grid | None] | None = None
+    control: "Callable[[Claim], Claim] | None" = None
+    identity: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +159,8 @@ class Claim:
 
     `measure(lab, point, seed)` gives a number (or a mapping) at one point of the sweep; `law` judges all of them.
     `control(claim)` is a broken twin (wrong exponent, dropped term, flipped sign, other activation, shuffled data)
-    that the same code must refute; `control_variant` names the form it is made of.  `sweep[effort]` is `None` where
+    that the same code must refute; `control_variant` names the form it is written for.  `derivations.broken.twin_of`
+    applies it to every form that is expected to hold and has no control of its own.  `sweep[effort]` is `None` where
     the claim cannot be decided at that effort.  `rungs` are the rungs of the ladder of evidence it stands on
     (1 identity, 2 expectation, 3 back ends, 4 integrators, 5 invariants, 6 drift, 7 trajectory, 8 law, 9 control).
     `erratum` points to the errata where the printed statement is wrong.

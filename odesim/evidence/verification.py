@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from derivations.broken import twin_of
 from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Sensitivity, Variant
 from derivations.contract import System, load
 from derivations.laws.sensitivity import judged
@@ -130,12 +131,14 @@ def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samp
     return samples
 
 
-def control(lab: Laboratory, claim: Claim) -> Verdict:
-    """The verdict on a claim's broken twin, which must be `refuted`."""
-    twin = claim.control(claim)
-    variants = {variant.name: variant for variant in twin.variants}
-    variant = variants[claim.control_variant] if claim.control_variant else twin.variants[0]
-    return verify(lab, twin, variant)
+def control(lab: Laboratory, claim: Claim, variant: Variant | None = None) -> Verdict:
+    """The verdict on the broken twin of a form, by default of the one that the control is written for.
+
+    It must be `refuted`.
+    """
+    twin = twin_of(claim, variant)
+    (form,) = twin.variants
+    return verify(lab, twin, form)
 
 
 def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:

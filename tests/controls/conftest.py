@@ -1,11 +1,12 @@
-"""Every claim of a test file's `SYSTEM`, and every form of it, as parameters; what its `slow` says is marked so."""
+"""Every claim of a test file's `SYSTEM` and its forms, as parameters; what its `slow` says is marked so."""
 
 import importlib
 from collections.abc import Iterator
 
 import pytest
 
-from derivations.claim import Claim
+from derivations.broken import form_of_control
+from derivations.claim import HOLDS, Claim, Variant
 from odesim.evidence.laboratory import Laboratory
 
 
@@ -19,7 +20,7 @@ def lab(request: pytest.FixtureRequest) -> Laboratory:
 def fast_controls(request: pytest.FixtureRequest) -> int:
     """How many controls of a file are run by default."""
     file = request.module
-    return sum(not file.slow(name, claim, False) for name, claim in owned(file.SYSTEM.name))
+    return sum(not is_slow(file, name, claim, form, True) for name, claim, form in holding(file.SYSTEM.name))
 
 
 def owned(system: str) -> Iterator[tuple[str, Claim]]:
@@ -29,19 +30,41 @@ def owned(system: str) -> Iterator[tuple[str, Claim]]:
             yield name, claim
 
 
+def holding(system: str) -> Iterator[tuple[str, Claim, Variant]]:
+    """(module, claim, form), for all forms of a system that are expected to hold: each has a control."""
+    for name, claim in owned(system):
+        for form in claim.variants:
+            if form.expected in HOLDS:
+                yield name, claim, form
+
+
+def is_slow(file: object, name: str, claim: Claim, form: Variant, control: bool) -> bool:
+    """Whether a form, or the control of a form, is left to the slow tests.
+
+    The control of another form than the one that a claim's control is written for measures what this form measures.
+    """
+    slow = file.slow  # type: ignore[attr-defined]
+    if control and form is form_of_control(claim):
+        return bool(slow(name, claim, False))
+    return bool(slow(name, claim, True) or (control and slow(name, claim, False)))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize `claim`, or `claim` and `variant`; a file's `OMITTED` claims are left to its own tests."""
-    asked = [name for name in ("claim", "variant") if name in metafunc.fixturenames]
+    """Parametrize `claim` and `variant`, or `claim` and `held`, its forms that are expected to hold.
+
+    A file's `OMITTED` claims are left to its own tests.
+    """
+    asked = [name for name in ("claim", "variant", "held") if name in metafunc.fixturenames]
     if not asked:
         return
-    file = metafunc.module
+    file, control = metafunc.module, "held" in asked
     found = []
     for name, claim in owned(file.SYSTEM.name):
         if claim.id in getattr(file, "OMITTED", ()):
             continue
-        marks = [pytest.mark.slow] if file.slow(name, claim, "variant" in asked) else []
-        if "variant" in asked:
-            found += [pytest.param(claim, v, id=f"{claim.id} {v.name}", marks=marks) for v in claim.variants]
-        else:
-            found.append(pytest.param(claim, id=claim.id, marks=marks))
+        for form in claim.variants:
+            if control and form.expected not in HOLDS:
+                continue
+            marks = [pytest.mark.slow] if is_slow(file, name, claim, form, control) else []
+            found.append(pytest.param(claim, form, id=f"{claim.id} {form.name}", marks=marks))
     metafunc.parametrize(asked, found)

@@ -16,8 +16,8 @@ def slow(module: str, claim: Claim, forms: bool) -> bool:
     return module not in FAST or claim.id in SLOW
 
 
-def test_a_broken_twin_is_refuted(lab: Laboratory, claim: Claim):
-    verdict = verification.control(lab, claim)
+def test_the_broken_twin_of_a_form_is_refuted(lab: Laboratory, claim: Claim, held: Variant):
+    verdict = verification.control(lab, claim, held)
     assert verdict.answer == "refuted", verdict.reason
 
 

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import derivations
-from derivations.claim import HOLDS, Claim, Samples, Variant
+from derivations.broken import form_of_control, twin_of
+from derivations.claim import HOLDS, Claim, Samples
 from derivations.laws.power import Power
 from odesim.errors import NumericalError
 from odesim.evidence import verification
@@ -50,8 +51,8 @@ def main() -> int:
 
 def halved(lab: Laboratory, claim: Claim) -> tuple[str, str]:
     """The answer at half strength, and what the whole claim says that it can see."""
-    twin = claim.control(claim)
-    variant, broken = (of_control(each, claim.control_variant) for each in (claim, twin))
+    variant, twin = form_of_control(claim), twin_of(claim)
+    (broken,) = twin.variants
     grid = verification.grid_of(twin, broken, lab.effort)
     if grid is None:
         return "beyond this effort", ""
@@ -72,11 +73,6 @@ def halved(lab: Laboratory, claim: Claim) -> tuple[str, str]:
         return "a run failed", str(error)
     sees = "; ".join(each.sentence for each in whole.sensitivity)
     return f"{judgement.answer} at half strength", sees if judgement.answer in HOLDS else ""
-
-
-def of_control(claim: Claim, name: str | None) -> Variant:
-    """The form of a claim that its control is of."""
-    return next((variant for variant in claim.variants if variant.name == name), claim.variants[0])
 
 
 def midway(law: Any, other: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_law, break_measure, break_number, break_setting, grid, over
 from derivations.chen import model
 from derivations.chen.claims.tools import claim, laws_of
 from derivations.chen.nodes import moment
@@ -27,16 +27,20 @@ def examples(rng: np.random.Generator, n: int, **parameters: Any) -> tuple[np.nd
 
 
 def cluster_sum(lab: Any, point: Mapping[str, Any], seed: int, centred: bool = True) -> float:
-    """The rms over 60 draws of one of the lemma's sums over cluster 0, less its mean."""
+    """The rms over 60 draws of one of the lemma's sums over cluster 0, less its mean.
+
+    Without `centred` the signs that make the mean zero, or the mean, are left out (control).
+    """
     rng, n, found = generator(lab, seed, 1), int(point["n"]), []
     p = Parameters()
     for _ in range(60):
         _, amplitudes, labels, cluster = examples(rng, n)
         inside = cluster == 0
         y, b, g = labels[inside], amplitudes[1, inside], amplitudes[2, inside]
+        sign = y if centred else 1.0
         found.append({
-            "y beta^3": (y * b**3).sum(),
-            "y eps gamma^3": (y * g**3).sum(),
+            "y beta^3": (sign * b**3).sum(),
+            "y eps gamma^3": (y * g**3 if centred else np.abs(g) ** 3).sum(),
             "alpha^3": (np.abs(amplitudes[0, inside]) ** 3).sum() - (n * moment(p, "alpha", 3) / p.K if centred else 0),
         }[point["sum"]])  # fmt: skip
     return float(np.sqrt(np.mean(np.square(found))))
@@ -57,7 +61,7 @@ def noise_exceeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """1 if one of the lemma's three bounds fails for 200 patches at failure probability 0.1."""
     d, n, delta, k = 256, 200, 0.1, 4
     xi = generator(lab, seed, 3).standard_normal((n, d)) / math.sqrt(d)
-    gram = xi @ xi.T
+    gram = point.get("swell", 1.0) * xi @ xi.T
     norms = np.abs(np.diag(gram) - 1).max() > 3 * math.sqrt(math.log(4 * n / delta) / d)
     np.fill_diagonal(gram, 0)
     products = np.abs(gram).max() > 2 * math.sqrt(math.log(12 * n * n / delta) / d)
@@ -123,7 +127,7 @@ def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     if point.get("observed"):
         return float((first != last).mean())
     rng = generator(lab, seed, 8)
-    c = 1 + class_weights(n, 3, rng, 4000)[:, None]
+    c = 1 + (0.0 if point.get("noiseless") else 1.0) * class_weights(n, 3, rng, 4000)[:, None]
     x = rng.standard_normal((4000, 8, 4))
     start = x.reshape(4000, -1).argmax(axis=1)
     for _ in range(steps):
@@ -153,7 +157,7 @@ CLAIMS = (
         noise_products,
         Power(-0.5, over="d", margin=0.05, meaning="largest |<xi, xi'>|"),
         over("d", 64, 256, 1024, 4096, seeds=24),
-        break_law(exponent=-0.4),
+        break_number(),
         rungs=(2, 8, 9),
         variants=(
             Variant("scaling"),
@@ -163,6 +167,7 @@ CLAIMS = (
                 law=Probability(high=0.1, meaning="a bound fails", visible=0.05),
                 sweep={"quick": grid(seeds=200)},
                 expected="consistent",
+                control=break_setting(swell=1.8),
             ),
         ),
     ),
@@ -206,22 +211,29 @@ CLAIMS = (
         flips,
         Power(-0.5, over="n", margin=0.06, meaning="flip probability"),
         over("n", 1000, 4000, 16000, 64000, seeds=6),
-        break_law(exponent=-0.62),
+        break_number(-2),
         rungs=(2, 7, 8, 9),
         variants=(
             Variant("rate"),
-            Variant("setting 3", law=Equals(0.056, absolute=0.012), sweep={"quick": over("n", 16000, seeds=6)}),
+            Variant(
+                "setting 3",
+                law=Equals(0.056, absolute=0.012),
+                sweep={"quick": over("n", 16000, seeds=6)},
+                control=break_setting(setting=1),
+            ),
             Variant(
                 "setting 1",
                 {"setting": 1},
                 law=Equals(0.133, absolute=0.02),
                 sweep={"quick": over("n", 16000, seeds=6)},
+                control=break_setting(setting=3),
             ),
             Variant(
                 "training",
                 {"training": True},
                 law=Equals(0.0, absolute=0.07, meaning="share less its law", because="half of the share at n = 2000"),
                 sweep={"quick": grid(seeds=12)},
+                control=break_setting(noiseless=True),
             ),
             Variant(
                 "training, rate",
@@ -229,6 +241,7 @@ CLAIMS = (
                 "In training the share falls like n^(-1/2) too.",
                 law=Power(-0.5, over="n", margin=0.25, rivals=STAYS, meaning="share", because="half way to none"),
                 sweep={"quick": over("n", 500, 1000, 2000, 4000, seeds=8)},
+                control=break_number(),
             ),
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, grid, over
 from derivations.chen import initial, route
 from derivations.chen.claims.tools import claim, random_state
 from derivations.chen.parameters import Parameters
@@ -201,7 +201,7 @@ CLAIMS = (
         off_projection,
         Power(-0.5, over="n", margin=0.06, meaning="rms projection"),
         over("n", 500, 2000, 8000, 32000, seeds=16),
-        break_law(exponent=-0.62),
+        break_number(-2),
         rungs=(6, 8, 9),
         erratum="errata-4",
     ),
@@ -213,7 +213,7 @@ CLAIMS = (
         fluctuation,
         Power(-0.5, over="n", margin=0.05, meaning="rms deviation"),
         grid(*SIZES, seeds=6),
-        break_law(exponent=-0.6),
+        break_number(-2),
         rungs=(6, 8, 9),
         variants=(
             Variant("n"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, over
+from derivations.broken import break_measure, break_number, over
 from derivations.chen.claims.tools import claim
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
@@ -84,7 +84,7 @@ CLAIMS = (
         rise,
         Equals(1.0, absolute=0.02, meaning="time in the flow over that of the closed form"),
         SIZES,
-        break_law(value=1.04),
+        break_number(),
         rungs=(4, 8, 9),
     ),
     claim(

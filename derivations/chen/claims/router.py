@@ -2,7 +2,7 @@
 
 import math
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, break_setting, grid, over
 from derivations.chen.claims.stage import (
     centre_output,
     closure,
@@ -31,7 +31,7 @@ CLAIMS = (
         early_contrast,
         Power(4.0, over="s", margin=0.06, meaning="D", error=1e-5, toward="small"),
         over("s", 0.15, 0.2, 0.3, 0.4),
-        break_law(exponent=3.88),
+        break_number(-2),
         rungs=(4, 7, 8, 9),
         variants=(
             Variant("exponent"),
@@ -56,7 +56,7 @@ CLAIMS = (
         training_against_pair,
         Bounded(high=0.08, meaning="largest relative difference of D"),
         grid(seeds=5),
-        break_measure(lambda lab, point, seed: training_against_pair(lab, {"rho": 75.0}, seed)),
+        break_setting(rho=75.0),
         rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
@@ -67,7 +67,7 @@ CLAIMS = (
         plateau,
         Power(1 / 3, over="M", margin=0.01, meaning="s*", error=1e-5),
         over("M", 4, 8, 16, 32),
-        break_law(exponent=0.36),
+        break_number(),
         rungs=(4, 7, 8, 9),
         variants=(
             Variant("flow"),
@@ -93,7 +93,7 @@ CLAIMS = (
         half_time,
         Power(-0.25, over="c", margin=0.02, meaning="time of D = 1/2 from strength 0", error=1e-5, shift=-1e-3),
         over("c", 1e2, 1e3, 1e4, 1e5),
-        break_law(exponent=-0.29),
+        break_number(-2),
         rungs=(4, 8, 9),
         variants=(
             Variant("rate"),
@@ -112,7 +112,7 @@ CLAIMS = (
         centre_output,
         Power(3.0, over="sigma_0", margin=0.3, meaning="output from centres"),
         over("sigma_0", 0.005, 0.01, 0.02, 0.04, seeds=8),
-        break_law(exponent=2.4),
+        break_number(-2),
         rungs=(7, 8, 9),
         variants=(
             Variant("experts"),
@@ -131,7 +131,7 @@ CLAIMS = (
         output_size,
         Equals(1.0, absolute=0.05, meaning="output over (2 T_2)^3", error=1e-6, because="losers add order sigma_0/T_2"),
         grid(seeds=2),
-        break_law(value=1.1),
+        break_number(),
         rungs=(4, 9),
     ),
     claim(
@@ -141,7 +141,7 @@ CLAIMS = (
         specialist_lead,
         Power(1.0, over="sigma_0", margin=0.06, meaning="|s - tau|"),
         over("sigma_0", 1e-7, 1e-6, 1e-5, 1e-4, seeds=8),
-        break_law(exponent=0.88),
+        break_number(-2),
         rungs=(4, 8, 9),
         variants=(
             Variant("window"),
@@ -162,7 +162,7 @@ CLAIMS = (
         contamination,
         Power(-0.5, over="n", margin=0.12, meaning="max <theta, v>/D"),
         over("n", 1000, 4000, 16000, 64000, seeds=10),
-        break_law(exponent=-1.0),
+        break_number(-2),
         rungs=(7, 8, 9),
         erratum="errata-2",
     ),
@@ -174,7 +174,7 @@ CLAIMS = (
         growth_rate,
         Equals(1.0, absolute=0.05, meaning="growth rate over kappa", error=1e-3),
         grid({"M": 8, "K": 4}, {"M": 6, "K": 3}, {"M": 12, "K": 4}),
-        break_law(value=1.1),
+        break_number(),
         rungs=(4, 8, 9),
         erratum="errata-3",
         variants=(
@@ -182,6 +182,7 @@ CLAIMS = (
             Variant(
                 "early",
                 {"when": "early"},
+                control=break_setting(when="end"),
                 expected="consistent",
                 law=Bounded(high=0.05, meaning="imbalance"),
                 sweep={"quick": grid()},
@@ -204,7 +205,7 @@ CLAIMS = (
         outer_drift,
         Power(3.0, over="s", margin=0.05, meaning="drift", error=1e-6, toward="small"),
         over("s", 0.01, 0.02, 0.04, 0.08),
-        break_law(exponent=2.9),
+        break_number(-2),
         rungs=(4, 8, 9),
         variants=(
             Variant("time"),
@@ -240,7 +241,7 @@ CLAIMS = (
         contrast_at_end,
         Equals(1.0, absolute=0.01, meaning="D over its law", error=1e-5),
         grid(*({"M": m} for m in (4, 8, 12, 16)), *({"M": 16, "K": k} for k in (2, 8, 16))),
-        break_law(value=1.02),
+        break_number(),
         rungs=(4, 8, 9),
         variants=(
             Variant("constant"),
@@ -285,13 +286,14 @@ CLAIMS = (
         loads,
         Bounded(high=0.05, meaning="relative difference of loads"),
         grid({"when": "early"}),
-        break_measure(lambda lab, point, seed: loads(lab, {"when": "end"}, seed)),
+        break_setting(when="end"),
         rungs=(4, 9),
         variants=(
             Variant("early", expected="consistent"),
             Variant(
                 "late",
                 {"when": "end"},
+                control=break_setting(when="early"),
                 law=Bounded(low=0.9, visible=0.1, because="a share is at most 1"),
                 sweep={"quick": grid()},
             ),
