@@ -1,16 +1,16 @@
 """Verdicts and claims as people read them: a table, the whole of one verdict, and the list of what can be asked."""
 
-import collections
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from derivations.claim import ANSWERS, Claim
+from derivations.claim import Claim
+from odesim.evidence.verdicts import counted_answers, is_identity, shown_answer
 from odesim.evidence.verification import disagrees
 
-COLOURS = {"confirmed": "green", "consistent": "cyan", "refuted": "red", "inconclusive": "yellow"}
+COLOURS = {"confirmed": "green", "consistent": "cyan", "refuted": "red", "inconclusive": "yellow", "identity": "blue"}
 SHORT = 100
 """Characters of a statement in the table; `--explain` prints all of it."""
 
@@ -30,7 +30,7 @@ def print_verdicts(verdicts: Sequence[Mapping[str, Any]], folder: Path, *, quiet
 
     table = Table("claim", "statement", "answer", "expected", "time")
     for verdict in verdicts:
-        answer = f"[{COLOURS[verdict['answer']]}]{verdict['answer']}[/]"
+        answer = f"[{COLOURS[shown_answer(verdict)]}]{shown_answer(verdict)}[/]"
         expected = f"[bold]no: {verdict['expected']}[/]" if disagrees(verdict) else "yes"
         short = f"[dim]{escape(shortened(verdict['statement']))}[/]"
         table.add_row(escape(name_of(verdict)), short, answer, expected, f"{verdict.get('seconds', 0.0):.1f} s")
@@ -62,8 +62,7 @@ class Told:
 
 def counted(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """How many verdicts of each answer, how many are unexpected, and how many false alarms chance would make."""
-    counts = collections.Counter(verdict["answer"] for verdict in verdicts)
-    text = ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS)
+    text = counted_answers(verdicts)
     unexpected = sum(map(disagrees, verdicts))
     sampled = sum(verdict["interval"] is not None for verdict in verdicts)
     return f"{text}; {unexpected} not as expected; by chance at most {0.01 * sampled:.1f} refutations would be false"
@@ -74,6 +73,8 @@ def print_whole(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
     for verdict in verdicts:
         print(f"{name_of(verdict)}: {verdict['answer']} (expected {verdict['expected']})")
         print(f"  statement    {verdict['statement']}")
+        if is_identity(verdict):
+            print(f"  confirms     nothing, as an identity of the construction: {verdict['identity']}")
         print(f"  source       {verdict['source']}" + (f"; see {verdict['erratum']}" if verdict["erratum"] else ""))
         for number, part in enumerate(verdict["reason"].split("; ")):
             print(f"  {'decided by' if not number else '':12} {part}")

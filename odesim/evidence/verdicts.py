@@ -61,7 +61,34 @@ def row(verdict: Mapping[str, Any]) -> tuple[str, ...]:
     """A verdict as a line of a table, and whether the answer is the expected one."""
     name = str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
     expected = "yes" if verdict["answer"] == verdict["expected"] else f"no: {verdict['expected']}"
-    return name, shortened(str(verdict["statement"])), str(verdict["answer"]), expected, f"{verdict['seconds']:.1f} s"
+    return name, shortened(str(verdict["statement"])), shown_answer(verdict), expected, f"{verdict['seconds']:.1f} s"
+
+
+def is_identity(verdict: Mapping[str, Any]) -> bool:
+    """Return True if a verdict is a confirmed identity of the construction, which says nothing of the dynamics."""
+    return bool(verdict.get("identity")) and verdict["answer"] == "confirmed"
+
+
+def shown_answer(verdict: Mapping[str, Any]) -> str:
+    """Return the answer as tables show it: "identity" for an identity of the construction, which confirms nothing.
+
+    >>> shown_answer({"answer": "confirmed", "identity": "by definition"})
+    'identity'
+    """
+    return "identity" if is_identity(verdict) else str(verdict["answer"])
+
+
+def counted_answers(verdicts: Iterable[Mapping[str, Any]]) -> str:
+    """Return how many verdicts of each answer there are, identities of the construction apart.
+
+    >>> counted_answers([{"answer": "confirmed"}, {"answer": "confirmed", "identity": "by definition"}])
+    '1 confirmed, 0 consistent, 0 refuted, 0 inconclusive, 1 identity of the construction'
+    """
+    counts = collections.Counter(map(shown_answer, verdicts))
+    answers = [f"{counts[answer]} {answer}" for answer in ANSWERS]
+    if same := counts["identity"]:
+        answers.append(f"{same} identit{'y' if same == 1 else 'ies'} of the construction")
+    return ", ".join(answers)
 
 
 def shortened(text: str, most: int = SHORT) -> str:
@@ -72,7 +99,5 @@ def shortened(text: str, most: int = SHORT) -> str:
 def counted(verdicts: Iterable[Any]) -> str:
     """How many verdicts of each answer there are, and how many are not as expected."""
     every = [told(verdict) for verdict in verdicts]
-    counts = collections.Counter(verdict["answer"] for verdict in every)
     off = sum(verdict["answer"] != verdict["expected"] for verdict in every)
-    answers = ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS)
-    return f"{len(every)} verdict{'s' * (len(every) != 1)}: {answers}; {off} not as expected"
+    return f"{len(every)} verdict{'s' * (len(every) != 1)}: {counted_answers(every)}; {off} not as expected"

@@ -24,7 +24,8 @@ class Verdict:
 
     `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
     `statement` is that of the form, `claim_statement` that of the claim whose form it is;
-    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate.
+    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate;
+    `identity` is the reason why the measurement could not come out otherwise, where it could not.
     """
 
     claim: str
@@ -51,6 +52,7 @@ class Verdict:
     runs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     claim_statement: str = ""
     bound: str = ""
+    identity: str = ""
 
     def __repr__(self) -> str:
         name = self.claim if self.variant == "main" else f"{self.claim} ({self.variant})"
@@ -159,6 +161,7 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
         rejected=judgement.rejected,
         expected=variant.expected,
         erratum=claim.erratum,
+        identity=variant.identity,
         margin=judgement.margin,
         bound=judgement.bound,
         slack=judgement.slack,

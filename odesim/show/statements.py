@@ -11,6 +11,7 @@ from typing import Any
 
 import derivations
 from derivations.contract import System, UsageError, load
+from odesim.evidence.verdicts import shown_answer
 from odesim.evidence.verification import claims_of
 
 NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*"
@@ -62,7 +63,7 @@ def table(system: System, verdicts: Sequence[Mapping[str, Any]]) -> str:
 
 def _rows(place: str, verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
     return [
-        f"| {place} | `{v['claim']}`{'' if v['variant'] == 'main' else ', ' + v['variant']} | {v['answer']} "
+        f"| {place} | `{v['claim']}`{'' if v['variant'] == 'main' else ', ' + v['variant']} | {shown_answer(v)} "
         f"| {_number(v['predicted'])} | {_found(v)} | {_seen(v)} |"
         for v in verdicts
     ]

@@ -2,7 +2,7 @@
 
 import math
 
-from derivations.broken import break_measure, break_number, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_number, break_setting, grid, over
 from derivations.chen.claims.stage import (
     centre_output,
     closure,
@@ -107,7 +107,7 @@ CLAIMS = (
     ),
     claim(
         "prop-E.9",
-        "Until T_2 outputs depend on features, logits on centres, and every group gets its share.",
+        "Until T_2 outputs depend on features, and every group gets its share (that logits depend on centres: lem-E.14).",
         "Proposition E.9",
         centre_output,
         Power(3.0, over="sigma_0", margin=0.3, meaning="output from centres"),
@@ -162,7 +162,7 @@ CLAIMS = (
         contamination,
         Power(-0.5, over="n", margin=0.12, meaning="max <theta, v>/D"),
         over("n", 1000, 4000, 16000, 64000, seeds=10),
-        break_number(-2),
+        break_law(exponent=-1.0),
         rungs=(7, 8, 9),
         erratum="errata-2",
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Proven, Vanishes
 from derivations.pmoe import closed, signal
@@ -211,7 +211,7 @@ CLAIMS = (
         level_gap,
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
         over("m", 80, 320, 1280, 5120, seeds=8, levels="L0-L1"),
-        break_law(exponent=-1.0),
+        break_number(-2),
         rungs=(7, 8, 9),
         variants=(
             Variant("L0 to L1", law=Power(-0.5, over="m", margin=0.2, meaning="difference of responses")),
@@ -227,7 +227,7 @@ CLAIMS = (
         sliding_step,
         Power(1.0, over="step", margin=0.3, meaning="change of pre-activations"),
         over("step", 0.5, 0.25, 0.125, 0.0625, seeds=40),
-        break_law(exponent=2.0),
+        break_number(),
         rungs=(4, 8, 9),
     ),
     claim(
@@ -261,7 +261,7 @@ CLAIMS = (
         part("at"),
         Power(-2.0, over="size", margin=0.1, meaning="rate at v = 0.1", error=1e-3),
         over("size", *SIZES, mode="separate"),
-        break_law(exponent=-2.2),
+        break_number(-2),
         rungs=(8, 9),
         variants=(
             Variant("separate"),
@@ -277,15 +277,15 @@ CLAIMS = (
         one_good_expert,
         Power(1.0, over="k", margin=0.1, meaning="flow to v = 0.1"),
         over("k", 2, 4, 6, 8, seeds=6),
-        break_measure(lambda lab, point, seed: one_good_expert(lab, {**point, "routers": "perfect"}, seed)),
+        break_setting(routers="perfect"),
         rungs=(8, 9),
         variants=(
             Variant("corrected"),
             Variant(
                 "printed",
-                statement="The flow does not depend on k.",
+                statement="The flow to v = 0.1 is bounded whatever k.",
                 expected="refuted",
-                law=Power(0.0, over="k", margin=0.1, meaning="flow to v = 0.1"),
+                law=Power(0.0, over="k", margin=0.1, bound="at most", meaning="flow to v = 0.1"),
             ),
         ),
         erratum="errata-14",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Agrees, Power, Probability, Vanishes
 from derivations.laws.agreement import Score, score
@@ -173,7 +173,7 @@ CLAIMS = (
         assumption,
         Probability(low=0.75, meaning="Assumption 4.4 at the end"),
         over("speed", 1.0, seeds=40),
-        break_measure(lambda lab, point, seed: assumption(lab, {"speed": 0.0}, seed)),
+        break_setting(speed=0.0),
         rungs=(7, 9),
         variants=(
             Variant("moving routers", expected="consistent"),
@@ -181,6 +181,7 @@ CLAIMS = (
                 "frozen routers",
                 law=Probability(high=0.75, meaning="Assumption 4.4 at the end"),
                 sweep={"quick": over("speed", 1e-5, seeds=40)},
+                control=break_setting(speed=1.0),
                 expected="consistent",
             ),
         ),
@@ -194,7 +195,7 @@ CLAIMS = (
         displacement,
         Power(-1.0, over="m", margin=0.1, meaning="displacement/sigma_r"),
         over("m", 400, 1600, 6400, 25600, seeds=80),
-        break_law(exponent=-0.8),
+        break_number(),
         rungs=(8, 9),
         erratum="errata-17",
     ),
@@ -218,7 +219,7 @@ CLAIMS = (
         swaps,
         Power(-1.0, over="step", margin=0.15, meaning="rank changes"),
         over("step", 0.25, 0.5, 1.0, 2.0, seeds=6),
-        break_law(exponent=-0.7),
+        break_number(),
         rungs=(8, 9),
         variants=(
             Variant("hard"),
@@ -228,6 +229,7 @@ CLAIMS = (
                 "A soft top-l keeps the ranks of a tie: rank changes do not grow with the number of steps.",
                 law=Power(0.0, over="step", margin=0.3, bound="at least", meaning="rank changes"),
                 sweep={"quick": over("step", 0.25, 0.5, 1.0, 2.0, seeds=5)},
+                control=break_setting(tie_rule="hard"),
             ),
         ),
         erratum="errata-17",

@@ -171,6 +171,11 @@ CLAIMS = (
         over("flow", 2000.0, seeds=6),
         break_measure(lambda lab, point, seed: spurious(lab, {**point, "agree": 0.6}, seed)["rank"]),
         rungs=(2, 9),
+        variants=(
+            Variant(
+                "main", identity="both pulls are means over the generator, 2 (0.95) - 1 and 1; the router adds them"
+            ),
+        ),
     ),
     claim(
         "spur-2",

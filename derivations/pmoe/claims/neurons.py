@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, grid, over
 from derivations.claim import Claim, Variant
 from derivations.laws import Agrees, All, Bounded, Power, Vanishes
 from derivations.laws.agreement import score
@@ -189,7 +189,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
         flips,
         Power(-0.5, over="m", margin=0.12, meaning="changed activations"),
         over("m", *WIDTHS, seeds=10, mode=mode),
-        break_law(exponent=-0.74),
+        break_number(-2),
         rungs=(8, 9),
     )
 

@@ -49,6 +49,7 @@ def page(folders: Sequence[str], when: str | None = None) -> str:
             glossary=glossary,
             counts={answer: sum(section.counts[answer] for section in verdicts) for answer in ANSWERS},
             unexpected=sum(section.unexpected for section in verdicts),
+            identities=sum(section.identities for section in verdicts),
             verdicts=verdicts,
             figures=[section for section in sections if isinstance(section, FigureSection) and section.pictures],
             stages=by_stage(runs),

@@ -42,6 +42,8 @@ FIELDS = {
     "sensitivity": "a deviation from the claim at which a measurement of this design loses its answer in nine of ten "
     "repetitions",
     "rivals": "other laws that were fitted to the same samples; rejected ones do not fit",
+    "identity": "the measurement follows from the construction (the generator of the data, the definition of a "
+    "parameter): it checks our code and confirms nothing of the paper",
     "expected": "the answer that the claim had when it was written; another one is marked",
 }
 WEIGHTS = ("theorem", "lemma", "finding", "other")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from derivations.claim import ANSWERS
+from odesim.evidence.verdicts import is_identity
 from odesim.show.report.words import Rows
 
 
@@ -40,6 +41,11 @@ class FormSection:
     facts: Rows
     runs: tuple[Run, ...]
     picture: Picture | None = None
+
+    @property
+    def identity(self) -> bool:
+        """True for a confirmed identity of the construction, which confirms nothing."""
+        return is_identity(self.verdict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +108,11 @@ class VerdictSection:
         """How many verdicts came out as which answer."""
         found = [form.verdict["answer"] for claim in self.claims for form in claim.forms]
         return {answer: found.count(answer) for answer in ANSWERS}
+
+    @property
+    def identities(self) -> int:
+        """How many of the confirmed verdicts are identities of the construction."""
+        return sum(form.identity for claim in self.claims for form in claim.forms)
 
     @property
     def unexpected(self) -> int:

@@ -140,6 +140,7 @@ def _facts(verdict: Mapping[str, Any]) -> Rows:
         ("sensitivity", "; ".join(seen["sentence"] for seen in sensitivity)),
         ("rivals", verdict.get("rejected") and f"rejected: {', '.join(verdict['rejected'])}"),
         ("expected", verdict.get("expected")),
+        ("identity", verdict.get("identity") and f"of the construction, which confirms nothing: {verdict['identity']}"),
     ]
     return tuple((name, str(value)) for name, value in rows if value)
 
