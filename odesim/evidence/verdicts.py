@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from derivations.claim import ANSWERS
+from derivations.claim import ANSWERS, HOLDS
 from odesim.request.shown import load_view, table_html
 
 V = TypeVar("V")
@@ -65,8 +65,8 @@ def row(verdict: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def is_identity(verdict: Mapping[str, Any]) -> bool:
-    """Return True if a verdict is a confirmed identity of the construction, which says nothing of the dynamics."""
-    return bool(verdict.get("identity")) and verdict["answer"] == "confirmed"
+    """Return True if a verdict holds as an identity of the construction, which says nothing of the dynamics."""
+    return bool(verdict.get("identity")) and verdict["answer"] in HOLDS
 
 
 def shown_answer(verdict: Mapping[str, Any]) -> str:

@@ -107,7 +107,7 @@ CLAIMS = (
     ),
     claim(
         "prop-E.9",
-        "Until T_2 outputs depend on features, and every group gets its share (that logits depend on centres: lem-E.14).",
+        "Until T_2 outputs depend on features, and every group gets its share (logits depend on centres: lem-E.14).",
         "Proposition E.9",
         centre_output,
         Power(3.0, over="sigma_0", margin=0.3, meaning="output from centres"),

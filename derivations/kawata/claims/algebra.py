@@ -127,7 +127,7 @@ def tilde(lab: Any, point: Mapping[str, Any], seed: int, order: int | None = Non
             if form == "series":
                 found = 0.0
                 for upper in range(i, i + 60):
-                    alpha = float(coefficient("relu", upper, b))
+                    alpha = float(coefficient("relu", upper + (order or 0), b))
                     log = 0.5 * (math.lgamma(i + 1) - math.lgamma(upper + 1))
                     binomial = math.comb(upper - 1, upper - i)
                     found += upper / i * alpha * math.exp(log) * binomial * s ** (upper - i)

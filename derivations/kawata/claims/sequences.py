@@ -188,7 +188,7 @@ CLAIMS = (
     Claim(
         "lem-A.5", "P(all ReLU coefficients of degrees k..p are positive) >= 1/4 for biases of range C_b >= 2 z_max.",
         at("Lemma A.5"), positive_share,
-        Bounded(low=-1e-9, visible=1e-6, because="rounding", meaning="probability minus (1 - z_max/C_b)/2"),
+        Bounded(low=-1e-9, visible=1e-8, because="rounding", meaning="probability minus (1 - z_max/C_b)/2"),
         once(*({"k": k, "p": p, "reach": r} for k, p in ((3, 5), (4, 6), (4, 8), (3, 10), (4, 5)) for r in (2, 4, 10))),
         break_measure(functools.partial(positive_share, reach=0.8)), (2, 9),
     ),
@@ -202,11 +202,13 @@ CLAIMS = (
         "lem-B.7", "With both signs among the beta_c and equal signs of alpha_{k,c}, C_j is neither empty nor full.",
         at("Lemma B.7"), learnable, Proven("C_j is a proper subset:"), once(seeds=40),
         break_measure(functools.partial(learnable, both=False)), (1, 9),
+        (Variant("main", identity="the measurement draws both signs of beta and one of alpha"),),
     ),
     Claim(
         "def-B.8", "C_j = {c: alpha_{k,c} beta_{c,k} > 0} is neither empty nor full (the measurement of lem-B.7).",
         at("Definition B.8"), learnable, Proven("C_j is a proper subset:"), once(seeds=40),
         break_measure(functools.partial(learnable, both=False)), (1, 9),
+        (Variant("main", identity="the measurement draws both signs of beta and one of alpha"),),
     ),
     Claim(
         "lem-B.13-rec", "A_{l+1} = (k-2)/k A_l + 1/(2k) from 1/2 falls to 1/4 geometrically.", at("Lemma B.13"),
@@ -222,6 +224,7 @@ CLAIMS = (
         "lem-C.16", "The gate's gradients of one sample add up to zero (an identity of the softmax).", at("Lemma C.16"),
         gate_sum, Vanishes(1e-13),
         once(seeds=10), break_measure(functools.partial(gate_sum, weight=1.001)), (1, 9),
+        (Variant("main", identity="the derivatives of a softmax add up to zero; the gradient is our own formula"),),
     ),
     Claim(
         "triple", "E[h_i(u.z) h_j(w.z) 1(g.z >= -tau)] is a finite sum of triple moments (Phase III behind a gate).",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, once
+from derivations.broken import break_law, break_measure, break_number, once
 from derivations.claim import Claim, Grid, Variant
 from derivations.kawata import model
 from derivations.kawata.claims.tools import at, neuron, rng_of
@@ -175,13 +175,13 @@ CLAIMS = (
         "weak-time", "SGD at step a d^{-k/2} needs d^{k-1} samples for weak recovery (k = 3, student = teacher = h_3).",
         at("Lemma 4.9"), samples_needed,
         Power(2.0, margin=0.1, meaning="samples", because="half of the distance to d^{k/2} and beyond"), SIZES,
-        break_law(exponent=1.75), (7, 8, 9),
+        break_number(-2), (7, 8, 9),
     ),
     Claim(
         "M-scaling", "M experts slow Phase I by M^2: one sample in M is routed to a neuron, with weight 1/M.",
         at("Lemma 4.9"), slowed_by_experts,
         Power(2.0, over="M", margin=0.15, meaning="time"),
-        {"quick": Grid(tuple({"M": m} for m in (1, 2, 3, 4)), 6)}, break_law(exponent=1.6), (7, 8, 9),
+        {"quick": Grid(tuple({"M": m} for m in (1, 2, 3, 4)), 6)}, break_number(-2), (7, 8, 9),
     ),
     Claim(
         "crit-step", "The chance of recovery depends on step size and dimension through a = h d^{k/2}: the a at which "
@@ -206,12 +206,12 @@ CLAIMS = (
     Claim(
         "stationary", "At a constant step the error at strong recovery is h D/(4c): it needs h ~ eps/d, not eps^2.",
         at("Lemma C.26 (ours)"), stationary, Equals(1.0, relative=0.15, meaning="1 - kappa over h D/(4c)"),
-        once({"d": 32, "h": 1e-4}, {"d": 64, "h": 1e-4}, seeds=15), break_law(value=1.4), (7, 9), erratum="errata-13",
+        once({"d": 32, "h": 1e-4}, {"d": 64, "h": 1e-4}, seeds=15), break_number(), (7, 9), erratum="errata-13",
     ),
     Claim(
         "lem-C.8", "The martingale part of nu is O(d^{-1/2}) after d^{k-1} steps of size d^{-k/2}.", at("Lemma C.8"),
         noise_of_mean, Power(-0.5, margin=0.1, meaning="standard deviation of nu"),
-        {"quick": Grid(tuple({"d": d} for d in (20, 40, 80, 160)), 6)}, break_law(exponent=-0.25), (7, 8, 9),
+        {"quick": Grid(tuple({"d": d} for d in (20, 40, 80, 160)), 6)}, break_number(), (7, 8, 9),
     ),
     Claim(
         "lem-C.7-noise", "The contraction is (h^2/2) D with D = d F (1 + O(1/d)).", at("Lemma C.7"), contraction,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure, grid
+from derivations.broken import break_measure, break_setting, grid
 from derivations.claim import Variant
 from derivations.laws import Agrees, All, Bounded, Vanishes
 from derivations.laws.agreement import Score, score
@@ -24,22 +24,24 @@ def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
 
 
 def shift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The change of sum_p h_p of the routers along SGD, or of the norm instead."""
+    """The change of sum_p h_p of the routers along SGD; `gain` multiplies what a task pattern adds to it (control)."""
     h = trained(lab, point, seed)["h"][0]
-    if point.get("norm"):
-        return float(np.abs(np.linalg.norm(h[-1], axis=-1) - np.linalg.norm(h[0], axis=-1)).max())
-    return float(np.abs(h[-1].sum(-1) - h[0].sum(-1)).max())
+    moved = h[-1] - h[0]
+    moved[..., 0] *= point.get("gain", 1.0)
+    return float(np.abs(moved.sum(-1)).max())
 
 
 def inactive(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest change of an alignment that starts below zero, or above it."""
+    """The largest change of an alignment that starts below zero, or below `level` (control)."""
     u = trained(lab, point, seed)["u"][0]
-    off = u[0] < 0 if not point.get("active") else u[0] > 0
+    off = u[0] < point.get("level", 0.0)
     return float(np.abs(np.where(off, u[-1] - u[0], 0.0)).max())
 
 
 def balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """sum over patterns of the displacement of an always active neuron, in the population, over eta_e t."""
+    """sum over patterns of the displacement of an always active neuron, in the population, over eta_e t; `gain`
+    multiplies that on a task pattern (control).
+    """
     rng = np.random.default_rng([seed, 21])
     start = random_expert(rng, 20, l=4, eta_r=0.05, eta_e=0.01)
     h, u = start.state["h"], start.state["u"].copy()
@@ -47,7 +49,8 @@ def balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     start = initial.from_alignments(start.parameters, h, u, np.array([1.0]), pi=start.constants["pi"])
     run = once_run(lab, start, 300.0, "recursion")
     moved = run["u"][-1, 0, 0] - run["u"][0, 0, 0]
-    return float((np.abs(moved) if point.get("sizes") else moved).sum() / (0.01 * 300))
+    moved[0] *= point.get("gain", 1.0)
+    return float(np.abs(moved.sum()) / (0.01 * 300))
 
 
 def potential(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -184,7 +187,7 @@ CLAIMS = (
         shift,
         Vanishes(1e-10, meaning="change of the sum"),
         grid(seeds=5),
-        changed(shift, norm=True),
+        break_setting(gain=1.01),
         rungs=(5, 9),
         variants=BOTH,
         control_variant="linear",
@@ -196,7 +199,7 @@ CLAIMS = (
         inactive,
         Vanishes(0.0, 0.0, "change"),
         grid(seeds=5),
-        changed(inactive, active=True),
+        break_setting(level=0.1),
         rungs=(5, 9),
         variants=BOTH,
         control_variant="linear",
@@ -208,7 +211,7 @@ CLAIMS = (
         balance,
         Vanishes(1e-12, meaning="sum of displacements"),
         grid(seeds=5),
-        changed(balance, sizes=True),
+        break_setting(gain=1.01),
         rungs=(5, 9),
     ),
     claim(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power
 from derivations.pruning import initial
@@ -60,12 +60,12 @@ def delay(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def difference(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The late difference of the two gaps over log N."""
+    """The late difference of the two gaps over log N; with `share` over that of N times the share (control)."""
     N = int(point["N"])
     until = 300 * np.sqrt(N) * 2 * 7.903 / np.sqrt(1e-8 * 10)
     run = once_run(lab, two_experts(N, l=5), float(until))
     x = gaps(run)[-1]
-    return float((x[0] - x[1]) / np.log(N))
+    return float((x[0] - x[1]) / np.log(point.get("share", 1.0) * N))
 
 
 def many_tokens(lab: Any, point: Mapping[str, Any], seed: int) -> float:
@@ -163,7 +163,7 @@ CLAIMS = (
         delay,
         Power(0.5, over="N", margin=0.01, error=1e-5, meaning="delay"),
         over("N", *SIZES),
-        break_measure(lambda lab, p, s: delay(lab, {**p, "dead": True}, s)),
+        break_setting(dead=True),
         rungs=(4, 8, 9),
         variants=(
             Variant("exponent"),
@@ -173,6 +173,7 @@ CLAIMS = (
                 "Their gaps differ by log N in the end.",
                 law=Equals(1.0, relative=0.01, error=1e-4, meaning="difference over log N"),
                 sweep={"quick": over("N", *SIZES)},
+                control=break_setting(share=0.5),
             ),
         ),
         control_variant="exponent",
@@ -202,6 +203,7 @@ CLAIMS = (
                 "With n = l + 1 tokens and nearly equal logits it is there.",
                 law=Power(0.5, over="d", margin=0.05, meaning="delay"),
                 sweep={"quick": grid(*({"d": d, "n": 6, **EQUAL, "most": 1.6 * d**0.5} for d in IID_SIZES), seeds=5)},
+                control=break_measure(lambda lab, p, s: many_tokens(lab, {**p, "n": p["d"] // 2, **MANY}, s)),
             ),
         ),
         control_variant="many",
@@ -221,7 +223,7 @@ CLAIMS = (
             because="the tail of the irrelevant logits adds (log d)^(-1/4), .25/log d to the exponent",
         ),
         over("d", 1e12, 1e15, 1e18, 1e21, 1e24, 1e27),
-        break_law(exponent=-0.28),
+        break_number(-3),
         rungs=(4, 8, 9),
         variants=(
             Variant("limit"),
@@ -232,6 +234,7 @@ CLAIMS = (
                 "critical proficiency is .251, .156, .0914, .0515, .0284 at d = 1e2 to 1e6.",
                 law=Equals(1.0, relative=0.02, error=1e-3, meaning="critical proficiency over the known one"),
                 sweep={"quick": grid(*({"d": d, "known": known} for d, known in KNOWN.items()))},
+                control=break_setting(gain=1.5),
             ),
         ),
         control_variant="limit",
@@ -245,7 +248,7 @@ CLAIMS = (
             low=0.0, visible=math.inf, because="an order", meaning="lead of the mis-signed expert's Delta at 0.3 t*"
         ),
         over("N", 48, 98, 198),
-        break_measure(lambda lab, p, s: wrong_rank(lab, {**p, "share": 3.0}, s)),
+        break_setting(share=3.0),
         rungs=(4, 9),
     ),
 )

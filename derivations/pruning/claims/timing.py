@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from derivations.broken import break_law, break_measure, grid, over
+from derivations.broken import break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
 from derivations.pruning.claims.tools import alike, claim, once_run
@@ -118,13 +118,16 @@ def growth_at_T(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The router rate above which the task token is lost, by bisection, over the formula."""
+    """The router rate above which the task token is lost, by bisection, over the formula.
+
+    With `paper` over the printed rate, which is without its factor l^-2 where `bare` is asked (control).
+    """
     C, delta, l, N, m = point["C"], point["delta"], int(point["l"]), 60, 10
     m_eff, kappa = m * (1 + 1 / N), 1 + 1 / N
     law = 2e-3 * m_eff * (C + np.expm1(C) / (l - 1)) / (kappa * delta**2)
     if point.get("paper"):
-        law = 1e-3 * C / (m * l**2 * (delta / m) ** 2)
-    low, high = 0.2 * law, (1e6 if point.get("paper") else 5.0) * law
+        law = 1e-3 * C / (m * (1 if point.get("bare") else l**2) * (delta / m) ** 2)
+    low, high = (1e-4 if point.get("bare") else 0.2) * law, (1e6 if point.get("paper") else 5.0) * law
     for _ in range(24):
         middle = np.sqrt(low * high)
         start = alike(N, C, delta, m, l=l, eta_r=float(middle), eta_e=1e-3)
@@ -164,6 +167,7 @@ CLAIMS = (
                 "Along Euler steps it drifts in proportion to the step.",
                 law=Power(1.0, over="step", margin=0.05, error=1e-6, meaning="drift"),
                 sweep={"quick": over("step", 1.0, 2.0, 4.0, 8.0, 16.0)},
+                control=break_number(),
             ),
         ),
         control_variant="flow",
@@ -176,7 +180,7 @@ CLAIMS = (
         either(prefactor, scaled, "x"),
         All({"quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature")}),
         over("l", 2, 3, 5, 8, 10, 20, 30, 100),
-        break_measure(lambda lab, point, seed: prefactor(lab, {**point, "mass": 1.004}, seed)),
+        break_setting(mass=1.004),
         rungs=(2, 4, 8, 9),
         variants=(
             Variant("prefactor"),
@@ -199,6 +203,7 @@ CLAIMS = (
                     }
                 ),
                 sweep={"quick": over("l", 30, 100, 300, 1000, 3000)},
+                control=break_setting(logarithm=1),
             ),
             *(
                 Variant(
@@ -207,6 +212,7 @@ CLAIMS = (
                     f"t* falls like {name}^(-1/2).",
                     law=Power(-0.5, over="x", margin=0.01, error=1e-5, meaning="t*"),
                     sweep={"quick": over("x", *values)},
+                    control=break_number(),
                 )
                 for name, values in (
                     ("eta_r", (1e-6, 3e-6, 1e-5, 3e-5, 1e-4)),
@@ -228,7 +234,7 @@ CLAIMS = (
             {"eta_r": 1e-5, "eta_e": 1e-2, "m": 40},
             {"eta_r": 1e-7, "eta_e": 1e-4, "m": 5},
         ),
-        break_measure(lambda lab, point, seed: collapse(lab, {**point, "power": 0.99}, seed)),
+        break_setting(power=0.99),
         rungs=(4, 8, 9),
     ),
     claim(
@@ -246,7 +252,7 @@ CLAIMS = (
             because="the time lost before gates saturate adds t*/t to the slope",
         ),
         over("t", 10, 30, 100, 300, 1000, 3000),
-        break_law(exponent=2.05),
+        break_number(),
         rungs=(4, 8, 9),
         variants=(
             Variant("slope", {"l": 5}),
@@ -284,7 +290,7 @@ CLAIMS = (
         threshold,
         Equals(1.0, relative=0.01, error=1e-4, meaning="threshold over the law"),
         grid({"C": 0.02, "delta": -3.0, "l": 5}, {"C": 0.1, "delta": -1.0, "l": 10}, {"C": 0.5, "delta": -5.0, "l": 3}),
-        break_law(value=1.02),
+        break_number(),
         rungs=(4, 9),
         variants=(
             Variant("exact"),
@@ -294,6 +300,7 @@ CLAIMS = (
                 "The printed rate eta_e C_p/(m l^2 C_2^2) is safe: the threshold is above it.",
                 law=Bounded(low=1.0, meaning="threshold over the printed rate"),
                 expected="consistent",
+                control=break_setting(bare=True),
             ),
         ),
         control_variant="exact",
@@ -305,7 +312,7 @@ CLAIMS = (
         death,
         Vanishes(0.0, 0.0, "motion"),
         grid({"delta": -3.0, "l": 5}, {"delta": -5.0, "l": 5}, {"delta": -3.0, "l": 10}),
-        break_measure(lambda lab, p, s: death(lab, {**p, "delta": -0.2}, s)),
+        break_setting(delta=-0.2),
         rungs=(5, 9),
     ),
 )

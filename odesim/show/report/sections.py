@@ -44,7 +44,7 @@ class FormSection:
 
     @property
     def identity(self) -> bool:
-        """True for a confirmed identity of the construction, which confirms nothing."""
+        """True for an identity of the construction, which confirms nothing."""
         return is_identity(self.verdict)
 
 
@@ -111,7 +111,7 @@ class VerdictSection:
 
     @property
     def identities(self) -> int:
-        """How many of the confirmed verdicts are identities of the construction."""
+        """How many of the verdicts that hold are identities of the construction."""
         return sum(form.identity for claim in self.claims for form in claim.forms)
 
     @property
