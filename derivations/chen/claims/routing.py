@@ -352,12 +352,13 @@ CLAIMS = (
         All(
             {
                 "draws": Agrees(0.03, "probability", "far below what independent groups give"),
-                "bound": Bounded(high=1e-12, visible=1e-3, because="sharp where M is far above K"),
+                "bound": Bounded(high=1e-12),
             }
         ),
         grid({"K": 4, "M": 4}, {"K": 4, "M": 8}, {"K": 4, "M": 16}, {"K": 8, "M": 32}),
         break_measure(lambda *a: coverage(*a, exact=lambda k, m: (1 - (1 - 1 / k) ** m) ** k)),
         rungs=(1, 2, 9),
+        variants=(Variant("main", expected="consistent"),),
     ),
     claim(
         "lem-F.1",

@@ -171,11 +171,12 @@ CLAIMS = (
     Claim(
         "lem-A.4", "A sequence A + B A^{k-1} lies between two explicit blow-up curves while it is at most 1.",
         at("Lemma A.4"), bihari,
-        Bounded(high=1e-9, visible=1e-6, because="rounding", meaning="violation of the bounds"), once(seeds=30),
+        Bounded(high=0.0, margin=1e-9, meaning="violation of the bounds"), once(seeds=30),
         break_measure(functools.partial(bihari, exponent=2)), (2, 9),
         variants=(
             Variant("printed", {"form": "printed"}, "With the uncorrected expression as the lower bound.", "refuted"),
-            Variant("corrected", {"form": "corrected"}, "With it as the upper, (1+B)^{-(k-1)} in the lower bound."),
+            Variant("corrected", {"form": "corrected"}, "With it as the upper, (1+B)^{-(k-1)} in the lower bound.",
+                    "consistent"),
         ),
         control_variant="corrected", erratum="errata-1",
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure
+from derivations.broken import break_measure, break_number
 from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Power, Probability, Vanishes
 from derivations.liao import initial
@@ -179,6 +179,7 @@ CLAIMS = (
                 "The probability that a gap fails is linear in delta_s.",
                 law=LINEAR,
                 sweep=FACTORS,
+                control=break_number(),
             ),
         ),
         erratum="errata-10",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure
+from derivations.broken import break_measure, break_setting
 from derivations.claim import Claim, Grid, Variant
 from derivations.contract import Initial
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
@@ -322,6 +322,7 @@ CLAIMS = (
                 {"form": "sign"},
                 "Stability alone, with the printed coefficients but -rho_3 in the last row.",
                 law=All({"stability": STABLE}),
+                control=break_setting(form="printed"),
             ),
             Variant("corrected", {"form": "corrected"}, "With the coefficients re-derived from the exact flow."),
         ),

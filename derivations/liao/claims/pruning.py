@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, new_law, once
+from derivations.broken import break_measure, break_number, break_part, once
 from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Bounded, Equals, Power, Probability, Proven, Vanishes
 from derivations.liao.claims import expectations, tools
@@ -274,7 +274,7 @@ CLAIMS = (
         measure=drops,
         law=Equals(1.7602742151, relative=0.01, meaning="fall of the loss by one removal", because="O(m^2 / d)"),
         sweep=AFTER_FLOW,
-        control=break_law(value=1.7602742151 * 1.02),
+        control=break_number(),
         rungs=(2, 3, 9),
         variants=ORTHOGONAL,
         slow_control=True,
@@ -309,7 +309,7 @@ CLAIMS = (
             "quick": Grid(tuple({"m": m, "eps": eps} for m in (1, 3) for eps in (0.1, 0.3)), 5),
             "full": Grid(tuple({"m": m, "eps": eps} for m in (1, 3, 8) for eps in (0.01, 0.1, 0.3, 1.0)), 9),
         },
-        control=new_law(All({"rate": Equals(2.04 * KAPPA, relative=0.01)})),
+        control=break_part("rate", value=2.04 * KAPPA),
         variants=(Variant("main", expected="consistent"),),
         rungs=(3, 4, 5, 8, 9),
         slow_control=True,
@@ -321,7 +321,7 @@ CLAIMS = (
         measure=strong_convexity,
         law=Equals(KAPPA, absolute=1e-8, error=1e-9, meaning="smallest eigenvalue at the optimum"),
         sweep=once({"m": 2}, {"m": 3}),
-        control=break_law(value=KAPPA + 2e-8),
+        control=break_number(),
         rungs=(1, 2, 9),
         variants=(
             Variant(
@@ -335,6 +335,7 @@ CLAIMS = (
             Variant("corrected"),
             Variant(
                 "near",
+                control=break_measure(functools.partial(curvature, dropped=True)),
                 statement="Where every vector is moved by eps the smallest eigenvalue of the Hessian is c_1 - c_3 up "
                 "to O(eps), and at eps <= .1 above half of it, the rate that Theorem 3 uses.",
                 expected="consistent",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.broken import break_measure, break_number, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Proven, Vanishes
 from derivations.pmoe import closed, signal
@@ -211,7 +211,7 @@ CLAIMS = (
         level_gap,
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
         over("m", 80, 320, 1280, 5120, seeds=8, levels="L0-L1"),
-        break_number(-2),
+        break_law(exponent=-1.0),
         rungs=(7, 8, 9),
         variants=(
             Variant("L0 to L1", law=Power(-0.5, over="m", margin=0.2, meaning="difference of responses")),

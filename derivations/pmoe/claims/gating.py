@@ -180,7 +180,7 @@ CLAIMS = (
             Variant(
                 "frozen routers",
                 law=Probability(high=0.75, meaning="Assumption 4.4 at the end"),
-                sweep={"quick": over("speed", 1e-5, seeds=40)},
+                sweep={"quick": over("speed", 1e-5, seeds=60)},
                 control=break_setting(speed=1.0),
                 expected="consistent",
             ),
