@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure, break_number, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_setting, grid, over
 from derivations.chen.claims.tools import SETTINGS, claim
 from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Mean, Power, Probability
@@ -237,9 +237,16 @@ CLAIMS = (
         "The number of steps is of order 1/eta.",
         "Theorem 4.2",
         steps_needed,
-        Power(-1.0, over="eta", margin=0.1, reached=0.8, meaning="steps to 97 % accuracy"),
+        Power(
+            -1.0,
+            over="eta",
+            margin=0.1,
+            reached=0.8,
+            meaning="steps to 97 % accuracy",
+            because="the next order of the step: eta/sigma_0 reaches 0.4",
+        ),
         over("eta", 0.001, 0.002, 0.004, 0.008, seeds=30),
-        break_number(),
+        break_law(exponent=-0.7),
         rungs=(7, 8, 9),
     ),
     claim(

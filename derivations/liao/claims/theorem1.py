@@ -212,13 +212,13 @@ CLAIMS = (
     ),
     event(
         "thm-1b",
-        "Recovery is sequential: router and expert of the pairs up to l have passed 0.9 before the expert of the next does",
+        "Recovery is sequential: router and expert of the pairs up to l have passed 0.9 before the next expert does",
         in_order,
         "pairs recovered one after the other",
     ),
     rate(
         "thm-1c",
-        "Whenever an expert is recovered, but for the last one, gamma1 and gamma2 of all pairs that are still to come are "
+        "Whenever an expert is recovered, but for the last one, gamma1 and gamma2 of all pairs still to come are "
         "O(m^2 / (delta_P sqrt d)).  (At the other moments of [T_l, T_(l+1)): thm-1g.)",
         unrecovered_overlap,
         Power(-0.5, bound="at most", margin=0.05, reached=0.65, meaning="largest unrecovered overlap"),
@@ -265,7 +265,7 @@ CLAIMS = (
         waiting_overlap,
         Power(-0.5, bound="at most", margin=0.05, reached=0.65, meaning="largest overlap of pairs to come"),
         break_setting(share=1.0),
-        sweep=tools.LARGE,
+        sweep={"quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12)), 5)},
         variants=(
             Variant("printed", {"init": "orthogonal", "share": 1.0}, expected="refuted"),
             Variant(

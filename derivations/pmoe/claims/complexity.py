@@ -301,6 +301,7 @@ CLAIMS = (
                 "k",
                 {"kind": "k"},
                 "The flow grows at most like k^2.",
+                control=break_setting(per=3),
                 law=time_law(2.0, "at most", over="k"),
                 sweep={"quick": over("k", 2, 4, 8, 16)},
                 expected="consistent",
