@@ -181,6 +181,6 @@ CLAIMS = (
             ),
         ),
         control_variant="any weights",
-        erratum="errata-9",
+        erratum="improvement-3",
     ),
 )

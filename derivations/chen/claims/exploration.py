@@ -221,7 +221,7 @@ CLAIMS = (
                 control=break_setting(faster=1.0),
             ),
         ),
-        erratum="errata-11",
+        erratum="improvement-4",
     ),
     claim(
         "lem-E.4",
@@ -300,7 +300,7 @@ CLAIMS = (
         over("sigma_0", 1e-20, 1e-18, 1e-16, 1e-14, seeds=12),
         break_number(-2),
         rungs=(8, 9),
-        erratum="errata-7",
+        erratum="improvement-2",
         variants=(
             Variant("sharp"),
             Variant(

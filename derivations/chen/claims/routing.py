@@ -15,7 +15,7 @@ from derivations.claim import Variant
 from derivations.laws import Agrees, All, Bounded, Proven, Vanishes
 from derivations.laws.agreement import score
 
-SHARP = "errata-1"
+SHARP = "improvement-1"
 SIZES = tuple({"M": m} for m in (2, 4, 8))
 
 

@@ -186,7 +186,7 @@ CLAIMS = (
             ),
         ),
         control_variant="M = 24, below 1 %",
-        erratum="errata-14",
+        erratum="improvement-5",
     ),
     claim(
         "thm-4.2-test",
@@ -215,7 +215,7 @@ CLAIMS = (
         full=LARGER,
         variants=GROUPS,
         control_variant="M = 24, by load",
-        erratum="errata-14",
+        erratum="improvement-5",
     ),
     claim(
         "thm-4.2-router",
@@ -230,7 +230,7 @@ CLAIMS = (
         full=LARGER,
         variants=GROUPS,
         control_variant="M = 24, by load",
-        erratum="errata-14",
+        erratum="improvement-5",
     ),
     claim(
         "thm-4.2-T",

@@ -187,7 +187,7 @@ CLAIMS = (
             ),
         ),
         control_variant="separate",
-        erratum="errata-24",
+        erratum="improvement-3",
     ),
     claim(
         "tab-2",

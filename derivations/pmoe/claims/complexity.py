@@ -200,7 +200,7 @@ CLAIMS = (
                 expected="consistent",
             ),
         ),
-        erratum="errata-13",
+        erratum="improvement-2",
     ),
     claim(
         "thm-F.3",
@@ -218,7 +218,7 @@ CLAIMS = (
             Variant("flow", {"kind": "separate"}, "The flow grows like l^2 (tight).", law=time_law(2.0)),
             *AGAINST,
         ),
-        erratum="errata-13",
+        erratum="improvement-2",
     ),
     claim(
         "thm-F.3-width",
@@ -354,7 +354,7 @@ CLAIMS = (
         grid({"bound": "max"}, {"bound": "sum"}),
         break_measure(lambda lab, point, seed: markov(lab, {**point, "factor": 0.8}, seed)),
         rungs=(5, 9),
-        erratum="errata-13",
+        erratum="improvement-2",
     ),
     claim(
         "markov-paper",
@@ -366,6 +366,6 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: markov(lab, {"bound": "root", "factor": 0.5}, seed)),
         rungs=(5, 9),
         variants=(Variant("main", expected="consistent"),),
-        erratum="errata-13",
+        erratum="improvement-2",
     ),
 )

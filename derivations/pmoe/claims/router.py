@@ -268,7 +268,7 @@ CLAIMS = (
                 sweep={"quick": over("separation", 1.0, 2.0, 4.0, 10.0, seeds=6)},
             ),
         ),
-        erratum="errata-7",
+        erratum="improvement-1",
     ),
     claim(
         "lem-4.1-law",

@@ -129,7 +129,7 @@ CLAIMS = (
             ),
         ),
         control_variant="CIFAR-10",
-        erratum="savings per expert",
+        erratum="improvement-3",
     ),
     claim(
         "monotone-classes",

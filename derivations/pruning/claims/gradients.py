@@ -225,7 +225,7 @@ CLAIMS = (
         ),
         break_measure(lambda lab, point, seed: phase_one(lab, {**point, "factor": 1.01}, seed)),
         rungs=(4, 9),
-        erratum="order of phase I",
+        erratum="improvement-2",
     ),
     claim(
         "lem-E5",

@@ -191,7 +191,7 @@ CLAIMS = (
             ),
         ),
         control_variant="in-B",
-        erratum="batch size",
+        erratum="improvement-1",
     ),
     claim(
         "hinge-stall",
