@@ -10,6 +10,17 @@ import numpy as np
 
 from derivations.broken import break_measure, break_setting, grid, over
 from derivations.chen import route
+from derivations.chen.claims.smoothness import (
+    NOISES,
+    any_noise,
+    chosen_gate,
+    gate_spread,
+    narrow,
+    per_square,
+    softmax,
+    spread,
+    steepness,
+)
 from derivations.chen.claims.tools import claim
 from derivations.claim import Variant
 from derivations.laws import Agrees, All, Bounded, Proven, Vanishes
@@ -36,69 +47,6 @@ def exactness(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.pr
     }
 
 
-def softmax(h: np.ndarray) -> np.ndarray:
-    """exp(h)/sum exp(h)."""
-    raised = np.exp(h - h.max(axis=-1, keepdims=True))
-    return raised / raised.sum(axis=-1, keepdims=True)
-
-
-def steepness(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.probabilities) -> float:
-    """The largest |p(h) - p(h')|_inf/|h - h'|_inf found: random pairs, and one logit up while the others go down.
-
-    The latter at equal logits, where the constant is attained: there the ratio is also taken in the limit h' -> h,
-    which is the largest row sum of the Jacobian.
-    """
-    m, rng = point["M"], np.random.default_rng(seed + 10_007 * lab.seed)
-    h = rng.uniform(-1, 1, (400, m))
-    change = rng.choice([-1.0, 1.0], (400, m)) * 10 ** rng.uniform(-4, 0, (400, 1))
-    change[:100] = 1e-4 * (2 * np.eye(m)[rng.integers(m, size=100)] - 1)
-    h[:100] *= 0.0
-    ratio = np.abs(law(h + change) - law(h)).max(axis=1) / np.abs(change).max(axis=1)
-    return max(float(ratio.max()), float(np.abs(SLOPES[law](np.zeros(m))).sum(axis=1).max()))
-
-
-def narrow(h: np.ndarray) -> np.ndarray:
-    """The routing law under noise that is narrower by the factor M^2, so that its density is M^2."""
-    return route.probabilities(h * h.shape[-1] ** 2)
-
-
-def softmax_slope(h: np.ndarray) -> np.ndarray:
-    """The Jacobian of the softmax."""
-    pi = softmax(h)
-    return np.diag(pi) - np.outer(pi, pi)
-
-
-SLOPES: dict[Any, Any] = {
-    route.probabilities: route.jacobian,
-    softmax: softmax_slope,
-    narrow: lambda h: h.size**2 * route.jacobian(h * h.size**2),
-}
-"""The Jacobians (M, M) of the routing laws at logits (M,)."""
-
-
-def spread(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.probabilities) -> float:
-    """The largest |p_m - p_m'|/|h_m - h_m'| found, among random logits and pairs above all others.
-
-    For two equal logits above all others the ratio is also taken in the limit of a small difference.
-    """
-    m, rng = point["M"], np.random.default_rng(seed + 10_007 * lab.seed)
-    h = rng.uniform(-1, 1, (400, m))
-    h[:200, 2:] = -2.0
-    h[:100, 1] = h[:100, 0] + 1e-4
-    p = law(h)
-    pairs = list(itertools.combinations(range(m), 2))
-    gaps = np.stack([np.abs(h[:, a] - h[:, b]) for a, b in pairs])
-    rises = np.stack([np.abs(p[:, a] - p[:, b]) for a, b in pairs])
-    above = np.r_[0.0, 0.0, np.full(m - 2, -2.0)]
-    slope = SLOPES[law](above)
-    return max(float((rises[gaps > 1e-9] / gaps[gaps > 1e-9]).max()), float(slope[0, 0] - slope[1, 0]))
-
-
-def per_square(measure: Any) -> Any:
-    """A ratio over M^2, the constant of the paper."""
-    return lambda lab, point, seed: measure(lab, point, seed) / point["M"] ** 2
-
-
 def starved(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """0 if an expert exactly 1 or more below the largest logit has probability 0, and one just inside has not."""
     rng = np.random.default_rng(seed)
@@ -117,26 +65,6 @@ def starved_early(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     h = np.zeros(point["M"])
     h[0] = -0.9
     return float(route.probabilities(h)[0] != 0)
-
-
-def chosen_gate(lab: Any, point: Mapping[str, Any], seed: int, reach: float = 1.0) -> float:
-    """The smallest softmax of an expert that can be chosen (within `reach` of the top), times 1 + e (M - 1)."""
-    m, rng = point["M"], np.random.default_rng(seed)
-    h = rng.uniform(-reach, 0, (2000, m))
-    h[:, 1:][:500] = 0.0
-    h[:500, 0] = -reach
-    top = h.max(axis=1, keepdims=True)
-    gates = np.where(h >= top - reach, softmax(h), 1.0)
-    return float(gates.min() * (1 + math.e * (m - 1)))
-
-
-def gate_spread(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |pi_m - pi_m'|/tanh(|h_m - h_m'|/2)."""
-    h = np.random.default_rng(seed).uniform(-2, 2, (2000, point["M"]))
-    h[:500, 2:] -= 20
-    pi = softmax(point.get("scale", 1.0) * h)
-    pairs = list(itertools.combinations(range(point["M"]), 2))
-    return float(max((np.abs(pi[:, a] - pi[:, b]) / np.tanh(np.abs(h[:, a] - h[:, b]) / 2)).max() for a, b in pairs))
 
 
 def coverage(lab: Any, point: Mapping[str, Any], seed: int, exact: Any = None) -> dict[str, Any]:
@@ -252,12 +180,12 @@ CLAIMS = (
     ),
     claim(
         "lem-C.1",
-        "The same for noise of any density at most kappa, here Unif[0,1] with kappa = 1.",
+        "The same for noise of any density at most kappa: normal and exponential noise (uniform noise: lem-5.1).",
         "Lemma C.1",
-        per_square(steepness),
-        Bounded(high=1.0, meaning=RATIO + "/M^2"),
-        grid(*SIZES, seeds=2),
-        break_measure(per_square(functools.partial(steepness, law=narrow))),
+        any_noise,
+        Bounded(high=1.0, meaning=RATIO + "/(kappa M^2)"),
+        grid(*({"noise": noise, **size} for noise in NOISES for size in SIZES)),
+        break_setting(narrow=True),
         rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),
     ),
