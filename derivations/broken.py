@@ -54,13 +54,17 @@ def break_part(name: str, **fields: Any) -> Callable[[Claim], Claim]:
 def break_number(margins: float = 2.0) -> Callable[[Claim], Claim]:
     """A control that keeps the measurement and predicts a number that is off by so many margins of the law.
 
-    The number is the exponent of a `Power` and the value of an `Equals`.
+    The number is the exponent of a `Power`, whose rivals are left out as one of them may be the moved exponent, and
+    the value of an `Equals`.
     """
 
     def broken(claim: Claim) -> Claim:
         law: Any = claim.law
-        name = "exponent" if isinstance(law, Power) else "value"
-        return _with_law(claim, dataclasses.replace(law, **{name: getattr(law, name) + margins * law.margin}))
+        if isinstance(law, Power):
+            moved: Any = dataclasses.replace(law, exponent=law.exponent + margins * law.margin, rivals=())
+        else:
+            moved = dataclasses.replace(law, value=law.value + margins * law.margin)
+        return _with_law(claim, moved)
 
     return broken
 

@@ -227,8 +227,8 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.15-noise", "The batch noise of the gate falls like n^{-1/2}.", at("Lemma C.15"), sampled_noise,
-        Power(-0.5, over="n", margin=0.03), {"quick": Grid(tuple({"n": n} for n in (500, 2000, 8000, 32_000)), 8)},
-        break_number(-2), (7, 8, 9),
+        Power(-0.5, over="n", margin=0.03), {"quick": Grid(tuple({"n": n} for n in (500, 2000, 8000, 32_000)), 16)},
+        break_number(-3), (7, 8, 9),
     ),
     Claim(
         "lem-C.14", "theta . x is positive on the own cluster with probability Phi(rho "
