@@ -138,7 +138,7 @@ CLAIMS = (
     Claim(
         "lem-4.5", "While the learners recover, the overlaps with the global task and with tasks that are not learned "
                    "stay O(d^{-1/2}) (median).",
-        at("Lemma 4.5"), others, Power(-0.5, margin=0.05, meaning="median of the other overlaps"), TALL,
+        at("Lemma 4.5"), others, Power(-0.5, margin=0.03, meaning="median of the other overlaps"), TALL,
         break_number(-2),
         (4, 8, 9),
     ),
@@ -162,7 +162,7 @@ CLAIMS = (
     Claim(
         "lem-B.11", "|xi| stays O(d^{-1/2}) until the learners reach d^{-1/2+1/(2k)}.", at("Lemma B.11"),
         lambda lab, point, seed: others(lab, {**point, "level": 0.5 - 1 / 12}, seed),
-        Power(-0.5, margin=0.05, meaning="median of the other overlaps"), TALL, break_number(-2), (4, 8, 9),
+        Power(-0.5, margin=0.03, meaning="median of the other overlaps"), TALL, break_number(-2), (4, 8, 9),
         erratum="errata-11",
     ),
     Claim(
@@ -174,7 +174,7 @@ CLAIMS = (
     Claim(
         "lem-B.14", "Learners reach d^{-1/4-Delta} with every other overlap still O(d^{-1/2}).", at("Lemma B.14"),
         lambda lab, point, seed: others(lab, {**point, "level": 0.3}, seed),
-        Power(-0.5, margin=0.05, meaning="median of the other overlaps"), TALL, break_number(), (4, 8, 9),
+        Power(-0.5, margin=0.03, meaning="median of the other overlaps"), TALL, break_number(), (4, 8, 9),
     ),
     Claim(
         "lem-B.15", "At kappa = d^{-1/4-1/(8k)} the blocking term dominates: |xi| no longer grows (most neurons).",

@@ -158,7 +158,7 @@ def distance(name: str, wait: float = 1.0) -> Any:
 
 def root(meaning: str, exponent: float = -0.5) -> Power:
     """The law of what stays O(m^2 / (delta_P sqrt d))."""
-    return Power(exponent, bound="at most", margin=0.05, reached=0.65, meaning=meaning)
+    return Power(exponent, bound="at most", margin=0.03, reached=0.65, meaning=meaning)
 
 
 def bounded_by_root(

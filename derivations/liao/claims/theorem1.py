@@ -221,7 +221,7 @@ CLAIMS = (
         "Whenever an expert is recovered, but for the last one, gamma1 and gamma2 of all pairs still to come are "
         "O(m^2 / (delta_P sqrt d)).  (At the other moments of [T_l, T_(l+1)): thm-1g.)",
         unrecovered_overlap,
-        Power(-0.5, bound="at most", margin=0.05, reached=0.65, meaning="largest unrecovered overlap"),
+        Power(-0.5, bound="at most", margin=0.03, reached=0.65, meaning="largest unrecovered overlap"),
         break_number(-2),
         sweep=tools.LARGE,
         variants=(Variant("random", {"init": "random"}), BOTH[1]),
@@ -252,7 +252,7 @@ CLAIMS = (
         "Overlaps of unused experts are O(m^2 / (delta_P sqrt d)) after all pairs are recovered, read at T* + 30 + "
         "4.5 log d.",
         unused_overlap,
-        Power(-0.5, bound="at most", margin=0.05, meaning="largest overlap of unused experts"),
+        Power(-0.5, bound="at most", margin=0.03, meaning="largest overlap of unused experts"),
         break_number(-2),
         sweep=tools.LARGE,
         variants=BOTH,
@@ -263,7 +263,7 @@ CLAIMS = (
         "On the whole of [T_l, T_(l+1)) both alignments of the pairs to come are O(m^2 / (delta_P sqrt d)), although "
         "those of pair l + 1 are at least 0.9 at T_(l+1): a continuous flow allows both only where T_l = T_(l+1).",
         waiting_overlap,
-        Power(-0.5, bound="at most", margin=0.05, reached=0.65, meaning="largest overlap of pairs to come"),
+        Power(-0.5, bound="at most", margin=0.03, reached=0.65, meaning="largest overlap of pairs to come"),
         break_setting(share=1.0),
         sweep={"quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12)), 5)},
         variants=(
@@ -272,6 +272,7 @@ CLAIMS = (
                 "orthogonal",
                 {"init": "orthogonal", "share": 0.9},
                 "The same after nine tenths of the interval: overlaps leave the order d^(-1/2) in the last part of it.",
+                "consistent",
             ),
         ),
         erratum="errata-11",

@@ -187,7 +187,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
         f"{who}: at fixed flow the share of changed activations falls like m^(-1/2) (ours).",
         f"Lemma {id[4:]}",
         flips,
-        Power(-0.5, over="m", margin=0.12, meaning="changed activations"),
+        Power(-0.5, over="m", margin=0.1, meaning="changed activations"),
         over("m", *WIDTHS, seeds=10, mode=mode),
         break_number(-2),
         rungs=(8, 9),
