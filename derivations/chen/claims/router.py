@@ -161,7 +161,7 @@ CLAIMS = (
         "Lemma E.14",
         contamination,
         Power(-0.5, over="n", margin=0.1, meaning="max <theta, v>/D"),
-        over("n", 1000, 4000, 16000, 64000, seeds=10),
+        over("n", 1000, 4000, 16000, 64000, seeds=16),
         break_law(exponent=-1.0),
         rungs=(7, 8, 9),
         erratum="errata-2",

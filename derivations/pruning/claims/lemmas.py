@@ -212,10 +212,10 @@ CLAIMS = (
     ),
     claim(
         "d1-eta",
-        "With the extra 1/d in eta_r (Lemmas D.1, F.1 and H.1) Delta(T) = Omega(log l) still holds.",
+        "With the extra 1/d in eta_r (Lemmas D.1, F.1 and H.1) Delta(T) = Omega(log l) still holds, at every d.",
         "Lemma D.1",
         slow_router(norm_growth),
-        Bounded(low=1.0, meaning="Delta/(1.5 log l)"),
+        Power(0.0, bound="at least", margin=0.1, meaning="Delta/(1.5 log l)", because="Omega hides a constant, not d"),
         over("d", *DS, seeds=5),
         break_measure(norm_growth),
         rungs=(4, 8, 9),
