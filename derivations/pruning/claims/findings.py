@@ -226,6 +226,7 @@ CLAIMS = (
                     because="a fifth of the error that either leaves at the earliest of these times",
                 ),
                 sweep={"quick": over("K", *EARLY, seeds=8)},
+                control=break_setting(rival="router_norm"),
             ),
         ),
         control_variant="informed",
