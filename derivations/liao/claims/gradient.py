@@ -333,7 +333,13 @@ CLAIMS = (
         rungs=(1, 5, 9),
         variants=(
             Variant("flow", {"what": "flow"}),
-            Variant("sgd", {"what": "sgd"}, "One step changes the squared norms by O(step^2).", law=SECOND_ORDER),
+            Variant(
+                "sgd",
+                {"what": "sgd"},
+                "One step changes the squared norms by O(step^2).",
+                law=SECOND_ORDER,
+                control=break_measure(functools.partial(norm_drift, decay=10.0)),
+            ),
         ),
     ),
     Claim(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.broken import break_measure, once
+from derivations.broken import break_measure, break_setting, once
 from derivations.claim import Claim, Grid, Variant
 from derivations.laws import All, Equals, Proven, Vanishes
 from derivations.liao.claims import expectations
@@ -227,7 +227,12 @@ CLAIMS = (
         rungs=(1, 2, 9),
         variants=(
             Variant("printed", {"form": "printed"}, "The proof's display of S = det - Tr M.", "refuted"),
-            Variant("corrected", {"form": "corrected"}, "The display of S with 2 a1 b3 c2 added."),
+            Variant(
+                "corrected",
+                {"form": "corrected"},
+                "The display of S with 2 a1 b3 c2 added.",
+                control=break_setting(form="printed"),
+            ),
             Variant("statement", {"form": "statement"}, "The conclusion: both conditions make the matrix stable."),
         ),
         control_variant="statement",
