@@ -74,7 +74,7 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The relative error of Delta of an important expert against the population, for one batch size.
 
-    `faster` multiplies the router's rate in the population (control).
+    `longer` multiplies the length of fine-tuning in the population (control).
     With `of` = spread, the standard deviation of Delta over the runs, over its mean.
     """
     given = {"d": int(point.get("d", 100)), "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
@@ -84,8 +84,7 @@ def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     delta = run["Delta"][:, -1]
     if point.get("of") == "spread":
         return float((delta.std(axis=0, ddof=1) / delta.mean(axis=0)).mean())
-    if "faster" in point:
-        given["eta_r"] = float(point["faster"]) * run.origin.parameters["eta_r"]
+    given["K"] = 6.0 * point.get("longer", 1.0)
     exact = lab.integrate(seed=seed, tier="recursion", eta_e=2.0, save_points=2, **given)
     return float(np.sqrt(((delta / exact["Delta"][-1] - 1) ** 2).mean()))
 
@@ -172,7 +171,7 @@ CLAIMS = (
         break_number(),
         rungs=(7, 8, 9),
         variants=(
-            Variant("printed", expected="consistent", control=break_setting(faster=1.2)),
+            Variant("printed", expected="consistent", control=break_setting(longer=1.5)),
             Variant(
                 "sufficient-one",
                 {},
@@ -180,7 +179,7 @@ CLAIMS = (
                 law=Mean(high=0.05, meaning="relative error of Delta"),
                 sweep={"quick": over("B", 1, seeds=20)},
                 expected="consistent",
-                control=break_setting(faster=1.2),
+                control=break_setting(longer=1.5),
             ),
             Variant(
                 "in-B",
