@@ -120,13 +120,13 @@ def growth_at_T(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The router rate above which the task token is lost, by bisection, over the formula.
 
-    With `paper` over the printed rate, which is without its factor l^-2 where `bare` is asked (control).
+    With `paper` over the printed rate, which is without its factor 1/(m l^2) where `bare` is asked (control).
     """
     C, delta, l, N, m = point["C"], point["delta"], int(point["l"]), 60, 10
     m_eff, kappa = m * (1 + 1 / N), 1 + 1 / N
     law = 2e-3 * m_eff * (C + np.expm1(C) / (l - 1)) / (kappa * delta**2)
     if point.get("paper"):
-        law = 1e-3 * C / (m * (1 if point.get("bare") else l**2) * (delta / m) ** 2)
+        law = 1e-3 * C / ((1 if point.get("bare") else m * l**2) * (delta / m) ** 2)
     low, high = (1e-4 if point.get("bare") else 0.2) * law, (1e6 if point.get("paper") else 5.0) * law
     for _ in range(24):
         middle = np.sqrt(low * high)
