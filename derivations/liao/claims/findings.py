@@ -144,7 +144,7 @@ CLAIMS = (
         measure=one_each,
         law=Probability(low=0.25, visible=0.05, meaning="exactly one student at every teacher at some time"),
         sweep={"quick": Grid(({},), 24), "full": Grid(({},), 60)},
-        control=break_measure(functools.partial(one_each, experts=0)),
+        control=break_measure(functools.partial(one_each, experts=2)),
         rungs=(3, 4, 8, 9),
         variants=tuple(Variant(init, {"init": init}, expected="consistent") for init in tools.INITS),
         control_variant="orthogonal",

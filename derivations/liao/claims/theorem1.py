@@ -265,7 +265,7 @@ CLAIMS = (
         waiting_overlap,
         Power(-0.5, bound="at most", margin=0.03, reached=0.65, meaning="largest overlap of pairs to come"),
         break_setting(share=1.0),
-        sweep={"quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12)), 5)},
+        sweep=tools.LARGE,
         variants=(
             Variant("printed", {"init": "orthogonal", "share": 1.0}, expected="refuted"),
             Variant(
