@@ -1,111 +1,231 @@
-"""The picture of a comparison: a row for every component, its curves beside how far the two runs differ."""
+"""The picture of a comparison: order parameters of both runs, the loss, and how far the runs agree."""
 
 import textwrap
 from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE
+from derivations.drawing import BLACK, GREY, colour
+from odesim.show.symbols import label_of
 
 FEW = 10
-"""Below so many replicas every one is drawn; from there on the band from 10 to 90 % is."""
-WIDTH = 76
-"""Characters of a line above a panel."""
-NOTE = 130
-"""Characters of a line below the picture."""
+"""Below so many replicas every one is drawn; from there on their median and the band from 10 to 90 % are."""
+BAND = (0.1, 0.5, 0.9)
+NOTE = 118
+"""Characters of a line below the panels."""
+NOTES = 4
+"""Sentences below the panels; the summary has all of them."""
+SIZE = (7.0, 2.5)
+"""Inches: the width of a page of two columns."""
 ROUNDING = 1e-12
 """Differences below this share of the values are rounding."""
-DECADES = 4
-"""A logarithmic axis of differences shows at most so many."""
+THIN, THICK = 0.5, 1.4
+STYLE: Any = {
+    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.spines.top": False,
+    "axes.spines.right": False,
+}  # fmt: skip
+REPLICA = {"linewidth": THIN, "alpha": 0.6}
 
 
-def draw(run: Any) -> Any:
-    """For every component, the entry that moves most in both runs, and the difference over time on a log axis.
+def draw(run: Any, heading: str = "") -> Any:
+    """Draw a comparison under a heading; `run` is the data set of `Comparison.trajectory()`.
 
-    `run` is the data set of `Comparison.trajectory()`.  One that an earlier version stored has no curves by component:
-    then the differences stand alone.
+    Left: the matched entries of the order parameter that moves most, one colour for each, and the others as a grey
+    band.  Middle: the loss, where both runs have one.  Right: the times at which entries have gone half of their way,
+    second run against first, or where none is known the largest difference over time beside its 95 % bound.  A
+    comparison that an earlier version stored has differences alone.
     """
+    import matplotlib as mpl
+
+    with mpl.rc_context(rc=STYLE):
+        return _drawn(run, heading)
+
+
+def _drawn(run: Any, heading: str) -> Any:
+    """The figure, in the style of the picture."""
     from matplotlib.figure import Figure
 
-    names = [str(name).removeprefix("distance_") for name in run if str(name).startswith("distance_")]
-    curves = all(f"panel_first_{name}" in run for name in names)
-    figure = Figure(figsize=(9.4, 1.5 + 1.45 * len(names)), layout="constrained")
-    grid = figure.subplots(len(names), 1 + curves, sharex=True, squeeze=False)
-    for row, name in zip(grid, names, strict=True):
-        if curves:
-            _curves(row[0], run, name)
-        _differences(row[-1], run, name)
-    for axis in grid[-1]:
-        axis.set_xlabel("time")
-        axis.xaxis.get_major_locator().set_params(nbins=5)
-    shown = f"{run.sizes['seed']} replicas" if run.sizes["seed"] > 1 else "one run"
-    handles, labels = [], []
-    for axis in (grid[0][0], grid[0][-1]) if curves else (grid[0][-1],):
-        more = axis.get_legend_handles_labels()
-        handles, labels = handles + more[0], labels + more[1]
-    notes = [textwrap.fill(str(note), NOTE) for note in run["notes"].values] if "notes" in run else []
-    heading = "\n".join([*notes, f"second run: {shown}"])  # where the layout leaves room for every line
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, title=heading, title_fontsize=7, fontsize=8)
+    curves, loss = "shown_first" in run, "loss_first" in run
+    widths = [2.1] * curves + [1.4] * loss + [1.3]
+    notes = _notes(run)
+    figure = Figure(figsize=(SIZE[0] * sum(widths) / 4.8, SIZE[1] + 0.14 * len(notes)), layout="constrained")
+    axes = list(figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0])
+    handles: list[Any] = []
+    if curves:
+        handles += _curves(axes.pop(0), run)
+    if loss:
+        _loss(axes.pop(0), run)
+    handles += _agreement(axes.pop(0), run)
+    for axis, letter in zip(figure.axes, "abc", strict=False):
+        axis.set_title(letter, loc="left", fontweight="bold", fontsize=9)
+    if heading:
+        figure.suptitle(heading, fontsize=7.5, x=0.01, ha="left")
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=4, fontsize=7, columnspacing=1.3, handlelength=1.6,
+        title="\n".join(notes), title_fontsize=7, alignment="left", frameon=False,
+    )  # fmt: skip
     return figure
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
-    """The ends of a band of replicas (replica, time), and what it is in words."""
+    """The ends of a band of replicas (replica, time), and the words for it."""
     if len(values) < FEW:
         return values.min(axis=0), values.max(axis=0), f"min to max of {len(values)}"
-    low, high = np.quantile(values, (0.1, 0.9), axis=0)
+    low, high = np.quantile(values, (BAND[0], BAND[2]), axis=0)
     return low, high, f"10 to 90 % of {len(values)}"
 
 
-def _curves(axis: Any, run: Any, name: str) -> None:
-    """The entry that moves most: the first run as a line, the second as a median with its band or every replica."""
-    time, second = run["time"].values, run[f"panel_second_{name}"].values
-    low, high, words = band(second)
-    label = f"second: {run.attrs.get('second', 'run')}"
-    if 1 < len(second) < FEW:
-        _thin(axis, time, second, PALETTE[0], "every replica of the second")
-    elif len(second) >= FEW:
-        axis.fill_between(time, low, high, color=PALETTE[0], alpha=0.25, linewidth=0, label=words)
-    axis.plot(time, np.median(second, axis=0), "--", color=PALETTE[0],
-              label=label + (", median" if len(second) > 1 else ""))  # fmt: skip
-    axis.plot(time, run[f"panel_first_{name}"], "-", color=BLACK, label=f"first: {run.attrs.get('first', 'run')}")
-    said = str(run[f"panel_first_{name}"].attrs.get("meaning", name))
-    axis.set_title(f"{name}: {said}" if not said.startswith(name) else said, fontsize=7, loc="left")
+def _named(run: Any) -> tuple[str, str]:
+    """What the two runs are called in a legend."""
+    names = {"flow": "ODE", "explicit": "SGD", "compressed": "SGD"}
+    first, second = (str(run.attrs.get(which, f"{which} run")) for which in ("first", "second"))
+    both = names.get(first, first), names.get(second, second)
+    return both if both[0] != both[1] else (f"first {both[0]}", f"second {both[1]}")
 
 
-def _thin(axis: Any, time: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
-    """Every replica (replica, time) as a thin line, under one label."""
-    for k, line in enumerate(values):
-        axis.plot(time, line, "-", color=color, linewidth=0.5, alpha=0.6, label=label if k == 0 else None)
-
-
-def _differences(axis: Any, run: Any, name: str) -> None:
-    """The largest difference of any entry by replica, beside what its interval allows and the margin of agreement."""
-    time, values = run["time"].values, run[f"distance_{name}"].values
-    size = float(np.abs(run[f"panel_first_{name}"].values).max(initial=0.0)) if f"panel_first_{name}" in run else 1.0
-    low, high, words = band(values)
-    top = float(values.max(initial=0.0))
-    if 1 < len(values) < FEW:
-        _thin(axis, time, _shown(values), PALETTE[1], "max |difference| of every replica")
-    elif len(values) >= FEW:
-        axis.fill_between(time, _shown(low), _shown(high), color=PALETTE[1], alpha=0.25, linewidth=0)
-    axis.plot(time, _shown(np.median(values, axis=0)), color=PALETTE[1],
-              label="max |difference|" + (f", median and {words}" if len(values) > 1 else ""))  # fmt: skip
-    if f"bound_{name}" in run and np.isfinite(run[f"bound_{name}"].values).all():
-        bound = run[f"bound_{name}"].values
-        top = max(top, float(bound.max(initial=0.0)))
-        axis.plot(time, _shown(bound), "-", color=BLACK, linewidth=0.9, label="mean could be off by (95 %)")
-    if f"off_{name}" in run:
-        axis.plot(time, _shown(run[f"off_{name}"].values), ":", color=BLACK, label="mean of replicas - first, rms")
-    if top > ROUNDING * size:
-        axis.set_yscale("log")
-        axis.set_ylim(max(_begins(values), top / 10**DECADES) / 1.5, top * 2)
+def _both(axis: Any, time: np.ndarray, first: np.ndarray, second: np.ndarray, shade: Any) -> None:
+    """One curve of the first run above the replicas (replica, time) of the second."""
+    if len(second) == 1:
+        axis.plot(time, second[0], "--", color=shade, linewidth=1.0)
+    elif len(second) < FEW:
+        axis.plot(time, second.T, color=shade, **REPLICA)
     else:
+        low, high, _ = band(second)
+        axis.fill_between(time, low, high, color=shade, alpha=0.25, linewidth=0)
+        axis.plot(time, np.median(second, axis=0), color=shade, **REPLICA)
+    axis.plot(time, first, color=shade, linewidth=THICK)
+
+
+def _curves(axis: Any, run: Any) -> list[Any]:
+    """The order parameters that matter; returns what the legend shows."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    time, first, second = (run[name].values for name in ("time", "shown_first", "shown_second"))
+    handles: list[Any] = []
+    if "others_low" in run:
+        axis.fill_between(time, run["others_low"], run["others_high"], color="0.87", linewidth=0)
+    numbers = run["shown_colour"].values
+    what = str(run["shown_colour"].attrs.get("meaning", "entry")).removeprefix("number of the ")
+    for k, number in enumerate(numbers):
+        _both(axis, time, first[k], second[:, k], colour(k))
+        handles.append(Line2D([], [], color=colour(k), linewidth=THICK, label=f"{what} {int(number) + 1}"))
+    one, other = _named(run)
+    handles.append(Line2D([], [], color="0.1", linewidth=THICK, label=one))
+    words = (
+        "" if len(second) == 1 else f", {len(second)} replicas" if len(second) < FEW else f", {band(second[:, 0])[2]}"
+    )
+    if len(second) < FEW:
+        style = "--" if len(second) == 1 else "-"
+        handles.append(Line2D([], [], color="0.35", linewidth=1.0, linestyle=style, label=f"{other}{words}"))
+    else:
+        handles.append(Patch(color="0.35", alpha=0.35, linewidth=0, label=f"{other}{words}"))
+    if "others_low" in run:
+        handles.append(Patch(color="0.87", linewidth=0, label=f"other entries, {other}, 5 to 95 %"))
+    meaning = str(run["shown_first"].attrs.get("meaning", ""))
+    axis.set(xlabel="time $t$", ylabel=_broken(label_of(meaning, "order parameter")), xlim=(time[0], time[-1]))
+    axis.set_label("order parameters")
+    return handles
+
+
+def _loss(axis: Any, run: Any) -> None:
+    """The loss of both runs, logarithmic where it spans a decade and is positive."""
+    time, first, second = (run[name].values for name in ("time", "loss_first", "loss_second"))
+    _both(axis, time, first, second, "0.15")
+    both = np.concatenate([first[None], second])
+    if np.nanmin(both) > 0 and np.nanmax(both) > 10 * np.nanmin(both):
+        axis.set_yscale("log")
+    words = str(run["loss_first"].attrs.get("meaning", "loss"))
+    label = words.removesuffix(" L") + " $L$" if words.endswith(" L") else words
+    axis.set(xlabel="time $t$", ylabel=label, xlim=(time[0], time[-1]))
+    axis.set_label("loss")
+
+
+def _agreement(axis: Any, run: Any) -> list[Any]:
+    """Times of both runs against each other, where some are known, else differences; returns more of the legend."""
+    if "half_first" in run:
+        first, second = run["half_first"].values, run["half_second"].values
+        known = np.isfinite(first) & np.isfinite(second).any(axis=0)
+        if known.any():
+            return _times(axis, run, first, second, np.flatnonzero(known))
+    return _differences(axis, run)
+
+
+def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np.ndarray) -> list[Any]:
+    """The times of half of the way, second run against first, beside the diagonal."""
+    from matplotlib.lines import Line2D
+
+    top, incomplete = 0.0, False
+    for k in known:
+        reached = second[np.isfinite(second[:, k]), k]
+        low, middle, high = np.quantile(reached, BAND)
+        complete = len(reached) == len(second)
+        incomplete |= not complete
+        axis.errorbar(
+            first[k], middle, [[middle - low], [high - middle]], fmt="o", markersize=4, linewidth=0.9, capsize=1.5,
+            color=colour(int(k)), markerfacecolor=colour(int(k)) if complete else "white",
+        )  # fmt: skip
+        top = max(top, first[k], high)
+    axis.plot([0, 1.08 * top], [0, 1.08 * top], color="0.6", linewidth=0.7, zorder=0)
+    one, other = _named(run)
+    axis.set(
+        xlabel=f"half-way time, {one}" if len(one) < 6 else f"half way, {one}",
+        ylabel=f"half-way time, {other}" if len(other) < 6 else f"half way, {other}",
+        xlim=(0, 1.08 * top),
+        ylim=(0, 1.08 * top),
+    )
+    axis.set_aspect("equal", adjustable="datalim" if top == 0 else "box")
+    axis.set_label("half-way times")
+    dot = {"color": "0.3", "marker": "o", "linestyle": "", "markersize": 4}
+    handles = [Line2D([], [], **dot, label="time, median and 10 to 90 %" if len(second) > 1 else "time")]
+    if incomplete:
+        handles.append(Line2D([], [], **dot, markerfacecolor="white", label="not reached by every replica"))
+    return handles
+
+
+def _differences(axis: Any, run: Any) -> list[Any]:
+    """The largest difference of any entry of any component over its margin, with the bound of its interval."""
+    from matplotlib.lines import Line2D
+
+    time = run["time"].values
+    names = [str(name).removeprefix("distance_") for name in run if str(name).startswith("distance_")]
+    margins = {name: judged(run, name)[1] for name in names}
+    shares, bounds = [], []
+    for name in names:
+        unit = margins[name] if np.isfinite(margins[name]) and margins[name] > 0 else 1.0
+        shares.append(np.median(run[f"distance_{name}"].values, axis=0) / unit)
+        if f"bound_{name}" in run and np.isfinite(run[f"bound_{name}"].values).all():
+            bounds.append(run[f"bound_{name}"].values / unit)
+    largest = np.max(shares, axis=0)
+    axis.set(xlabel="time $t$", xlim=(time[0], time[-1]))
+    axis.set_label("differences")
+    if largest.max(initial=0.0) <= ROUNDING:
         axis.text(0.5, 0.5, "equal up to rounding", transform=axis.transAxes, ha="center", color="0.4", fontsize=8)
-    sentence, margin = judged(run, name)
-    if top > ROUNDING * size and np.isfinite(margin):
-        axis.axhline(margin, color="0.5", linewidth=0.9, linestyle="--", label="margin of agreement")
-    axis.set_title("\n".join(textwrap.wrap(sentence, WIDTH)), fontsize=7, loc="left")
+        axis.set_ylabel("largest difference")
+        return []
+    axis.plot(time, _positive(largest), color=BLACK, linewidth=THICK)
+    handles = [Line2D([], [], color=BLACK, linewidth=THICK, label="largest difference, median replica")]
+    if bounds:
+        axis.plot(time, _positive(np.max(bounds, axis=0)), "--", color=GREY, linewidth=1.0)
+        handles.append(Line2D([], [], color=GREY, linestyle="--", label="mean could be off by (95 %)"))
+    axis.set_yscale("log")
+    axis.set_ylim(max(float(largest[largest > 0].min()), float(largest.max()) * 1e-4) / 1.5, None)
+    if all(np.isfinite(margin) for margin in margins.values()):
+        axis.axhline(1.0, color="0.6", linewidth=0.7)
+        axis.set_ylabel("difference / margin")
+    else:
+        axis.set_ylabel("largest difference")
+    return handles
+
+
+def _notes(run: Any) -> list[str]:
+    """The judgement of the whole comparison, the sentence of the component shown, and what explains them."""
+    if "notes" not in run:
+        return []
+    said = [str(note) for note in run["notes"].values]
+    lines = [line for note in said for line in textwrap.wrap(note, NOTE)]
+    return [*lines[:NOTES], *(["(more in summary.json)"] if len(lines) > NOTES else [])]
 
 
 def judged(run: Any, name: str) -> tuple[str, float]:
@@ -116,13 +236,16 @@ def judged(run: Any, name: str) -> tuple[str, float]:
     return str(run["judgement"].values[place]), float(run["margin"].values[place])
 
 
-def _shown(values: np.ndarray) -> np.ndarray:
-    """Differences, those that rounding makes far below the axis: a line comes up from there, also for a single time."""
-    top = max(float(values.max(initial=0.0)), 1e-300)
-    return np.maximum(values, 1e-14 * top)
+def _positive(values: np.ndarray) -> np.ndarray:
+    """Differences, those that rounding makes far below the axis: a line comes up from there."""
+    return np.maximum(values, 1e-14 * max(float(values.max(initial=0.0)), 1e-300))
 
 
-def _begins(values: np.ndarray) -> float:
-    """The least difference after the first at which there is one."""
-    there = values[values > 1e-12 * values.max()]
-    return float(there.min())
+def _broken(label: str) -> str:
+    """A label in lines of about thirty characters, mathematics kept whole."""
+    words, _, symbol = label.partition(" $")
+    lines = textwrap.wrap(words, 30)
+    if not symbol:
+        return "\n".join(lines)
+    fits = len(lines[-1]) + len(symbol) < 34
+    return "\n".join(lines) + (" $" if fits else "\n$") + symbol

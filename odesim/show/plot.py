@@ -104,7 +104,7 @@ def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
     if dataset.attrs["method"] == "compare":
         from odesim.show import compared
 
-        return {"comparison": compared.draw(dataset)}
+        return {"comparison": compared.draw(dataset, title(dataset, system, compared.NOTE))}
     draw = load(system.plot) if system is not None and system.plot else lambda run: {"components": components(run)}
     return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 

@@ -13,8 +13,10 @@ DERIVED = ("auto", None, -1)
 """Defaults that stand for a value made from the others: what came of them is no choice of the user's."""
 
 
-def title(run: Any, system: Any = None) -> str:
+def title(run: Any, system: Any = None, width: int = WIDTH) -> str:
     """System, stage and tier or method in a first line; sizes, seed or replicas, batch and step in those below.
+
+    Lines have at most `width` characters.
 
     `run` is a data set of a run.  Of the parameters the title names those that the system calls sizes, and those that
     are not at their defaults; what the data set does not say is left out.
@@ -22,7 +24,7 @@ def title(run: Any, system: Any = None) -> str:
     given = json.loads(run.attrs.get("parameters", "{}"))
     options = json.loads(run.attrs.get("options", "{}"))
     lines = [" · ".join(_origin(run, system))]
-    return "\n".join(lines + _folded([*_sizes(given, system), *_draws(run, options)]))
+    return "\n".join(lines + _folded([*_sizes(given, system), *_draws(run, options)], width))
 
 
 def _origin(run: Any, system: Any) -> list[str]:
@@ -61,7 +63,7 @@ def _draws(run: Any, options: Mapping[str, Any]) -> list[str]:
     if replicas:
         said.append(f"{replicas} replica{'s' if replicas > 1 else ''}")
     if options.get("step_size") is not None:
-        said.append(f"step {number(options['step_size'])}")
+        said.append(f"SGD step {number(options['step_size'])}")
     if options.get("batch") is not None:
         said.append(f"batch {number(options['batch'])}")
     return said
@@ -97,11 +99,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 or text.startswith("$") else f"{text[:37]}..."
 
 
-def _folded(words: list[str]) -> list[str]:
-    """Words parted by commas, in lines of at most `WIDTH` characters."""
+def _folded(words: list[str], width: int) -> list[str]:
+    """Words parted by commas, in lines of at most `width` characters."""
     lines: list[str] = []
     for word in words:
-        if lines and len(lines[-1]) + len(word) + 2 <= WIDTH:
+        if lines and len(lines[-1]) + len(word) + 2 <= width:
             lines[-1] += f", {word}"
         else:
             lines.append(word)

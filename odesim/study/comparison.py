@@ -11,7 +11,7 @@ from odesim.errors import UsageError
 from odesim.request.case import digest_of
 from odesim.request.shown import Result
 from odesim.request.trajectory import Trajectory, Variable
-from odesim.study import agreement
+from odesim.study import agreement, panels
 
 if TYPE_CHECKING:
     import xarray
@@ -157,6 +157,7 @@ class Comparison(Result):
             for name, values in self.distance.items()
         }
         state |= self._panels()
+        state |= panels.variables(self.first, self.second, self.reference, self.times)
         for name, (off, expected) in self.offsets().items():
             state[f"off_{name}"] = Variable(("time",), off, f"rms over entries of mean of replicas - first run, {name}")
             state[f"chance_{name}"] = Variable(("time",), expected, f"rms standard error of that difference, {name}")

@@ -159,11 +159,10 @@ def test_the_picture_and_the_data_say_what_the_summary_says(escaped):
 
     data = escaped.dataset()
     figure = plot.figures(data)["comparison"]
-    said = escaped.summary()["judgements"]["I1"]["sentence"]
-    titles = [axis.get_title(loc="left").replace("\n", " ") for axis in figure.axes]
-    assert said in titles and "two groups" in figure.legends[0].get_title().get_text()
-    panel = figure.axes[titles.index(said) - 1]
-    assert len(panel.lines) == 4 + 2  # every replica, the median and the flow
+    said, words = escaped.summary()["agreement"], figure.legends[0].get_title().get_text().replace("\n", " ")
+    assert said in words and "two groups" in words
+    panel = next(axis for axis in figure.axes if axis.get_label() == "order parameters")
+    assert len(panel.lines) == data.sizes["shown"] * (4 + 1)  # every replica and the flow
 
 
 def test_a_comparison_of_a_system_has_five_replicas_or_what_is_asked():

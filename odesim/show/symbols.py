@@ -1,0 +1,65 @@
+"""Symbols of components, written in a line of text, as mathematics for pictures."""
+
+import re
+
+GREEK = (
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
+    "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma",
+    "Phi", "Psi", "Omega",
+)  # fmt: skip
+
+
+def split_meaning(meaning: str) -> tuple[str, str]:
+    """Return the words of a component's meaning, and its symbol, which stands in parentheses at its end.
+
+    Example:
+        >>> split_meaning("expert alignment w_i . w*_j (gamma^(2)_ij)")
+        ('expert alignment w_i . w*_j', 'gamma^(2)_ij')
+        >>> split_meaning("population loss L")
+        ('population loss L', '')
+    """
+    if not meaning.endswith(")"):
+        return meaning, ""
+    depth = 0
+    for place in range(len(meaning) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(meaning[place], 0)
+        if depth == 0:
+            return meaning[:place].strip(), meaning[place + 1 : -1]
+    return meaning, ""
+
+
+def as_mathematics(symbol: str) -> str:
+    r"""Return a symbol as matplotlib writes mathematics; "" for an empty one.
+
+    Example:
+        >>> as_mathematics("gamma^(2)_ij"), as_mathematics("kappa_{m,j,c}")
+        ('$\\gamma^{(2)}_{ij}$', '$\\kappa_{m,j,c}$')
+        >>> as_mathematics("<w_mj, v_k>"), as_mathematics("w . w*_c"), as_mathematics("one_M_ww")
+        ('$\\langle w_{mj}, v_{k}\\rangle$', '$w \\cdot w^{*}_{c}$', '$\\mathrm{one}\\ M_{ww}$')
+    """
+    if not symbol:
+        return ""
+    if re.fullmatch(r"[A-Za-z]+_[A-Z]\w*", symbol) and symbol.count("_") > 1:  # a group's name before its matrix
+        group, _, rest = symbol.partition("_")
+        return rf"$\mathrm{{{group}}}\ {as_mathematics(rest)[1:]}"
+    text = re.sub(r"\^\(([^)]*)\)", r"^{(\1)}", symbol)
+    text = re.sub(r"_(?!\{)(\w+)", r"_{\1}", text)
+    text = re.sub(r"(?<=\w)\*", "^{*}", text)
+    text = text.replace("<", r"\langle ", 1).replace(">", r"\rangle", 1) if "<" in text and ">" in text else text
+    text = text.replace(" . ", r" \cdot ")
+    text = re.sub(rf"(?<![\\A-Za-z])({'|'.join(GREEK)})(?![A-Za-z])", r"\\\1", text)
+    return f"${text}$"
+
+
+def label_of(meaning: str, name: str) -> str:
+    r"""Return the label of an axis: the words of a component's meaning and its symbol, or its name.
+
+    Example:
+        >>> label_of("router alignment v_i . v*_j (gamma^(1)_ij)", "gamma1")
+        'router alignment $\\gamma^{(1)}_{ij}$'
+    """
+    words, symbol = split_meaning(meaning)
+    if not symbol:
+        return words or name
+    words = re.sub(r"\s+(of )?\S+ \. \S+.*$", "", words)  # the product that the symbol names
+    return f"{words} {as_mathematics(symbol)}"

@@ -1,0 +1,146 @@
+"""Curves of a comparison's picture: the order parameters that matter, the loss, and hitting times of both runs."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from odesim.request.trajectory import Trajectory, Variable
+
+MOST = 8
+"""Curves that are told apart by their colour."""
+MOVING, EQUAL = 0.3, 0.8
+"""Entries count as moving if they move by at least this part of the one that moves most, as moving most by that."""
+HALF = 0.5
+"""Hitting times are those of this part of the way of the first run."""
+OTHERS = (0.05, 0.95)
+"""Quantiles of the band of the entries that are not shown."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """The entries of one component that a picture shows: the first index of an entry is its row, the last its colour.
+
+    `indices` are at most `MOST` entries, and `colours` the number of each colour, from 0.
+    """
+
+    name: str
+    indices: tuple[tuple[int, ...], ...]
+    colours: tuple[int, ...]
+
+
+def choose(reference: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]) -> Shown:
+    """Return the component and the entries to show; `reference` are the first run's values (replica, time, ...).
+
+    `dims` are the names of the dimensions of every component.
+
+    Components whose entries pair two different things (experts with teachers, filters with features) go before those
+    of one kind, then those that move more, then those that were declared later.  Of such a component the entries are
+    matched pairs: the assignment of rows to columns that makes the sum of sizes at the end largest.
+
+    Example:
+        >>> values = np.zeros((1, 2, 2, 2))
+        >>> values[0, 1] = [[0.1, 0.9], [0.8, 0.2]]
+        >>> choose({"m": values}, {"m": ("time", "unit", "teacher")}).indices
+        ((1, 0), (0, 1))
+    """
+    moves = {name: float(np.ptp(values[0], axis=0).max(initial=0.0)) for name, values in reference.items()}
+    largest = max(moves.values())
+
+    def order(item: tuple[int, str]) -> tuple[bool, bool, int]:
+        place, name = item
+        kinds = {dim.rstrip("_") for dim in dims[name] if dim not in ("time", "seed")}
+        return len(kinds) > 1 and moves[name] >= MOVING * largest, moves[name] >= EQUAL * largest, place
+
+    name = max(enumerate(reference), key=order)[1]
+    values = np.median(reference[name], axis=0)  # (time, ...)
+    return Shown(name, *_entries(values))
+
+
+def _entries(values: np.ndarray) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Indices and colours of the entries of values (time, ...) to show, in the order of their colours."""
+    shape = values.shape[1:]
+    if len(shape) == 1:
+        moved = np.ptp(values, axis=0)
+        chosen = np.sort(np.argsort(-moved, kind="stable")[:MOST])
+        return tuple((int(k),) for k in chosen), tuple(range(len(chosen)))
+    from scipy.optimize import linear_sum_assignment
+
+    final = np.abs(values[-1]).reshape(-1, shape[-1])
+    rows, columns = linear_sum_assignment(-final)
+    order = np.argsort(columns)[:MOST]
+    indices = [(*(int(k) for k in np.unravel_index(rows[p], shape[:-1])), int(columns[p])) for p in order]
+    return tuple(indices), tuple(int(columns[p]) for p in order)
+
+
+def variables(first: Trajectory, second: Trajectory, reference: Mapping[str, np.ndarray], times: np.ndarray) -> dict:
+    """Return the variables that the picture of a comparison is drawn from, beside the distances.
+
+    `shown_first` (shown, time) and `shown_second` (seed, shown, time) are the entries of `choose`; `others_low` and
+    `others_high` (time,) the band of all other entries of the second run; `half_first` (shown,) and `half_second`
+    (seed, shown) the times at which the entries have gone half of the way of the first run, `nan` where they do not.
+    """
+    chosen = choose(reference, {name: first.state[name].dims for name in reference})
+    values, every = reference[chosen.name], _replicas(second.state[chosen.name])
+    one = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
+    two = np.stack([every[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
+    meaning = first.state[chosen.name].meaning or second.state[chosen.name].meaning or chosen.name
+    colour = first.state[chosen.name].dims[-1].rstrip("_").replace("_", " ")
+    found = {
+        "shown_first": Variable(("shown", "time"), one, meaning),
+        "shown_second": Variable(("seed", "shown", "time"), two, meaning),
+        "shown_colour": Variable(("shown",), np.array(chosen.colours), f"number of the {colour}"),
+    }
+    flat = every.reshape(*every.shape[:2], -1)
+    kept = np.ones(flat.shape[-1], bool)
+    kept[[int(np.ravel_multi_index(i, every.shape[2:])) for i in chosen.indices]] = False
+    if kept.any():
+        rest = np.moveaxis(flat[..., kept], 1, 0).reshape(len(times), -1)
+        low, high = np.quantile(rest, OTHERS, axis=1)
+        found["others_low"] = Variable(("time",), low, "5 % quantile of all other entries, second run")
+        found["others_high"] = Variable(("time",), high, "95 % quantile of all other entries, second run")
+    levels = one[:, 0] + HALF * (one[:, -1] - one[:, 0])
+    moving = np.abs(one[:, -1] - one[:, 0]) >= MOVING * max(float(np.ptp(one)), 1e-300)
+    half = np.array([passing(times, c, level) for c, level in zip(one, levels, strict=True)])
+    halves = np.array([[passing(times, c, level) for c, level in zip(run, levels, strict=True)] for run in two])
+    said = "time of half of the way of the first run"
+    found["half_first"] = Variable(("shown",), np.where(moving, half, np.nan), said)
+    found["half_second"] = Variable(("seed", "shown"), np.where(moving, halves, np.nan), said)
+    return found | _scalars(first, second, times)
+
+
+def passing(times: np.ndarray, curve: np.ndarray, level: float) -> float:
+    """Return when a curve first passes a level that lies beyond its start, by linear interpolation; `nan` if never.
+
+    Example:
+        >>> passing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]), 2.5)
+        1.5
+        >>> bool(np.isnan(passing(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 2.5)))
+        True
+    """
+    side = np.sign(level - curve[0])
+    beyond = side * (curve - level) >= 0
+    k = int(beyond.argmax())
+    if side == 0 or k == 0:
+        return float("nan")
+    share = (level - curve[k - 1]) / (curve[k] - curve[k - 1])
+    return float(times[k - 1] + share * (times[k] - times[k - 1]))
+
+
+def _scalars(first: Trajectory, second: Trajectory, times: np.ndarray) -> dict[str, Variable]:
+    """The loss of both runs on common times, where both have one."""
+    from odesim.study.comparison import on_times
+
+    if "loss" not in first.state or "loss" not in second.state:
+        return {}
+    values, _ = on_times(first, "loss", times)
+    meaning = first.state["loss"].meaning or "loss"
+    return {
+        "loss_first": Variable(("time",), np.median(values, axis=0), meaning),
+        "loss_second": Variable(("seed", "time"), _replicas(second.state["loss"]), meaning),
+    }
+
+
+def _replicas(variable: Variable) -> np.ndarray:
+    """The values with a leading axis of replicas, of length one for a flow."""
+    return variable.values if "seed" in variable.dims else variable.values[None]
