@@ -11,6 +11,7 @@ from derivations.laws.means import Mean
 from derivations.laws.parts import All, Premise
 from derivations.laws.power import LOGARITHMS, Power
 from derivations.laws.shares import Probability
+from derivations.laws.trends import Tends
 from derivations.laws.values import Equals
 
 __all__ = [
@@ -24,5 +25,6 @@ __all__ = [
     "Premise",
     "Probability",
     "Proven",
+    "Tends",
     "Vanishes",
 ]

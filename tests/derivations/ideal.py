@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Vanishes
+from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Tends, Vanishes
 from derivations.laws.agreement import score
 
 
@@ -46,6 +46,11 @@ def _inside(law, cases):
     for end, inward in ((law.low, 1), (law.high, -1)):
         if math.isfinite(end):  # the mean of equal numbers is one of them but for rounding
             yield [end + inward * (0.05 * abs(end) or 1e-3)] * len(cases)
+
+
+@ideal.register(Tends)
+def _always(law, cases):
+    yield [1.0] * len(cases)
 
 
 @ideal.register(Premise)
