@@ -7,7 +7,7 @@ deviations at which an answer that holds would have been lost.
 from derivations.laws.agreement import Agrees
 from derivations.laws.bounds import Bounded
 from derivations.laws.cases import Proven, Vanishes
-from derivations.laws.means import Mean
+from derivations.laws.means import Mean, Typical
 from derivations.laws.parts import All, Premise
 from derivations.laws.power import LOGARITHMS, Power
 from derivations.laws.shares import Probability
@@ -26,5 +26,6 @@ __all__ = [
     "Probability",
     "Proven",
     "Tends",
+    "Typical",
     "Vanishes",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from derivations.claim import HOLDS, Samples
-from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Probability, Proven, Tends, Vanishes
+from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Probability, Proven, Tends, Typical, Vanishes
 from derivations.laws.agreement import score
 
 TRIALS = 400
@@ -168,6 +168,11 @@ def trend(law: Tends, runs: int, falls: bool = False) -> Draw:
     return draw
 
 
+def sampled_bound(law: Typical, runs: int, scatter: Scatter) -> Draw:
+    """Runs around a typical one that obeys a lower bound by a margin, or breaks it."""
+    return numbers(lambda rng, wrong: law.low + law.margin * ((-wrong or 1) + 0.5 * scatter(rng, runs)))
+
+
 def mean_of_shares(law: Mean, runs: int) -> Draw:
     """Runs of a quantity in [0, 1] with many small values (a beta law); wrong: its mean beyond the bound."""
 
@@ -266,6 +271,7 @@ def powers() -> list[Design]:
 def values() -> list[Design]:
     """Values, probabilities and means of runs, with the same faults."""
     value, chance, tends = Equals(1.0, relative=0.05), Probability(low=0.65), Tends()
+    typical = Typical(low=0.0, margin=0.1)
     shares, carried = Mean(high=0.3, margin=0.1, limits=(0.0, 1.0)), Mean(high=0.0, margin=0.03, limits=(0.0, 1.0))
     found = [
         Design(f"value, {k} points, {r} runs, scatter {s:g} margins", value, sampled_value(value, k, r, s))
@@ -290,6 +296,10 @@ def values() -> list[Design]:
     found += [Design(f"mean, skewed, in [0, 1], {r} runs", shares, mean_of_shares(shares, r)) for r in (8, 20, 60)]
     found += [
         Design(f"mean, rare runs carry it, in [0, 1], {r} runs", carried, rare_mean(carried, r)) for r in (20, 120, 300)
+    ]
+    found += [
+        Design(f"typical run with a bound, {kind.__name__} scatter, {r} runs", typical, sampled_bound(typical, r, kind))
+        for kind, r in ((exponential, 6), (lognormal, 20), (rare, 8))
     ]
     unknown = dataclasses.replace(carried, limits=(-math.inf, math.inf))
     return [*found, Design("mean, rare runs carry it, no limits, 120 runs", unknown, rare_mean(unknown, 120))]

@@ -1,4 +1,4 @@
-"""Bounds on means: what holds on average over independent runs, and not in each of them."""
+"""Bounds on means and on typical runs: what holds on average or mostly, and not in every run."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,7 +8,20 @@ import numpy as np
 from derivations import intervals
 from derivations.claim import Answer, Judgement, Samples, Sensitivity
 from derivations.laws.bounds import in_words, room, told
-from derivations.laws.tools import ALARM, DOUBT, decided, failed, of_few_runs, open_because, points_of, values, within
+from derivations.laws.tools import (
+    ALARM,
+    DOUBT,
+    confirming,
+    decided,
+    failed,
+    of_few_runs,
+    open_because,
+    others,
+    points_of,
+    refuting,
+    values,
+    within,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +63,8 @@ class Mean:
         groups = [group for _, group in points_of(samples)]
         if (missing := of_few_runs(groups, self.meaning, [self.low, self.high])) is not None:
             return missing
-        if not np.isfinite(self.limits).all():
-            return open_because(
-                f"{self.meaning}: a mean is bounded only where the limits of a run are known", [self.low, self.high]
-            )
-        found = values(samples)
-        if found.min() < self.limits[0] or found.max() > self.limits[1]:
-            return open_because(f"{self.meaning}: a run lies outside of its limits {list(self.limits)}")
+        if (missing := self._without_limits(values(samples))) is not None:
+            return missing
         tests = looks * len(groups)
         answer = self._answer(groups, tests)
         worst = max(groups, key=self._excess)
@@ -64,8 +72,7 @@ class Mean:
         slack, bound = min((low - self.low, self.low), (self.high - high, self.high))
         if answer == "confirmed" and slack > room(bound, self.visible):
             answer = "consistent"
-        reason = f"{self.meaning} {worst.mean():.6g} [{low:.6g}, {high:.6g}] on average over {worst.size} runs "
-        reason += f"in {list(self.limits)}, "
+        reason = f"{self.meaning} {worst.mean():.6g} [{low:.6g}, {high:.6g}] {self._words(worst.size)}, "
         reason += in_words(self.low, self.high)
         if self.margin:
             reason += f" {within(self.margin, self.because)}"
@@ -76,6 +83,17 @@ class Mean:
             answer, [self.low, self.high], float(worst.mean()), (low, high), reason, margin=self.margin,
             slack=slack if answer in ("confirmed", "consistent") else None,
         )  # fmt: skip
+
+    def _without_limits(self, found: np.ndarray) -> Judgement | None:
+        """Return an open answer where the range of the quantity is not known, or a run lies outside of it."""
+        if not np.isfinite(self.limits).all():
+            return open_because(f"{self.meaning}: a mean is bounded only where the limits of a run are known")
+        if found.min() < self.limits[0] or found.max() > self.limits[1]:
+            return open_because(f"{self.meaning}: a run lies outside of its limits {list(self.limits)}")
+        return None
+
+    def _words(self, runs: int) -> str:
+        return f"on average over {runs} runs in {list(self.limits)}"
 
     def _interval(self, group: np.ndarray, doubt: float, tests: int) -> intervals.Interval:
         return intervals.bounded_mean(group, self.limits, 1 - doubt / tests)
@@ -97,3 +115,28 @@ class Mean:
         ends = [self._interval(group, DOUBT, looks * len(groups)) for group in groups]
         size = self.margin + max((high - low) / 2 for low, high in ends)
         return (Sensitivity("one point", size, f"a mean beyond the bound by {size:.2g} would have been seen"),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Typical(Mean):
+    """The typical run lies between `low` and `high` at every point; one of them may be absent.
+
+    As `Mean`, of the median of the runs in place of their mean: the interval covers Student's and that of the median,
+    and needs no `limits`.  Runs of another kind in less than 3/n are not excluded, which the answer says.
+
+    Example:
+        >>> runs = [({}, seed, value) for seed, value in enumerate((0.2, 0.1, 0.4, 0.3, 0.2, 0.3))]
+        >>> Typical(low=0.0, visible=np.inf).judge(runs).answer
+        'confirmed'
+        >>> Typical(low=1.0).judge(runs).answer
+        'refuted'
+    """
+
+    def _without_limits(self, found: np.ndarray) -> Judgement | None:
+        return None
+
+    def _words(self, runs: int) -> str:
+        return f"in the typical of {runs} runs ({others(runs)})"
+
+    def _interval(self, group: np.ndarray, doubt: float, tests: int) -> intervals.Interval:
+        return confirming(group, tests) if doubt == DOUBT else refuting(group, tests)

@@ -63,7 +63,7 @@ class Power:
 
     Rivals of every two-sided law are x^p (log x)^q, q = -1, -1/2, 1/2, 1, and the nearest simple fractions; `rivals`
     adds to them.  A rival is rejected where the exponent, once its logarithm is taken out, excludes its own; one that
-    is not leaves the claim open.  `smooth` says why no logarithm can occur (an expansion in powers, the variance of
+    is not leaves the claim open.  `no_log_rival` says why no logarithm counts (an expansion in powers, the variance of
     independent terms), and takes these rivals away.  Fewer than five sizes, or less than two decades, leave the claim
     open too unless `short` says why.
 
@@ -92,7 +92,7 @@ class Power:
     correction: str | float = ""
     toward: str = "large"
     because: str = ""
-    smooth: str = ""
+    no_log_rival: str = ""
     short: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
@@ -190,7 +190,7 @@ class Power:
         reason += f"; {found.doubt}" if found.doubt else ""
         reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if known else ""
         reason += f"; not rejected: {', '.join(standing)}" if standing else ""
-        reason += f" (no logarithm: {self.smooth})" if self.smooth and known else ""
+        reason += f" (no logarithm: {self.no_log_rival})" if self.no_log_rival and known else ""
         reason += f"; {lacking}" if lacking else f" ({self.short})" if self.short else ""
         limits = {"margin": self.margin, "slack": slack, "bound": self.bound}
         return Judgement(answer, self.exponent, found.value, found.interval, reason, rejected, **limits)
@@ -203,7 +203,9 @@ class Power:
 
     def _rivals(self) -> tuple[scaling.Form, ...]:
         """Return the rivals of a two-sided law: its own, those with a logarithm and the nearest fractions."""
-        return self.rivals if self.bound else self.rivals + scaling.rivals(self.exponent, self.over, not self.smooth)
+        return (
+            self.rivals if self.bound else self.rivals + scaling.rivals(self.exponent, self.over, not self.no_log_rival)
+        )
 
     def _rejected(self, x: np.ndarray, log_y: np.ndarray) -> tuple[str, ...]:
         """The rivals whose own exponent the data exclude once their logarithm is taken out."""

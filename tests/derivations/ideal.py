@@ -43,9 +43,10 @@ def _bound(law, cases):
 
 @ideal.register(Mean)
 def _inside(law, cases):
-    for end, inward in ((law.low, 1), (law.high, -1)):
+    for end, inward, limit in ((law.low, 1, law.limits[1]), (law.high, -1, law.limits[0])):
         if math.isfinite(end):  # the mean of equal numbers is one of them but for rounding
             yield [end + inward * (0.05 * abs(end) or 1e-3)] * len(cases)
+            yield [(end + limit) / 2 if math.isfinite(limit) else end + inward] * len(cases)
 
 
 @ideal.register(Tends)

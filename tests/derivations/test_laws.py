@@ -389,7 +389,8 @@ def test_a_logarithm_is_a_rival_of_every_power(logarithm):
     for margin in (0.02, 0.1, 0.3):
         assert Power(0.5, margin=margin).judge(sweep(0.5, logarithm)).answer != "confirmed"
     assert (
-        Power(0.5, margin=0.1, smooth="an expansion in powers").judge(sweep(0.5, logarithm / 4)).answer == "confirmed"
+        Power(0.5, margin=0.1, no_log_rival="an expansion in powers").judge(sweep(0.5, logarithm / 4)).answer
+        == "confirmed"
     )
 
 

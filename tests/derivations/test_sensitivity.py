@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 from derivations.claim import HOLDS
-from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Tends, Vanishes
+from derivations.laws import (
+    Agrees,
+    All,
+    Bounded,
+    Equals,
+    Mean,
+    Power,
+    Premise,
+    Probability,
+    Proven,
+    Tends,
+    Typical,
+    Vanishes,
+)
 from derivations.laws.agreement import score
 from derivations.laws.sensitivity import judged
 
@@ -71,6 +84,10 @@ LAWS = {
     "a mean below its bound": (
         Mean(high=0.5, margin=0.2, limits=(0.0, 1.0)),
         lambda rng, off: one_point(0.5 + off + 0.1 * rng.uniform(-1, 1, 60)),
+    ),
+    "a typical run above its bound": (
+        Typical(low=0.5, margin=0.02),
+        lambda rng, off: one_point((0.5 - off if off else 0.52) + 0.02 * (rng.exponential(size=12) - np.log(2))),
     ),
     "a probability of 30 runs": (
         Probability(low=0.65),

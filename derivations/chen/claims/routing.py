@@ -226,7 +226,7 @@ CLAIMS = (
         "Lemma C.1",
         per_square(steepness),
         Bounded(high=1.0, meaning=RATIO + "/M^2"),
-        grid(*SIZES, seeds=2),
+        grid(*SIZES, seeds=20),
         break_law(high=0.4),
         rungs=(2, 9),
         variants=(Variant("main", expected="consistent"),),

@@ -96,7 +96,7 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.2", "The winner of the initial overlaps dominates all others of its expert.", at("Lemma C.2"), dominance,
-        Bounded(low=0.95, meaning="share of experts"), once(seeds=5),
+        Bounded(low=0.95, meaning="share of experts", exceptions=None), once(seeds=5),
         break_measure(lambda lab, p, s: dominance(lab, {**p, "neurons": 6}, s)), (2, 9),
         (
             Variant("printed", {"form": "printed"}, "Signed argmax against absolute values.", "refuted"),
@@ -108,7 +108,7 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.2-size", "The winner is at least 2/sqrt d with constant J C (P(N < 2) < .9 in the proof).",
-        at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts"),
+        at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts", exceptions=None),
         once({"JC": 8}, {"JC": 32}, seeds=5),
         break_measure(lambda lab, p, s: large_winner(lab, {**p, "more": 3}, s)), (2, 9),
         (Variant("printed", expected="refuted"),
@@ -130,7 +130,8 @@ CLAIMS = (
     Claim(
         "cor-C.3", "The winner's growth rate exceeds the others by a margin.", at("Corollary C.3"), margins,
         # "With high probability", read as nine in ten.
-        Bounded(low=0.9, meaning="share of experts with a margin of 5 %"), once({"margin": 1.05}, seeds=5),
+        Bounded(low=0.9, meaning="share of experts with a margin of 5 %", exceptions=None),
+        once({"margin": 1.05}, seeds=5),
         break_measure(lambda lab, p, s: margins(lab, {**p, "margin": 1.1}, s)), (2, 9),
         (
             Variant("equal biases", {"biases": "equal"}),
@@ -140,7 +141,8 @@ CLAIMS = (
     ),
     Claim(
         "t1-common", "At one common time T_1 every expert has recovered its winner and nothing else.",
-        at("Lemma C.6 (use)"), common_time, Bounded(low=0.9, meaning="probability"), once({"M": 4}, {"M": 8}, seeds=5),
+        at("Lemma C.6 (use)"), common_time, Bounded(low=0.9, meaning="probability", exceptions=None),
+        once({"M": 4}, {"M": 8}, seeds=5),
         break_measure(lambda lab, p, s: common_time(lab, {**p, "M": 3}, s)), (2, 9),
         (
             Variant("printed", {}, expected="refuted"),
@@ -164,7 +166,8 @@ CLAIMS = (
         "init-law", "Initial overlaps have the law of coordinates of a uniform unit vector, at every d.",
         at("Section 3.2 (ours)"), marginal,
         # The distance of a true law exceeds 2 in one of 1,500 cases.
-        Bounded(high=2.0, visible=math.inf, because="a test of fit", meaning="Kolmogorov distance times sqrt(n)"),
+        Bounded(high=2.0, visible=math.inf, because="a test of fit", meaning="Kolmogorov distance times sqrt(n)",
+                exceptions=None),
         once({"d": 8}, {"d": 10**6}, seeds=5), break_measure(functools.partial(marginal, factor=1.1)), (2, 9),
     ),
 )  # fmt: skip
