@@ -156,7 +156,7 @@ FEW = Variant(
     sweep={"quick": grid(seeds=40)},
 )
 GROUPS = (
-    Variant("M = 24", {"M": 24}, expected="refuted"),
+    Variant("M = 24", {"M": 24}, expected="inconclusive"),
     Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get."),
 )
 SIDE = {"visible": math.inf, "because": "which side it is on"}
@@ -173,7 +173,7 @@ CLAIMS = (
         full=LARGER,
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive"),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted"),
+            Variant("setting 4", {"setting": 4, "M": 16}, expected="inconclusive"),
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},

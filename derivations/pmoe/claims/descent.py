@@ -210,7 +210,7 @@ CLAIMS = (
         "Lemmas G.1, G.2",
         level_gap,
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
-        over("m", 50, 160, 500, 1600, 5120, seeds=8, levels="L0-L1"),
+        over("m", 80, 250, 800, 2500, 8000, seeds=30, levels="L0-L1"),
         break_law(exponent=-1.0),
         rungs=(7, 8, 9),
         variants=(
