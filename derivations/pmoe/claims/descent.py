@@ -215,9 +215,9 @@ CLAIMS = (
         rungs=(7, 8, 9),
         variants=(
             Variant("L0 to L1", law=Power(-0.5, over="m", margin=0.2, meaning="difference of responses")),
-            Variant("L1 to L2", {"levels": "L1-L2"}),
+            Variant("L1 to L2", {"levels": "L1-L2"}, expected="inconclusive"),
         ),
-        control_variant="L1 to L2",
+        control_variant="L0 to L1",
     ),
     claim(
         "sliding-neurons",

@@ -185,7 +185,7 @@ CLAIMS = (
         rungs=(7, 9),
         variants=(
             Variant("separate, l = 1", {"of": "gap"}),
-            Variant("joint", {"of": "joint gap"}, "The same for joint training after the same flow.", "refuted"),
+            Variant("joint", {"of": "joint gap"}, "The same for joint training after the same flow.", "inconclusive"),
         ),
     ),
 )

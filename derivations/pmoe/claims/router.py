@@ -252,6 +252,7 @@ CLAIMS = (
             ),
             Variant(
                 "separation",
+                expected="inconclusive",
                 law=Power(2.0, over="separation", margin=0.1, meaning="N_r", short=SQUARE),
                 sweep={"quick": over("separation", 1.0, 2.0, 4.0, 7.0, 10.0, seeds=6)},
             ),

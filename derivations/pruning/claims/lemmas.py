@@ -202,7 +202,7 @@ CLAIMS = (
                 {},
                 "Delta(T) does not depend on d.",
                 law=Power(0.0, margin=0.05, meaning="Delta(T)", short=PATTERNS),
-                sweep={"quick": over("d", *WIDE, seeds=12)},
+                sweep={"quick": over("d", *WIDE, seeds=24)},
             ),
         ),
         control_variant="bound",
@@ -247,7 +247,7 @@ CLAIMS = (
         "Lemma 4.2(ii)",
         change,
         Power(-0.5, bound="at most", margin=0.05, meaning="|Delta(T)|", short=PATTERNS),
-        over("d", *WIDE, seeds=8, of="Delta"),
+        over("d", *WIDE, seeds=20, of="Delta"),
         break_measure(lambda lab, point, seed: change(lab, {**point, "kind": "important"}, seed)),
         rungs=(4, 8, 9),
         variants=(
