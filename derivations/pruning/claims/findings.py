@@ -227,7 +227,7 @@ CLAIMS = (
                     meaning="error of the rival less that of router-norm change",
                     because="a fifth of the error that either leaves at the earliest of these times",
                 ),
-                sweep={"quick": over("K", *EARLY, seeds=8)},
+                sweep={"quick": over("K", *EARLY, seeds=20)},
             ),
         ),
         control_variant="informed",
