@@ -195,7 +195,7 @@ def separation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return margin(point["t"]) / (margin(0.0) * (1 - point["t"]) ** point.get("power", 1.0)) - 1
 
 
-EXPERTS = "its frame grows with M^2"
+EXPERTS = "the gate needs the overlaps of all M J neurons"
 MS = {"quick": Grid(tuple({"M": m, "who": "other"} for m in (4, 8, 16, 32, 64)))}
 SCALES = (
     Variant("kappa", {}, "~ kappa^k (k = 3).", law=Power(3.0, over="kappa", margin=0.02, error=1e-9),
@@ -204,8 +204,8 @@ SCALES = (
             sweep={"quick": Grid(tuple({"rho": x} for x in (1.0, 3.0, 10.0, 30.0, 100.0)))}),
     Variant("M", {}, "~ M^{-3} for an expert without a task, one professional per cluster.",
             law=Power(-3.0, over="M", margin=0.02, error=1e-9, short=EXPERTS), sweep=MS),
-    Variant("J", {}, "~ 1/J.", law=Power(-1.0, over="J", margin=0.02, error=1e-9),
-            sweep={"quick": Grid(tuple({"J": j} for j in (1, 3, 10, 30, 100)))}),
+    Variant("J", {}, "~ 1/J.", law=Power(-1.0, over="J", margin=0.02, error=1e-9, short=EXPERTS),
+            sweep={"quick": Grid(tuple({"J": j} for j in (1, 2, 5, 12, 30)))}),
 )  # fmt: skip
 CLAIMS = (
     Claim(
@@ -227,7 +227,7 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.15-noise", "The batch noise of the gate falls like n^{-1/2}.", at("Lemma C.15"), sampled_noise,
-        Power(-0.5, over="n", margin=0.05), {"quick": Grid(tuple({"n": n} for n in (125, 500, 2000, 8000, 32_000)), 8)},
+        Power(-0.5, over="n", margin=0.05), {"quick": Grid(tuple({"n": n} for n in (125, 500, 2000, 8000, 32_000)), 16)},
         break_law(exponent=-0.62), (7, 8, 9),
     ),
     Claim(
