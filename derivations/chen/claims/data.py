@@ -227,6 +227,7 @@ CLAIMS = (
                 "training, rate",
                 {"training": True, "observed": True},
                 "In training the share falls like n^(-1/2) too.",
+                "inconclusive",
                 law=Power(
                     -0.5,
                     over="n",

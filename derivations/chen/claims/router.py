@@ -29,8 +29,16 @@ CLAIMS = (
         "The router's contrast grows as D = rho E[beta] E[alpha^3] (s^4 - s_0^4)/(8 K M^2) (ours).",
         "Lemma E.17",
         early_contrast,
-        Power(4.0, over="s", margin=0.06, meaning="D", error=1e-5, toward="small"),
-        over("s", 0.004, 0.012, 0.04, 0.12, 0.4),
+        Power(
+            4.0,
+            over="s",
+            margin=0.06,
+            meaning="D",
+            error=1e-5,
+            toward="small",
+            short="between the start at .02 and the plateau",
+        ),
+        over("s", 0.15, 0.2, 0.25, 0.3, 0.4),
         break_law(exponent=3.88),
         rungs=(4, 7, 8, 9),
         variants=(

@@ -227,7 +227,8 @@ CLAIMS = (
     ),
     Claim(
         "lem-C.15-noise", "The batch noise of the gate falls like n^{-1/2}.", at("Lemma C.15"), sampled_noise,
-        Power(-0.5, over="n", margin=0.05), {"quick": Grid(tuple({"n": n} for n in (125, 500, 2000, 8000, 32_000)), 16)},
+        Power(-0.5, over="n", margin=0.05),
+        {"quick": Grid(tuple({"n": n} for n in (125, 500, 2000, 8000, 32_000)), 16)},
         break_law(exponent=-0.62), (7, 8, 9),
     ),
     Claim(
