@@ -155,7 +155,7 @@ def _read_law(
         exact = None if sampled or seeds > 1 else 1e-4  # straight lines between saved points
         below = all(isinstance(x, int | float) and x <= 1 for x in over[coordinate])
         toward: Any = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
-        reasons = {name: fields.text(table, name, "claim", "") for name in REASONS}
+        reasons: dict[str, Any] = {name: fields.text(table, name, "claim", "") for name in REASONS}
         law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward, **reasons)
         return law, {"exponent": power + 1.0, "rivals": ()}
     if "equals" in table:
