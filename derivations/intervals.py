@@ -1,8 +1,10 @@
 """Intervals of sampled quantities with honest coverage from few runs: means, medians and shares, from SciPy.
 
-The unit is the independent run.  `level` is the probability that the interval covers the truth.
+The unit is the independent run.  `level` is the probability that the interval covers the truth.  No interval here is
+narrower than the number of runs allows: n runs that all look alike do not exclude 3/n of other runs.
 """
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +13,57 @@ Numbers = Sequence[float] | np.ndarray
 Interval = tuple[float, float]
 
 LEVEL = 0.95
+HIDDEN = 3.0
+"""Of N cases without an exception, exceptions in 3/N of all cases are excluded at 95 % (the rule of three)."""
+
+
+def hidden(count: int) -> float:
+    """Return the share of other cases that `count` random cases without one cannot exclude, 3/count.
+
+    Example:
+        >>> hidden(60), hidden(2)
+        (0.05, 1.0)
+    """
+    return min(1.0, HIDDEN / count) if count else 1.0
+
+
+def union(*intervals: Interval) -> Interval:
+    """Return the smallest interval that contains all of `intervals`.
+
+    Example:
+        >>> union((0.0, 1.0), (0.5, 2.0))
+        (0.0, 2.0)
+    """
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+
+def bounded_mean(values: Numbers, limits: Interval, level: float = LEVEL) -> Interval:
+    """Interval of the mean of a quantity that lies between `limits`: t interval, widened by the runs that n can hide.
+
+    A share h = 3/n of the runs may lie at either limit R without one of them among n: the ends move to
+    (1 - h) end + h R.  Infinite where a limit is.
+
+    Args:
+        values: one number a run, at least two of them.
+        limits: the least and the largest value that a run can have.
+        level: the level of the t interval.
+
+    Returns:
+        Both ends.
+
+    Example:
+        >>> low, high = bounded_mean([0.5] * 30, (0.0, 1.0))
+        >>> round(low, 6), round(high, 6)
+        (0.45, 0.55)
+        >>> bounded_mean([0.5] * 30, (0.0, float("inf")))
+        (0.45, inf)
+    """
+    low, high = mean(values, level)
+    share_of_others = hidden(len(values))
+    return (
+        float(low - share_of_others * max(0.0, low - limits[0])),
+        float(high + share_of_others * max(0.0, limits[1] - high)),
+    )
 
 
 def mean(values: Numbers, level: float = LEVEL) -> Interval:
@@ -52,13 +105,19 @@ def median(values: Numbers, level: float = LEVEL) -> Interval:
         >>> median([1.0, 2.0])
         (-inf, inf)
     """
-    from scipy.stats import binom
-
     data = np.sort(np.asarray(values, float))
-    rank = int(binom.ppf((1 - level) / 2, data.size, 0.5))  # P(fewer than `rank` below the median) <= (1 - level)/2
+    rank = _rank(data.size, round(level, 12))
     if rank < 1:
         return -np.inf, np.inf
     return float(data[rank - 1]), float(data[data.size - rank])
+
+
+@functools.lru_cache(maxsize=1024)
+def _rank(count: int, level: float) -> int:
+    """Return the rank of the order statistics that bound a median: P(fewer runs below it) <= (1 - level)/2."""
+    from scipy.stats import binom
+
+    return int(binom.ppf((1 - level) / 2, count, 0.5))
 
 
 def share(successes: int, trials: int, level: float = LEVEL) -> Interval:

@@ -4,6 +4,9 @@ Knows nothing of networks.  y(x) = C x^p (log x)^q (1 + corrections); everything
 """
 
 import dataclasses
+import fractions
+import functools
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,7 +24,50 @@ class Form:
 
     def remove(self, x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
         """log y less the logarithmic factor: a pure power where the form is true."""
-        return log_y - self.logarithm * np.log(np.log(x)) if self.logarithm else log_y
+        return log_y - self.logarithm * np.log(logarithm(x)) if self.logarithm else log_y
+
+
+def logarithm(x: Numbers) -> np.ndarray:
+    """Return the logarithm of sizes as a factor of a law has it: |log x|, or 1 + log(x/min x) for sizes near one.
+
+    A coordinate that tends to zero has log(1/x).  Where the sizes reach across 1, or come nearer to it than a factor
+    e, log x has a zero and stands for no physical factor: the smallest size is then the unit.
+
+    Example:
+        >>> logarithm([100.0, 1000.0]).round(3).tolist(), logarithm([1e-3, 1e-2]).round(3).tolist()
+        ([4.605, 6.908], [6.908, 4.605])
+        >>> logarithm([2.0, 4.0]).round(3).tolist()
+        [1.0, 1.693]
+    """
+    logs = np.log(np.asarray(x, float))
+    return np.abs(logs) if (logs >= 1).all() or (logs <= -1).all() else 1 + logs - logs.min()
+
+
+@functools.lru_cache(maxsize=1024)
+def rivals(exponent: float, over: str, with_logarithms: bool = True) -> tuple[Form, ...]:
+    """Return the laws that a power must be told from: with a logarithm, and the nearest simple fractions.
+
+    Args:
+        exponent: the exponent p of the claim.
+        over: the coordinate, for the names.
+        with_logarithms: include x^p (log x)^q for q = -1, -1/2, 1/2, 1.
+
+    Returns:
+        Those with a logarithm, and the nearest multiples of 1, 1/2 or 1/3 below and above p.
+
+    Example:
+        >>> [form.name for form in rivals(0.5, "d")]
+        ['d^0.5 (log d)^-1', 'd^0.5 (log d)^-0.5', 'd^0.5 (log d)^0.5', 'd^0.5 (log d)^1', 'd^1/3', 'd^2/3']
+    """
+    logs = tuple(
+        Form(f"{over}^{exponent:.4g} (log {over})^{q:g}", logarithm=q, exponent=exponent)
+        for q in (-1.0, -0.5, 0.5, 1.0)
+    )
+    base = math.floor(exponent)
+    simple = sorted({fractions.Fraction(n, b) for b in (2, 3) for n in range((base - 1) * b, (base + 2) * b + 1)})
+    below, above = [f for f in simple if f < exponent - 1e-9], [f for f in simple if f > exponent + 1e-9]
+    nearest = tuple(Form(f"{over}^{fraction}", exponent=float(fraction)) for fraction in (below[-1], above[0]))
+    return (logs if with_logarithms else ()) + nearest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +164,12 @@ def table(
     for point, seed, value in samples:
         found.setdefault(seed, [[] for _ in x])[int(np.searchsorted(x, float(point[over])))].append(float(value))
     complete = {seed: row for seed, row in found.items() if all(cell and np.isfinite(cell).all() for cell in row)}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        y = [
-            [float(np.exp(np.log(cell).mean())) if min(cell) > 0 else min(cell) for cell in row]
-            for row in complete.values()
-        ]
+    y = [[_middle(cell) for cell in row] for row in complete.values()]
     return x, np.array(list(complete), int), np.array(y, float).reshape(len(complete), x.size)
+
+
+def _middle(cell: list[float]) -> float:
+    """Return the geometric mean, or the least value where it is not positive."""
+    if len(cell) == 1:
+        return cell[0]
+    return float(np.exp(np.log(cell).mean())) if min(cell) > 0 else min(cell)

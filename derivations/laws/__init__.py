@@ -7,10 +7,11 @@ deviations at which an answer that holds would have been lost.
 from derivations.laws.agreement import Agrees
 from derivations.laws.bounds import Bounded
 from derivations.laws.cases import Proven, Vanishes
-from derivations.laws.means import Mean
+from derivations.laws.means import Mean, Typical
 from derivations.laws.parts import All, Premise
 from derivations.laws.power import LOGARITHMS, Power
 from derivations.laws.shares import Probability
+from derivations.laws.trends import Tends
 from derivations.laws.values import Equals
 
 __all__ = [
@@ -24,5 +25,7 @@ __all__ = [
     "Premise",
     "Probability",
     "Proven",
+    "Tends",
+    "Typical",
     "Vanishes",
 ]

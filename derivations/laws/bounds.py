@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivations.claim import Answer, Judgement, Samples, Sensitivity
+from derivations.claim import HOLDS, Answer, Judgement, Samples, Sensitivity
 from derivations.laws.sensitivity import of_cases
-from derivations.laws.tools import failed, name_of, values
+from derivations.laws.tools import EXCEPTIONS, failed, hiding, name_of, values
 
 ROOM = 0.1
 """A bound is put to the test where a case comes this close to it, as a share of the bound."""
@@ -35,13 +35,17 @@ class Bounded:
     A case beyond a bound by more than `margin`, the numerical error, refutes.  Where every case obeys, the claim is
     confirmed if one comes within `visible` of a bound (`because` says why that much; without it a tenth of the
     bound), so that a bound stronger by more would have been broken; otherwise it is consistent and the slack is
-    part of the answer.  `visible=inf` is for signs and orders, of which there is no stronger form.
+    part of the answer.  Several seeds are random draws: N of them hold nothing unless the share of exceptions that
+    they can hide, 3/N, is at most `exceptions` (`None`: the cases are no random draws).  `visible=inf` is for signs
+    and orders, of which there is no stronger form.
 
     Example:
-        >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 0.97)]).answer
+        >>> Bounded(high=1.0).judge([({"k": 1}, 0, 0.2), ({"k": 2}, 0, 0.97)]).answer
         'confirmed'
-        >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 0.4)]).answer
+        >>> Bounded(high=1.0).judge([({}, seed, 0.4) for seed in range(60)]).answer
         'consistent'
+        >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 0.4)]).answer
+        'inconclusive'
         >>> Bounded(high=1.0).judge([({}, 0, 0.2), ({}, 1, 1.4)]).answer
         'refuted'
     """
@@ -52,6 +56,7 @@ class Bounded:
     meaning: str = "value"
     visible: float | None = None
     because: str = ""
+    exceptions: float | None = EXCEPTIONS
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
         """Refuted by any case beyond a bound, confirmed by one that comes close while all obey."""
@@ -65,11 +70,14 @@ class Bounded:
         upper = most - self.high >= self.low - least
         if answer == "confirmed" and slack > room(self.high if upper else self.low, self.visible):
             answer = "consistent"
+        hidden = hiding(samples, self.exceptions) if answer in HOLDS else ""
         worst = int(found.argmax() if upper else found.argmin())
         where = name_of(dict(samples[worst][0]), samples)
         reason = f"{self.meaning} in [{least:.6g}, {most:.6g}] over {found.size} cases, "
         reason += in_words(self.low, self.high)
-        if answer == "consistent":
+        if hidden:
+            answer, reason = "inconclusive", reason + hidden
+        elif answer == "consistent":
             reason += told(slack)
         elif answer == "confirmed":
             reason += f" ({self.because})" if self.because else ""

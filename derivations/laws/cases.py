@@ -7,7 +7,7 @@ import numpy as np
 
 from derivations.claim import Answer, Judgement, Samples, Sensitivity
 from derivations.laws.sensitivity import of_cases
-from derivations.laws.tools import failed, name_of, values
+from derivations.laws.tools import EXCEPTIONS, failed, hiding, name_of, values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,6 +15,8 @@ class Vanishes:
     """A discrepancy is zero up to the numerical error: |y| <= `tolerance` in every case.
 
     Above `refuted_above` (ten tolerances where it is not given) it is not zero; between them the claim stays open.
+    A discrepancy of an identity vanishes at all states if it does at random ones.  Where zero counts events of random
+    draws, `exceptions` is the share of exceptions that N draws must exclude, 3/N <= `exceptions`.
 
     Example:
         >>> Vanishes(1e-10).judge([({}, 0, 2e-12), ({}, 1, -3e-11)]).answer
@@ -26,6 +28,7 @@ class Vanishes:
     tolerance: float
     refuted_above: float | None = None
     meaning: str = "discrepancy"
+    exceptions: float | None = None
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
         """Confirmed when every discrepancy is within tolerance, refuted when one is clearly beyond it."""
@@ -37,10 +40,15 @@ class Vanishes:
         answer: Answer = "confirmed" if worst <= self.tolerance else "refuted" if worst > above else "inconclusive"
         where = name_of(dict(samples[int(found.argmax())][0]), samples)
         reason = f"largest {self.meaning} {worst:.3g}{f' at {where}' if where else ''} over {len(samples)} cases, "
-        return Judgement(answer, 0.0, worst, None, f"{reason}tolerance {self.tolerance:g}", margin=self.tolerance)
+        reason += f"tolerance {self.tolerance:g}"
+        if answer == "confirmed" and (hidden := hiding(samples, self.exceptions)):
+            answer, reason = "inconclusive", reason + hidden
+        return Judgement(answer, 0.0, worst, None, reason, margin=self.tolerance)
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
         """A discrepancy of two tolerances: one of the size of the tolerance may be cancelled by the numerical error."""
+        if self.exceptions is not None:
+            return (of_cases(len(samples), f"a {self.meaning} above {self.tolerance:g} in one case"),)
         size = 2 * self.tolerance
         what = f"a {self.meaning} of {size:.2g}" if size else f"any {self.meaning}"
         return (Sensitivity("one case", size, f"{what} in one case would have been seen"),)
@@ -50,12 +58,18 @@ class Vanishes:
 class Proven:
     """A symbolic identity or an exact decision: every measurement is 0 (holds) or 1 (fails); one failure refutes.
 
+    Several seeds are random draws, of which N must exclude a share `exceptions` of failures, 3/N <= `exceptions`;
+    `None` where the cases are no random draws.
+
     Example:
         >>> Proven("the identity").judge([({}, 0, 0), ({}, 1, 1)]).reason
         'the identity fails in 1 of 2 cases'
+        >>> Proven("the event").judge([({}, 0, 0), ({}, 1, 0)]).answer
+        'inconclusive'
     """
 
     meaning: str
+    exceptions: float | None = EXCEPTIONS
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
         """Confirmed when all hold, refuted when one fails."""
@@ -64,7 +78,10 @@ class Proven:
         failures = int((values(samples) != 0).sum())
         verb = f"fails in {failures} of" if failures else "holds exactly in all"
         answer: Answer = "refuted" if failures else "confirmed"
-        return Judgement(answer, 0.0, float(failures), None, f"{self.meaning} {verb} {len(samples)} cases")
+        reason = f"{self.meaning} {verb} {len(samples)} cases"
+        if not failures and (hidden := hiding(samples, self.exceptions)):
+            answer, reason = "inconclusive", reason + hidden
+        return Judgement(answer, 0.0, float(failures), None, reason)
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
         """One false case, or the share of exceptions that so many cases can hide."""

@@ -6,11 +6,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from derivations import intervals, scaling
-from derivations.claim import Answer, Judgement, Samples, Sensitivity
-from derivations.laws.tools import ALARM, DOUBT, LEAST_RUNS, decided, failed, open_because, values, within
+from derivations.claim import HOLDS, Answer, Judgement, Samples, Sensitivity
+from derivations.laws.tools import (
+    ALARM,
+    DOUBT,
+    LEAST_RUNS,
+    confirming,
+    decided,
+    failed,
+    open_because,
+    others,
+    refuting,
+    values,
+    within,
+)
 
 LEAST_SIZES = 4
 """Fewer sizes than this have no trend of local exponents."""
+USUAL_SIZES, USUAL_RANGE = 5, 100.0
+"""A claim of fewer sizes, or over less than two decades, needs a reason for it (`short`)."""
 
 LOGARITHMS: Sequence[scaling.Form] = (
     scaling.Form("sqrt(d) log d", logarithm=1.0, exponent=0.5),
@@ -33,16 +47,27 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class Power:
-    """y ~ x^exponent against the coordinate `over`, the exponent within `margin`, and `rivals` do not fit.
+    """y ~ x^exponent against the coordinate `over`, the exponent within `margin`, and no rival fits.
 
-    `error=None`: sampled; one least-squares slope for every seed measured at all sizes (at least five seeds, four
-    sizes), their t interval; a significant change of slope beyond the margin leaves a two-sided law open and judges
-    a bound by the upper half of the sizes.  `error=e`: deterministic with relative error e; the limit of the local
-    exponents decides, extrapolated with the `correction` of the theory ("log": 1/log x, s: x^-s) towards large
-    coordinates, or `toward="small"` ones (1/x takes the place of x there).
+    `error=None`: sampled; one least-squares slope for every seed measured at all sizes (at least six seeds, four
+    sizes).  The interval covers that of the typical slope and that of the slope of the mean curve by its misfit, which
+    sees what all seeds of a size share.  A significant change of slope beyond the margin leaves a two-sided law open;
+    a bound is then judged by the upper half of the sizes, if the curve bends and does not merely scatter.
+
+    `error=e`: deterministic with relative error e; the limit of the local exponents decides, extrapolated with the
+    `correction` of the theory ("log": 1/log x, s: x^-s) towards large coordinates, or `toward="small"` ones (1/x takes
+    the place of x there).
 
     `bound` "at most" or "at least": confirmed where the exponent is attained within the margin, consistent where it
-    is clearly on the allowed side.  `shift` is subtracted from y first (a known finite-size lag).  An infinite
+    is clearly on the allowed side.
+
+    Rivals of every two-sided law are x^p (log x)^q, q = -1, -1/2, 1/2, 1, and the nearest simple fractions; `rivals`
+    adds to them.  A rival is rejected where the exponent, once its logarithm is taken out, excludes its own; one that
+    is not leaves the claim open.  `no_log_rival` says why no logarithm counts (an expansion in powers, the variance of
+    independent terms), and takes these rivals away.  Fewer than five sizes, or less than two decades, leave the claim
+    open too unless `short` says why.
+
+    `shift` is subtracted from y first (a known finite-size lag).  An infinite
     measurement was never reached: the law is claimed with a probability of at least `reached`.
 
     Example:
@@ -67,6 +92,8 @@ class Power:
     correction: str | float = ""
     toward: str = "large"
     because: str = ""
+    no_log_rival: str = ""
+    short: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
         """Whether enough runs reach it, then the exponent against its claim, then the rivals."""
@@ -107,12 +134,15 @@ class Power:
         lower, upper = _slopes(x[: half + 1], log_y[:, : half + 1]), _slopes(x[-half - 1 :], log_y[:, -half - 1 :])
         low, high = intervals.mean(upper - lower, 1 - ALARM)
         moves = (low > 0 or high < 0) and abs(float(np.mean(upper - lower))) > self.margin
-        used = upper if moves and self.bound else slopes
-        low, high = intervals.mean(used, 1 - DOUBT * share)
-        words = f" over {x.size} values of {self.over}, {len(used)} runs"
-        words += " (upper half of the sizes, as the slope still changes)" if moves and self.bound else ""
-        drift = f"the slope changes from {lower.mean():.3f} to {upper.mean():.3f}" if moves and not self.bound else ""
-        return Found(float(used.mean()), (low, high), intervals.mean(used, 1 - ALARM * share), words, drift)
+        looks = round(1 / share)
+        words = f" over {x.size} values of {self.over}, {len(slopes)} runs ({others(len(slopes))})"
+        if moves and self.bound and _bends(x, log_y):
+            words += " (upper half of the sizes, as the slope still changes)"
+            return Found(float(upper.mean()), confirming(upper, looks), refuting(upper, looks), words)
+        across = _across(x, log_y)
+        drift = f"the slope changes from {lower.mean():.3f} to {upper.mean():.3f}" if moves else ""
+        narrow, wide = (intervals.union(found(slopes, looks), across) for found in (confirming, refuting))
+        return Found(float(slopes.mean()), narrow, wide, words, drift)
 
     def _limit(self, x: np.ndarray, log_y: np.ndarray, error: float) -> Found:
         """The limit of the local exponents of exact data; several draws at a size are averaged in logarithms."""
@@ -147,8 +177,10 @@ class Power:
             slack = self.exponent - found.interval[1] if self.bound == "at most" else found.interval[0] - self.exponent
             attained = decided(*found.interval, (self.exponent, self.exponent), self.margin) == "confirmed"
             answer = "confirmed" if attained else "consistent"
-        standing = tuple(rival.name for rival in self.rivals if rival.name not in rejected)
-        if answer == "confirmed" and (found.doubt or standing):
+        known = self._rivals()
+        standing = tuple(rival.name for rival in known if rival.name not in rejected)
+        lacking = self._lacking(x)
+        if (answer == "confirmed" and (found.doubt or standing)) or (answer in HOLDS and lacking):
             answer = "inconclusive"
         if answer == "refuted" and self.error is None and found.doubt:
             answer = "inconclusive"
@@ -156,14 +188,28 @@ class Power:
         reason = f"{self.meaning} ~ {self.over}^{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
         reason += f"{found.words}, predicted exponent {relation}{self.exponent:g} {within(self.margin, self.because)}"
         reason += f"; {found.doubt}" if found.doubt else ""
-        reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if self.rivals else ""
+        reason += f"; rivals rejected: {', '.join(rejected) or 'none'}" if known else ""
         reason += f"; not rejected: {', '.join(standing)}" if standing else ""
+        reason += f" (no logarithm: {self.no_log_rival})" if self.no_log_rival and known else ""
+        reason += f"; {lacking}" if lacking else f" ({self.short})" if self.short else ""
         limits = {"margin": self.margin, "slack": slack, "bound": self.bound}
         return Judgement(answer, self.exponent, found.value, found.interval, reason, rejected, **limits)
 
+    def _lacking(self, x: np.ndarray) -> str:
+        """Return what the sizes lack without a reason for it."""
+        if self.short or (x.size >= USUAL_SIZES and x[-1] / x[0] >= USUAL_RANGE * (1 - 1e-9)):
+            return ""
+        return f"{x.size} sizes over {np.log10(x[-1] / x[0]):.2g} decades, fewer than 5 over 2, without a reason"
+
+    def _rivals(self) -> tuple[scaling.Form, ...]:
+        """Return the rivals of a two-sided law: its own, those with a logarithm and the nearest fractions."""
+        return (
+            self.rivals if self.bound else self.rivals + scaling.rivals(self.exponent, self.over, not self.no_log_rival)
+        )
+
     def _rejected(self, x: np.ndarray, log_y: np.ndarray) -> tuple[str, ...]:
         """The rivals whose own exponent the data exclude once their logarithm is taken out."""
-        return tuple(rival.name for rival in self.rivals if self._excludes(rival, x, rival.remove(x, log_y)))
+        return tuple(rival.name for rival in self._rivals() if self._excludes(rival, x, rival.remove(x, log_y)))
 
     def _excludes(self, rival: scaling.Form, x: np.ndarray, log_y: np.ndarray) -> bool:
         if rival.exponent is None:
@@ -173,7 +219,7 @@ class Power:
             found = scaling.limit(x, local, own, self.correction or 1.0)
             last = abs(local[-1] - rival.exponent)
             return bool(abs(found.value - rival.exponent) > found.error and last > 3 * own + 1e-9)
-        low, high = intervals.mean(_slopes(x, log_y), 1 - ALARM)
+        low, high = intervals.union(confirming(_slopes(x, log_y)), _across(x, log_y))
         return bool(rival.exponent < low or rival.exponent > high)
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
@@ -190,3 +236,27 @@ def _slopes(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
     """The least-squares slope of every run (runs,)."""
     u = np.log(x) - np.log(x).mean()
     return log_y @ u / (u @ u)
+
+
+def _across(x: np.ndarray, log_y: np.ndarray) -> intervals.Interval:
+    """Return the 95 % interval of the slope of the mean curve, from its misfit (sizes - 2 degrees of freedom)."""
+    from scipy import special
+
+    curve, u = log_y.mean(axis=0), np.log(x) - np.log(x).mean()
+    slope = float(curve @ u / (u @ u))
+    misfit = curve - curve.mean() - slope * u
+    free = x.size - 2
+    half = float(special.stdtrit(free, 1 - DOUBT / 2) * np.sqrt(misfit @ misfit / free / (u @ u)))
+    return slope - half, slope + half
+
+
+def _bends(x: np.ndarray, log_y: np.ndarray) -> bool:
+    """Return True if the curvature of the mean curve is significant beside its own misfit (t test at 1 %)."""
+    from scipy import special
+
+    u, curve = np.log(x) - np.log(x).mean(), log_y.mean(axis=0)
+    basis = np.stack([np.ones_like(u), u, u**2], axis=1)
+    coefficients = np.linalg.lstsq(basis, curve, rcond=None)[0]
+    misfit, free = curve - basis @ coefficients, x.size - 3
+    error = float(np.sqrt(misfit @ misfit / free * np.linalg.inv(basis.T @ basis)[2, 2]))
+    return bool(abs(coefficients[2]) > special.stdtrit(free, 1 - ALARM / 2) * error)

@@ -7,12 +7,11 @@ least nine of ten repetitions; `tests/derivations/test_sensitivity.py` simulates
 
 import dataclasses
 
+from derivations import intervals
 from derivations.claim import HOLDS, Judgement, Law, Samples, Sensitivity
 
 POWER = 0.95
 """Probability with which the stated deviation costs the answer, where it can be computed: above nine in ten."""
-HIDDEN = 3.0
-"""Of N random cases without an exception, exceptions in 3/N of all cases are excluded at 95 % (the rule of three)."""
 
 
 def judged(law: Law, samples: Samples) -> Judgement:
@@ -29,6 +28,6 @@ def of_cases(count: int, what: str) -> Sensitivity:
     >>> of_cases(24, "one of them beyond the bound").sentence
     'one of them beyond the bound, or exceptions in 12 % of random cases, would have been seen'
     """
-    share = min(1.0, HIDDEN / count)
+    share = intervals.hidden(count)
     exceptions = f", or exceptions in {100 * share:.2g} % of random cases," if count > 1 else ""
     return Sensitivity("share of cases", share, f"{what}{exceptions} would have been seen")

@@ -63,7 +63,7 @@ class Probability:
         for bound, word, mirrored in ((self.low, "or less", False), (1 - self.high, "or more", True)):
             if bound <= 0:
                 continue
-            probability = self._lost_at(bound, trials, looks)
+            probability = lost_at(bound, self.visible, trials, looks)
             if probability is None:
                 found.append(
                     Sensitivity("share of runs", None, f"no probability would have been seen in {trials} runs")
@@ -74,16 +74,26 @@ class Probability:
             found.append(Sensitivity("share of runs", bound - probability, sentence))
         return tuple(found)
 
-    def _lost_at(self, low: float, trials: int, looks: int) -> float | None:
-        """Return the largest probability below `low` at which the answer is lost with probability `POWER`.
 
-        The answer is lost by k successes or fewer; P(K <= k) falls with the probability p, and is `POWER` at
-        1 - p = I^{-1}_{POWER}(trials - k, k + 1), the inverse of the regularised incomplete beta function.
-        """
-        from scipy import special
+def lost_at(low: float, visible: float, trials: int, looks: int) -> float | None:
+    """Return the largest probability below `low` at which a bound from below is lost with probability `POWER`.
 
-        level = 1 - DOUBT / looks
-        lost = [k for k in range(trials + 1) if intervals.share(k, trials, level)[0] < low - self.visible]
-        if not lost or lost[-1] == trials:
-            return None
-        return float(1 - special.betaincinv(trials - lost[-1], lost[-1] + 1, POWER))
+    The answer is lost by k successes or fewer; P(K <= k) falls with the probability p, and is `POWER` at
+    1 - p = I^{-1}_{POWER}(trials - k, k + 1), the inverse of the regularised incomplete beta function.
+
+    Args:
+        low: the claimed bound.
+        visible: the margin below it.
+        trials: the number of runs.
+        looks: the number of parts that share the doubt.
+
+    Returns:
+        The probability, or `None` where no probability has this property.
+    """
+    from scipy import special
+
+    level = 1 - DOUBT / looks
+    lost = [k for k in range(trials + 1) if intervals.share(k, trials, level)[0] < low - visible]
+    if not lost or lost[-1] == trials:
+        return None
+    return float(1 - special.betaincinv(trials - lost[-1], lost[-1] + 1, POWER))

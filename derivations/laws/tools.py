@@ -11,8 +11,10 @@ DOUBT = 0.05
 """A law is confirmed by an interval that misses the truth with this probability, shared among the parts looked at."""
 ALARM = 0.01
 """A law is refuted only by an interval that misses the truth this rarely: a false alarm costs more than silence."""
-LEAST_RUNS = 5
-"""Fewer independent runs of a sampled quantity decide nothing."""
+EXCEPTIONS = 0.05
+"""The share of exceptions that a statement about all random draws must exclude, unless it states another."""
+LEAST_RUNS = 6
+"""Fewer independent runs decide nothing: the interval of a median at 95 % takes six."""
 
 
 def values(samples: Samples) -> np.ndarray:
@@ -77,24 +79,93 @@ def confirmed_or_refuted(
 
 
 def of_few_runs(groups: Sequence[np.ndarray], meaning: str, predicted: object) -> Judgement | None:
-    """An open answer where some point has fewer runs than an interval of their mean is made of."""
+    """Return an open answer where some point has fewer runs than an interval is made of."""
     fewest = min(group.size for group in groups)
     if fewest >= LEAST_RUNS:
         return None
     return open_because(f"{meaning}: {fewest} runs a point, of which at least {LEAST_RUNS} are needed", predicted)
 
 
-def by_means(groups: Sequence[np.ndarray], target: tuple[float, float], margin: float, looks: int) -> Answer:
-    """The answer of the weakest point, by the t interval of the mean of its runs."""
-    tests = looks * len(groups)
-    answers = [
-        confirmed_or_refuted(lambda level, g=group: intervals.mean(g, level), target, margin, tests)  # type: ignore[misc]
-        for group in groups
-    ]
-    return "refuted" if "refuted" in answers else "inconclusive" if "inconclusive" in answers else "confirmed"
+def confirming(runs: np.ndarray, looks: int = 1) -> intervals.Interval:
+    """Return the interval of the typical run that confirms: it covers the t interval and that of the median.
+
+    The first shares its level among the looks.  The second needs no assumption on the law of the runs, and no share:
+    a claim of several parts is confirmed wrongly only if a part that is wrong is (an intersection-union test).
+    """
+    return intervals.union(intervals.mean(runs, 1 - DOUBT / looks), intervals.median(runs, 1 - DOUBT))
+
+
+def refuting(runs: np.ndarray, looks: int = 1) -> intervals.Interval:
+    """Return the interval of the typical run that refutes: as `confirming`, at the level of `ALARM`.
+
+    Where there are too few runs for the interval of a median at this level, it is the range of all runs.
+    """
+    low, high = intervals.median(runs, 1 - ALARM / looks)
+    middle = (low, high) if np.isfinite(low) else (float(runs.min()), float(runs.max()))
+    return intervals.union(intervals.mean(runs, 1 - ALARM / looks), middle)
+
+
+def between(groups: Sequence[np.ndarray], doubt: float = DOUBT) -> float:
+    """Return half the width that the scatter between points adds to the interval of each of them.
+
+    Runs at one point that share a component (a data set, a start) agree with each other more than with the truth.
+    Where the means of three points or more scatter beyond what their runs explain (F test at 5 %), the scatter between
+    the points takes the place of that between the runs: t times the standard deviation of the means.
+    """
+    from scipy import special
+
+    if len(groups) < 3:
+        return 0.0
+    means, free = np.array([group.mean() for group in groups]), sum(group.size - 1 for group in groups)
+    within = sum(((group - group.mean()) ** 2).sum() for group in groups) / free / np.mean([g.size for g in groups])
+    scatter = means.var(ddof=1)
+    if scatter <= within * special.fdtri(len(groups) - 1, free, 1 - DOUBT):
+        return 0.0
+    return float(special.stdtrit(len(groups) - 1, 1 - doubt / 2) * np.sqrt(scatter))
+
+
+def widened(interval: intervals.Interval, centre: float, extra: float) -> intervals.Interval:
+    """Return the interval, at least `extra` wide on each side of the mean of the runs (`between`)."""
+    return intervals.union(interval, (centre - extra, centre + extra))
+
+
+def by_runs(groups: Sequence[np.ndarray], target: tuple[float, float], margin: float, looks: int) -> Answer:
+    """Return the answer of the weakest point, by the interval of its typical run.
+
+    A point is refuted beside the scatter between the others, so that one wrong point does not hide behind its own.
+    """
+    tests, extra = looks * len(groups), between(groups)
+    for k, group in enumerate(groups):
+        aside = between([*groups[:k], *groups[k + 1 :]], ALARM / tests)
+        if decided(*widened(refuting(group, tests), group.mean(), aside), target, margin) == "refuted":
+            return "refuted"
+    ends = [widened(confirming(group, tests), group.mean(), extra) for group in groups]
+    inside = all(decided(*interval, target, margin) == "confirmed" for interval in ends)
+    return "confirmed" if inside else "inconclusive"
 
 
 def widest(groups: Sequence[np.ndarray], looks: int) -> float:
-    """Return half the width of the widest t interval among the points, at the level that confirms."""
-    level = 1 - DOUBT / (looks * len(groups))
-    return max((high - low) / 2 for low, high in (intervals.mean(group, level) for group in groups))
+    """Return half the width of the widest interval among the points, as it confirms."""
+    extra = between(groups)
+    ends = [widened(confirming(group, looks * len(groups)), group.mean(), extra) for group in groups]
+    return max((high - low) / 2 for low, high in ends)
+
+
+def others(runs: int) -> str:
+    """Return in words which runs of another kind so many runs do not exclude."""
+    return f"runs of another kind below {100 * intervals.hidden(runs):.2g} % not excluded"
+
+
+def hiding(samples: Samples, exceptions: float | None) -> str:
+    """Return why cases without an exception do not confirm a statement about all draws; empty where they do.
+
+    Several seeds are random draws: N of them exclude a share 3/N of exceptions, which must be at most `exceptions`.
+    One seed (a grid, an exact decision) or `None` (an identity) is no random draw.
+    """
+    allowed = 1.0 if exceptions is None or len({seed for _, seed, _ in samples}) == 1 else exceptions
+    left = intervals.hidden(len(samples))
+    if left <= allowed:
+        return ""
+    return (
+        f"; {len(samples)} random draws do not exclude exceptions in {100 * left:.2g} % (at most {100 * allowed:g} %)"
+    )

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivations import intervals
 from derivations.claim import Answer, Judgement, Samples, Sensitivity
 from derivations.laws.tools import (
-    DOUBT,
-    by_means,
+    between,
+    by_runs,
+    confirming,
     failed,
     name_of,
     of_few_runs,
+    others,
     points_of,
     values,
+    widened,
     widest,
     within,
 )
@@ -24,9 +26,10 @@ from derivations.laws.tools import (
 class Equals:
     """A quantity equals `value` within the margin relative |value| + absolute.
 
-    `error=None`: sampled; the t interval of the mean over the runs of every point (at least five) must lie within
-    the margin, and refutes where it lies outside, both corrected for the number of points.  `error=e`: deterministic
-    with relative numerical error e; every single case is judged.  `because` says where the margin comes from.
+    `error=None`: sampled, of the typical run.  At every point (at least six runs) the t interval of the mean and the
+    interval of the median must lie within the margin; both outside refute.  Runs of another kind in less than 3/n are
+    not excluded, which the answer says.  `error=e`: deterministic with relative numerical error e; every single case
+    is judged.  `because` says where the margin comes from.
 
     Example:
         >>> Equals(2.0, absolute=0.01, error=1e-9).judge([({}, 0, 2.001), ({}, 1, 1.996)]).answer
@@ -34,7 +37,7 @@ class Equals:
         >>> Equals(2.0, absolute=0.01, error=1e-9).judge([({}, 0, 2.001), ({}, 1, 7.0)]).answer
         'refuted'
         >>> Equals(2.0, absolute=0.01).judge([({}, seed, 2.0 + 0.01 * seed) for seed in range(4)]).reason
-        'value: 4 runs a point, of which at least 5 are needed'
+        'value: 4 runs a point, of which at least 6 are needed'
     """
 
     value: float
@@ -81,13 +84,14 @@ class Equals:
         runs = [group for _, group in groups]
         if (missing := of_few_runs(runs, self.meaning, self.value)) is not None:
             return missing
-        answer = by_means(runs, (self.value, self.value), self.margin, looks)
+        answer = by_runs(runs, (self.value, self.value), self.margin, looks)
         worst = max(range(len(groups)), key=lambda k: abs(groups[k][1].mean() - self.value))
         point, group = groups[worst]
-        low, high = intervals.mean(group, 1 - DOUBT / (looks * len(groups)))
+        low, high = widened(confirming(group, looks * len(groups)), group.mean(), between(runs))
         where = name_of(dict(point), samples)
         at = f" at {where}, the farthest of {len(groups)} points" if where else ""
         reason = f"{self.meaning} {group.mean():.6g} [{low:.6g}, {high:.6g}]{at}, {min(map(len, runs))} runs a point"
+        reason += f" ({others(min(map(len, runs)))})"
         return self._judgement(answer, float(group.mean()), (low, high), reason)
 
     def _judgement(self, answer: Answer, estimate: float, bounds: tuple[float, float], reason: str) -> Judgement:

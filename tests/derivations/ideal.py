@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Vanishes
+from derivations.laws import Agrees, All, Bounded, Equals, Mean, Power, Premise, Probability, Proven, Tends, Vanishes
 from derivations.laws.agreement import score
 
 
@@ -43,9 +43,15 @@ def _bound(law, cases):
 
 @ideal.register(Mean)
 def _inside(law, cases):
-    for end, inward in ((law.low, 1), (law.high, -1)):
+    for end, inward, limit in ((law.low, 1, law.limits[1]), (law.high, -1, law.limits[0])):
         if math.isfinite(end):  # the mean of equal numbers is one of them but for rounding
             yield [end + inward * (0.05 * abs(end) or 1e-3)] * len(cases)
+            yield [(end + limit) / 2 if math.isfinite(limit) else end + inward] * len(cases)
+
+
+@ideal.register(Tends)
+def _always(law, cases):
+    yield [1.0] * len(cases)
 
 
 @ideal.register(Premise)

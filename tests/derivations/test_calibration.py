@@ -1,5 +1,6 @@
 """How often the laws err, on synthetic data of the designs in use, and that the documentation says the same."""
 
+import dataclasses
 import pathlib
 
 import pytest
@@ -24,7 +25,8 @@ def printed():
 @pytest.mark.parametrize("name", DESIGNS)
 def test_a_law_seldom_holds_what_is_wrong_and_hardly_ever_refutes_what_is_true(name, printed):
     found = calibration.rates(DESIGNS[name])
-    assert found.held_wrong <= 0.05
+    assert found.held_one <= 0.05
+    assert found.held_two <= 0.01
     assert found.refuted_true <= 0.01
-    shares = [100 * share for share in (found.held_wrong, found.refuted_true, found.open_true)]
+    shares = [100 * share for share in dataclasses.astuple(found)]
     assert shares == pytest.approx(printed[name], abs=0.51)  # two of 400 data sets may fall otherwise by rounding

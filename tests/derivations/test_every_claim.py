@@ -8,6 +8,7 @@ import pytest
 import derivations
 from derivations.broken import focused, form_of_control, twin_of
 from derivations.claim import HOLDS
+from derivations.laws import All
 from odesim.evidence import verification
 from odesim.request.case import find_system
 from tests.derivations.ideal import could_hold
@@ -20,17 +21,31 @@ def grids(claim, variant):
     return next(grid for effort in verification.EFFORTS if (grid := verification.grid_of(claim, variant, effort)))
 
 
+def without_minimum(law):
+    """The law without the least number of random draws and of sizes that it asks for before it holds."""
+    if isinstance(law, All):
+        return All({name: without_minimum(part) for name, part in law.parts.items()})
+    waived = {"exceptions": None, "short": "waived"}
+    fields = {field.name for field in dataclasses.fields(law)}
+    return dataclasses.replace(law, **{name: value for name, value in waived.items() if name in fields})
+
+
 @pytest.mark.parametrize(("system", "claim"), CLAIMS, ids=[f"{system} {claim.id}" for system, claim in CLAIMS])
 def test_every_form_could_be_confirmed_and_has_a_control_with_power(system, claim):
     written_for = form_of_control(claim)
     assert written_for.expected in HOLDS, f"the control is made of {written_for.name}, which is {written_for.expected}"
     for variant in claim.variants:
         law = variant.law or claim.law
+        if variant.expected == "inconclusive":
+            continue  # too few runs or sizes at this effort, as the claim says itself
+        if variant.expected == "refuted":
+            law = without_minimum(law)  # a counterexample refutes, however few the runs
         assert could_hold(law, grids(claim, variant), dict(variant.settings)), variant.name
         if variant.expected in HOLDS:
             whole, twin = focused(claim, variant), twin_of(claim, variant)
             (form,) = twin.variants
-            assert could_hold(twin.law, grids(twin, form), dict(form.settings)), f"the law of {variant.name}'s control"
+            broken = without_minimum(twin.law)
+            assert could_hold(broken, grids(twin, form), dict(form.settings)), f"the law of {variant.name}'s control"
             assert_no_constant(whole, twin)
             assert_different(whole, twin)
 

@@ -124,7 +124,7 @@ CLAIMS = (
                 "error": Bounded(low=0.125, margin=0.005, visible=math.inf, because="the cancellation is the proof"),
             }
         ),
-        grid(seeds=3),
+        grid(seeds=60),
         break_measure(lambda lab, point, seed: four_points(lab, {"equal": True}, seed)),
         rungs=(1, 2, 9),
     ),
@@ -166,7 +166,7 @@ CLAIMS = (
         "Section 6",
         linear_accuracy,
         Equals(0.75, absolute=0.004, meaning="accuracy"),
-        grid({"setting": 3}, seeds=5),
+        grid({"setting": 3}, seeds=6),
         break_number(),
         rungs=(2, 9),
         variants=(

@@ -127,8 +127,8 @@ def fluctuation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(np.sqrt(((part - part.mean(axis=0)) ** 2).mean()))
 
 
-SIZES = tuple({"n": n, "a": 0.1, "of": "experts"} for n in (500, 2000, 8000, 32000))
-AMPLITUDES = tuple({"n": 2000, "a": a} for a in (0.01, 0.03, 0.1, 0.3))
+SIZES = tuple({"n": n, "a": 0.1, "of": "experts"} for n in (250, 1000, 4000, 16000, 32000))
+AMPLITUDES = tuple({"n": 2000, "a": a} for a in (0.003, 0.01, 0.03, 0.1, 0.3))
 CLAIMS = (
     claim(
         "lem-E.1",
@@ -200,7 +200,7 @@ CLAIMS = (
         "Lemma E.5",
         off_projection,
         Power(-0.5, over="n", margin=0.06, meaning="rms projection"),
-        over("n", 500, 2000, 8000, 32000, seeds=16),
+        over("n", 250, 1000, 4000, 16000, 32000, seeds=16),
         break_number(-2),
         rungs=(6, 8, 9),
         erratum="errata-4",

@@ -75,7 +75,7 @@ def wrong_elsewhere(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(np.mean(found))
 
 
-SIZES = over("sigma_0", 1e-5, 1e-4, 1e-3, seeds=5)
+SIZES = over("sigma_0", 1e-5, 1e-4, 1e-3, seeds=20)
 CLAIMS = (
     claim(
         "lem-E.7-flow",
@@ -105,7 +105,7 @@ CLAIMS = (
         "Lemma 5.2",
         wrong_elsewhere,
         Equals(1.0, absolute=0.02, meaning="P(wrong | that event)", because="1 - 1/d at d = 50"),
-        over("K", 3, 4, 6, 8, 12, seeds=5),
+        over("K", 3, 4, 6, 8, 12, seeds=6),
         break_measure(lambda lab, point, seed: wrong_elsewhere(lab, {**point, "sigma_0": 3.0}, seed)),
         rungs=(8, 9),
     ),

@@ -9,7 +9,7 @@ import numpy as np
 from derivations.broken import break_law, break_measure, break_setting, grid, over
 from derivations.chen.claims.tools import SETTINGS, claim
 from derivations.claim import Grid, Variant
-from derivations.laws import Bounded, Mean, Power, Probability
+from derivations.laws import Bounded, Power, Probability, Tends, Typical
 
 PAPER: dict[str, Any] = {"K": 4, "M": 8, "J": 16, "P": 4, "d": 50, "rho": 100.0, "sigma_0": 1e-3, "n_test": 4000}
 """The paper's sizes, with n = 2000 training examples and a step of 0.005 so that a run takes seconds."""
@@ -137,12 +137,12 @@ def speeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(s[at].max() / s[at].min())
 
 
-FIVE: Grid = grid(seeds=5)
-TWENTY: Grid = grid(seeds=20)
+TABLE: Grid = grid(seeds=8)
+"""Comparisons in a table of the paper are statements about its typical runs."""
 OFTEN = 0.9
-"""What "with high probability" is held against; the statement itself is about the limit of large d."""
-SIXTY: Grid = over("d", 50, seeds=60)
-LARGER: Grid = over("d", 50, 100, seeds=60)
+"""What the last of the sizes is held against; "with probability 1 - o(1)" is a trend over the sizes."""
+SIZES: Grid = over("d", 16, 25, 40, 64, seeds=40)
+LARGER: Grid = over("d", 16, 25, 40, 64, 100, seeds=60)
 """n = 40 d examples.  One run in twenty fails at d = 50 and 24 experts: five or twenty runs do not decide.  All four
 clusters are some expert's k*_m with probability 0.996 there, with 8 experts with 0.6 (claim lem-D.4c)."""
 FEW = Variant(
@@ -159,30 +159,29 @@ FEW = Variant(
     control=break_setting(M=24),
 )
 GROUPS = (
-    Variant("M = 24", {"M": 24}, expected="refuted"),
+    Variant("M = 24", {"M": 24}, expected="inconclusive"),
     Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get."),
 )
 SIDE = {"visible": math.inf, "because": "which side it is on"}
 CLAIMS = (
     claim(
         "thm-4.2-train",
-        "Algorithm 1 reaches zero training error with high probability, held against .9 (d = 50, n = 2000, M = 16).",
+        "Algorithm 1 reaches zero training error with probability 1 - o(1) (n = 40 d, M = 16).",
         "Theorem 4.2",
         without_error,
-        Probability(low=OFTEN, meaning="no training example wrong"),
-        TWENTY,
+        Tends(last=OFTEN, meaning="no training example wrong"),
+        SIZES,
         break_setting(M=1),
         rungs=(7, 9),
-        full=grid(seeds=60),
+        full=LARGER,
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive"),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted"),
+            Variant("setting 4", {"setting": 4, "M": 16}, expected="inconclusive"),
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},
                 "The same of a training error below 1 %, M = 24.",
-                law=Probability(low=OFTEN, meaning="training error below 1 %"),
-                sweep={"quick": SIXTY, "full": LARGER},
+                law=Tends(last=OFTEN, meaning="training error below 1 %"),
             ),
         ),
         control_variant="M = 24, below 1 %",
@@ -190,12 +189,11 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-test",
-        "Its test error is o(1) with high probability: below 1 % in nine runs of ten at d = 50, n = 2000, "
-        "without routing noise.",
+        "Its test error is o(1) with probability 1 - o(1): below 1 % the more often the larger d, without noise.",
         "Theorem 4.2",
         happens(final("accuracy"), low=0.99),
-        Probability(low=OFTEN, meaning="test error below 1 %"),
-        SIXTY,
+        Tends(last=OFTEN, meaning="test error below 1 %"),
+        SIZES,
         break_measure(happens(at_start("accuracy"), low=0.99)),
         rungs=(7, 9),
         full=LARGER,
@@ -204,12 +202,12 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-groups",
-        "Every expert that gets examples classifies its own cluster, with at most 2 % of errors, in nine runs of ten; "
-        "in the proof that of its largest initial overlap.",
+        "Every expert that gets examples classifies its own cluster, with at most 2 % of errors, the more often the "
+        "larger d; in the proof that of its largest initial overlap.",
         "Theorem 4.2",
         happens(own_error, high=0.02),
-        Probability(low=OFTEN, meaning="no expert worse than 2 %"),
-        SIXTY,
+        Tends(last=OFTEN, meaning="no expert worse than 2 %"),
+        SIZES,
         break_measure(happens(lambda *a: own_error(*a, shift=1), high=0.02)),
         rungs=(7, 9),
         full=LARGER,
@@ -219,12 +217,12 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-router",
-        "98 % of the examples of covered clusters go to the experts of their group, in nine runs of ten; in the proof "
-        "those whose largest initial overlap is with their cluster.",
+        "98 % of the examples of covered clusters go to the experts of their group, the more often the larger d; in "
+        "the proof those whose largest initial overlap is with their cluster.",
         "Theorem 4.2",
         happens(purity, low=0.98),
-        Probability(low=OFTEN, meaning="98 % of the examples at their group"),
-        SIXTY,
+        Tends(last=OFTEN, meaning="98 % of the examples at their group"),
+        SIZES,
         break_measure(happens(lambda *a: purity(*a, at=0), low=0.98)),
         rungs=(7, 9),
         full=LARGER,
@@ -244,8 +242,9 @@ CLAIMS = (
             reached=0.8,
             meaning="steps to 97 % accuracy",
             because="the next order of the step: eta/sigma_0 reaches 0.4",
+            short="steps grow like 1/eta",
         ),
-        over("eta", 0.001, 0.002, 0.004, 0.008, seeds=30),
+        over("eta", 0.001, 0.0017, 0.003, 0.005, 0.008, seeds=30),
         break_law(exponent=-0.7),
         rungs=(7, 8, 9),
     ),
@@ -254,11 +253,10 @@ CLAIMS = (
         "The mixture passes the ceiling of 7/8 that no single expert passes.",
         "Section 6, Table 1",
         final("accuracy"),
-        Bounded(low=0.875, meaning="test accuracy", **SIDE),
-        FIVE,
+        Typical(low=0.875, meaning="test accuracy", **SIDE),
+        TABLE,
         break_setting(single=True),
         rungs=(7, 9),
-        full=grid(seeds=10),
         variants=(
             Variant("setting 3", {"setting": 3}),
             Variant("setting 4", {"setting": 4}),
@@ -267,8 +265,8 @@ CLAIMS = (
                     f"single {name}",
                     {"single": True, "activation": name, "setting": 3},
                     f"A single {name} expert stays below 7/8.",
-                    law=Bounded(high=0.875, meaning="best test accuracy", **SIDE),
-                    sweep={"quick": FIVE},
+                    law=Typical(high=0.875, meaning="best test accuracy", **SIDE),
+                    sweep={"quick": TABLE},
                     control=break_setting(single=False),
                 )
                 for name in ("cubic", "linear")
@@ -281,25 +279,24 @@ CLAIMS = (
         "Linear mixtures keep a high dispatch entropy; cubic ones do not.",
         "Section 6, Table 1",
         final("entropy"),
-        Bounded(low=1.0, meaning="dispatch entropy"),
-        grid({"activation": "linear", "setting": 1}, seeds=5),
+        Typical(low=1.0, meaning="dispatch entropy"),
+        grid({"activation": "linear", "setting": 1}, seeds=8),
         break_setting(activation="cubic"),
         rungs=(7, 9),
-        full=grid({"activation": "linear", "setting": 1}, seeds=10),
         variants=(
             Variant("linear", expected="consistent"),
             Variant(
                 "cubic",
                 expected="consistent",
-                law=Mean(high=0.3, meaning="dispatch entropy"),
-                sweep={"quick": TWENTY},
+                law=Typical(high=0.3, meaning="dispatch entropy"),
+                sweep={"quick": grid(seeds=20)},
                 control=break_setting(activation="linear"),
             ),
             Variant(
                 "accuracy",
                 {"lag": True},
-                "Linear mixtures are less accurate, on average.",
-                law=Mean(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
+                "Linear mixtures are less accurate, in the typical run.",
+                law=Typical(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
                 control=break_setting(exchanged=True),
                 sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=15)},
             ),
@@ -310,11 +307,11 @@ CLAIMS = (
         "Load balancing does not bring linear mixtures to the accuracy of cubic ones.",
         "Section 6, Table 9",
         with_balance,
-        Bounded(high=0.97, meaning="accuracy of balanced linear mixtures"),
-        grid({"setting": 1, "activation": "linear"}, seeds=5),
+        Typical(high=0.97, meaning="accuracy of balanced linear mixtures"),
+        grid({"setting": 1, "activation": "linear"}, seeds=8),
         break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
         rungs=(7, 9),
-        full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=5),
+        full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=8),
     ),
     claim(
         "ngd-key",
@@ -322,7 +319,7 @@ CLAIMS = (
         "Section 4.2, Key technique 3",
         speeds,
         Bounded(high=2.0, meaning="largest over smallest strength"),
-        grid({"normalise": True}, seeds=20),
+        grid({"normalise": True}, seeds=60),
         break_setting(normalise=False),
         rungs=(7, 9),
         variants=(

@@ -54,7 +54,8 @@ def _law(system: System, k: int) -> Claim:
     rivals = [power - 0.5, power + 0.5] if k < 3 else [power - 1.0, power + 1.0]
     law = Power(
         power, over="overlap", margin=0.05, error=1e-4, toward="small", meaning="time" if k != 2 else "added time",
-        rivals=tuple(Form(f"overlap^{r:g}", 0.0, r) for r in rivals),
+        rivals=tuple(Form(f"overlap^{r:g}", 0.0, r) for r in rivals), short="the time grows like the law itself",
+        no_log_rival="the flow is an expansion in powers of the overlap",
     )  # fmt: skip
     measure = added if k == 2 else time
     return Claim(

@@ -15,12 +15,15 @@ from derivations.declare import fields
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 from derivations.laws import Bounded, Equals, Power
+from derivations.laws.tools import EXCEPTIONS
 from derivations.scaling import Form
 
 KEYS = (
     "id", "statement", "measure", "engine", "over", "law", "expected", "until", "step", "batch", "parameters",
 )  # fmt: skip
 LAWS = ("power", "equals", "at_most", "at_least")
+REASONS = ("short", "no_log_rival")
+"""Why a power has few sizes, and why no logarithm counts: see `derivations.laws.Power`."""
 ENGINES = ("flow", "explicit", "compressed")
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
@@ -133,7 +136,7 @@ def _law(entry: Mapping[str, Any], over: Mapping[str, Any], seeds: int, name: st
 def _read_law(
     entry: Mapping[str, Any], table: Mapping[str, Any], over: Mapping[str, Any], seeds: int
 ) -> tuple[Any, dict[str, Any]]:
-    fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward"), "claim")
+    fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward", *REASONS, "exceptions"), "claim")
     sampled = entry.get("engine", "flow") != "flow"
     margin = fields.real(table, "margin", "claim", 0.05, above=0.0)
     if "power" in table:
@@ -152,17 +155,19 @@ def _read_law(
         exact = None if sampled or seeds > 1 else 1e-4  # straight lines between saved points
         below = all(isinstance(x, int | float) and x <= 1 for x in over[coordinate])
         toward: Any = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
-        law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward)
+        reasons: dict[str, Any] = {name: fields.text(table, name, "claim", "") for name in REASONS}
+        law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward, **reasons)
         return law, {"exponent": power + 1.0, "rivals": ()}
     if "equals" in table:
         value = fields.real(table, "equals", "claim")
         law_ = Equals(value, absolute=margin * max(abs(value), 1e-300), error=None if sampled or seeds > 1 else 1e-6)
         return law_, {"value": value + 10 * margin * max(abs(value), 1e-3)}
+    exceptions = fields.real(table, "exceptions", "claim", EXCEPTIONS, above=0.0)
     if "at_most" in table:
         bound = fields.real(table, "at_most", "claim")
-        return Bounded(high=bound), {"high": bound - 1e6 * max(abs(bound), 1.0)}
+        return Bounded(high=bound, exceptions=exceptions), {"high": bound - 1e6 * max(abs(bound), 1.0)}
     bound = fields.real(table, "at_least", "claim")
-    return Bounded(low=bound), {"low": bound + 1e6 * max(abs(bound), 1.0)}
+    return Bounded(low=bound, exceptions=exceptions), {"low": bound + 1e6 * max(abs(bound), 1.0)}
 
 
 def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:

@@ -149,7 +149,7 @@ def bounded_coefficients(lab: Any, point: Mapping[str, Any], seed: int, power: f
 CLAIMS = (
     Claim(
         "def-3.1", "The information exponent is the degree of the first Hermite coefficient that is not zero.",
-        at("Definition 3.1"), exponent_mismatch, Proven("the first coefficient by quadrature"), once(seeds=20),
+        at("Definition 3.1"), exponent_mismatch, Proven("the first coefficient by quadrature"), once(seeds=60),
         break_measure(functools.partial(exponent_mismatch, off=1)), (1, 2, 9),
     ),
     Claim(

@@ -92,7 +92,7 @@ CLAIMS = (
     Claim(
         "lem-B.5", "Until kappa = d^{-1/2+1/(2k)} the coefficients stay within O(d^{-1/2}) of their start.",
         at("Lemma B.5"), drift_of_coefficient, Power(0.0, margin=0.05, bound="at most", meaning="change sqrt(d)"),
-        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6),
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 6),
          "full": Grid(tuple({"d": 10**k} for k in range(3, 8)), 12)},
         break_setting(A=0.15),
         (4, 8, 9),
@@ -119,7 +119,7 @@ CLAIMS = (
             Variant("printed", {"rho": 1.0}, expected="refuted"),
             Variant("corrected", {"rho": 1.0}, "They cost a share of the recovering neurons that does not fall with d.",
                     law=Power(0.0, margin=0.05, meaning="loss of recovering neurons"),
-                    sweep={"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 8)}),
+                    sweep={"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 8)}),
         ),
         "corrected", erratum="errata-10",
     ),

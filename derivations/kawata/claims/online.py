@@ -157,7 +157,7 @@ def orders(exponent: float) -> All:
     rivals = tuple(Form(name, exponent=e) for name, e in (("d", 1.0), ("d^{k/2}", 1.5), ("d^k", 3.0)) if e != exponent)
     laws = {
         name: Power(exponent, margin=0.25, rivals=rivals, reached=0.5, meaning=f"samples of {name}",
-                    because="half of the distance to d^{k/2}")
+                    because="half of the distance to d^{k/2}", short="the samples grow like d^2")
         for name in ("Phase I", "Phase III", "all")
     }  # fmt: skip
     return All(laws)

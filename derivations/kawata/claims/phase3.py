@@ -103,7 +103,7 @@ def shift_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(np.median(np.abs(alpha - coefficient("relu", 4, -0.8))))
 
 
-WIDE = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 8)}
+WIDE = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 8)}
 TASKS = (
     Variant("local", {"task": "local"}, "The local task."),
     Variant("global", {"task": "global"}, "The global task too: nothing cancels behind the gate."),
@@ -172,14 +172,14 @@ CLAIMS = (
     Claim(
         "sep", "The share of neurons that find the global task stays constant behind the gate, and falls without it.",
         at("Theorem 4.6"), global_share, Power(0.0, margin=0.03, meaning="share of neurons"),
-        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6)), 6)},
+        {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 6)},
         break_law(exponent=-0.25), (4, 8, 9),
         (
             Variant("gated", {"network": "gated"}),
             Variant("vanilla", {"network": "vanilla"}, "Without the gate it falls at least like d^{-1/4} in "
                     "the same time.",
                     law=Power(-0.25, bound="at most", margin=0.05, meaning="share of neurons"),
-                    sweep={"quick": Grid(tuple({"d": d} for d in (300, 1000, 3000, 10_000)), 6)},
+                    sweep={"quick": Grid(tuple({"d": d} for d in (100, 300, 1000, 3000, 10_000)), 6)},
                     expected="consistent", control=break_setting(network="gated")),
         ),
         "gated",

@@ -116,7 +116,7 @@ def amplified(lab: Any, point: Mapping[str, Any], seed: int, exact: bool = True)
     return end / (ratio * first * (1 - power) ** (-1 / (K - 2))) - 1
 
 
-TALL = {"quick": Grid(tuple({"d": 10**k} for k in (4, 5, 6, 7)), 6)}
+TALL = {"quick": Grid(tuple({"d": d} for d in (1000, 5600, 31_600, 178_000, 1_000_000)), 6)}
 
 
 def single_feature(lab: Any, point: Mapping[str, Any], seed: int, width: int = 8) -> dict[str, float]:
@@ -145,13 +145,13 @@ CLAIMS = (
     ),
     Claim(
         "lem-B.9a", "Tasks outside C_j shrink, up to a term of order d^{-1/2} |xi|^k.", at("Lemma B.9"), losers,
-        Bounded(high=10.0, meaning="excess over K d^{-1/2} |xi|^k"), once(seeds=5),
+        Bounded(high=10.0, meaning="excess over K d^{-1/2} |xi|^k"), once(seeds=60),
         break_measure(functools.partial(losers, flip=-1.0)), (2, 9),
         (Variant("main", expected="consistent"),), erratum="errata-3",
     ),
     Claim(
         "lem-B.9b", "Learned tasks grow at least like (sum |kappa|)^{k-1} (the sum is over C_j).", at("Lemma B.9"),
-        winners, Bounded(low=1.0, meaning="growth over its lower bound"), once(seeds=5),
+        winners, Bounded(low=1.0, meaning="growth over its lower bound"), once(seeds=60),
         break_measure(functools.partial(winners, power=K - 3)), (2, 9),
         erratum="errata-11",
     ),
@@ -183,7 +183,7 @@ CLAIMS = (
         "lem-B.15", "At kappa = d^{-1/4-1/(8k)} the blocking term dominates: |xi| no longer grows (most neurons).",
         at("Lemma B.15"), blocked,
         Equals(1.0, absolute=0.15, meaning="share of neurons", because="the exceptional share of Theorem 4.3"),
-        once({"d": 10**5, "k": 6}, {"d": 10**6, "k": 6}, seeds=5),
+        once({"d": 10**5, "k": 6}, {"d": 10**6, "k": 6}, seeds=6),
         break_measure(lambda lab, point, seed: blocked(lab, {**point, "level": 0.48}, seed)), (4, 9),
         erratum="errata-11",
     ),
@@ -210,9 +210,9 @@ CLAIMS = (
         "gap-T1", "The share of experts with exactly one recovered feature peaks near the median time of the first, "
                   "never reaches one half at J = 8, and then falls: there is no time to stop at.",
         at("Lemma C.6 (use)"), single_feature,
-        All({"peak": Bounded(low=0.5, high=2.0, meaning="time of the peak"),
-             "largest": Bounded(high=0.5, meaning="largest share"),
-             "left": Bounded(high=0.75, meaning="share at 4 over share at 1")}),
+        All({"peak": Bounded(low=0.5, high=2.0, meaning="time of the peak", exceptions=None),
+             "largest": Bounded(high=0.5, meaning="largest share", exceptions=None),
+             "left": Bounded(high=0.75, meaning="share at 4 over share at 1", exceptions=None)}),
         once({"M": 300}, seeds=5),
         break_measure(lambda lab, point, seed: single_feature(lab, point, seed, width=2)), (4, 7, 9),
         (Variant("main", expected="consistent"),), erratum="errata-6",

@@ -171,7 +171,7 @@ CLAIMS = (
     Claim(
         "lem-A.4", "A sequence A + B A^{k-1} lies between two explicit blow-up curves while it is at most 1.",
         at("Lemma A.4"), bihari,
-        Bounded(high=0.0, margin=1e-9, meaning="violation of the bounds"), once(seeds=30),
+        Bounded(high=0.0, margin=1e-9, meaning="violation of the bounds"), once(seeds=60),
         break_measure(functools.partial(bihari, exponent=2)), (2, 9),
         variants=(
             Variant("printed", {"form": "printed"}, "With the uncorrected expression as the lower bound.", "refuted"),
@@ -201,13 +201,13 @@ CLAIMS = (
     ),
     Claim(
         "lem-B.7", "With both signs among the beta_c and equal signs of alpha_{k,c}, C_j is neither empty nor full.",
-        at("Lemma B.7"), learnable, Proven("C_j is a proper subset:"), once(seeds=40),
+        at("Lemma B.7"), learnable, Proven("C_j is a proper subset:"), once(seeds=60),
         break_measure(functools.partial(learnable, both=False)), (1, 9),
         (Variant("main", identity="the measurement draws both signs of beta and one of alpha"),),
     ),
     Claim(
         "def-B.8", "C_j = {c: alpha_{k,c} beta_{c,k} > 0} is neither empty nor full (the measurement of lem-B.7).",
-        at("Definition B.8"), learnable, Proven("C_j is a proper subset:"), once(seeds=40),
+        at("Definition B.8"), learnable, Proven("C_j is a proper subset:"), once(seeds=60),
         break_measure(functools.partial(learnable, both=False)), (1, 9),
         (Variant("main", identity="the measurement draws both signs of beta and one of alpha"),),
     ),

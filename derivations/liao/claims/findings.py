@@ -155,7 +155,7 @@ CLAIMS = (
         statement="In every matched pair the expert is recovered before its router.",
         source=at("Figure 2"),
         measure=router_first,
-        law=Proven("the expert before its router in every pair:"),
+        law=Proven("the expert before its router in every pair:", exceptions=0.125),  # the figure shows one run
         sweep={"quick": Grid(({},), 24), "full": Grid(({},), 60)},
         control=break_measure(functools.partial(router_first, exchanged=1)),
         rungs=(3, 4, 9),
@@ -199,7 +199,11 @@ CLAIMS = (
                 "E pi^2": Agrees(0.005, "mean", "in the third digit, as printed"),
                 "E pi'^2": Agrees(0.005, "mean", "in the third digit, as printed"),
                 "ratio": Bounded(
-                    low=3.3, meaning="E pi^2 / E pi'^2", visible=math.inf, because="an order of two numbers"
+                    low=3.3,
+                    meaning="E pi^2 / E pi'^2",
+                    visible=math.inf,
+                    because="an order of two numbers",
+                    exceptions=None,  # five estimates of one number
                 ),
             }
         ),
@@ -222,7 +226,7 @@ CLAIMS = (
             meaning="recovery time of a dead pair",
         ),
         sweep={
-            "quick": Grid(tuple({"d": d} for d in (300, 1000, 3000, 10_000))),
+            "quick": Grid(tuple({"d": d} for d in (300, 1000, 3000, 10_000, 30_000))),
             "full": Grid(tuple({"d": d} for d in (300, 1000, 3000, 10_000, 30_000))),
         },
         control=break_law(exponent=1.1, rivals=()),
@@ -256,7 +260,7 @@ CLAIMS = (
         measure=sgd_error,
         law=Power(-0.5, over="B", margin=0.1, meaning="rms of G_sgd - G_flow", because="the next order in the noise"),
         sweep={
-            "quick": Grid(tuple({"B": 500 * 4**k} for k in range(4)), 30),
+            "quick": Grid(tuple({"B": 125 * 4**k} for k in range(5)), 30),
             "full": Grid(tuple({"B": 500 * 4**k} for k in range(5)), 60),
         },
         control=break_measure(functools.partial(sgd_error, growth=0.2)),

@@ -273,7 +273,7 @@ SAMPLES: Mapping[str, Grid | None] = {
     "quick": Grid(({"samples": 2_000_000},), 5),
     "full": Grid(({"samples": 4_000_000},), 6),
 }
-STEPS: Mapping[str, Grid | None] = {"quick": Grid(tuple({"step": s} for s in (1e-4, 1e-3, 1e-2, 1e-1)), 5)}
+STEPS: Mapping[str, Grid | None] = {"quick": Grid(tuple({"step": s} for s in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)), 6)}
 SECOND_ORDER = Power(2.0, over="step", margin=0.02, meaning="relative change of squared norms")
 AGREE = Vanishes(1e-9, meaning="difference from the gradient of the loss")
 FORMS = (Variant("printed", {"form": "printed"}, expected="refuted"), Variant("corrected", {"form": "corrected"}))

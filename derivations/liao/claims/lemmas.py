@@ -16,6 +16,7 @@ from derivations.liao.claims.tools import at
 
 RANDOM = Variant("random", {"init": "random"}, expected="refuted")
 ORTHOGONAL = Variant("orthogonal", {"init": "orthogonal"})
+MANY: Mapping[str, Grid | None] = {"quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12, 13)), 12)}
 ONE: Mapping[str, Grid | None] = {"quick": Grid(({"d": 10**8},), 8), "full": Grid(({"d": 10**10},), 20)}
 FAMILIES = ("gamma1", "zeta1", "zeta2", "I1", "I2", "I3")
 
@@ -162,7 +163,13 @@ def root(meaning: str, exponent: float = -0.5) -> Power:
 
 
 def bounded_by_root(
-    id: str, statement: str, place: str, measure: Any, parts: tuple[str, ...] = (), variants: Any = (ORTHOGONAL,)
+    id: str,
+    statement: str,
+    place: str,
+    measure: Any,
+    parts: tuple[str, ...] = (),
+    variants: Any = (ORTHOGONAL,),
+    sweep: Any = tools.LARGE,
 ) -> Claim:
     """A claim that something, or each of several `parts`, stays O(1/sqrt d); the control asks for d^-0.6."""
     laws = [All({name: root(name, p) for name in parts}) if parts else root("largest overlap", p) for p in (-0.5, -0.6)]
@@ -172,7 +179,7 @@ def bounded_by_root(
         source=at(place),
         measure=measure,
         law=laws[0],
-        sweep=tools.LARGE,
+        sweep=sweep,
         control=new_law(laws[1]),
         rungs=(3, 4, 8, 9),
         variants=variants,
@@ -194,7 +201,7 @@ CLAIMS = (
                 "gamma1": Bounded(low=-8.0, meaning="min gamma1 sqrt(d)", because="4 sqrt(beta_3), beta_3 = 4"),
             }
         ),
-        sweep=tools.LARGE,
+        sweep=MANY,
         control=break_measure(functools.partial(target_moves_up, sign=-1)),
         rungs=(3, 4, 8, 9),
         variants=(dataclasses.replace(ORTHOGONAL, expected="consistent"),),
@@ -249,6 +256,7 @@ CLAIMS = (
         "Lemma 15",
         row_overlap,
         ("gamma", "zeta"),
+        sweep=MANY,
     ),
     Claim(
         id="lem-12",

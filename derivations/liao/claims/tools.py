@@ -15,7 +15,7 @@ from derivations.liao.parameters import Parameters
 SMALL = {"m": 10, "m_star": 3}
 """The size of the standard sweep: large enough for every effect, small enough for d = 10^12 in a second."""
 LARGE: Mapping[str, Grid | None] = {
-    "quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12)), 7),
+    "quick": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12, 13)), 7),
     "full": Grid(tuple({"d": 10**k} for k in (9, 10, 11, 12, 13)), 20),
 }
 """Dimensions past the transients: up to 10^8 one seed in eight has a near tie, two experts at one teacher."""

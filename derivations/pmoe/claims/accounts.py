@@ -90,6 +90,7 @@ def classes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return multiclass.flow_to(0.1, c, 3, uniform=what == "joint") * c ** point.get("per", 0)
 
 
+COPIES = "patches fill memory with the copies"
 CLAIMS = (
     claim(
         "exps",
@@ -205,7 +206,7 @@ CLAIMS = (
         "c classes, pairwise routers: N_r = c^2 n^2/(1 - delta_d)^2 samples suffice.",
         "Appendix M",
         classes,
-        Power(2.0, over="c", margin=0.1, bound="at most", meaning="N_r"),
+        Power(2.0, over="c", margin=0.1, bound="at most", meaning="N_r", short=COPIES),
         over("c", 2, 4, 8, 16, 32, seeds=6, what="routers"),
         break_setting(pairs="all"),
         rungs=(8, 9),
@@ -216,7 +217,7 @@ CLAIMS = (
         "c classes, separate training: T = .. c^6 steps (and N = .. c^12 samples) suffice.",
         "Appendix M",
         classes,
-        Power(6.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5),
+        Power(6.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5, short=COPIES),
         over("c", 2, 4, 8, 16, 32, what="separate"),
         break_setting(per=6),
         rungs=(8, 9),
@@ -228,7 +229,7 @@ CLAIMS = (
         "gates 1/l.",
         "Appendix M",
         classes,
-        Power(4.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5),
+        Power(4.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5, short=COPIES),
         over("c", 2, 4, 8, 16, 32, what="joint"),
         break_setting(per=4),
         rungs=(8, 9),

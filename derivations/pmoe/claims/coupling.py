@@ -130,7 +130,7 @@ CLAIMS = (
         "Lemma J.1",
         convex_gap,
         Bounded(low=1 / 64, meaning="least probability"),
-        grid(seeds=2),
+        grid(seeds=60),
         break_measure(lambda lab, point, seed: convex_gap(lab, {"zeta": "tau", "factor": 512.0}, seed)),
         rungs=(2, 9),
         variants=(
@@ -145,7 +145,7 @@ CLAIMS = (
         "Lemma J.2",
         smooth_excess,
         Bounded(high=1e-9, meaning="largest excess"),
-        over("L", 1.0, 2.0, seeds=2),
+        over("L", 1.0, 2.0, seeds=30),
         break_measure(lambda lab, point, seed: smooth_excess(lab, {**point, "factor": 0.05}, seed)),
         rungs=(2, 9),
         variants=(

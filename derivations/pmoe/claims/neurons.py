@@ -152,7 +152,7 @@ def cnn_law(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {"values": float(near.min(axis=1).max()), "shares": score(counts, error, shares)}
 
 
-WIDTHS = (100, 400, 1600, 6400)
+WIDTHS = (60, 200, 640, 2000, 6400)
 CASES = (
     {"p": 2, "n": 16, "l": 2, "delta_d": 0.0},
     {"p": 8, "n": 16, "l": 2, "delta_d": 0.0},
@@ -188,7 +188,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
         f"Lemma {id[4:]}",
         flips,
         Power(-0.5, over="m", margin=0.1, meaning="changed activations"),
-        over("m", *WIDTHS, seeds=10, mode=mode),
+        over("m", *WIDTHS, seeds=30, mode=mode),
         break_number(-2),
         rungs=(8, 9),
     )
@@ -221,7 +221,7 @@ def running_claim(id: str, mode: str, who: str, flow: float) -> Claim:
         f"Lemma {id[4:]}",
         running_share,
         Bounded(low=0.25, meaning="least share of large gradients times p sqrt(delta)"),
-        grid({"mode": mode, "flow": flow}, seeds=2),
+        grid({"mode": mode, "flow": flow}, seeds=60),
         break_measure(lambda lab, point, seed: running_share(lab, {**point, "factor": 100.0}, seed)),
         rungs=(7, 9),
         variants=(Variant("main", expected="consistent"),),

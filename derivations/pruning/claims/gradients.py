@@ -149,7 +149,7 @@ def drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     return float(np.abs(moved[[0, 1], away]).mean())
 
 
-D_GRID = over("d", 100, 200, 400, 800, seeds=8)
+D_GRID = over("d", 50, 100, 200, 400, 800, seeds=8)
 RATIOS = {
     name: Bounded(low, high, margin=1e-12, meaning=f"{name} over its bound", visible=0.1)
     for name, low, high in (
@@ -157,6 +157,7 @@ RATIOS = {
         ("neuron_o1_high", -np.inf, 1.0), ("neuron_o2", -1e-12, 1.0),
     )
 }  # fmt: skip
+PATTERNS = "a run grows like d^2 in time and memory"
 CLAIMS = (
     claim(
         "lem-E1",
@@ -177,7 +178,7 @@ CLAIMS = (
         "Lemma E.2",
         step_zero,
         All(dict(RATIOS)),
-        grid({"data": "single"}, {"data": "iid"}, seeds=12),
+        grid({"data": "single"}, {"data": "iid"}, seeds=30),
         break_measure(lambda lab, point, seed: step_zero(lab, {**point, "printed": True}, seed)),
         rungs=(1, 2, 9),
         variants=(
@@ -285,8 +286,8 @@ CLAIMS = (
         "equation (23)",
         drift,
         # "Up to logarithms": the largest of d activations adds sqrt(log d), .5/log d = .08 to the exponent.
-        Power(-1.0, bound="at most", margin=0.1, meaning="max |h_q(T) - h_q(0)|"),
-        over("d", 100, 200, 400, 800, seeds=16),
+        Power(-1.0, bound="at most", margin=0.1, meaning="max |h_q(T) - h_q(0)|", short=PATTERNS),
+        over("d", 50, 100, 200, 400, 800, seeds=16),
         break_measure(lambda lab, point, seed: drift(lab, {**point, "of": "own"}, seed)),
         rungs=(4, 8, 9),
         variants=(Variant("main", {"kind": "important", "of": "q"}),),
@@ -296,7 +297,7 @@ CLAIMS = (
         "Alignments of irrelevant patterns with an unimportant router move by O(d^(-3/2)).",
         "equation (25)",
         drift,
-        Power(-1.5, bound="at most", margin=0.1, meaning="max |h_q(T) - h_q(0)|"),
+        Power(-1.5, bound="at most", margin=0.1, meaning="max |h_q(T) - h_q(0)|", short=PATTERNS),
         D_GRID,
         break_measure(lambda lab, point, seed: drift(lab, {**point, "kind": "important"}, seed)),
         rungs=(4, 8, 9),
@@ -307,7 +308,7 @@ CLAIMS = (
         "The alignment of an unimportant router with o_2 moves by O(d^(-1/2)).",
         "equation (26)",
         drift,
-        Power(-0.5, bound="at most", margin=0.05, meaning="|h_2(T) - h_2(0)|"),
+        Power(-0.5, bound="at most", margin=0.05, meaning="|h_2(T) - h_2(0)|", short=PATTERNS),
         D_GRID,
         break_measure(lambda lab, point, seed: drift(lab, {**point, "kind": "important", "of": "own"}, seed)),
         rungs=(4, 8, 9),
@@ -317,7 +318,7 @@ CLAIMS = (
                 "sharp",
                 {"kind": "missigned", "of": "o2"},
                 "It moves by order 1/d: activations of typical patterns are smaller than m C_2 by sqrt(d).",
-                law=Power(-1.0, margin=0.1, meaning="|h_2(T) - h_2(0)|"),
+                law=Power(-1.0, margin=0.1, meaning="|h_2(T) - h_2(0)|", short=PATTERNS),
             ),
         ),
         control_variant="bound",

@@ -275,7 +275,7 @@ CLAIMS = (
         "section 4.1 (our identity)",
         ascent,
         Bounded(low=0.0, visible=math.inf, because="a sign", meaning="least relative increase"),
-        grid({"head": 1.0}, {"head": -1.0}, seeds=5),
+        grid({"head": 1.0}, {"head": -1.0}, seeds=30),
         changed(ascent, signed=False),
         rungs=(5, 9),
     ),

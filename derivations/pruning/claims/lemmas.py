@@ -140,6 +140,7 @@ def separation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 DS = (50, 100, 200, 400)
 WIDE = (50, 100, 200, 400, 800)
+PATTERNS = "a run grows like d^2 in time and memory"
 CLAIMS = (
     claim(
         "lem-4.1-i",
@@ -158,7 +159,7 @@ CLAIMS = (
         "Lemma 4.1(ii)",
         gate,
         Bounded(low=0.5, meaning="least gate"),
-        over("d", *DS, seeds=5),
+        over("d", *DS, seeds=15),
         break_measure(slow_router(gate)),
         rungs=(4, 5, 9),
         variants=(Variant("main", expected="consistent"),),
@@ -170,7 +171,13 @@ CLAIMS = (
         "pattern.",
         "Lemma 4.1(iii)",
         displacement,
-        Power(0.5, margin=0.05, meaning="displacement", because="the time before specialisation is a share of T"),
+        Power(
+            0.5,
+            margin=0.05,
+            meaning="displacement",
+            because="the time before specialisation is a share of T",
+            short=PATTERNS,
+        ),
         over("d", *WIDE, seeds=8),
         break_number(),
         rungs=(4, 8, 9),
@@ -180,8 +187,10 @@ CLAIMS = (
                 "in-l",
                 {"d": 200},
                 "The displacement grows at least like l (and, after specialisation, like l^2).",
-                law=Power(1.0, over="l", bound="at least", meaning="displacement"),
-                sweep={"quick": over("l", 3, 5, 8, 12, 20, seeds=5)},
+                law=Power(
+                    1.0, over="l", bound="at least", meaning="displacement", short="l tokens of d = 100 patterns"
+                ),
+                sweep={"quick": over("l", 3, 5, 8, 12, 20, seeds=6)},
                 expected="consistent",
                 control=break_measure(fixed_time(displacement)),
             ),
@@ -194,7 +203,7 @@ CLAIMS = (
         "Lemma 4.1(iv)",
         least_growth,
         Bounded(low=1.0, meaning="Delta/(1.5 log l)"),
-        over("d", *DS, seeds=5),
+        over("d", *DS, seeds=15),
         break_measure(slow_router(least_growth)),
         rungs=(4, 8, 9),
         variants=(
@@ -203,8 +212,8 @@ CLAIMS = (
                 "independent-of-d",
                 {},
                 "Delta(T) does not depend on d.",
-                law=Power(0.0, margin=0.05, meaning="Delta(T)"),
-                sweep={"quick": over("d", *WIDE, seeds=12)},
+                law=Power(0.0, margin=0.05, meaning="Delta(T)", short=PATTERNS),
+                sweep={"quick": over("d", *WIDE, seeds=24)},
             ),
         ),
         control_variant="bound",
@@ -216,7 +225,7 @@ CLAIMS = (
         "Lemma D.1",
         slow_router(norm_growth),
         Power(0.0, bound="at least", margin=0.1, meaning="Delta/(1.5 log l)", because="Omega hides a constant, not d"),
-        over("d", *DS, seeds=5),
+        over("d", *DS, seeds=15),
         break_measure(norm_growth),
         rungs=(4, 8, 9),
         variants=(
@@ -225,8 +234,8 @@ CLAIMS = (
                 "corrected",
                 {"of": "h"},
                 "With it the own task logit gains a 1/d: the 1/d is counted twice.",
-                law=Power(-1.0, margin=0.1, meaning="gain of the own task logit"),
-                sweep={"quick": over("d", 100, 200, 400, 800, seeds=10)},
+                law=Power(-1.0, margin=0.1, meaning="gain of the own task logit", short=PATTERNS),
+                sweep={"quick": over("d", 50, 100, 200, 400, 800, seeds=10)},
             ),
         ),
         control_variant="corrected",
@@ -238,18 +247,18 @@ CLAIMS = (
         "Lemma 4.2(i)",
         rise,
         Bounded(high=0.0, meaning="rise of p_1", visible=1 / 398, because="one of the 398 patterns"),
-        over("c0", 1.0, 3.0, 10.0, seeds=5, d=400),
+        over("c0", 1.0, 3.0, 10.0, seeds=20, d=400),
         break_measure(lambda lab, point, seed: rise(lab, {**point, "c0": 200.0}, seed)),
         rungs=(4, 9),
-        full=over("c0", 1.0, 3.0, 10.0, seeds=10, d=800),
+        full=over("c0", 1.0, 3.0, 10.0, seeds=20, d=800),
     ),
     claim(
         "lem-4.2-ii",
         "Delta(T) = O(log^2(l)/sqrt(d)) for an unimportant expert.",
         "Lemma 4.2(ii)",
         change,
-        Power(-0.5, bound="at most", margin=0.05, meaning="|Delta(T)|"),
-        over("d", *WIDE[1:], seeds=8, of="Delta"),
+        Power(-0.5, bound="at most", margin=0.05, meaning="|Delta(T)|", short=PATTERNS),
+        over("d", *WIDE, seeds=20, of="Delta"),
         break_setting(kind="important"),
         rungs=(4, 8, 9),
         variants=(
@@ -259,13 +268,13 @@ CLAIMS = (
                 "change-mis-signed",
                 {"kind": "missigned", "of": "dw"},
                 "The norm of the change of a mis-signed router is of order 1/d, a factor sqrt(d) below the bound.",
-                law=Power(-1.0, margin=0.1, meaning="|w(T) - w(0)|"),
+                law=Power(-1.0, margin=0.1, meaning="|w(T) - w(0)|", short=PATTERNS),
             ),
             Variant(
                 "change-weak",
                 {"kind": "weak", "of": "dw"},
                 "That of a weak one is of order 1/d^2.",
-                law=Power(-2.0, margin=0.2, meaning="|w(T) - w(0)|"),
+                law=Power(-2.0, margin=0.2, meaning="|w(T) - w(0)|", short=PATTERNS),
             ),
         ),
         control_variant="mis-signed",
@@ -304,7 +313,7 @@ CLAIMS = (
                 {"d": d, "k": k, "l": l}
                 for d, k, l in ((50, 14, 5), (100, 14, 3), (100, 28, 5), (200, 14, 10), (400, 14, 5))
             ),
-            seeds=5,
+            seeds=12,
         ),
         break_measure(lambda lab, point, seed: post_slope(lab, {**point, "factor": 1.2}, seed)),
         rungs=(4, 9),
@@ -317,9 +326,9 @@ CLAIMS = (
         Bounded(
             low=0.0, visible=math.inf, because="an order", meaning="least important less largest unimportant Delta"
         ),
-        over("d", *DS, seeds=5),
+        over("d", *DS, seeds=15),
         break_measure(lambda lab, point, seed: separation(lab, {**point, "p": 0.05}, seed)),
         rungs=(4, 9),
-        full=over("d", 100, 200, 400, 800, seeds=10),
+        full=over("d", 50, 100, 200, 400, 800, seeds=10),
     ),
 )

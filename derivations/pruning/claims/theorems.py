@@ -130,7 +130,7 @@ CLAIMS = (
                 ),
             }
         ),
-        over("kept", 1, 2, 3, seeds=5),
+        over("kept", 1, 2, 3, seeds=20),
         break_measure(lambda lab, p, s: random_choices(lab, {**p, "signs": 1}, s)),
         rungs=(2, 4, 9),
         variants=(Variant("main", expected="consistent"),),
