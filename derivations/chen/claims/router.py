@@ -2,7 +2,7 @@
 
 import math
 
-from derivations.broken import break_law, break_measure, break_number, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_number, break_setting, grid, new_law, over
 from derivations.chen.claims.stage import (
     centre_output,
     closure,
@@ -23,6 +23,7 @@ from derivations.chen.claims.tools import claim
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Premise, Proven
 
+MEANS = "deviations of means over n independent examples, of a fixed number of components"
 CLAIMS = (
     claim(
         "router-s4",
@@ -119,11 +120,12 @@ CLAIMS = (
         "Proposition E.9",
         centre_output,
         Power(3.0, over="sigma_0", margin=0.3, meaning="output from centres", short="smaller outputs drown in noise"),
-        over("sigma_0", 0.0025, 0.005, 0.01, 0.02, 0.04, seeds=8),
-        break_number(-2),
+        over("sigma_0", 0.0025, 0.005, 0.01, 0.02, 0.04, seeds=20),
+        new_law(Equals(1.25, absolute=0.1, meaning="M p on the own cluster", error=1e-4)),
         rungs=(7, 8, 9),
+        control_variant="share",
         variants=(
-            Variant("experts"),
+            Variant("experts", expected="inconclusive"),
             Variant(
                 "share",
                 {"share": True},
@@ -168,7 +170,7 @@ CLAIMS = (
         "Routers pick up features only through sampling noise: max <theta, v>/D ~ n^(-1/2).",
         "Lemma E.14",
         contamination,
-        Power(-0.5, over="n", margin=0.1, meaning="max <theta, v>/D"),
+        Power(-0.5, over="n", margin=0.1, meaning="max <theta, v>/D", no_log_rival=MEANS),
         over("n", 500, 2000, 8000, 32000, 64000, seeds=16),
         break_law(exponent=-1.0),
         rungs=(7, 8, 9),
@@ -266,8 +268,8 @@ CLAIMS = (
         "Training on three patches approaches the exact flow's recursion like n^(-1/2) (ours).",
         "Algorithm 1",
         closure,
-        Power(-0.5, over="n", margin=0.1, meaning="relative distance"),
-        over("n", 250, 1000, 4000, 16000, 32000, seeds=30),
+        Power(-0.5, over="n", margin=0.1, meaning="relative distance", no_log_rival=MEANS),
+        over("n", 500, 1600, 5000, 16000, 50000, seeds=30),
         break_measure(lambda lab, point, seed: closure(lab, {**point, "stretch": 1.2}, seed)),
         rungs=(6, 7, 8, 9),
     ),
