@@ -1,4 +1,5 @@
-"""Three independent accounts of the learning dynamics of mixtures of experts, and whether they agree.
+"""odesim turns a teacher-student model into the exact ODEs of its SGD dynamics, solves them at any dimension, and tests
+theorems against them and against simulated SGD.
 
 Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load when first used.
 

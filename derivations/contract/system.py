@@ -61,6 +61,7 @@ class Dynamics:
     none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
     gives a `Page`.  `shared` names by tier what a flow is compiled of but for its kernels, as a tuple of `Shared`.
+    `noisy` equations contain the noise of SGD, as those of the online limit do.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
     >>> stage.kind, stage.tick(None, 0.1)
@@ -81,6 +82,7 @@ class Dynamics:
     usual: Callable[[Any], tuple[float, int]] | None = None
     settled: str = ""
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    noisy: bool = False
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:

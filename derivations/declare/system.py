@@ -78,6 +78,7 @@ def system(declared: Declaration, reference: str = "") -> System:
                 stepped=stepped,
                 usual=usual,
                 settled=f"{HERE}.tiers:settled",
+                noisy=declared.limit == "online",
                 shared={"exact": f"{HERE}.{'tilt' if _of_erf(declared) else 'lane_frame'}:SHARED"},
             ),
         ),

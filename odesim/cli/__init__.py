@@ -13,10 +13,11 @@ import typer
 from odesim.cli import examples, figures, inform, interrupts, observe, report, run, sgd, stored, streams, sweep, verify
 from odesim.cli.output import INTERRUPTED, complain
 from odesim.machine.ownership import claim_process
+from odesim.version import PURPOSE
 
 app = typer.Typer(
     name="odesim",
-    help="Learning dynamics of teacher-student models: derive, integrate, train beside, judge claims.",
+    help=PURPOSE,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,7 +60,7 @@ for command, name in (
     (inform.doctor, "doctor"),
     (inform.cite, "cite"),
 ):
-    app.command(name, epilog=examples.epilog(name))(command)
+    app.command(name, short_help=examples.SUMMARIES[name], epilog=examples.epilog(name))(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

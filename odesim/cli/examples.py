@@ -1,4 +1,7 @@
-"""The examples at the end of every `--help`; a test reads each of them as the command would."""
+"""Texts of `odesim --help`: a line about every command, and the examples at the end of its own help.
+
+A test reads each of the examples as the command would.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +9,24 @@ CODES = (
     "Exit codes: 0 done; 1 with --strict: an answer differs from the expected one; 2 usage; 3 numerical or storage "
     "failure; 4 missing device or extra; 70 a mistake of ours; 130 interrupted."
 )
+SUMMARIES: Mapping[str, str] = {
+    "systems": "List all systems, or describe one of them.",
+    "derive": "Print the equations of motion of a system.",
+    "integrate": "Integrate the equations of motion into a run folder.",
+    "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
+    "compare": "Compare the ODE with SGD, or two stored runs.",
+    "observe": "Measure the order parameters of your own weights.",
+    "verify": "Test the theorems of a paper against ODE and SGD.",
+    "sweep": "Integrate or simulate at every point of a grid.",
+    "figures": "Draw the figures of the papers, and ours.",
+    "report": "Write verdicts, figures and runs as one HTML page.",
+    "explore": "Write an interactive page of runs or a sweep.",
+    "show": "Show the contents of a stored folder.",
+    "plot": "Draw the pictures of a stored run again.",
+    "doctor": "Examine this installation.",
+    "cite": "Print BibTeX entries of a paper and of odesim.",
+}
+"""A command in one line, which `odesim --help` prints whole at a width of 80 columns."""
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "systems": ("odesim systems", "odesim systems liao"),
     "derive": (

@@ -10,8 +10,8 @@ def bibtex(system: System) -> list[str]:
     """The BibTeX entries of the paper of `system` and of odesim itself."""
     own = (
         "@software{odesim,\n"
-        "  title   = {odesim: derivation, microscope and claim for the learning dynamics "
-        "of mixtures of experts},\n"
+        "  title   = {odesim: exact learning dynamics of teacher-student models, and tests "
+        "of theorems about them},\n"
         "  author  = {{The odesim authors}},\n"
         f"  version = {{{__version__}}},\n"
         "}"

@@ -110,8 +110,11 @@ class Comparison(Result):
     def _noise(self) -> str:
         """Return the sentence on a large step times d over batch, where the clock of the flow is that of its step.
 
-        Where a step moves the clock by something else, as in the online limit, the equations hold that noise.
+        Equations of the online limit contain that noise (`Dynamics.noisy`).
         """
+        system = self.second.origin.known
+        if system is not None and getattr(system.stage(self.second.origin.stage), "noisy", False):
+            return ""
         options, dimension = self.second.origin.options, self.second.origin.parameters.get(DIMENSION)
         step_size, batch, steps = options.get("step_size"), options.get("batch"), self.second.step
         if self.first.origin.method != "flow" or not (step_size and batch and dimension) or steps is None:

@@ -4,6 +4,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,9 +13,11 @@ import typer
 import odesim
 from odesim.cli import _run as command
 from odesim.cli import app
-from odesim.cli.examples import CODES, EXAMPLES, epilog
+from odesim.cli.examples import CODES, EXAMPLES, SUMMARIES, epilog
+from odesim.version import PURPOSE
 
 GROUP = typer.main.get_command(app)
+ROOT = Path(__file__).parents[3]
 LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 
@@ -89,3 +93,27 @@ def test_what_is_likely_meant_is_said(capsys, tmp_path, monkeypatch):
 def test_claims_are_listed_by_their_ids_alone(capsys):
     assert command(["verify", "--system", "liao", "--list", "--quiet"]) == 0
     assert "lem-1" in capsys.readouterr().out.splitlines()
+
+
+def test_one_sentence_says_what_odesim_is_everywhere(capsys):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert command(["--help"]) == 0
+    texts = {
+        "pyproject.toml": project["description"],
+        "odesim.__doc__": odesim.__doc__,
+        **{name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/index.md")},
+        "odesim --help": capsys.readouterr().out,
+    }
+    for place, text in texts.items():
+        assert PURPOSE in " ".join(text.replace("**odesim**", "odesim").split()), place
+
+
+def test_the_list_of_commands_fits_eighty_columns_and_cuts_no_sentence(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert command(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    commands = lines[lines.index("Commands:") + 1 :]
+    listed = commands[: commands.index("")]
+    assert [line.split()[0] for line in listed] == list(GROUP.commands) == list(SUMMARIES)
+    assert all(line.endswith(".") and "..." not in line for line in listed)

@@ -179,3 +179,13 @@ def test_the_noise_is_named_where_the_flow_leaves_it_out(escaped):
     origin = dataclasses.replace(escaped.second.origin, options=options)
     noisy = dataclasses.replace(escaped, second=dataclasses.replace(escaped.second, origin=origin))
     assert "step x d / batch = 0.2 is large" in noisy.notes[-1]
+
+
+def test_the_noise_of_the_online_limit_is_in_its_equations():
+    """At eta = 1 a step of 1/d moves the clock by 1/d, as in a flow that leaves the noise out."""
+    model = odesim.declare(
+        student={"units": 2, "unit": "erf(w/sqrt(2))"}, teacher={"units": 2}, start={"overlap": 0.2, "norm": 0.5},
+        training={"limit": "online", "step": 1.0},
+    )  # fmt: skip
+    found = odesim.compare(model, d=200, until=1.0, save_points=5, seeds=3)
+    assert not any("step x d" in note for note in found.notes)
