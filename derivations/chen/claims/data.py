@@ -145,7 +145,7 @@ CLAIMS = (
         "Lemma D.1",
         cluster_sum,
         Power(0.5, over="n", margin=0.03, meaning="rms of the sum"),
-        over("n", 250, 1000, 4000, 16000, 16000, seeds=24),
+        over("n", 250, 1000, 4000, 16000, 32000, seeds=30),
         break_measure(lambda *a: cluster_sum(*a, centred=False)),
         rungs=(2, 8, 9),
         variants=tuple(

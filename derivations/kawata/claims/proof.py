@@ -116,7 +116,9 @@ def amplified(lab: Any, point: Mapping[str, Any], seed: int, exact: bool = True)
     return end / (ratio * first * (1 - power) ** (-1 / (K - 2))) - 1
 
 
-TALL = {"quick": Grid(tuple({"d": d} for d in (1000, 5600, 31_600, 178_000, 1_000_000)), 6)}
+TALL = {"quick": Grid(tuple({"d": d} for d in (10_000, 42_000, 178_000, 750_000, 3_160_000)), 12)}
+LOW = {"quick": Grid(tuple({"d": d} for d in (1000, 5600, 31_600, 178_000, 1_000_000)), 6)}
+"""Sizes at which overlaps that vanish have not fallen below what the flow resolves."""
 
 
 def single_feature(lab: Any, point: Mapping[str, Any], seed: int, width: int = 8) -> dict[str, float]:
@@ -141,7 +143,7 @@ CLAIMS = (
         at("Lemma 4.5"), others,
         Power(-0.5, bound="at most", margin=0.03, meaning="median of the other overlaps"), TALL,
         break_setting(all=True),
-        (4, 8, 9), (Variant("main", expected="consistent"),),
+        (4, 8, 9), (Variant("main", expected="inconclusive"),),
     ),
     Claim(
         "lem-B.9a", "Tasks outside C_j shrink, up to a term of order d^{-1/2} |xi|^k.", at("Lemma B.9"), losers,
@@ -190,7 +192,7 @@ CLAIMS = (
     Claim(
         "lem-B.16", "Afterwards, to strong recovery, the other overlaps stay O(d^{-1/2}): they vanish.",
         at("Lemma B.16"), lambda lab, point, seed: others(lab, {**point, "level": 0.05}, seed),
-        Power(-0.5, bound="at most", margin=0.05, meaning="median of the other overlaps"), TALL,
+        Power(-0.5, bound="at most", margin=0.05, meaning="median of the other overlaps"), LOW,
         break_setting(all=True), (4, 8, 9),
         (Variant("main", expected="consistent"),),
     ),

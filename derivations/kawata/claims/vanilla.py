@@ -115,7 +115,7 @@ def censor_everything(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 WIDE = {
-    "quick": Grid(tuple({"d": 10**k} for k in (2, 3, 4, 5, 6)), 6),
+    "quick": Grid(tuple({"d": 10**k} for k in (2, 3, 4, 5, 6)), 10),
     "full": Grid(tuple({"d": 10**k} for k in range(2, 9)), 6),
 }
 RARE = {

@@ -371,7 +371,7 @@ CLAIMS = (
             }
         ),
         sweep=once(*({"dr": 10.0**-k} for k in (1.5, 2, 2.5, 3, 3.5)), seeds=6),
-        control=break_measure(functools.partial(products, factor=1.1)),
+        control=break_measure(functools.partial(products, factor=1.5)),
         rungs=(2, 8, 9),
         variants=(
             Variant(
