@@ -53,7 +53,8 @@ def test_a_command_of_the_page(folder, words, expected):
     assert not missing, done.stdout
 
 
-def test_the_python_of_the_page():
+def test_the_python_of_the_page(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     for text in blocks("python"):
         exec(text, {})
 

@@ -85,7 +85,7 @@ def _found(verdict: Mapping[str, Any]) -> str:
 
 def _seen(verdict: Mapping[str, Any]) -> str:
     ordered = sorted(verdict["sensitivity"], key=lambda found: found["part"] != verdict["deciding"])
-    return _cell(ordered[0]["sentence"].removesuffix(" would have been seen")) if ordered else ""
+    return _cell(ordered[0]["sentence"].removesuffix(" would have been seen").rstrip(",")) if ordered else ""
 
 
 def _cell(text: str) -> str:
