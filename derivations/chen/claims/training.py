@@ -176,7 +176,7 @@ CLAIMS = (
         full=LARGER,
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive"),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="inconclusive"),
+            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted"),
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},

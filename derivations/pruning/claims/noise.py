@@ -185,7 +185,7 @@ CLAIMS = (
                 {"of": "spread", "d": 50},
                 "The spread of Delta over runs falls like B^(-1/2).",
                 law=Power(-0.5, over="B", margin=0.05, meaning="spread of Delta"),
-                sweep={"quick": over("B", 1, 3, 10, 30, 100, seeds=10)},
+                sweep={"quick": over("B", 1, 8, 64, 512, 4096, seeds=10)},
             ),
         ),
         control_variant="in-B",
