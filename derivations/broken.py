@@ -1,4 +1,4 @@
-"""How a claim is made of its parts, and how it is broken for its control: the same code must refute the twin."""
+"""Construction of claims from their parts, and of the broken twins that the same code must refute."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

@@ -11,6 +11,7 @@ from derivations.laws.tools import (
     ALARM,
     DOUBT,
     LEAST_RUNS,
+    LEAST_SIZES,
     confirming,
     decided,
     failed,
@@ -21,8 +22,6 @@ from derivations.laws.tools import (
     within,
 )
 
-LEAST_SIZES = 4
-"""Fewer sizes than this have no trend of local exponents."""
 USUAL_SIZES, USUAL_RANGE = 5, 100.0
 """A claim of fewer sizes, or over less than two decades, needs a reason for it (`short`)."""
 

@@ -17,6 +17,10 @@ LEAST_RUNS = 6
 """Fewer independent runs decide nothing: the interval of a median at 95 % takes six."""
 
 
+LEAST_SIZES = 4
+"""Fewer sizes than this show no trend."""
+
+
 def values(samples: Samples) -> np.ndarray:
     """The measurements as an array of numbers."""
     return np.array([float(value) for _, _, value in samples])

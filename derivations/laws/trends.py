@@ -9,10 +9,7 @@ import numpy as np
 from derivations import intervals
 from derivations.claim import Answer, Judgement, Samples, Sensitivity
 from derivations.laws.shares import lost_at
-from derivations.laws.tools import ALARM, DOUBT, failed, open_because, within
-
-LEAST_SIZES = 4
-"""Fewer sizes than this show no trend."""
+from derivations.laws.tools import ALARM, DOUBT, LEAST_SIZES, failed, open_because, within
 
 
 @dataclasses.dataclass(frozen=True)

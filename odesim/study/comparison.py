@@ -12,6 +12,7 @@ from odesim.request.case import digest_of
 from odesim.request.shown import Result
 from odesim.request.trajectory import Trajectory, Variable
 from odesim.study import agreement, panels
+from odesim.study.replicas import on_times, with_replicas
 
 if TYPE_CHECKING:
     import xarray
@@ -304,26 +305,6 @@ def shared_components(first: Trajectory, second: Trajectory) -> list[str]:
             "(compare tier exact, or two runs of one tier)"
         )
     return names
-
-
-def with_replicas(variable: Variable) -> np.ndarray:
-    """The values with a leading axis of replicas, of length one for a flow."""
-    return variable.values if "seed" in variable.dims else variable.values[None]
-
-
-def on_times(run: Trajectory, name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
-    """A component at other times (replica, time, ...) by cubic splines, and how far half the points would be off."""
-    values = with_replicas(run.state[name])
-    if run.time.size == times.size and np.allclose(run.time, times, rtol=1e-9, atol=1e-12):
-        return values, 0.0
-    from scipy.interpolate import CubicSpline
-
-    if run.time.size < 8:
-        raise UsageError(f"the first run saved {run.time.size} times only, too few to read it between them")
-    fine = CubicSpline(run.time, values, axis=1)(times)
-    coarse = CubicSpline(run.time[::2], values[:, ::2], axis=1)(np.minimum(times, run.time[::2][-1]))
-    # Halving the spacing of a cubic spline divides its error by about 16; 15 of the 16 parts are the difference.
-    return fine, float(np.abs(fine - coarse).max() / 15)
 
 
 def most_moving(reference: Mapping[str, np.ndarray], count: int = 6) -> list[tuple[str, tuple[int, ...]]]:

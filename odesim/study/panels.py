@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from odesim.request.trajectory import Trajectory, Variable
+from odesim.study.replicas import on_times, with_replicas
 
 MOST = 8
 """Curves that are told apart by their colour."""
@@ -73,7 +74,9 @@ def _entries(values: np.ndarray) -> tuple[tuple[tuple[int, ...], ...], tuple[int
     return tuple(indices), tuple(int(columns[p]) for p in order)
 
 
-def variables(first: Trajectory, second: Trajectory, reference: Mapping[str, np.ndarray], times: np.ndarray) -> dict:
+def variables(
+    first: Trajectory, second: Trajectory, reference: Mapping[str, np.ndarray], times: np.ndarray
+) -> dict[str, Variable]:
     """Return the variables that the picture of a comparison is drawn from, beside the distances.
 
     `shown_first` (shown, time) and `shown_second` (seed, shown, time) are the entries of `choose`; `others_low` and
@@ -81,7 +84,7 @@ def variables(first: Trajectory, second: Trajectory, reference: Mapping[str, np.
     (seed, shown) the times at which the entries have gone half of the way of the first run, `nan` where they do not.
     """
     chosen = choose(reference, {name: first.state[name].dims for name in reference})
-    values, every = reference[chosen.name], _replicas(second.state[chosen.name])
+    values, every = reference[chosen.name], with_replicas(second.state[chosen.name])
     one = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
     two = np.stack([every[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
     meaning = first.state[chosen.name].meaning or second.state[chosen.name].meaning or chosen.name
@@ -129,18 +132,11 @@ def passing(times: np.ndarray, curve: np.ndarray, level: float) -> float:
 
 def _scalars(first: Trajectory, second: Trajectory, times: np.ndarray) -> dict[str, Variable]:
     """The loss of both runs on common times, where both have one."""
-    from odesim.study.comparison import on_times
-
     if "loss" not in first.state or "loss" not in second.state:
         return {}
     values, _ = on_times(first, "loss", times)
     meaning = first.state["loss"].meaning or "loss"
     return {
         "loss_first": Variable(("time",), np.median(values, axis=0), meaning),
-        "loss_second": Variable(("seed", "time"), _replicas(second.state["loss"]), meaning),
+        "loss_second": Variable(("seed", "time"), with_replicas(second.state["loss"]), meaning),
     }
-
-
-def _replicas(variable: Variable) -> np.ndarray:
-    """The values with a leading axis of replicas, of length one for a flow."""
-    return variable.values if "seed" in variable.dims else variable.values[None]

@@ -1,4 +1,4 @@
-"""What the claims on the routing law measure: how steep it is, for uniform and other noise, and softmax beside it."""
+"""Measurements of the routing law: its steepness for uniform and other noise, and softmax beside it."""
 
 import itertools
 import math
