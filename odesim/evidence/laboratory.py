@@ -20,9 +20,11 @@ from odesim.sgd import families, simulation
 
 FAR = 1_000_003
 """How far apart the seeds of two laboratories are."""
-REMEMBERED = 128
-"""How many trajectories are kept in memory for claims that share runs: chen's Theorem 4.2 asks sixty again after forty
-others, and of runs that are dropped in turn none would be found."""
+REMEMBERED_BYTES = 256 * 2**20
+"""Memory for the trajectories of one laboratory, for claims that share runs. Four claims of chen's Theorem 4.2 read the
+same 160 runs, 0.3 MB each; a limit on their number below 160 would make every run four times, because each claim
+would ask first for the run that was dropped first.
+"""
 
 
 class Laboratory:
@@ -32,6 +34,7 @@ class Laboratory:
         self.system, self.effort, self.backend, self.seed = system, effort, backend, seed
         self.evidence: dict[str, Any] = {}
         self._runs: collections.OrderedDict[str, Trajectory] = collections.OrderedDict()
+        self._bytes = 0
         self._functions: dict[str, Any] = {}
 
     def integrate(
@@ -155,8 +158,9 @@ class Laboratory:
         if trajectory.outcome.kind == "failed":
             raise NumericalError(trajectory.outcome.reason)
         self._runs[digest] = trajectory
-        while len(self._runs) > REMEMBERED:
-            self._runs.popitem(last=False)
+        self._bytes += size_of(trajectory)
+        while self._bytes > REMEMBERED_BYTES and len(self._runs) > 1:
+            self._bytes -= size_of(self._runs.popitem(last=False)[1])
         return trajectory
 
 
@@ -165,6 +169,13 @@ def jitted(functions: Mapping[str, Any]) -> dict[str, Any]:
     import equinox
 
     return {name: equinox.filter_jit(function) for name, function in functions.items()}
+
+
+def size_of(trajectory: Trajectory) -> int:
+    """Bytes of the arrays of a trajectory."""
+    return trajectory.time.nbytes + sum(
+        v.values.nbytes for v in (*trajectory.state.values(), *trajectory.extras.values())
+    )
 
 
 def content(arrays: Mapping[str, np.ndarray]) -> str:

@@ -21,7 +21,7 @@ from derivations.chen.claims.stage import (
 )
 from derivations.chen.claims.tools import claim
 from derivations.claim import Variant
-from derivations.laws import All, Bounded, Equals, Power, Premise, Proven
+from derivations.laws import All, Bounded, Equals, Power, Premise, Proven, Typical
 
 MEANS = "deviations of means over n independent examples, of a fixed number of components"
 CLAIMS = (
@@ -60,14 +60,18 @@ CLAIMS = (
     ),
     claim(
         "group2",
-        "The two-variable reduction follows training on 8000 examples: D within 8 % up to 0.6 (ours).",
+        "The two-variable reduction follows training on 8000 examples: D within 3 % up to 0.5 (ours).",
         "Lemma E.17",
         training_against_pair,
-        Bounded(high=0.08, meaning="largest relative difference of D"),
-        grid(seeds=60),
+        Typical(
+            high=0.03,
+            meaning="largest relative difference of D",
+            visible=0.015,
+            because="the drift of the noise of 8000 examples, which the reduction leaves out, is 1.5 % of D",
+        ),
+        grid(seeds=30),
         break_setting(rho=75.0),
         rungs=(7, 9),
-        variants=(Variant("main", expected="consistent"),),
     ),
     claim(
         "sstar",

@@ -12,6 +12,7 @@ from derivations.claim import Claim, Variant
 from derivations.kawata.claims.tools import LOOSE, at, coefficient, rng_of
 from derivations.laws import Agrees, Bounded, Equals, Tends, Vanishes
 from derivations.laws.agreement import Score, score
+from derivations.laws.tools import EXCEPTIONS
 
 
 def covered(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> Score:
@@ -132,7 +133,8 @@ CLAIMS = (
     ),
     Claim(
         "def-C.1", "The professional expert of a neuron is named by the largest initial overlap.", at("Definition C.1"),
-        overtaken, Vanishes(0.02, 0.05, "share of experts whose named winner does not recover first"), once(seeds=2),
+        overtaken, Vanishes(0.02, 0.05, "share of experts whose named winner does not recover first", EXCEPTIONS),
+        once(seeds=60),
         break_setting(biases="random"), (4, 9),
         (
             Variant("equal biases", {"biases": "equal"}, "With equal biases the largest growing overlap "

@@ -9,6 +9,7 @@ import numpy as np
 from derivations.broken import break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Vanishes
+from derivations.laws.tools import EXCEPTIONS
 from derivations.pruning.claims.tools import claim, final, theory
 
 PAIR = {"k": 2, "missigned": 0, "weak": 0, "important": 1}
@@ -147,11 +148,11 @@ CLAIMS = (
         "An important expert ends with p_1(T) = 1.",
         "Lemma 4.1(i)",
         unselected,
-        Vanishes(0.0, 0.0, meaning="1 - p at T"),
-        over("p_important", 0.3, 0.5, 0.7, 0.9, seeds=5, d=100),
+        Vanishes(0.0, 0.0, "1 - p at T", EXCEPTIONS),
+        over("p_important", 0.3, 0.5, 0.7, 0.9, seeds=15, d=100),
         break_measure(slow_router(unselected)),
         rungs=(4, 5, 9),
-        full=over("p_important", 0.3, 0.5, 0.7, 0.9, seeds=10, d=400),
+        full=over("p_important", 0.3, 0.5, 0.7, 0.9, seeds=15, d=400),
     ),
     claim(
         "lem-4.1-ii",

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from derivations.contract import UsageError
-from odesim.evidence import verification
+from odesim.evidence import laboratory, verification
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.workers import groups, verify_all
 from odesim.request.case import find_system
@@ -73,6 +73,21 @@ def test_what_runs_at_once_is_a_module_of_claims():
         ["eq-5-sol", "eq-5-sol"],
         ["fig-3a"],
     ]
+
+
+def test_claims_share_their_runs_up_to_the_memory_of_a_laboratory(monkeypatch):
+    solved = []
+    whole = laboratory.solve.solve
+    monkeypatch.setattr(laboratory.solve, "solve", lambda *a, **k: solved.append(1) or whole(*a, **k))
+    lab = Laboratory(find_system("ren_2025"))
+    first = lab.integrate(until=0.1, seed=0)
+    for seed in (*range(200), *range(200)):
+        lab.integrate(until=0.1, seed=seed)
+    assert len(solved) == 200
+    monkeypatch.setattr(laboratory, "REMEMBERED_BYTES", 3 * laboratory.size_of(first))
+    for seed in (200, 0, 200, 199, 198, 200):  # the run of seed 0 is the oldest but for the call just now
+        lab.integrate(until=0.1, seed=seed)
+    assert len(solved) == 203
 
 
 def test_a_printed_formula_that_is_wrong_is_refuted_and_strict_accepts_it_as_expected(verify):
