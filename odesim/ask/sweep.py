@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odesim.ask.sgd import REPLICAS
 from odesim.errors import UsageError
 from odesim.request.parse import choice
 from odesim.sgd.simulation import METHODS
@@ -37,6 +38,28 @@ def request(
     return Sweep.build(
         system, over, parameters, until=until, sgd=learning, save_points=save_points or "2", **options
     )  # fmt: skip
+
+
+def compared(
+    system: "str | System",
+    over: Mapping[str, Sequence[Any]],
+    parameters: Mapping[str, Any],
+    *,
+    method: str = "compressed",
+    until: Any = None,
+    seeds: Any = None,
+    **options: Any,
+) -> Sweep:
+    """A sweep of comparisons of SGD with its flow over one size; `seeds` replicas each, 5 unless more are asked for.
+
+    Raises `UsageError`.
+    """
+    choice(method, METHODS, "--method")
+    if len(over) != 1:
+        raise UsageError(f"compare takes one --over, the size that the distance depends on, got {len(over)}")
+    given = {name: options.pop(name, None) for name in SGD if name != "seeds"}
+    learning = _learning(method, {**given, "seeds": REPLICAS if seeds is None else seeds})
+    return Sweep.build(system, over, parameters, until=until, sgd=learning, compared=True, **options)
 
 
 def _learning(method: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "compare": (
         "odesim compare --system liao -p d=1e3 --step-size 1e-3 --batch 256 --seeds 8 --until '0.5*sqrt(d)'",
         "odesim compare runs/first runs/second",
+        "odesim compare --system saad_solla_1995_step --over d=100,400,1600,6400 --until 10",
     ),
     "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
     "verify": (

@@ -2,7 +2,9 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from odesim.cli.options import (
     DRAWN,
@@ -23,6 +25,13 @@ from odesim.cli.options import (
     of,
     takes,
 )
+
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--over", metavar="KEY=v1,v2,..", help="Sizes to compare at: the distance from the flow against them."
+    ),
+]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,15 +72,20 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
         )  # fmt: skip
 
 
-@takes(TRAINING, REQUEST, EULER, FOLDER, DRAWN, SAID)
+@takes(TRAINING, REQUEST, EULER, FOLDER, RESUMED, DRAWN, SAID)
 def compare(
     runs: TwoRuns = None,
     system: OptionalSystem = "",
     method: Method = "compressed",
     parameter: Parameters = None,
+    over: Sizes = None,
     **given: Any,
 ) -> int:
-    """Compare the flow with SGD (or two stored runs): distances with bands, and a figure."""
+    """Compare the flow with SGD (or two stored runs): distances with bands, and a figure.
+
+    With --over d=100,400,1600 the comparison is made at every size: the distance of SGD from its flow against d, with
+    the fitted exponent beside that of sampling noise.
+    """
     from odesim.machine.device import set_threads
 
     set_threads(given["threads"])
@@ -81,13 +95,15 @@ def compare(
     from odesim.request.parse import parse_assignments
 
     if runs:
-        if len(runs) != 2 or system:
+        if len(runs) != 2 or system or over:
             raise UsageError("give two run folders, or --system with the options of a simulation, not both")
         return _compare_stored(runs, started, given)
     if not system:
         raise UsageError("give --system with the options of a simulation, or two run folders")
     assignments = parse_assignments(parameter or [])
     options = {"method": method, **of(given, TRAINING, REQUEST, EULER)}
+    if over:
+        return _compare_over(system, over, assignments, options, given)
     with compiling("both", {"system": system, "parameters": assignments, **options}, given["threads"]) as later:
         from odesim.ask import sgd as ask
         from odesim.cli.run import execute
@@ -113,3 +129,21 @@ def _compare_stored(runs: "Sequence[str]", started: float, given: "Mapping[str, 
         wanted, lambda progress, checkpoint: [compare(first.trajectory, second.trajectory).trajectory()],
         f"comparing runs of {wanted.name}", started, given,
     )  # fmt: skip
+
+
+def _compare_over(
+    system: str, over: "Sequence[str]", assignments: "Mapping[str, Any]", options: "Mapping[str, Any]",
+    given: "Mapping[str, Any]",
+) -> int:  # fmt: skip
+    """Compare the flow of a system with SGD at every value of one size."""
+    import math
+
+    from odesim.ask import sweep as ask
+    from odesim.cli.sweep import answer
+    from odesim.cli.waiting import Wait
+    from odesim.request.parse import parse_ranges
+    from odesim.sweeps import sweep as sweeps
+
+    values = parse_ranges(over, sweeps.list_parameters(system), sweeps.fractional(system))
+    wait = Wait(math.prod(map(len, values.values())), True)
+    return answer(ask.compared(system, values, assignments, **options), wait, "local", None, given)

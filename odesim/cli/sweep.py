@@ -26,6 +26,8 @@ from odesim.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import xarray
 
     from odesim.cli.waiting import Wait
@@ -66,13 +68,9 @@ def sweep(
     from odesim.ask import sweep as ask
     from odesim.cli.output import print_json
     from odesim.cli.waiting import Wait
-    from odesim.machine.processes import crew_size
     from odesim.request.parse import parse_assignments, parse_ranges
-    from odesim.store.claim import claimed
-    from odesim.store.folder import digest_in
-    from odesim.store.target import folder_of, prepare
+    from odesim.store.target import folder_of
     from odesim.sweeps import sweep as sweeps
-    from odesim.sweeps import swept
 
     values = parse_ranges(over, sweeps.list_parameters(system), sweeps.fractional(system))
     wait = Wait(math.prod(map(len, values.values())), yes or given["dry_run"])
@@ -80,12 +78,22 @@ def sweep(
     wanted = ask.request(
         system, values, parse_assignments(parameter or []), method=method, **of(given, REQUEST, EULER, CELLS, FRESH)
     )
-    processes = crew_size(workers)
-    folder = folder_of(wanted, given["out"])
     if given["dry_run"]:
+        folder = folder_of(wanted, given["out"])
         print_json({"folder": str(folder), "digest": wanted.digest, "cells": len(wanted.cells), **wanted.request()})
         return 0
-    resume = given["resume"]
+    return answer(wanted, wait, scheduler, workers, given)
+
+
+def answer(wanted: "Sweep", wait: "Wait", scheduler: str, workers: int | None, given: "Mapping[str, Any]") -> int:
+    """Compute the cells that the folder lacks, store and print the sweep; `given` are the options of the command."""
+    from odesim.machine.processes import crew_size
+    from odesim.store.claim import claimed
+    from odesim.store.folder import digest_in
+    from odesim.store.target import folder_of, prepare
+    from odesim.sweeps import swept
+
+    folder, processes, resume = folder_of(wanted, given["out"]), crew_size(workers), given["resume"]
     with claimed(folder):
         if resume and digest_in(folder) == wanted.digest:
             data = swept.load(folder)
@@ -128,13 +136,15 @@ def _report(wanted: "Sweep", data: "xarray.Dataset", folder: Path, *, json: bool
 def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> None:
     """Print how the cells of a sweep ended, its headline numbers, and where the dataset is."""
     from odesim.cli.output import print_json, print_table
+    from odesim.study import limit
     from odesim.sweeps.swept import DATA, counts, records, table
 
     found = counts(data)
     if json:
         over = {str(name): data[name].values.tolist() for name in data["outcome"].dims}
         content: dict[str, Any] = {"folder": str(folder), "cells": int(data["outcome"].size), "outcomes": found}
-        print_json({**content, "over": over, "results": records(data)})
+        told = {"exponent": limit.record(data)} if limit.is_comparison(data) else {}
+        print_json({**content, "over": over, "results": records(data), **told})
     elif quiet:
         print(folder)
     else:
@@ -143,4 +153,6 @@ def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool
         if statistic:
             print(statistic)
         print_table(header, rows)
+        if limit.is_comparison(data):
+            print(limit.sentence(data))
         print(f"dataset {folder / DATA}")

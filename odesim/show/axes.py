@@ -35,7 +35,7 @@ def plain_logs(figure: Any) -> None:
 def _number(value: float, place: int | None = None) -> str:
     """A tick in plain figures, from 1e5 on and below 1e-3 as a number of one or two digits times a power of ten."""
     if value == 0 or 1e-3 <= abs(value) < 1e5:
-        return f"{value:.3g}"
+        return f"{value:.6g}"
     digits, exponent = f"{value:.1e}".split("e")
     digits = digits.removesuffix(".0")
     return f"$10^{{{int(exponent)}}}$" if digits == "1" else rf"${digits}\times10^{{{int(exponent)}}}$"

@@ -16,9 +16,11 @@ from derivations.contract import System, UsageError
 from odesim.machine.executor import LOCAL, completed
 from odesim.request.case import EULER, Case, digest_of, find_system, plain, read_config
 from odesim.request.parse import expression, nearest, parse, real_number, seed_number, whole_number
-from odesim.request.trajectory import Trajectory, Variable
+from odesim.request.trajectory import Outcome, Trajectory, Variable
 from odesim.sgd.simulation import Simulation
 from odesim.store.files import CELLS, storing
+from odesim.study import limit
+from odesim.study.pair import FLOW, Pair
 from odesim.sweeps.cells import keep, stored
 from odesim.sweeps.swept import ABOUT, CURVE, POINT, joined
 
@@ -39,13 +41,13 @@ OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
 class Cell:
     """One run of a sweep: its request, and the system and words that it is built of, which can be sent to a process."""
 
-    request: Case | Simulation
-    words: tuple[System, dict[str, Any], dict[str, Any], dict[str, Any]]
+    request: Case | Simulation | Pair
+    words: tuple[System, dict[str, Any], dict[str, Any], dict[str, Any], bool]
 
     @property
     def case(self) -> Case:
         """The case of the flow, or that which SGD runs."""
-        return self.request.case if isinstance(self.request, Simulation) else self.request
+        return self.request if isinstance(self.request, Case) else self.request.case
 
     @property
     def digest(self) -> str:
@@ -62,11 +64,19 @@ class Cell:
 
 
 def resolved(
-    system: str | System, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
-) -> Case | Simulation:
-    """A case of the flow, or with options of SGD (at least method, step_size, batch) a simulation of it."""
-    case = Case.build(system, parameters, **options)
-    return Simulation.build(case, **typing.cast(Any, sgd)) if sgd else case
+    system: str | System,
+    parameters: Mapping[str, Any],
+    options: Mapping[str, Any],
+    sgd: Mapping[str, Any],
+    compared: bool = False,
+) -> Case | Simulation | Pair:
+    """A case of the flow, with options of SGD a simulation of it, and `compared` the simulation with its flow."""
+    of_flow = {name: options[name] for name in FLOW if compared and name in options}
+    case = Case.build(system, parameters, **{name: value for name, value in options.items() if name not in of_flow})
+    if not sgd:
+        return case
+    simulation = Simulation.build(case, **typing.cast(Any, sgd))
+    return Pair.build(simulation, of_flow) if compared else simulation
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,7 +84,8 @@ class Sweep:
     """A grid of runs: `over` maps names to their values; parameters, options and `sgd` are common to all cells.
 
     `until` may be an expression in the parameters of a cell, such as `2*sqrt(d)`.  With `sgd` (method, step_size,
-    batch, seeds, ..) a cell is a simulation of that many replicas, otherwise a flow.
+    batch, seeds, ..) a cell is a simulation of that many replicas, and the comparison of them with their flow where
+    the sweep is `compared`; otherwise it is a flow.
     """
 
     system: System
@@ -83,6 +94,7 @@ class Sweep:
     until: str | float | None
     options: Mapping[str, Any]
     sgd: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    compared: bool = False
 
     @classmethod
     def build(
@@ -93,6 +105,7 @@ class Sweep:
         *,
         until: str | float | None = None,
         sgd: Mapping[str, Any] | None = None,
+        compared: bool = False,
         **options: Any,
     ) -> "Sweep":
         """Check a sweep: every cell is resolved once.  Raises `UsageError` for anything that one of them refuses."""
@@ -100,7 +113,8 @@ class Sweep:
         given, learning = dict(parameters or {}), {k: v for k, v in (sgd or {}).items() if v is not None}
         over = {name.replace("-", "_"): values for name, values in over.items()}
         fixed = {name: value for name, value in options.items() if value is not None}
-        sweep = cls(chosen, {name: tuple(values) for name, values in over.items()}, given, until, fixed, learning)
+        axes = {name: tuple(values) for name, values in over.items()}
+        sweep = cls(chosen, axes, given, until, fixed, learning, compared)
         _check_over(chosen, over, {*given, *learning, *fixed}, sweep.readers)
         for cell in sweep.cells:
             cell.case.require_clock()
@@ -131,7 +145,8 @@ class Sweep:
             case = Case.build(self.system, parameters, **options)
             numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
             options["until"] = expression(self.until, numbers, "--until")
-        return Cell(resolved(self.system, parameters, options, sgd), (self.system, parameters, options, sgd))
+        words = (self.system, parameters, options, sgd, self.compared)
+        return Cell(resolved(*words), words)
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as plain data."""
@@ -202,11 +217,11 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
             )
 
 
-def compute(
-    system: System, parameters: Mapping[str, Any], options: Mapping[str, Any], sgd: Mapping[str, Any]
-) -> dict[str, np.ndarray]:
-    """One cell, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
-    request = resolved(system, parameters, options, sgd)
+def compute(*words: Any) -> dict[str, np.ndarray]:
+    """One cell by its words, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
+    request = resolved(*words)
+    if isinstance(request, Pair):
+        return with_about(*limit.condensed(request.run()))
     if isinstance(request, Simulation):
         from odesim.sgd.simulation import simulate
 
@@ -214,10 +229,6 @@ def compute(
     from odesim.flow import solve
 
     return condensed(solve.solve(request), request)
-
-
-REPLICA = "replica"
-"""The dimension of the replicas of SGD in a sweep, whose own dimension `seed` is that of the seeds swept."""
 
 
 def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
@@ -228,27 +239,34 @@ def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
     arrays, about = {}, {}
 
     def named(dims: Sequence[str]) -> list[str]:
-        return [REPLICA if dim == "seed" else dim for dim in dims if dim != "time"]
+        return [limit.REPLICA if dim == "seed" else dim for dim in dims if dim != "time"]
 
     for name, variable in run.state.items():
         arrays[f"final_{name}"] = np.asarray(np.take(np.asarray(variable), -1, variable.dims.index("time")))
-        about[f"final_{name}"] = [named(variable.dims), f"{variable.meaning}, at the end"]
+        about[f"final_{name}"] = (named(variable.dims), f"{variable.meaning}, at the end")
     if case.save_points > 2:
         kept = {"time": Variable(("time",), run.time, run.clock), **run.state}
         for name, variable in kept.items():
             arrays[f"{CURVE}{name}"] = np.asarray(np.moveaxis(variable.values, variable.dims.index("time"), -1))
-            about[f"{CURVE}{name}"] = [[*named(variable.dims), POINT], variable.meaning]
+            about[f"{CURVE}{name}"] = ([*named(variable.dims), POINT], variable.meaning)
     for name, variable in run.extras.items():
-        arrays[name], about[name] = np.asarray(variable), [named(variable.dims), variable.meaning]
+        arrays[name], about[name] = np.asarray(variable), (named(variable.dims), variable.meaning)
     for name, number in run.summary.items():
         if isinstance(number, int | float | np.number) and not isinstance(number, bool):
             arrays.setdefault(name, np.asarray(float(number)))
-            about.setdefault(name, [[], "headline number of the run"])
+            about.setdefault(name, ([], "headline number of the run"))
     arrays["outcome_time"] = np.asarray(run.outcome.time)
-    about["outcome_time"] = [[], "time at which the run ended"]
+    about["outcome_time"] = ([], "time at which the run ended")
     arrays["evaluations"] = np.asarray(float(run.statistics.get("evaluations", np.nan)))
-    about["evaluations"] = [[], "right-hand sides evaluated"]
-    told = {"variables": about, "outcome": run.outcome.kind, "reason": run.outcome.reason}
+    about["evaluations"] = ([], "right-hand sides evaluated")
+    return with_about(arrays, about, run.outcome)
+
+
+def with_about(
+    arrays: Mapping[str, np.ndarray], about: Mapping[str, tuple[Sequence[str], str]], outcome: Outcome
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a cell with `about`: dimensions and meaning of each, and how the run ended, as JSON."""
+    told = {"variables": about, "outcome": outcome.kind, "reason": outcome.reason}
     return {**arrays, ABOUT: np.asarray(json.dumps(told))}
 
 
@@ -276,7 +294,8 @@ def run(
         held[cell.digest] = arrays
         if report is not None:
             report(len(held), len(sweep.cells))
-    return joined(sweep, [held[cell.digest] for cell in sweep.cells])
+    data = joined(sweep, [held[cell.digest] for cell in sweep.cells])
+    return limit.with_exponent(data) if sweep.compared else data
 
 
 def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tuple[Cell, dict[str, np.ndarray]]]:

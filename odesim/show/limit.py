@@ -1,0 +1,55 @@
+"""The picture of comparisons over a size: distance of SGD from its flow, with the fitted exponent."""
+
+from typing import Any
+
+import numpy as np
+
+from derivations.drawing import BLACK, GREY
+from odesim.show.axes import plain_logs
+from odesim.show.compared import STYLE
+from odesim.study import limit
+
+SIZE = (3.4, 2.7)
+"""Inches: a column of a page of two columns."""
+
+
+def draw(data: Any, heading: str = "") -> Any:
+    """Draw a data set of `odesim compare --over`: distances against the size, on logarithmic axes where both allow it.
+
+    Every replica is a point. The solid line is the fitted power, the dashed one what sampling noise alone gives,
+    through the median at the smallest size.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context(rc=STYLE):
+        return _drawn(data, heading)
+
+
+def _drawn(data: Any, heading: str) -> Any:
+    """The figure, in the style of the picture."""
+    from matplotlib.figure import Figure
+
+    axis = limit.axis_of(data)
+    distance, noise = data[limit.DISTANCE].values, data[limit.NOISE].values
+    numbers = data[axis].values.dtype.kind in "if"
+    sizes = data[axis].values.astype(float) if numbers else np.arange(float(len(distance)))
+    figure = Figure(figsize=SIZE, layout="constrained")
+    axes = figure.subplots()
+    axes.plot(np.repeat(sizes, distance.shape[1]), distance.ravel(), ".", color=GREY, markersize=4, label="SGD")
+    if limit.EXPONENT in data.attrs:
+        estimate, low, high = data.attrs[limit.EXPONENT]
+        centre = np.exp(np.log(distance).mean() + estimate * (np.log(sizes) - np.log(sizes).mean()))
+        fitted = rf"${axis}^{{{estimate:.2f}}}$ [{low:.2f}, {high:.2f}]"
+        axes.plot(sizes, centre, color=BLACK, linewidth=1.2, label=fitted)
+        predicted = np.median(distance[0]) * noise / noise[0]
+        share = rf"sampling noise, ${axis}^{{{data.attrs['exponent_of_noise']:.2g}}}$"
+        axes.plot(sizes, predicted, "--", color="C0", linewidth=1.0, label=share)
+        axes.set(xscale="log", yscale="log")
+    if not numbers:
+        axes.set_xticks(sizes, [str(value) for value in data[axis].values])
+    axes.set(xlabel=f"${axis}$" if len(axis) == 1 else axis.replace("_", " "), ylabel="largest |SGD - flow|")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7, handlelength=1.6)
+    if heading:
+        figure.suptitle(heading, fontsize=7.5, x=0.01, ha="left")
+    plain_logs(figure)
+    return figure

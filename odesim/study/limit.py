@@ -1,0 +1,135 @@
+"""The flow as the limit of SGD: the distance of SGD from its flow against a size, with its exponent."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from odesim.errors import UsageError
+from odesim.request.trajectory import Outcome
+from odesim.study.comparison import Comparison
+
+if TYPE_CHECKING:
+    import xarray
+
+REPLICA = "replica"
+"""The dimension of the replicas of SGD in a sweep, whose own dimension `seed` is that of the seeds swept."""
+DISTANCE, NOISE, EXPONENT = "distance", "noise", "exponent"
+LEAST_SIZES = 3
+"""Sizes that an exponent with an interval needs."""
+LEVEL = 0.95
+
+Condensed = tuple[dict[str, np.ndarray], dict[str, tuple[list[str], str]], Outcome]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exponent:
+    """Exponent p of distance ~ x^p, its 95 % interval, and the exponent `noise` that sampling noise alone gives."""
+
+    estimate: float
+    low: float
+    high: float
+    noise: float
+
+
+def condensed(comparison: Comparison) -> Condensed:
+    """Return arrays, their dimensions and meanings, and the outcome of a comparison, as a cell of a sweep keeps them.
+
+    `distance` (replica,) is the largest |SGD - flow| over components and times, `distance_NAME` that of a component,
+    and `noise` is sqrt(t/B) for a time t of one step and B samples in it: the standard deviation of what one sample
+    moves an order parameter, summed over the steps of a time of order 1, is of that order.
+    """
+    second = comparison.second
+    arrays = {DISTANCE: comparison.overall, f"{DISTANCE}_median": np.asarray(np.median(comparison.overall))}
+    about = {
+        DISTANCE: ([REPLICA], "largest |SGD - flow| over components and times"),
+        f"{DISTANCE}_median": ([], "median over replicas of the largest |SGD - flow|"),
+    }
+    for name, values in comparison.distance.items():
+        arrays[f"{DISTANCE}_{name}"] = values.max(axis=1)
+        about[f"{DISTANCE}_{name}"] = ([REPLICA], f"largest |SGD - flow| of {name}")
+    arrays[NOISE] = np.asarray(np.sqrt(time_of_step(comparison) / second.origin.options["batch"]))
+    about[NOISE] = ([], "sqrt(time of a step / batch), to which the noise of sampling is proportional")
+    return arrays, about, second.outcome
+
+
+def time_of_step(comparison: Comparison) -> float:
+    """Time on the clock of the flow that one step of the simulation takes."""
+    steps = comparison.second.step
+    if steps is None or steps[-1] == steps[0]:
+        raise UsageError("the distance from the flow needs a simulation of at least one step")
+    return float((comparison.times[-1] - comparison.times[0]) / (steps[-1] - steps[0]))
+
+
+def exponent(sizes: np.ndarray, distance: np.ndarray, noise: np.ndarray) -> Exponent:
+    """Return the exponent of distances (size, replica) against sizes (size,), by least squares on logarithms.
+
+    The interval is the wider of two: Student's of the slope through the means of log distance by size, where every
+    size has a start of its own, and that of the slope through all replicas. `noise` (size,) gives the exponent of
+    sampling noise in the same way. Raises `UsageError` for fewer than three sizes and for distances of zero.
+
+    >>> sizes = np.array([100.0, 400.0, 1600.0])
+    >>> found = exponent(sizes, np.outer(sizes**-0.5, [1.0, 1.2]), sizes**-0.5)
+    >>> round(found.estimate, 12), round(found.noise, 12), found.low < -0.5 < found.high
+    (-0.5, -0.5, True)
+    """
+    if len(sizes) < LEAST_SIZES:
+        raise UsageError(f"an exponent needs {LEAST_SIZES} sizes, got {len(sizes)}")
+    if not (np.isfinite(distance).all() and distance.min() > 0):
+        raise UsageError("an exponent needs distances above zero, but a run is not finite or equals its flow")
+    x, y = np.log(sizes), np.log(distance)
+    fits = [stats.linregress(x, y.mean(axis=1)), stats.linregress(np.repeat(x, y.shape[1]), y.ravel())]
+    counts = (len(sizes), y.size)
+    widths = [fit.stderr * stats.t.ppf((1 + LEVEL) / 2, n - 2) for fit, n in zip(fits, counts, strict=True)]
+    slope, width = float(fits[0].slope), float(max(widths))
+    return Exponent(slope, slope - width, slope + width, float(stats.linregress(x, np.log(noise)).slope))
+
+
+def axis_of(data: "xarray.Dataset") -> str:
+    """Name of the swept size of a data set of comparisons."""
+    (axis,) = map(str, data["outcome"].dims)
+    return axis
+
+
+def with_exponent(data: "xarray.Dataset") -> "xarray.Dataset":
+    """Return a data set of comparisons with the attributes `exponent` (estimate, low, high) and `exponent_of_noise`.
+
+    Without at least three numbers to compare, or with a distance that has no logarithm, it is returned as it is, with
+    the reason as the attribute `no_exponent`.
+    """
+    sizes = data[axis_of(data)].values
+    try:
+        if sizes.dtype.kind not in "if" or (sizes <= 0).any():
+            raise UsageError(f"an exponent needs sizes above zero, and {axis_of(data)} has others")
+        found = exponent(sizes.astype(float), data[DISTANCE].values, data[NOISE].values)
+    except UsageError as error:
+        return data.assign_attrs(no_exponent=str(error))
+    return data.assign_attrs({EXPONENT: [found.estimate, found.low, found.high], "exponent_of_noise": found.noise})
+
+
+def sentence(data: "xarray.Dataset") -> str:
+    """One sentence on how the distance from the flow depends on the size, beside what sampling noise gives."""
+    axis, told = axis_of(data), data.attrs
+    if EXPONENT not in told:
+        return f"no exponent: {told['no_exponent']}"
+    estimate, low, high = told[EXPONENT]
+    noise = told["exponent_of_noise"]
+    within = low <= noise <= high
+    return (
+        f"the distance of SGD from its flow goes as {axis}^{estimate:.3f} [{low:.3f}, {high:.3f}]; "
+        f"sampling noise alone gives {axis}^{noise:.3g}, which {'is' if within else 'is not'} in the interval"
+    )
+
+
+def is_comparison(data: "xarray.Dataset") -> bool:
+    """Return True for a data set of comparisons over one size."""
+    return DISTANCE in data and NOISE in data
+
+
+def record(data: "xarray.Dataset") -> dict[str, Any] | None:
+    """The exponent with its interval and that of sampling noise, as plain data; None where none could be fitted."""
+    if EXPONENT not in data.attrs:
+        return None
+    estimate, low, high = map(float, data.attrs[EXPONENT])
+    return {"estimate": estimate, "interval": [low, high], "noise": float(data.attrs["exponent_of_noise"])}

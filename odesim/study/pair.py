@@ -1,0 +1,84 @@
+"""A simulation by SGD and the flow that it is compared with, as one request."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import derivations
+from derivations.contract import Recursion, load
+from odesim.flow import solve
+from odesim.flow.driver import Progress
+from odesim.flow.recursion import plan
+from odesim.request.case import Case
+from odesim.sgd.simulation import Simulation, simulate
+from odesim.study.comparison import Comparison, Request, compare
+
+FLOW = ("rtol", "atol", "solver", "step")
+"""Options of a comparison that belong to the flow alone."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A simulation, and the case of the flow that it is compared with."""
+
+    simulation: Simulation
+    flow: Case
+    wanted: Request
+
+    @classmethod
+    def build(cls, simulation: Simulation, options: Mapping[str, Any]) -> "Pair":
+        """Return a simulation with its flow, for which `options` holds those of `FLOW` that are given.
+
+        Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD is saved.
+        """
+        flow = {name: value for name, value in options.items() if value is not None}
+        parts = {"simulation": simulation.request(), "flow": flow}
+        wanted = Request(derivations.reference(simulation.system), simulation.name, simulation.seed, parts)
+        return cls(simulation, _beside(simulation, flow), wanted)
+
+    @property
+    def case(self) -> Case:
+        """The case that the simulation runs."""
+        return self.simulation.case
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the comparison."""
+        return self.wanted.digest
+
+    @property
+    def step_size(self) -> float:
+        """The step size of the simulation."""
+        return self.simulation.step_size
+
+    @property
+    def batch(self) -> int:
+        """The samples of a step of the simulation."""
+        return self.simulation.batch
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer, as plain data."""
+        return self.wanted.request()
+
+    def run(self, progress: Progress | None = None, threads: int | None = None) -> Comparison:
+        """Both runs, on the times of the simulation, and their distances."""
+        second = simulate(self.simulation, progress, None, threads)
+        return compare(solve.solve(self.flow, times=second.time), second)
+
+
+def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
+    """The case of the flow that a simulation is compared with, with the options of a flow that were given."""
+    case = simulation.case
+    parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
+    if case.initial is not None:
+        parameters = {name: value for name, value in parameters.items() if name in case.explicit}
+    advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance
+    if isinstance(advance, Recursion):  # it takes the steps of the training it is compared with
+        parameters[advance.step] = simulation.tick
+    again = Case.build(
+        case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
+        save_points=case.save_points, **flow,
+    )  # fmt: skip
+    if again.step is not None:
+        plan(again, again.step, "--step", simulation.schedule * simulation.tick)
+    return again
