@@ -4,6 +4,7 @@ import functools
 import multiprocessing
 import queue
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from derivations.claim import Claim, Variant
 from derivations.contract import System
 from odesim.errors import NumericalError
 from odesim.evidence.laboratory import Laboratory
-from odesim.evidence.verification import Verdict, claims_of, verify
+from odesim.evidence.verification import Verdict, claims_of, grid_of, verify
 from odesim.machine.device import in_double
 from odesim.machine.executor import completed
 from odesim.machine.processes import follow_parent, single_threaded
@@ -24,12 +25,18 @@ WAIT_SECONDS = 1.0
 """How often a silent worker is checked for being alive."""
 
 
-def groups(todo: Sequence[tuple[Claim, Variant]]) -> list[list[Task]]:
-    """The tasks, module by module of their measurements: claims of one module measure on the same runs."""
-    found: dict[str, list[Task]] = {}
+def groups(todo: Sequence[tuple[Claim, Variant]], effort: str) -> list[list[Task]]:
+    """Return the tasks, module by module of their measurements: claims of one module measure on the same runs.
+
+    The module with most measurements comes first, because the last one is waited for.
+    """
+    tasks: dict[str, list[Task]] = {}
+    measurements: Counter[str] = Counter()
     for claim, variant in todo:
-        found.setdefault(claim.measure.__module__, []).append((claim.id, variant.name))
-    return list(found.values())
+        module, grid = claim.measure.__module__, grid_of(claim, variant, effort)
+        tasks.setdefault(module, []).append((claim.id, variant.name))
+        measurements[module] += len(grid.points) * grid.seeds if grid is not None else 0
+    return [tasks[module] for module in sorted(tasks, key=lambda module: -measurements[module])]
 
 
 def verdicts(system: System, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
@@ -132,7 +139,7 @@ def verify_all(
 
 def judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
     """The verdicts on some forms as they come in: here, by several processes, or by those of a scheduler."""
-    tasks = groups(todo)
+    tasks = groups(todo, lab.effort)
     if scheduler != "local" or min(workers, len(tasks)) > 1:
         derivations.address(lab.system)  # which another process must find
     if scheduler != "local":

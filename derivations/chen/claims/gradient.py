@@ -212,7 +212,7 @@ CLAIMS = (
         "Lemma E.2",
         fluctuation,
         Power(-0.5, over="n", margin=0.03, meaning="rms deviation"),
-        grid(*SIZES, seeds=6),
+        grid(*SIZES, seeds=16),
         break_number(-2),
         rungs=(6, 8, 9),
         variants=(

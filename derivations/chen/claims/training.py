@@ -145,6 +145,8 @@ SIZES: Grid = over("d", 16, 25, 40, 64, seeds=40)
 LARGER: Grid = over("d", 16, 25, 40, 64, 100, seeds=60)
 """n = 40 d examples.  One run in twenty fails at d = 50 and 24 experts: five or twenty runs do not decide.  All four
 clusters are some expert's k*_m with probability 0.996 there, with 8 experts with 0.6 (claim lem-D.4c)."""
+SOME = {"quick": over("d", 16, 25, 40, 64, seeds=16), "full": LARGER}
+"""Forms whose shares lie far from 0.9 need fewer runs."""
 FEW = Variant(
     "M = 8",
     {"M": 8},
@@ -175,8 +177,8 @@ CLAIMS = (
         rungs=(7, 9),
         full=LARGER,
         variants=(
-            Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive"),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted"),
+            Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive", sweep=SOME),
+            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted", sweep=SOME),
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},
@@ -202,13 +204,13 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-groups",
-        "Every expert that gets examples classifies its own cluster, with at most 2 % of errors, the more often the "
+        "Every expert that gets examples classifies its own cluster, with at most 1 % of errors, the more often the "
         "larger d; in the proof that of its largest initial overlap.",
         "Theorem 4.2",
-        happens(own_error, high=0.02),
-        Tends(last=OFTEN, meaning="no expert worse than 2 %"),
+        happens(own_error, high=0.01),
+        Tends(last=OFTEN, meaning="no expert worse than 1 %"),
         SIZES,
-        break_measure(happens(lambda *a: own_error(*a, shift=1), high=0.02)),
+        break_measure(happens(lambda *a: own_error(*a, shift=1), high=0.01)),
         rungs=(7, 9),
         full=LARGER,
         variants=GROUPS,
@@ -217,13 +219,13 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-router",
-        "98 % of the examples of covered clusters go to the experts of their group, the more often the larger d; in "
+        "99 % of the examples of covered clusters go to the experts of their group, the more often the larger d; in "
         "the proof those whose largest initial overlap is with their cluster.",
         "Theorem 4.2",
-        happens(purity, low=0.98),
-        Tends(last=OFTEN, meaning="98 % of the examples at their group"),
+        happens(purity, low=0.99),
+        Tends(last=OFTEN, meaning="99 % of the examples at their group"),
         SIZES,
-        break_measure(happens(lambda *a: purity(*a, at=0), low=0.98)),
+        break_measure(happens(lambda *a: purity(*a, at=0), low=0.99)),
         rungs=(7, 9),
         full=LARGER,
         variants=GROUPS,
@@ -247,6 +249,8 @@ CLAIMS = (
         over("eta", 0.001, 0.0017, 0.003, 0.005, 0.008, seeds=30),
         break_law(exponent=-0.7),
         rungs=(7, 8, 9),
+        # The times of single runs spread by a third: a power with half a logarithm stays possible at quick effort.
+        variants=(Variant("main", expected="inconclusive"),),
     ),
     claim(
         "moe-vs-single",

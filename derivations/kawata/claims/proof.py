@@ -193,7 +193,8 @@ CLAIMS = (
         "lem-B.16", "Afterwards, to strong recovery, the other overlaps stay O(d^{-1/2}): they vanish.",
         at("Lemma B.16"), lambda lab, point, seed: others(lab, {**point, "level": 0.05}, seed),
         Power(-0.5, bound="at most", margin=0.05, meaning="median of the other overlaps"), LOW,
-        break_setting(all=True), (4, 8, 9),
+        # At d^(-1/4) the learned task has the slope -1/4; nearer to strong recovery its slope still changes.
+        break_measure(lambda lab, point, seed: others(lab, {**point, "level": 0.25, "all": True}, seed)), (4, 8, 9),
         (Variant("main", expected="consistent"),),
     ),
     Claim(
