@@ -88,7 +88,7 @@ def linearise(
     source: "Case | Trajectory | Run",
     time: float | None = None,
     *,
-    state: "Mapping[str, Any] | None" = None,
+    state: "Mapping[Any, Any] | None" = None,
     method: Any = None,
 ) -> "Linearisation":
     """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
