@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 COUNTED = "place, counted from 1"
 """The meaning of a coordinate that only numbers the places of a dimension, and so belongs to no variable."""
+NOT_REACHED = "inf: not reached"
+"""How the meaning of every hitting time of a flow ends."""
+NOT_SAVED = "the first saved time at or past it; inf: at none of them"
+"""How that of a hitting time of SGD ends."""
 UNNUMBERED = ("time", "seed")
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
