@@ -38,13 +38,17 @@ class MapResult:
 class Page:
     """What `odesim derive` prints of a tier whose page is written, not stated: text, LaTeX, Python ("": none).
 
-    `why` says why the dynamics closes, which method serves which term, and with what error (`--explain`).
+    `why` says why the dynamics closes, which method serves which term, and with what error (`--explain`).  `fragment`
+    are the equations as LaTeX without a preamble.  `stated()` gives them as a `derivations.statement.Statement`, or
+    raises `UsageError` with the reason why it cannot.
     """
 
     text: str
     latex: str
     python: str = ""
     why: str = ""
+    fragment: str = ""
+    stated: Callable[[], Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

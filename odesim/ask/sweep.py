@@ -30,13 +30,18 @@ def request(
     method: str = "flow",
     until: Any = None,
     save_points: Any = None,
+    save_at: Any = None,
     **options: Any,
 ) -> Sweep:
-    """A sweep of flows or, by `method`, of SGD; two save points unless more are asked for.  Raises `UsageError`."""
+    """A sweep of flows or, by `method`, of SGD; two save points unless saved times are asked for.
+
+    Raises `UsageError`.
+    """
     given = {name: options.pop(name, None) for name in SGD}
     learning = _learning(method, given)
+    points = "2" if save_points is None and save_at is None else save_points
     return Sweep.build(
-        system, over, parameters, until=until, sgd=learning, save_points=save_points or "2", **options
+        system, over, parameters, until=until, sgd=learning, save_points=points, save_at=save_at, **options
     )  # fmt: skip
 
 

@@ -137,8 +137,8 @@ def derive(
     format: Annotated[
         str,
         typer.Option(
-            metavar="text|latex|python|kernels",
-            help="As text, as a LaTeX document, as Python that runs alone, or as the kernels that are compiled.",
+            metavar="text|latex|latex-fragment|python|kernels",
+            help="Text, a LaTeX document or its equations alone, Python that runs alone, or the kernels as compiled.",
         ),
     ] = "text",
     explained: Annotated[
@@ -157,6 +157,8 @@ def derive(
     from odesim.request.parse import choice, parse_assignments
     from odesim.show.page.render import FORMATS, explain, render
 
+    if format == "sympy":
+        raise UsageError('SymPy expressions are objects of Python: odesim.derive(.., format="sympy") returns them')
     choice(format, FORMATS, "--format")
     if explained and format != "text":
         raise UsageError(f"--explain is told as text: leave --format {format} out")

@@ -58,6 +58,10 @@ SavePoints = Annotated[
     str | None,
     typer.Option(metavar="N", help="Equally spaced saved times, both ends included [default: 201]."),
 ]
+SaveAt = Annotated[
+    str | None,
+    typer.Option(metavar="T,T,..", help="Saved times, increasing; the run ends at the last [default: --save-points]."),
+]
 Rtol = Annotated[str | None, typer.Option(metavar="R", help="Relative tolerance [default: 1e-8].")]
 Atol = Annotated[
     str | None, typer.Option(metavar="A", help="Absolute tolerance [default: from the scale of the start].")
@@ -125,8 +129,8 @@ Group = Mapping[str, tuple[Any, Any]]
 """Options by name: what they are, and their default."""
 REQUEST: Group = {
     "preset": (Preset, None), "config": (Config, None), "initial": (InitialFile, None), "seed": (Seed, None),
-    "stage": (StageName, None), "until": (Until, None), "save_points": (SavePoints, None), "rtol": (Rtol, None),
-    "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
+    "stage": (StageName, None), "until": (Until, None), "save_points": (SavePoints, None), "save_at": (SaveAt, None),
+    "rtol": (Rtol, None), "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
 }  # fmt: skip
 """What a run of a system is asked for by, beside its parameters: the options of `Case.build`."""
 EULER: Group = {"step": (Step, None)}

@@ -11,7 +11,7 @@ from odesim.code.traced import jax_along, split
 from odesim.flow.losses import divergence, zero_within_error
 from odesim.flow.problem import Problem
 from odesim.request.case import EULER, plain
-from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
+from odesim.request.trajectory import NOT_REACHED, Origin, Outcome, Trajectory, Variable
 
 
 @runtime_checkable
@@ -77,12 +77,12 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
     hits = {name: problem.past.of(name, values) for name, values in recorder.hits.items()}
     for crossing in equations.crossings:
         values = hits[crossing.name]
-        extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; inf: not reached")
+        extras[crossing.name] = Variable(dims[crossing.component], values, f"{crossing.meaning}; {NOT_REACHED}")
     if isinstance(equations.advance, Stepped):
         for name, (dimension, meaning) in equations.advance.names.items():
             if name not in hits:  # a stage without a clock
                 continue
-            extras[name] = Variable((dimension,), hits[name], f"{meaning}; inf: not reached")
+            extras[name] = Variable((dimension,), hits[name], f"{meaning}; {NOT_REACHED}")
     known = {**components, **{n: v.values for n, v in observed.items()}, **hits}
     summary = dict(told.summary(initial, known))
     if "loss" in components:

@@ -88,6 +88,10 @@ def build(
         raise UsageError("Missing option '--system': `odesim systems` lists them")
     chosen = find_system(system) if isinstance(system, str) else system
     names = stage_names(chosen, stages, start, _course(chosen, parameters, options, start is not None))
+    if len(names) > 1 and options.get("save_at") is not None:
+        raise UsageError(
+            f"--save-at lists the times of one stage, but {', '.join(names)} were asked for: name one stage"
+        )
     ends = end_times(chosen, names, until)
     cases = tuple(
         Case.build(chosen, parameters, stage=name, until=ends.get(name), continued=start is not None, **options)

@@ -134,14 +134,22 @@ def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarra
     Raises `UsageError` for `times` that are no whole numbers of steps, and for a case that ends before the first.
     """
     if times is not None:
-        steps = np.asarray(times, float) / h
-        if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):
-            raise UsageError(f"times to save at must be whole numbers of steps of {name}={h:g}")
-        return np.round(steps).astype(int)
+        return require_whole_steps(np.asarray(times, float), h, name)
     last = round(case.until / h)
     if last < 1:
         raise UsageError(f"--until {case.until:g} is less than one step of {name}={h:g}")
     return np.unique(np.round(np.linspace(0, last, case.save_points)).astype(int))
+
+
+def require_whole_steps(times: np.ndarray, h: float, name: str) -> np.ndarray:
+    """Return the numbers of steps h, which the user calls `name`, at some times.
+
+    Raises `UsageError` for times between two steps, at which a map has no state.
+    """
+    steps = times / h
+    if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):
+        raise UsageError(f"times to save at must be whole numbers of steps of {name}={h:g}")
+    return np.round(steps).astype(int)
 
 
 def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:

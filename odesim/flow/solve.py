@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivations.contract import Independent, Initial, Recursion, Smooth, Stepped
+from odesim.errors import UsageError
 from odesim.flow import independent, recursion, smooth, stepped
 from odesim.flow.driver import Progress
 from odesim.flow.problem import Past, Problem, prepare
 from odesim.machine.device import in_double
 from odesim.machine.memory import require_memory
 from odesim.request.case import EULER, Case
+from odesim.request.save_times import with_start, without_start
 from odesim.request.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def solve(
 ) -> Trajectory:
     """Integrate a case and return its trajectory; a numerical failure is its outcome, not an exception.
 
-    States are saved at `times` (increasing, from 0), by default the equally spaced ones of the case; `initial`
+    States are saved at `times` (increasing, at least 0), by default those of the case; `initial`
     replaces the initial condition of the case, and with a `past` the clock goes on from its end.
 
     Raises `UsageError` for options that have no meaning here and for a stage that has no flow, and
@@ -37,9 +39,25 @@ def solve(
     """
     case.require_clock()
     problem = prepare(case, initial, past)
+    if times is None and case.save_at is not None:
+        times = np.array(case.save_at) - past.time
+        if times[0] < 0:
+            raise UsageError(f"--save-at begins at {case.save_at[0]:g}, before the run, which goes on at {past.time:g}")
     states = case.save_points if times is None else len(times)
     require_memory(float(states) * problem.start.size, f"{states:.3g} saved states", "--save-points")
-    return _way(problem)(problem, times, progress, checkpoint)
+    return follow(problem, times, progress, checkpoint)
+
+
+def follow(
+    problem: Problem,
+    times: np.ndarray | None = None,
+    progress: Progress | None = None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Trajectory:
+    """Follow the equations of a problem to its horizon and return the trajectory, saved as `solve` says."""
+    saved = None if times is None else with_start(times)
+    trajectory = _way(problem)(problem, saved, progress, checkpoint)
+    return trajectory if saved is times else without_start(trajectory)
 
 
 def _way(problem: Problem) -> Callable[..., Trajectory]:

@@ -42,26 +42,47 @@ def derive(
     preset: str | None = None,
     stage: str | None = None,
     **parameters: Any,
-) -> str:
-    """The equations of motion of a tier, with every definition that they need, as the program evaluates them.
+) -> Any:
+    """Return the equations of motion of a tier, with every definition that they need, as the program evaluates them.
 
-    `format` is "text", "latex" (a document), "python" (a file that runs alone with NumPy and SciPy), "kernels" (the
-    module that is compiled) or "explanation" (why the equations close, by which methods, with what error);
-    `parameters` are those of the system, `tier` among them.  Raises `UsageError` for a request that cannot be met.
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        format: "text"; "latex", a document; "latex-fragment", its equations without a preamble, for an article with
+            amsmath; "python", a file that runs alone with NumPy and SciPy; "kernels", the module that is compiled;
+            "explanation", why the equations close, by which methods and with what error; or "sympy", expressions.
+        preset: A named parameter set of the system.
+        stage: The stage; by default the first that has a clock.
+        parameters: Those of the system, `tier` among them.
 
-    >>> import odesim
-    >>> page = odesim.derive("pruning", tier="homogeneous")
-    >>> page.splitlines()[0]
-    'pruning, tune, homogeneous: all irrelevant patterns alike, two numbers per expert'
+    Returns:
+        A text; for "sympy" an object with `state`, `rhs`, `definitions`, `loss` and `lambdify()`
+        (`odesim.show.page.symbolic.SymbolicEquations`).
+
+    Raises:
+        UsageError: A request that cannot be met, such as a format that a model does not have.
+
+    Example:
+        >>> import odesim
+        >>> page = odesim.derive("pruning", tier="homogeneous")
+        >>> page.splitlines()[0]
+        'pruning, tune, homogeneous: all irrelevant patterns alike, two numbers per expert'
+        >>> equations = odesim.derive("saad_solla_1995", "sympy")
+        >>> list(equations.state.values())
+        [Q_ww[i, k], M_ww[i, j]]
+        >>> run = odesim.integrate("saad_solla_1995", until=1.0)
+        >>> sorted(equations.lambdify()(run(0.5)))
+        ['M_ww', 'Q_ww']
     """
     from odesim.request.case import Case
-    from odesim.show.page.render import explain, render
+    from odesim.show.page.render import explain, render, symbolic
 
     system = chosen(system)
     known(system, parameters, ("format", "preset", "stage"), "derive")
     case = Case.build(system, parameters, preset=preset, stage=stage)
     if format == "explanation":
         return explain(case.system, case.parameters, case.stage)
+    if format == "sympy":
+        return symbolic(case)
     return render(case.system, case.parameters, format, case.stage)
 
 
@@ -88,7 +109,7 @@ def linearise(
     source: "Case | Trajectory | Run",
     time: float | None = None,
     *,
-    state: "Mapping[str, Any] | None" = None,
+    state: "Mapping[Any, Any] | None" = None,
     method: Any = None,
 ) -> "Linearisation":
     """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.

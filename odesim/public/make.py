@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odesim.store import Run
     from odesim.study.comparison import Comparison
 
-CASE = ("preset", "config", "initial", "stage", "seed", "until", "save_points", "backend")
+CASE = ("preset", "config", "initial", "stage", "seed", "until", "save_points", "save_at", "backend")
 FLOW = (*CASE, "rtol", "atol", "solver", "step", "after")
 SGD = (*CASE, "method", "step_size", "batch", "seeds", "device", "precision", "fresh_initial", "population_loss")
 
@@ -32,8 +32,9 @@ def integrate(
     stage: str | Sequence[str] | None = None,
     after: "Run | Trajectory | str | os.PathLike[str] | None" = None,
     seed: int | None = None,
-    until: "float | Mapping[str, float] | str | None" = None,
+    until: Any = None,
     save_points: int | None = None,
+    save_at: Any = None,
     rtol: float | None = None,
     atol: float | None = None,
     backend: str | None = None,
@@ -75,8 +76,8 @@ def integrate(
         known(system, parameters, FLOW, "integrate")
     asked = flow.request(
         system, parameters, stage=stage, start=begin.started(after), preset=preset, config=config, initial=initial,
-        seed=seed, until=until, save_points=save_points, rtol=rtol, atol=atol, backend=backend, solver=solver,
-        step=step,
+        seed=seed, until=until, save_points=save_points, save_at=save_at, rtol=rtol, atol=atol, backend=backend,
+        solver=solver, step=step,
     )  # fmt: skip
     with watched(f"integrating {asked.name}") as progress:
         found = flow.run(asked, progress, Held())
@@ -105,8 +106,9 @@ def simulate(
     initial: "Run | Trajectory | str | os.PathLike[str] | Mapping[str, Any] | None" = None,
     stage: str | None = None,
     seed: int | None = None,
-    until: float | str | None = None,
+    until: Any = None,
     save_points: int | None = None,
+    save_at: Any = None,
     backend: str | None = None,
     **parameters: Any,
 ) -> "Trajectory":
@@ -129,7 +131,8 @@ def simulate(
     wanted = sgd.request(
         own, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
         precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset,
-        config=config, initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, backend=backend,
+        config=config, initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, save_at=save_at,
+        backend=backend,
     )  # fmt: skip
     refuse_tier(wanted.case)
     with watched(f"simulating {own.name}") as progress:

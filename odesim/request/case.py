@@ -27,6 +27,7 @@ from odesim.request.parse import (
     shortened,
     whole_number,
 )
+from odesim.request.save_times import read_times, require_end
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
@@ -35,7 +36,7 @@ AUTO = "auto"
 """The word for the tier that a stage settles on by itself."""
 NO_CLOCK = 1.0
 """What a request says for `until` where its stage has no clock."""
-OPTIONS = ("stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver")
+OPTIONS = ("stage", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,7 +45,8 @@ class Case:
 
     `explicit` names the parameters and `options` the options that the user gave (an option that has no
     meaning for the equations can then be refused).  `atol` is `None` where the integrator chooses it
-    from the scale of the initial state.  `initial` holds the arrays of `--initial`, by name.
+    from the scale of the initial state.  `initial` holds the arrays of `--initial`, by name.  `save_at` are the times
+    at which states are saved, on the clock of the run; `None` stands for `save_points` equally spaced ones.
     """
 
     system: System
@@ -63,6 +65,7 @@ class Case:
     backend: str
     solver: str | None
     step: float | None = None
+    save_at: tuple[float, ...] | None = None
 
     @classmethod
     def build(
@@ -80,9 +83,9 @@ class Case:
         """Resolve a request: defaults, then the preset, then the TOML file, then what is given here.
 
         `parameters` may hold values or words (`"1e6"`, `"1,-1"`); `options` are `stage`, `seed` (0), `until`
-        (the stage's horizon), `save_points` (201), `rtol` (1e-8), `atol`, `backend` ("numba") and `solver`, with
-        `step` for the solver "euler"; `None` means not given.  With `continued` the state comes from an earlier run,
-        not from a draw.  Raises `UsageError` for anything unknown, of the wrong type or out of domain.
+        (the stage's horizon), `save_points` (201) or `save_at`, `rtol` (1e-8), `atol`, `backend` ("numba") and
+        `solver`, with `step` for the solver "euler"; `None` means not given.  With `continued` the state comes from an
+        earlier run, not from a draw.  Raises `UsageError` for anything unknown, of the wrong type or out of domain.
         """
         system = find_system(system) if isinstance(system, str) else system
         written = read_config(config, system) if config is not None else {}
@@ -109,7 +112,7 @@ class Case:
             tier=_tier(stage, values),
             parameters=values,
             explicit=frozenset(given),
-            options=frozenset(options),
+            options=frozenset(options) | ({"until"} if "save_at" in options else set()),
             initial=arrays,
             initial_digest=digest,
             **_numbers(options, stage.horizon(values) if isinstance(stage, Dynamics) else NO_CLOCK, values),
@@ -148,6 +151,7 @@ class Case:
             "backend": self.backend,
             "solver": self.solver,
             **({"step": self.step} if self.step is not None else {}),
+            **({"save_at": list(self.save_at)} if self.save_at is not None else {}),
         }
 
     @functools.cached_property
@@ -315,6 +319,8 @@ def _tier(stage: Stage, parameters: Any) -> str:
 
 def end_time(until: Any, parameters: Any) -> float:
     """An end time: a number, or an expression in the parameters such as "2*sqrt(d)".  Raises `UsageError`."""
+    if getattr(until, "free_symbols", None):  # of SymPy
+        until = str(until)
     if not isinstance(until, str) or len(until) > LONGEST or not any(letter.isalpha() for letter in until):
         return real_number(until, "--until")
     try:
@@ -333,13 +339,18 @@ def end_time(until: Any, parameters: Any) -> float:
 def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dict[str, Any]:
     """The numerical options of a run, defaults filled in and checked."""
     seed = seed_number(options.get("seed", 0))
-    until = end_time(options.get("until", horizon), parameters)
-    save_points = whole_number(options.get("save_points", 201), "--save-points")
+    save_at = read_times(options["save_at"]) if "save_at" in options else None
+    if save_at is not None and "save_points" in options:
+        raise UsageError("--save-points and --save-at both say when states are saved; give one of the two")
+    until = end_time(options.get("until", horizon if save_at is None else save_at[-1]), parameters)
+    if save_at is not None:
+        require_end(save_at, until)
+    save_points = whole_number(options.get("save_points", 201 if save_at is None else len(save_at)), "--save-points")
     rtol = real_number(options.get("rtol", 1e-8), "--rtol")
     atol = real_number(options["atol"], "--atol") if "atol" in options else None
     conditions = [
         (until > 0, f"--until must be above 0, but {until:g} was given."),
-        (save_points >= 2, f"--save-points must be at least 2 (both ends), but {save_points} was given."),
+        (save_at or save_points >= 2, f"--save-points must be at least 2 (both ends), but {save_points} was given."),
         (0 < rtol < 1, f"--rtol must lie between 0 and 1, but {rtol:g} was given; try 1e-8."),
         (
             atol is None or atol >= 0,
@@ -353,6 +364,7 @@ def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dic
         "seed": seed,
         "until": until,
         "save_points": save_points,
+        "save_at": save_at,
         "rtol": rtol,
         "atol": atol,
         "backend": choice(str(options.get("backend", "numba")), BACKENDS, "--backend"),

@@ -150,11 +150,21 @@ def _sequence(value: Any, kind: Any, name: str) -> tuple[Any, ...]:
     return tuple(parse(item, one, name) for item, one in zip(items, inner, strict=True))
 
 
+def _unboxed(value: Any) -> Any:
+    """Return the numbers of an array, of NumPy, JAX, xarray or pandas, as those of Python; anything else as it is."""
+    if not hasattr(value, "__array__"):
+        return value
+    import numpy as np
+
+    return np.asarray(value).tolist()
+
+
 def parse(value: Any, kind: Any, name: str) -> Any:
     """`value` read as the type `kind`: int, float, bool, str, `Literal`, a tuple of these, or a union.
 
     Raises `UsageError` if it cannot be.
     """
+    value = _unboxed(value)
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return _alternative(value, typing.get_args(kind), name)

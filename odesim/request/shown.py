@@ -5,7 +5,7 @@ of them is called, so that a result itself needs nothing but arrays.
 """
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from derivations.contract import load
@@ -19,6 +19,7 @@ VIEWS = {
     "save": "odesim.public.keep:save",
     "integrate": "odesim.public.make:integrate",
     "explore": "odesim.public.keep:explore",
+    "values": "odesim.study.interpolation:values_at",
 }
 """What results are shown, kept and continued by."""
 
@@ -42,6 +43,11 @@ def table_html(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
+def name_of(name: object) -> Any:
+    """Return a name as text: a SymPy symbol stands for its name, anything else for itself."""
+    return getattr(name, "name", name) if getattr(name, "is_Symbol", False) else name
+
+
 def said(value: Any, most: int = 120) -> str:
     """A value in a few characters: six digits, long lists and texts cut."""
     if isinstance(value, float):
@@ -55,15 +61,15 @@ def said(value: Any, most: int = 120) -> str:
 
 
 class Result:
-    """What a run of this session and a stored one share: how they are shown, kept and gone on from."""
+    """What a run, a stored run and a comparison share: how they are shown and kept."""
 
-    def plot(self, name: str | None = None, *, ax: Any = None) -> Any:
+    def plot(self, name: Any = None, *, ax: Any = None) -> Any:
         """Draw a variable against time into `ax` (a figure of its own without one), and return the axes.
 
         Without a name it is the component that moves most.  A simulation's replicas are lines alike.  Raises
         `UsageError` for a name that is none of the run's.
         """
-        return load_view("plot")(self, name, ax)
+        return load_view("plot")(self, name_of(name), ax)
 
     def pictures(self) -> Mapping[str, Any]:
         """The figures of the run by name, as its folder holds them: matplotlib figures with title and theory."""
@@ -84,6 +90,77 @@ class Result:
         """Write the run as an interactive page and return its path (`odesim.explore`)."""
         return load_view("explore")(self, out, overwrite=overwrite)
 
+    def _repr_html_(self) -> str:
+        """A few lines, the variables, the summary and a picture."""
+        return load_view("picture")(self)
+
+
+class Course(Result):
+    """What a trajectory and a stored run share: a mapping of names to arrays, which has states at any time."""
+
+    def keys(self) -> list[str]:
+        """The names that `run[name]` takes."""
+        raise NotImplementedError
+
+    def __getitem__(self, name: Any) -> Any:
+        """The values of a variable by name, or by a SymPy symbol of that name."""
+        raise NotImplementedError
+
+    def __contains__(self, name: object) -> bool:
+        """Return True for the name of a variable, as `run[name]` takes it."""
+        return name_of(name) in self.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all variables, as those of a mapping or an `xarray.Dataset`."""
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        """The number of variables."""
+        return len(self.keys())
+
+    def values(self) -> list[Any]:
+        """The arrays of all variables, in the order of `keys()`."""
+        return [self[name] for name in self.keys()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Names and arrays of all variables, as those of a mapping."""
+        return [(name, self[name]) for name in self.keys()]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the system, as the run had them: those given, and the defaults of the others.
+
+        >>> import odesim
+        >>> odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0).parameters["m"]
+        3
+        """
+        own: Any = getattr(self, "trajectory", self)
+        return dict(own.origin.parameters)
+
+    def __call__(self, time: Any) -> dict[str, Any]:
+        """Return components and observables at a time of the run, or at an array of times, by name.
+
+        Between two saved times a flow is integrated again with the tolerances of the run, so that the accuracy does not
+        depend on the number of saved states (`odesim.study.interpolation.values_at`).
+
+        Arguments:
+            time: A number or an array (n,), in the unit of the run's clock.
+
+        Returns:
+            "time" and every variable with a time axis: without that axis for a number, with n entries on it for an
+            array.
+
+        Raises:
+            UsageError: A time outside of the run, or one at which SGD or a recursion has no state.
+
+        Example:
+            >>> import odesim
+            >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, seed=0)
+            >>> run(0.123)["gamma2"].shape, run([0.1, 0.2])["gamma2"].shape
+            ((3, 1), (2, 3, 1))
+        """
+        return load_view("values")(getattr(self, "trajectory", self), time)
+
     def continue_(self, until: Any = None, *, stage: str | None = None, **request: Any) -> Any:
         """The run that goes on where this one ended, until a later time on its clock: in its stage, or in another.
 
@@ -98,7 +175,3 @@ class Result:
         """
         own: Any = getattr(self, "trajectory", self)
         return load_view("integrate")(after=self, stage=stage or own.origin.stage, until=until, **request)[0]
-
-    def _repr_html_(self) -> str:
-        """A few lines, the variables, the summary and a picture."""
-        return load_view("picture")(self)

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,7 @@ import derivations
 from derivations import outside
 from derivations.contract import System, UsageError
 from odesim.errors import ChangedDeclaration
-from odesim.request.shown import Result, load_view
+from odesim.request.shown import Course, load_view, name_of
 from odesim.request.stored_system import short_name
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 COUNTED = "place, counted from 1"
 """The meaning of a coordinate that only numbers the places of a dimension, and so belongs to no variable."""
+NOT_REACHED = "inf: not reached"
+"""How the meaning of every hitting time of a flow ends."""
+NOT_SAVED = "the first saved time at or past it; inf: at none of them"
+"""How that of a hitting time of SGD ends."""
 UNNUMBERED = ("time", "seed")
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
@@ -173,7 +177,7 @@ class Variable(np.ndarray):
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory(Result):
+class Trajectory(Course):
     """A run: `state[name]` has dims ("time", ...) for a flow and ("seed", "time", ...) for a simulation.
 
     `state` holds the components of the tier's state and the observables saved with them; `extras` what has no
@@ -194,11 +198,12 @@ class Trajectory(Result):
     step: np.ndarray | None = None
     asked: Any = dataclasses.field(default=None, repr=False, compare=False)
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: Any) -> np.ndarray:
         """The values of a component, an observable or an extra by name, or of "time" (and "step" of a simulation).
 
-        `KeyError` names those there are.
+        A SymPy symbol stands for its name.  `KeyError` names those there are.
         """
+        name = name_of(name)
         axes = {"time": self.time, **({} if self.step is None else {"step": self.step})}
         if name in axes:
             return axes[name]
@@ -207,14 +212,6 @@ class Trajectory(Result):
             known = ", ".join([*axes, *self.state, *self.extras])
             raise KeyError(f"this run has no variable {name!r}; it has {known}")
         return found.values
-
-    def __contains__(self, name: object) -> bool:
-        """Return True for the name of a variable, as `run[name]` takes it."""
-        return name in self.keys()
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of all variables, as those of a mapping or an `xarray.Dataset`."""
-        return iter(self.keys())
 
     def keys(self) -> list[str]:
         """The names that `run[name]` takes: "time" (and "step" of a simulation), components, observables, extras."""

@@ -8,11 +8,10 @@ import numpy as np
 
 from derivations.contract import Component, Dynamics, Equations, Initial, Stage, Stepped, UsageError, load
 from odesim.flow.losses import zero_within_error
-from odesim.request.trajectory import Variable
+from odesim.request.trajectory import NOT_SAVED, Variable
 
 ROUNDING = 1e-12
 """Rounding of a loss that is computed from weights, relative to its largest value."""
-FIRST = "the first saved time at or past it; inf: at none of them"
 
 
 def flow_of(stage: Stage, parameters: Any) -> Equations | None:
@@ -39,7 +38,7 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
         if crossing.component not in state:
             continue
         hits = first_times(crossing.margin(state[crossing.component]) >= 0, times)
-        meaning = f"{crossing.meaning}: {FIRST}"
+        meaning = f"{crossing.meaning}: {NOT_SAVED}"
         found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
     return found
 
@@ -53,7 +52,7 @@ def events(
         return {}
     reached = march.reached(initial, state)
     return {
-        name: Variable(("seed", dimension), first_times(reached[name], times), f"{meaning}: {FIRST}")
+        name: Variable(("seed", dimension), first_times(reached[name], times), f"{meaning}: {NOT_SAVED}")
         for name, (dimension, meaning) in march.names.items()
     }
 

@@ -17,6 +17,7 @@ from odesim.machine.device import in_double
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
+from odesim.request.save_times import with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families, normals
 from odesim.sgd.descent import Descent
@@ -137,7 +138,9 @@ class Simulation:
 
     @property
     def schedule(self) -> np.ndarray:
-        """The numbers of steps after which states are saved, from 0."""
+        """The numbers of steps after which states are saved, from 0: those nearest to the times of the case."""
+        if self.case.save_at is not None:
+            return np.unique(np.round(with_start(np.array(self.case.save_at)) / self.tick)).astype(int)
         points = min(self.case.save_points, self.steps + 1)
         return np.unique(np.round(np.linspace(0, self.steps, points)).astype(int))
 
@@ -222,7 +225,9 @@ def simulate(
         **families.remarks(engine),
     }
     grams = np.swapaxes(np.array(course.saved), 0, 1)
-    return _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
+    made = _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
+    listed = simulation.case.save_at
+    return made if listed is None or round(listed[0] / simulation.tick) == 0 else without_start(made)
 
 
 def make_engine(

@@ -13,7 +13,7 @@ import numpy as np
 from derivations.contract import Crossing, Kernel
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import blocks
-from odesim.small.question import Rule, Tolerances, crossing_of
+from odesim.small.question import Rule, Tolerances, crossing_of, saved_times
 
 if TYPE_CHECKING:
     import xarray
@@ -131,13 +131,15 @@ class Flow:
         self,
         values: Mapping[Any, Any],
         *,
-        until: float,
-        save_points: int = 201,
+        until: float | None = None,
+        save_points: int | None = None,
+        save_at: Any = None,
         rtol: float = 1e-9,
         atol: float | None = None,
     ) -> "xarray.Dataset":
-        """The states at `save_points` equally spaced times from 0 to `until`, one variable for every entry.
+        """The states at `save_points` (201) equally spaced times from 0 to `until`, one variable for every entry.
 
+        `save_at` lists other times, increasing, instead, of which the last is the end.
         `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to one shape: with n
         values the variables have the dimensions (flow, time), with numbers alone (time,), and with more dimensions
         (flow_0, flow_1, .., time).  Parameters are variables without time.  `rtol` and `atol` are those of one step of
@@ -154,17 +156,15 @@ class Flow:
         import xarray
 
         table, shape = self._table(values, atol)
-        _, until, tolerances = crossing_of(self.states, self.states[0], 0.0, 1, False, until, rtol, atol)
-        if save_points < 2:
-            raise UsageError(f"save_points must be at least 2 (both ends), but is {save_points}")
-        times = np.linspace(0.0, until, save_points)
-        n, states = len(self.slopes), np.empty((len(table), save_points, len(self.slopes)))
+        times = saved_times(until, save_points, save_at)
+        _, until, tolerances = crossing_of(self.states, self.states[0], 0.0, 1, False, times[-1], rtol, atol)
+        n, states = len(self.slopes), np.empty((len(table), times.size, len(self.slopes)))
         for chosen, steps in self._by_tolerance(table, tolerances, self._limits(until)):
             some = table[chosen]
             states[chosen] = blocks.trajectories(
                 self._numba.integrate_blocks, some[:, :n], times, steps, np.ascontiguousarray(some[:, n:])
             )
-        states = states.reshape(*shape, save_points, n)
+        states = states.reshape(*shape, times.size, n)
         dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
         found: dict[str, Any] = {name: ((*dims, "time"), states[..., k]) for k, name in enumerate(self.states)}
         fixed = table.reshape(*shape, -1)

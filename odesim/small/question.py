@@ -4,8 +4,11 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
+
 from odesim.errors import UsageError
-from odesim.request.parse import nearest
+from odesim.request.parse import nearest, shortened
+from odesim.request.save_times import read_times, require_end
 
 ATOL = 1e-14
 """The absolute tolerance of a step, unless one is given or the start is smaller than it resolves."""
@@ -27,6 +30,32 @@ def crossing_of(
     if not 0.0 < until < math.inf or not (rtol > 0.0 and atol >= 0.0):
         raise UsageError("a hitting time needs a finite until > 0, rtol > 0 and atol >= 0")
     return _rule(states, entry, level, direction, absolute), until, (rtol, atol, follows)
+
+
+def saved_times(until: Any, save_points: int | None, save_at: Any) -> np.ndarray:
+    """Return the times of a trajectory from 0 to `until`, or those listed.  Raises `UsageError` for what is neither."""
+    if save_at is not None:
+        if save_points is not None:
+            raise UsageError("save_points and save_at both say when states are saved; give one of the two")
+        times = read_times(save_at, "save_at")
+        if until is not None:
+            require_end(times, horizon(until), "save_at", "until")
+        return np.array(times)
+    points = 201 if save_points is None else save_points
+    if points < 2:
+        raise UsageError(f"save_points must be at least 2 (both ends), but is {points}")
+    return np.linspace(0.0, horizon(until), points)
+
+
+def horizon(until: Any) -> float:
+    """Return a finite end time above 0.  Raises `UsageError` for anything else."""
+    try:
+        end = float(until)
+    except (TypeError, ValueError):
+        end = math.nan
+    if not 0.0 < end < math.inf:
+        raise UsageError(f"until must be a finite number above 0, but {shortened(until)} was given")
+    return end
 
 
 @functools.lru_cache(maxsize=64)  # the same question is asked of flow after flow, and its check takes as long as a flow

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 import derivations
 from derivations import outside
 from odesim.errors import UsageError
-from odesim.request.shown import Result
+from odesim.request.shown import Course
 from odesim.request.trajectory import COUNTED, Origin, Outcome, Trajectory, Variable
 from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
 from odesim.store.folder import manifest_of, require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     import xarray
 
 
 @dataclasses.dataclass(frozen=True)
-class Run(Result):
+class Run(Course):
     """A stored run: its folder, manifest, summary and trajectory; of several stages, those, and the last trajectory."""
 
     folder: Path
@@ -46,17 +44,9 @@ class Run(Result):
         """The saved times (of the last stage, where there are several)."""
         return self.trajectory.time
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: Any) -> Any:
         """The values of a component, an observable or an extra by name, as `Trajectory` has them."""
         return self.trajectory[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Return True for the name of a variable, as `run[name]` takes it."""
-        return name in self.trajectory
-
-    def __iter__(self) -> "Iterator[str]":
-        """The names of all variables."""
-        return iter(self.trajectory)
 
     def keys(self) -> list[str]:
         """The names that `run[name]` takes, as `Trajectory` has them."""

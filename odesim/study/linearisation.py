@@ -131,7 +131,7 @@ def linearise(
     source: "Case | Trajectory | Run",
     time: float | None = None,
     *,
-    state: Mapping[str, Any] | None = None,
+    state: Mapping[Any, Any] | None = None,
     method: Method | None = None,
 ) -> Linearisation:
     """The linearisation of a flow along a run, or at any state.

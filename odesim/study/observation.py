@@ -21,7 +21,7 @@ FIXED = 1e-9
 
 START_FILE = r"the initial (file|state|arrays)|(the file of )?--initial( FILE\.npz)?|the file(?= (has|brings|lacks))"
 """What the sentences of a system call the arrays that a run starts from."""
-FLOW = ("tier", "seed", "until", "save_points", "rtol", "atol", "backend", "solver", "step")
+FLOW = ("tier", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver", "step")
 """What a case says of a flow, and weights that are given do not depend on."""
 
 

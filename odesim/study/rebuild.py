@@ -34,7 +34,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
         except (UsageError, KeyError):  # a stage that cannot begin like this: the other way is tried
             continue
         problem = prepare(case, initial)
-        states = _flat_states(problem.equations, trajectory, problem.start.size)
+        states = flat_states(problem.equations, trajectory, problem.start.size)
         if _same(problem, trajectory, states[0]):
             return problem, states
     raise UsageError(
@@ -46,7 +46,8 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
 def _case(trajectory: Trajectory) -> Case:
     """The case of a trajectory, without the arrays of its file."""
     origin = trajectory.origin
-    options = {name: origin.options[name] for name in ("rtol", "atol", "backend") if name in origin.options}
+    named = ("rtol", "atol", "backend", "solver", "step")
+    options = {name: origin.options[name] for name in named if name in origin.options}
     return Case.build(
         origin.required(), origin.parameters, stage=origin.stage, seed=origin.seed,
         until=max(float(trajectory.time[-1]), 1e-300), continued=True, **options,
@@ -58,7 +59,7 @@ def places(equations: Equations, size: int) -> dict[str, np.ndarray]:
     return {c.name: equations.layout.places(c.name, size) for c in equations.state}
 
 
-def _flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.ndarray:
+def flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.ndarray:
     """The flat states (time, n) from the components of a trajectory.  Raises `UsageError` where entries are missing."""
     flat = np.full((trajectory.time.size, size), np.nan)
     for name, place in places(equations, size).items():
@@ -91,13 +92,13 @@ def _close(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.isclose(first, second, rtol=SAME, atol=SAME * size, equal_nan=True).all())
 
 
-def replaced(equations: Equations, y: np.ndarray, state: Mapping[str, Any]) -> np.ndarray:
+def replaced(equations: Equations, y: np.ndarray, state: Mapping[Any, Any]) -> np.ndarray:
     """The flat state with some components replaced; entries that appear twice (symmetric matrices) must agree.
 
     Raises `UsageError` for an unknown component, a shape that disagrees, or a constant entry that is changed.
     """
     known, y = places(equations, y.size), y.copy()
-    for name, given in state.items():
+    for name, given in {str(name): values for name, values in state.items()}.items():
         if name not in known:
             raise UsageError(f"there is no component {name!r} to replace; there are {', '.join(known)}")
         place, values = known[name], np.asarray(given, float)

@@ -234,7 +234,7 @@ def compute(*words: Any) -> dict[str, np.ndarray]:
 def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
     """The last state, the extras and the summary of a trajectory as arrays; `about` tells what they are.
 
-    Where more times are asked for than the two ends, the curves between them are kept too.
+    Where times are listed, or more are asked for than the two ends, the curves are kept too.
     """
     arrays, about = {}, {}
 
@@ -244,7 +244,7 @@ def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
     for name, variable in run.state.items():
         arrays[f"final_{name}"] = np.asarray(np.take(np.asarray(variable), -1, variable.dims.index("time")))
         about[f"final_{name}"] = (named(variable.dims), f"{variable.meaning}, at the end")
-    if case.save_points > 2:
+    if case.save_points > 2 or case.save_at is not None:
         kept = {"time": Variable(("time",), run.time, run.clock), **run.state}
         for name, variable in kept.items():
             arrays[f"{CURVE}{name}"] = np.asarray(np.moveaxis(variable.values, variable.dims.index("time"), -1))

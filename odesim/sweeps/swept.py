@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import derivations
-from odesim.request.trajectory import COUNTED
+from odesim.request.trajectory import COUNTED, NOT_REACHED, NOT_SAVED
 from odesim.store.files import CELLS, MANIFEST, SUMMARY, synchronise, write_json
 from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
@@ -164,13 +164,42 @@ def counts(data: "xarray.Dataset") -> dict[str, int]:
     return {str(kind): int(number) for kind, number in zip(kinds, numbers, strict=True)}
 
 
-def headlines(data: "xarray.Dataset") -> list[str]:
-    """The names of the numbers that every cell has one of."""
-    return [
-        str(name)
-        for name, values in data.data_vars.items()
-        if set(values.dims) == set(data["outcome"].dims) and values.dtype.kind == "f"
-    ]
+def headlines(data: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
+    """The numbers that every cell has one of, by name: hitting times first, and each quantity once.
+
+    Of a hitting time with several entries (units, teachers, replicas) it is the first, called first_NAME.
+    """
+    cells = set(data["outcome"].dims)
+    read = f"{CURVE}time" in data  # SGD of two saved times has no hitting time between them
+    hits = dict(_first(str(name), v, cells) for name, v in data.data_vars.items() if is_hitting_time(v, read))
+    others = {str(name): v for name, v in data.data_vars.items() if set(v.dims) == cells and v.dtype.kind == "f"}
+    return hits | {name: v for name, v in others.items() if name not in hits and not _repeated(data, v, hits)}
+
+
+def is_hitting_time(values: "xarray.DataArray", saved: bool = True) -> bool:
+    """Return True for a variable of first times, infinite where there was none; with `saved`, of first saved times."""
+    endings = (NOT_REACHED, NOT_SAVED) if saved else (NOT_REACHED,)
+    return str(values.attrs.get("meaning", "")).endswith(endings)
+
+
+def _first(name: str, values: "xarray.DataArray", cells: set[Any]) -> "tuple[str, xarray.DataArray]":
+    """A hitting time with one number in every cell, the least of its entries, and what that is called."""
+    others = [dim for dim in values.dims if dim not in cells]
+    if all(values.sizes[dim] == 1 for dim in others):
+        return name, values.isel(dict.fromkeys(others, 0))
+    words = f"{values.attrs['meaning']}; the first of all entries"
+    return f"first_{name}", values.min(others).assign_attrs(meaning=words)
+
+
+def _repeated(data: "xarray.Dataset", values: "xarray.DataArray", hits: "Mapping[str, xarray.DataArray]") -> bool:
+    """Return True for a number of a summary that a column before has: loss_final is final_loss, or a hitting time."""
+    name = str(values.name)
+    last = data.get(f"final_{name.removesuffix('_final')}") if name.endswith("_final") else None
+    earlier = [*hits.values(), *([] if last is None else [last])]
+    return any(
+        set(other.dims) == set(values.dims) and bool((other == values).all() and np.isfinite(values).any())
+        for other in earlier
+    )
 
 
 def records(data: "xarray.Dataset") -> list[dict[str, Any]]:
@@ -178,8 +207,10 @@ def records(data: "xarray.Dataset") -> list[dict[str, Any]]:
     names, shown = list(map(str, data["outcome"].dims)), headlines(data)
     found = []
     for place in itertools.product(*(range(data.sizes[name]) for name in names)):
-        at = data[["outcome", *shown]].isel(dict(zip(names, place, strict=True)))
-        found.append({name: at[name].item() for name in (*names, "outcome", *shown)})
+        at = dict(zip(names, place, strict=True))
+        own = data[["outcome"]].isel(at)
+        numbers = {name: values.isel(at).item() for name, values in shown.items()}
+        found.append({**{name: own[name].item() for name in (*names, "outcome")}, **numbers})
     return found
 
 
@@ -193,9 +224,9 @@ def table(data: "xarray.Dataset") -> tuple[list[str], list[list[Any]], str]:
     seeds = data.sizes["seed"] if "seed" in data["outcome"].dims else 0
     rows = []
     for place in itertools.product(*(range(data.sizes[name]) for name in names)):
-        at = data.isel(dict(zip(names, place, strict=True)))
-        numbers = [_summarised(np.atleast_1d(at[name].values)) for name in shown]
-        rows.append([*(at[name].item() for name in names), *numbers])
+        at = dict(zip(names, place, strict=True))
+        numbers = [_summarised(np.atleast_1d(values.isel(at).values)) for values in shown.values()]
+        rows.append([*(data[name].isel({name: at[name]}).item() for name in names), *numbers])
     return [*names, *shown], rows, f"median [least, greatest] over {seeds} seeds" if seeds > 1 else ""
 
 

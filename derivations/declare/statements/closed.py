@@ -91,10 +91,10 @@ def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
     students, total = len(declared.students), len(declared.groups)
     for g in range(total):
         for h in range(g, total):
-            outputs = _values(texts, programs, f"mean_{g}_{h}", (g, h), found, names)
+            outputs = values(texts, programs, f"mean_{g}_{h}", (g, h), found, names)
             slopes, bends = {}, {}
             if g < students:
-                more = _values(texts, programs, f"pair_{g}_{h}", (g, h), found, names)
+                more = values(texts, programs, f"pair_{g}_{h}", (g, h), found, names)
                 one, two = declared.groups[g].slots, declared.groups[h].slots
                 slopes = dict(zip([(s, t) for s in one for t in two], more, strict=False))
                 bends = dict(zip([(s, r) for s in one for r in one], more[len(slopes) :], strict=False))
@@ -109,7 +109,7 @@ def letters(g: int, h: int, students: int) -> str:
     return "ij"
 
 
-def _values(
+def values(
     texts: dict[str, str], programs: list[str], name: str, kinds: tuple[int, int], found: Kernels, names: Names
 ) -> list[Any]:
     """The outputs of a generated function at symbols."""

@@ -39,6 +39,19 @@ def latex(content: Content) -> str:
     return _closed_document([*lines, *_second(writer, content.tilted)])
 
 
+def fragment(content: Content) -> str:
+    """The equations without a preamble and without words, as one `align*` that an article includes."""
+    writer = writer_of(content, tex=True)
+    if content.further:
+        return "\n".join(_display(content.further)) + "\n"
+    if content.tier == "sampled":
+        formulas = [*writer.model(), *writer.sampled(), *writer.motion(), *writer.second()]
+        return "\n".join(_display(formulas)) + "\n"
+    kernels = [*writer.kernels(), *writer.held(), *closures(content), *(_form(content, s) for s in content.shown)]
+    formulas = [*writer.model(), *writer.loss(), *kernels, *writer.drift(), *writer.motion(), *writer.second()]
+    return "\n".join(_display(formulas)) + "\n"
+
+
 def _closed_document(lines: list[str]) -> str:
     return "\n".join([*lines, r"\end{document}"]) + "\n"
 

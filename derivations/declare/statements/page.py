@@ -1,6 +1,7 @@
 """What is on the page of a declared model, and the page as text."""
 
 import dataclasses
+import functools
 import re
 import textwrap
 from typing import Any
@@ -60,7 +61,7 @@ class Content:
 
 def statement(parameters: Any, tier: str) -> Page:
     """The page of a tier.  Raises `UsageError` for a tier that does not exist."""
-    from derivations.declare.statements import document, script
+    from derivations.declare.statements import document, indexed, script
     from derivations.declare.tiers import equations
 
     tier = settled(parameters) if tier == "auto" else tier
@@ -72,7 +73,10 @@ def statement(parameters: Any, tier: str) -> Page:
     tilted = tier == "exact" and bool(found.tilts)
     content = Content(parameters, tier, tuple(why), names, shown, remarks, _leading(parameters, tier), tilted)
     python = script.python(parameters, found) if tier == "exact" else ""
-    return Page(text(content), document.latex(content), python, why="\n".join(why) + "\n")
+    return Page(
+        text(content), document.latex(content), python, why="\n".join(why) + "\n",
+        fragment=document.fragment(content), stated=functools.partial(indexed.statement, parameters, tier),
+    )  # fmt: skip
 
 
 def _leading(parameters: Any, tier: str) -> tuple[str, ...]:

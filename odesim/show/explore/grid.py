@@ -28,5 +28,5 @@ def of_sweep(data: "xarray.Dataset") -> Content:
     note = "" if any(run.curves.sizes.get("time", 0) for run in runs) else (
         "This sweep kept no curves: with --save-points 101 it keeps those of every run."
     )  # fmt: skip
-    said = {name: str(data[name].attrs.get("meaning", "")) for name in names}
+    said = {name: str(values.attrs.get("meaning", "")) for name, values in names.items()}
     return Content(name_of(data), tuple(runs), over, note, said)

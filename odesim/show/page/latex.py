@@ -229,28 +229,42 @@ class Latex(Text):
         out += [self.prose(sentence) + "\n" for sentence in s.rules]
         return unmarked("\n".join([*out, r"\end{document}"]) + "\n")
 
-    def displayed(self, heading: str, rows: list[Row], number: int) -> list[str]:
-        """One `align` of numbered equations, with what is said of them after the heading."""
+    def fragment(self) -> str:
+        """All equations in one `align`, without words."""
+        rows = [row for _, rows in self.blocks() for row in rows]
+        return unmarked("\n".join([r"\begin{align}", "\\\\\n".join(self.lines(rows)), r"\end{align}"]) + "\n")
+
+    def lines(self, rows: list[Row]) -> list[str]:
+        """Numbered equations, broken to the width of the page."""
         wide = min(max(self.measure(row.left) for row in rows), 0.35 * self.width)
         body: list[str] = []
-        said: dict[str, list[int]] = {}
-        for left, rights, remark in rows:
-            number += 1
-            if remark:
-                said.setdefault(remark, []).append(number)
+        for left, rights, _ in rows:
             for n, right in enumerate(rights):
                 first, *rest = self.broken(right, self.width - max(wide, self.measure(left)))
                 text = rf"{left} &= {first}" + "".join(rf"\notag\\ &\quad {line}" for line in rest)
                 body.append(text + (r"\notag" if n + 1 < len(rights) else ""))
                 left = ""
+        return body
+
+    def displayed(self, heading: str, rows: list[Row], number: int) -> list[str]:
+        """One `align` of numbered equations, with what is said of them after the heading."""
+        said: dict[str, list[int]] = {}
+        for place, row in enumerate(rows, number + 1):
+            if row.remark:
+                said.setdefault(row.remark, []).append(place)
         about = [f"{runs(numbers)} {self.prose(words)}" for words, numbers in said.items()]
         title = heading[0].upper() + heading[1:]
         return [
             rf"\textbf{{{title}.}} {{\small {'; '.join(about)}}}",
             r"\begin{align}",
-            "\\\\\n".join(body),
+            "\\\\\n".join(self.lines(rows)),
             r"\end{align}",
         ]
+
+
+def fragment(statement: Statement) -> str:
+    """The equations of a statement as one `align` without a preamble, which an article with amsmath includes."""
+    return Latex(statement).fragment()
 
 
 def page(statement: Statement) -> str:

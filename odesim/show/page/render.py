@@ -1,24 +1,29 @@
 """What `odesim derive` prints of a tier: its page as text, LaTeX or Python, or the kernels as they are compiled."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from derivations.contract import Dynamics, Map, Page, Stage, System, load
 from odesim.errors import UsageError
 
-FORMATS = ("text", "latex", "python", "kernels")
+if TYPE_CHECKING:
+    from odesim.request.case import Case
+    from odesim.show.page.symbolic import SymbolicEquations
+
+FORMATS = ("text", "latex", "latex-fragment", "python", "kernels")
 
 
 def render(system: System, parameters: Any, format: str = "text", stage: str | None = None) -> str:
     """The page of the tier that `parameters` select, of a stage (by default that of a run that names none).
 
-    `format` is text, latex (a document), python (a file that runs alone with NumPy and SciPy), or kernels (the module
-    that numba compiles).  Raises `UsageError` for another format, and for a stage without equations of motion.
+    `format` is text, latex (a document), latex-fragment (its equations, which an article includes), python (a file that
+    runs alone with NumPy and SciPy), or kernels (the module that numba compiles).  Raises `UsageError` for another
+    format, and for a stage without equations of motion.
     """
     if format not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
     chosen, tier = _chosen(system, parameters, stage)
-    if isinstance(chosen, Map) and format not in ("text", "latex"):
+    if isinstance(chosen, Map) and not format.startswith(("text", "latex")):
         raise UsageError(
             f"stage {chosen.name} of {system.name} is one step, without a right-hand side: give --format text or latex"
         )
@@ -28,10 +33,34 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
         return module_text(load(chosen.equations)(parameters, tier))
     stated = load(chosen.statement)(parameters, tier)
     if isinstance(stated, Page):
-        if not getattr(stated, format):
+        printed = {"latex-fragment": stated.fragment} if format == "latex-fragment" else vars(stated)
+        if not printed[format]:
             raise UsageError(f"tier {tier} of {system.name} has no page in {format}; take --format text")
-        return getattr(stated, format)
+        return printed[format]
     return _printer(format)(stated)
+
+
+def symbolic(case: "Case") -> "SymbolicEquations":
+    """The equations of the tier of a case as SymPy expressions, with the numbers of its constants.
+
+    Raises `UsageError` for a stage without equations of motion, and for equations that are not written in SymPy.
+    """
+    from odesim.flow.problem import initial_condition
+    from odesim.show.page.symbolic import SymbolicEquations
+
+    chosen, tier = _chosen(case.system, case.parameters, case.stage)
+    if isinstance(chosen, Map):
+        raise UsageError(f"stage {chosen.name} of {case.system.name} is one step, without a right-hand side")
+    stated = load(chosen.statement)(case.parameters, tier)
+    if isinstance(stated, Page):
+        if stated.stated is None:
+            raise UsageError(f"tier {tier} of {case.system.name} has no equations in SymPy; take --format text")
+        stated = stated.stated()
+    try:
+        constants = stated.numbers(initial_condition(case))
+    except UsageError:  # a stage that only an earlier one can begin: its constants are given to `lambdify`
+        constants = {}
+    return SymbolicEquations(case.system.name, chosen.name, tier, stated, constants)
 
 
 def explain(system: System, parameters: Any, stage: str | None = None) -> str:
@@ -65,7 +94,8 @@ def _printer(format: str) -> Callable[[Any], str]:
     """The printer of a format."""
     from odesim.show.page import latex, python, text
 
-    return {"text": text.page, "latex": latex.page, "python": python.page}[format]
+    printers = {"text": text.page, "latex": latex.page, "latex-fragment": latex.fragment, "python": python.page}
+    return printers[format]
 
 
 def _without_equations(system: System, stage: Stage) -> str:

@@ -112,7 +112,7 @@ def test_a_sweep_has_the_run_behind_every_point(tmp_path):
     assert cell["place"] == {"d": 100, "seed": 4} and cell["outcome"] == "completed"
     assert array(cell["time"]) == pytest.approx(alone.time)
     assert array(cell["variables"]["gamma2"]["values"]) == pytest.approx(alone["gamma2"][:, :, 0].T.ravel(), rel=1e-6)
-    assert cell["numbers"]["loss_final"] == pytest.approx(float(data["loss_final"].sel(d=100, seed=4)))
+    assert cell["numbers"]["final_loss"] == pytest.approx(float(data["loss_final"].sel(d=100, seed=4)))
     assert page.data["meanings"]["evaluations"] == "right-hand sides evaluated"
 
 

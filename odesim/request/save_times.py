@@ -1,0 +1,64 @@
+"""The times at which a run is saved, where the user lists them (`save_at`)."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from odesim.request.parse import real_number, shortened
+from odesim.request.trajectory import Trajectory, Variable
+
+SAME = 1e-12
+"""Relative difference up to which two times are the same: rounding of their decimal form."""
+
+
+def read_times(value: Any, name: str = "--save-at") -> tuple[float, ...]:
+    """Return the times that an option called `name` lists: a word "1,10,100", a list, or an array (n,) of any library.
+
+    Raises `UsageError` unless they are finite, at least 0 and increasing.
+
+    >>> read_times("1,10,1e2"), read_times(np.array([0, 2]))
+    ((1.0, 10.0, 100.0), (0.0, 2.0))
+    """
+    if isinstance(value, str):
+        items: Any = [word for word in value.strip("[] ").split(",") if word.strip()]
+    elif np.ndim(value) == 1:
+        items = np.asarray(value).tolist()
+    else:
+        raise UsageError(f"{name} is a list of times such as 1,10,100, but {shortened(value)} was given")
+    times = tuple(real_number(item, f"a time of {name}") for item in items)
+    if not times or times[0] < 0 or times[-1] <= 0 or (np.diff(times) <= 0).any():
+        raise UsageError(f"{name} needs increasing times from 0 on, the last above 0, but {shortened(value)} was given")
+    return times
+
+
+def require_end(times: tuple[float, ...], until: float, name: str = "--save-at", end: str = "--until") -> None:
+    """Raise `UsageError` for an end time that is not the last of the saved times."""
+    if abs(until - times[-1]) > SAME * times[-1]:
+        raise UsageError(
+            f"a run ends at the last time of {name}, which is {times[-1]:g}, but {end} is {until:g}: leave {end} out, "
+            "or make it the last time"
+        )
+
+
+def with_start(times: np.ndarray) -> np.ndarray:
+    """Return increasing times that begin at 0, where every run does."""
+    return times if times[0] == 0 else np.concatenate([[0.0], times])
+
+
+def without_start(trajectory: Trajectory) -> Trajectory:
+    """Return a trajectory without its first saved state, which nobody asked for; one of a single state stays."""
+    if trajectory.time.size < 2:
+        return trajectory
+    return at_places(trajectory, np.arange(1, trajectory.time.size))
+
+
+def at_places(trajectory: Trajectory, places: np.ndarray) -> Trajectory:
+    """Return the trajectory at some of its saved times, counted from 0."""
+    state = {
+        name: Variable(v.dims, np.take(v.values, places, v.dims.index("time")), v.meaning)
+        for name, v in trajectory.state.items()
+    }
+    step = None if trajectory.step is None else trajectory.step[places]
+    return dataclasses.replace(trajectory, time=trajectory.time[places], state=state, step=step)

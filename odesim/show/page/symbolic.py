@@ -1,0 +1,117 @@
+"""The equations of a tier as SymPy expressions that can be transformed and turned into a function of arrays."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from derivations.contract import UsageError
+from derivations.statement import Definition, Kernel, Statement, function, key_of
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SymbolicEquations:
+    """Equations of motion of one tier in SymPy's index notation: `Idx`, `Indexed`, and `Sum` over an `Idx`.
+
+    `constants` are the numbers of this request: sizes, fixed overlaps, readouts, by name.
+    """
+
+    system: str
+    stage: str
+    tier: str
+    statement: Statement
+    constants: Mapping[str, Any]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state variables by name, as indexed symbols such as `Q_ww[i, k]`."""
+        return {key_of(variable.target): variable.target for variable in self.statement.state}
+
+    @property
+    def rhs(self) -> dict[Any, Any]:
+        """The right-hand sides d/dt by indexed symbol; of a recursion, the change in a step over the step."""
+        return {equation.target: equation.rate for equation in self.statement.equations}
+
+    @property
+    def definitions(self) -> dict[Any, Any]:
+        """The expressions of all named arrays and kernels that the right-hand sides use, by indexed symbol or function.
+
+        An array that is made by a rule in NumPy (a root, the law of a largest value) is an undefined function here.
+        """
+        found: dict[Any, Any] = {}
+        for definition in self.statement.definitions:
+            if isinstance(definition, Kernel):
+                found |= {function(name)(*definition.arguments): value for name, value in definition.values.items()}
+            else:
+                found |= _expressions(definition)
+        return found
+
+    @property
+    def loss(self) -> Any:
+        """The population loss as an expression, or None where the equations do not state it."""
+        return self.statement.loss
+
+    def lambdify(self, **constants: Any) -> Callable[[Mapping[Any, Any]], dict[str, Any]]:
+        """Return the right-hand side as a function of arrays, with NumPy and SciPy alone.
+
+        Arguments:
+            constants: Numbers that replace those of the request, by name.
+
+        Returns:
+            A function of a mapping from names (or symbols) of the state to arrays, which returns d/dt of each by name.
+            Other names in the mapping are left alone, so that `run(t)` is a state.
+
+        Raises:
+            UsageError: A name that is no constant, or one without a number.
+        """
+        known = [key_of(constant.target) for constant in self.statement.constants]
+        unknown = [name for name in constants if name not in known]
+        if unknown:
+            raise UsageError(f"{unknown[0]!r} is no constant of these equations, which have {', '.join(known)}")
+        values = {**self.constants, **constants}
+        missing = [name for name in known if name not in values]
+        if missing:
+            raise UsageError(f"lambdify needs numbers for {', '.join(missing)}: give them by name")
+        from odesim.show.page import python
+
+        space: dict[str, Any] = {"__name__": "odesim_rates"}
+        exec(compile(python.page(self.statement), f"<{self.system} {self.tier}>", "exec"), space)
+        bound, names = space["parameters"](**{name: values[name] for name in known}), list(self.state)
+
+        def rates(state: Mapping[Any, Any]) -> dict[str, Any]:
+            """The right-hand side at a state."""
+            given = {str(name): value for name, value in state.items()}
+            lacking = [name for name in names if name not in given]
+            if lacking:
+                raise UsageError(f"the state lacks {', '.join(lacking)}; it has the variables {', '.join(names)}")
+            return space["rates"]({name: given[name] for name in names}, bound)
+
+        return rates
+
+    def __repr__(self) -> str:
+        lines = [f"Equations of {self.system} {self.stage}, tier {self.tier}, in SymPy"]
+        lines += [f"  d/dt {target} = {_short(rate)}" for target, rate in self.rhs.items()]
+        return "\n".join([*lines, f"  definitions: {', '.join(str(key) for key in self.definitions)}"])
+
+    def _repr_latex_(self) -> str:
+        from odesim.show.page import latex
+
+        return latex.fragment(self.statement)
+
+
+def _expressions(definition: Definition) -> dict[Any, Any]:
+    """The expression of every target of a definition."""
+    if definition.rule is not None:
+        made = definition.means
+        if made is None:
+            made = function(definition.rule.code.__name__)(*definition.value)
+        return dict.fromkeys(definition.targets, made)
+    if definition.kernel is not None:
+        names = list(definition.kernel.values)
+        return {t: function(name)(*definition.value) for t, name in zip(definition.targets, names, strict=True)}
+    return {target: definition.value for target in definition.targets}
+
+
+def _short(rate: Any, most: int = 100) -> str:
+    """An expression in one line, cut."""
+    text = str(rate)
+    return text if len(text) <= most else f"{text[: most - 2]}.."

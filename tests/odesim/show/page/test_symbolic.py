@@ -1,0 +1,99 @@
+"""Equations as SymPy expressions: the function made of them is the compiled right-hand side."""
+
+import numpy as np
+import pytest
+import sympy
+
+import odesim
+from derivations import outside
+from odesim.flow.problem import prepare
+from odesim.request.case import Case
+
+from .test_statements import CLOSE, TIERS, distance
+from .tiers import Compiled, parameters
+
+WITHOUT = {
+    "arnaboldi_2023": "means of four units",
+    "collins_woodfin_2023": "means of four units",
+    "saad_solla_1995_step": "means of four units",
+    "liao_declared": "divides by the norms",
+    "softmax_mixture": "no closed form",
+    "tanh_network": "no closed form",
+    "top1_mixture": "no closed form",
+}
+"""Models of the gallery whose equations are not written in SymPy, and why."""
+
+
+@pytest.mark.parametrize(("system", "stage", "tier"), TIERS, ids=["-".join(one) for one in TIERS])
+def test_the_function_of_a_tier_is_its_compiled_right_hand_side(system, stage, tier):
+    given = parameters(system, stage, tier)[0]
+    run = Compiled(system, stage, tier, given, backend="numpy")
+    equations = odesim.derive(system, "sympy", stage=stage, tier=tier, **given)
+    y, state = run.state(np.random.default_rng(7))
+    found = equations.lambdify(**run.constants)(state)
+    assert distance(found, run.flow(y), run.statement) < CLOSE
+    assert set(found) == set(equations.state)
+
+
+@pytest.mark.parametrize("name", outside.gallery())
+def test_the_function_of_a_declared_model_is_its_compiled_right_hand_side(name):
+    """The expressions are written from the formulas of the page, the compiled loops from another derivation."""
+    if name in WITHOUT:
+        with pytest.raises(odesim.UsageError, match=WITHOUT[name]):
+            odesim.derive(name, "sympy")
+        return
+    case = Case.build(name)
+    problem = prepare(case)
+    y = problem.start + np.random.default_rng(0).uniform(-0.05, 0.05, problem.start.size)
+    wanted, state = (problem.equations.unpack(x) for x in (problem.slope()(0.0, y), y))
+    found = odesim.derive(name, "sympy").lambdify()(state)
+    scale = max(float(np.abs(value).max()) for value in wanted.values())
+    for key, value in wanted.items():
+        np.testing.assert_allclose(found[key], value, rtol=0, atol=CLOSE * scale, err_msg=key)
+
+
+def test_models_with_several_teachers_and_other_conventions():
+    system = odesim.declare(
+        student={"unit": "He(2, w) + He(3, w)", "units": 3, "output": "mean"},
+        teacher=[{"unit": "He(2, w)", "units": 2, "name": "one"}, {"unit": "He(3, w)", "units": 1, "name": "two"}],
+        training={"decay": 0.3},
+    )
+    problem = prepare(Case.build(system))
+    y = problem.start + np.random.default_rng(1).uniform(-0.2, 0.2, problem.start.size)
+    wanted, state = (problem.equations.unpack(x) for x in (problem.slope()(0.0, y), y))
+    found = odesim.derive(system, "sympy").lambdify()(state)
+    for key, value in wanted.items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-12, atol=1e-12, err_msg=key)
+
+
+def test_expressions_are_those_of_sympy():
+    equations = odesim.derive("saad_solla_1995", "sympy")
+    assert all(isinstance(target, sympy.Indexed) for target in equations.rhs)
+    k = equations.definitions[next(t for t in equations.definitions if str(t) == "V_M_ww[i, j]")]
+    q, m, p = sympy.symbols("q m p", positive=True)
+    plain = k.xreplace({a: {"Q": q, "M": m, "P": p}[str(a.base)[0]] for a in k.atoms(sympy.Indexed)})
+    # Saad & Solla 1995: the derivative of (2/pi) asin(m/sqrt((1 + q)(1 + p))) in m
+    wanted = sympy.diff(2 / sympy.pi * sympy.asin(m / sympy.sqrt((1 + q) * (1 + p))), m)
+    assert sympy.simplify(plain - wanted) == 0
+    assert "d/dt M_ww[i, j]" in repr(equations) and equations._repr_latex_().startswith(r"\begin{align}")
+
+
+def test_a_state_of_a_run_is_a_state_and_constants_can_be_changed():
+    run = odesim.integrate("saad_solla_1995", until=2.0, save_points=3, rtol=1e-11)
+    rates = odesim.derive("saad_solla_1995", "sympy").lambdify()
+    h = 1e-3
+    difference = (run(1.0 + h)["M_ww"] - run(1.0 - h)["M_ww"]) / (2 * h)  # to h^2
+    np.testing.assert_allclose(rates(run(1.0))["M_ww"], difference, rtol=0, atol=1e-6)
+    equations = odesim.derive("saad_solla_1995", "sympy")
+    moved = equations.lambdify(decay=1.0)(run(1.0))["M_ww"]
+    np.testing.assert_allclose(moved, rates(run(1.0))["M_ww"] - run(1.0)["M_ww"], rtol=1e-12)
+    with pytest.raises(odesim.UsageError, match="'step' is no constant of these equations"):
+        equations.lambdify(step=1.0)
+    with pytest.raises(odesim.UsageError, match="the state lacks M_ww"):
+        rates({"Q_ww": np.eye(2)})
+
+
+@pytest.mark.parametrize(("system", "stage"), [("liao", "prune"), ("kawata", "phase2")])
+def test_a_stage_without_a_right_hand_side_has_no_function(system, stage):
+    with pytest.raises(odesim.UsageError, match=r"without a right-hand side|has no equations of motion"):
+        odesim.derive(system, "sympy", stage=stage)
