@@ -27,6 +27,7 @@ from odesim.request.parse import (
     shortened,
     whole_number,
 )
+from odesim.request.saved_times import EARLY, has_early_times
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
@@ -143,6 +144,7 @@ class Case:
             "seed": self.seed,
             "until": self.until,
             "save_points": self.save_points,
+            **({"early_times": EARLY} if has_early_times(self) else {}),
             "rtol": self.rtol,
             "atol": self.atol,
             "backend": self.backend,

@@ -17,6 +17,7 @@ from odesim.machine.device import in_double
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
+from odesim.request.saved_times import saved_times
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families, normals
 from odesim.sgd.descent import Descent
@@ -138,8 +139,7 @@ class Simulation:
     @property
     def schedule(self) -> np.ndarray:
         """The numbers of steps after which states are saved, from 0."""
-        points = min(self.case.save_points, self.steps + 1)
-        return np.unique(np.round(np.linspace(0, self.steps, points)).astype(int))
+        return np.unique(np.round(saved_times(self.case, self.steps, self.steps + 1)).astype(int))
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as a dictionary that JSON can hold."""
