@@ -14,7 +14,8 @@ from odesim.request.trajectory import Trajectory
 from odesim.show import beside
 from odesim.show.alt import describe
 from odesim.show.axes import plain_logs
-from odesim.show.title import title
+from odesim.show.legend import gather
+from odesim.show.title import WIDTH, title
 
 STYLE: Any = {
     "font.size": 9,
@@ -27,6 +28,8 @@ STYLE: Any = {
     "savefig.dpi": 150,
     "svg.fonttype": "path",
 }
+LETTERS = WIDTH / 7.0
+"""Letters of a title to an inch of picture."""
 Task = Callable[[], object]
 
 
@@ -79,8 +82,8 @@ def mpl_salt(name: str) -> Any:
 def figures(run: Any, system: System | None = None) -> Mapping[str, Any]:
     """The figures of a run by name: those its system draws, otherwise every component against time.
 
-    Every figure has the title of its run, and the theory that its system declares.  A stored run of a system outside of
-    odesim is drawn without that system's own code, unless `system` names it.
+    Every figure has the title of its run, the theory that its system declares, and one legend below its panels.  A
+    stored run of a system outside of odesim is drawn without that system's own code, unless `system` names it.
     """
     if isinstance(run, Trajectory):
         dataset, known = run.dataset(), run.origin.known
@@ -93,10 +96,17 @@ def figures(run: Any, system: System | None = None) -> Mapping[str, Any]:
         theory = load(system.references)(first) if system is not None and system.references else []
         beside.add(made, theory)
         for figure in made.values():
-            if not figure.get_suptitle():
-                figure.suptitle(title(dataset, system), fontsize=9)
-            plain_logs(figure)
+            _finish(figure, dataset, system)
     return made
+
+
+def _finish(figure: Any, dataset: Any, system: Any) -> None:
+    """Title, legend and ticks."""
+    if not figure.get_suptitle():
+        width = int(LETTERS * figure.get_figwidth())
+        figure.suptitle(title(dataset, system, width), fontsize=7.5, x=0.01, ha="left")
+    gather(figure)
+    plain_logs(figure)
 
 
 def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
@@ -104,11 +114,12 @@ def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
     if dataset.attrs["method"] == "compare":
         from odesim.show import compared
 
-        return {"comparison": compared.draw(dataset, title(dataset, system, compared.NOTE))}
+        return {"comparison": compared.draw(dataset, title(dataset, system))}
     draw = load(system.plot) if system is not None and system.plot else lambda run: {"components": components(run)}
     return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
 
+THIN: Any = {"linewidth": 0.4, "alpha": 0.5, "zorder": 0}
 REPLICAS = 8
 """Replicas of a simulation that are drawn; more thin lines would hide each other."""
 
@@ -124,14 +135,17 @@ def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
     made = draw(_replica(dataset, 0))
     for k in range(1, shown):
         for name, figure in draw(_replica(dataset, k)).items():
-            for axis, other in zip(made[name].axes, figure.axes, strict=False):
-                _thinly(axis, other)
-    if replicas > 1:
-        text = "replica 1" if shown == 1 else f"thick: replica 1; thin: replicas 2 to {shown}"
-        for figure in made.values():
-            images = any(axis.images for axis in figure.axes)
-            note = f"replica 1 of {replicas}" if images else f"{text} of {replicas}"
-            figure.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+            panels = {axis.get_label(): axis for axis in figure.axes}
+            for axis in made[name].axes if name in made else ():
+                if axis.get_label() in panels:
+                    _thinly(axis, panels[axis.get_label()])
+    for figure in made.values() if replicas > 1 else ():
+        if any(axis.images for axis in figure.axes):
+            figure.supxlabel(f"replica 1 of {replicas}", fontsize=7, color="0.35", x=0.99, ha="right")
+            continue
+        figure.axes[0].plot([], [], color="0.35", label=f"thick: replica 1 of {replicas}")
+        if shown > 1:
+            figure.axes[0].plot([], [], **THIN, color="0.35", label=f"thin: replicas 2 to {shown}")
     return made
 
 
@@ -146,8 +160,7 @@ def _thinly(axis: Any, other: Any) -> None:
         if np.size(line.get_xdata()) > 2:
             axis.plot(
                 line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(),
-                drawstyle=line.get_drawstyle(),
-                linewidth=0.4, alpha=0.5, zorder=0,
+                drawstyle=line.get_drawstyle(), **THIN,
             )  # fmt: skip
 
 
@@ -167,6 +180,9 @@ def components(dataset: Any) -> Any:
 
 
 def _style() -> Any:
+    """The style of pictures of runs: that of a page of two columns."""
     import matplotlib as mpl
 
-    return mpl.rc_context(rc=STYLE)
+    from odesim.show import compared
+
+    return mpl.rc_context(rc={**STYLE, **compared.STYLE})

@@ -43,12 +43,21 @@ def as_mathematics(symbol: str) -> str:
         group, _, rest = symbol.partition("_")
         return rf"$\mathrm{{{group}}}\ {as_mathematics(rest)[1:]}"
     text = re.sub(r"\^\(([^)]*)\)", r"^{(\1)}", symbol)
-    text = re.sub(r"_(?!\{)(\w+)", r"_{\1}", text)
+    text = re.sub(r"_(?!\{)(\w+)", lambda found: f"_{{{_subscript(found[1])}}}", text)
     text = re.sub(r"(?<=\w)\*", "^{*}", text)
     text = text.replace("<", r"\langle ", 1).replace(">", r"\rangle", 1) if "<" in text and ">" in text else text
     text = text.replace(" . ", r" \cdot ")
     text = re.sub(rf"(?<![\\A-Za-z])({'|'.join(GREEK)})(?![A-Za-z])", r"\\\1", text)
     return f"${text}$"
+
+
+def _subscript(text: str) -> str:
+    """A subscript: indices and Greek letters as they are, a word upright.
+
+    >>> _subscript("ij"), _subscript("kappa"), _subscript("local")
+    ('ij', 'kappa', '\\\\mathrm{local}')
+    """
+    return rf"\mathrm{{{text}}}" if text.isalpha() and len(text) > 3 and text not in GREEK else text
 
 
 def label_of(meaning: str, name: str) -> str:
