@@ -1,6 +1,7 @@
 """Symbols of components, written in a line of text, as mathematics for pictures."""
 
 import re
+import textwrap
 
 GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
@@ -66,9 +67,31 @@ def label_of(meaning: str, name: str) -> str:
     Example:
         >>> label_of("router alignment v_i . v*_j (gamma^(1)_ij)", "gamma1")
         'router alignment $\\gamma^{(1)}_{ij}$'
+        >>> label_of("overlap w_i . w*_j of student with teacher (M_ww)", "M_ww")
+        'overlap of student with teacher $w_{i} \\cdot w^{*}_{j}$'
+        >>> label_of("population loss L", "loss")
+        'population loss $L$'
     """
     words, symbol = split_meaning(meaning)
+    product = re.search(r"\s+(\S+ \. \S+)", words)
+    if product and (symbol in (name, "") or re.fullmatch(r"(\w+_)?[MQP]_[a-z]+", symbol)):  # an array, no symbol
+        return f"{words.replace(product[0], '')} {as_mathematics(product[1])}"
     if not symbol:
-        return words or name
+        return re.sub(r" ([A-Z])$", r" $\1$", words) or name
     words = re.sub(r"\s+(of )?\S+ \. \S+.*$", "", words)  # the product that the symbol names
     return f"{words} {as_mathematics(symbol)}"
+
+
+def in_lines(label: str) -> str:
+    r"""Return a label in lines of about thirty characters, mathematics kept whole.
+
+    Example:
+        >>> in_lines("overlap of a student with the teacher that it found $M_{ij}$")
+        'overlap of a student with the\nteacher that it found $M_{ij}$'
+    """
+    words, _, symbol = label.partition(" $")
+    lines = textwrap.wrap(words, 30)
+    if not symbol:
+        return "\n".join(lines)
+    fits = len(lines[-1]) + len(symbol) < 34
+    return "\n".join(lines) + (" $" if fits else "\n$") + symbol
