@@ -1,6 +1,7 @@
 """The one legend of a picture: below its panels, each name once."""
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,19 +9,21 @@ from odesim.show.alt import plain
 
 SMALL = 7
 """Points."""
-LETTER = 0.055
+LETTER = 0.052
 """Inches that a letter of that size takes, on average."""
+ROW = 0.16
+"""Inches of a row."""
 HANDLE = 0.45
 """Inches of a mark and the space beside it."""
 
 
-def gather(figure: Any) -> None:
+def gather(figure: Any) -> int:
     """Give a figure one legend below its panels: the labels of all panels in order, each once, others and theory last.
 
-    Legends of single panels go.  A figure that has a legend of its own keeps it.
+    Legends of single panels go.  A figure that has a legend of its own keeps it.  Returns the number of rows.
     """
     if figure.legends:
-        return
+        return 0
     entries: dict[str, Any] = {}
     for axis in figure.axes:
         if axis.get_legend() is not None:
@@ -29,11 +32,14 @@ def gather(figure: Any) -> None:
             entries.setdefault(" ".join(label.split()), handle)
     labels = _ordered(list(entries))
     labels.sort(key=lambda label: (_is_theory(entries[label]), label.startswith("other ")))
-    if labels:
-        figure.legend(
-            [entries[label] for label in labels], labels, loc="outside lower center", fontsize=SMALL, frameon=False,
-            ncols=columns(labels, figure.get_figwidth()), columnspacing=1.3, handlelength=1.8,
-        )  # fmt: skip
+    if not labels:
+        return 0
+    across = columns(labels, figure.get_figwidth())
+    figure.legend(
+        [entries[label] for label in labels], labels, loc="outside lower center", fontsize=SMALL, frameon=False,
+        ncols=across, columnspacing=1.3, handlelength=1.8,
+    )  # fmt: skip
+    return -(-len(labels) // across)
 
 
 def _ordered(labels: list[str]) -> list[str]:
@@ -62,9 +68,9 @@ def columns(labels: Sequence[str], width: float) -> int:
     >>> columns(["teacher 1", "teacher 2", "teacher 3"], 7.0), columns(["a" * 60, "b"], 3.0)
     (3, 1)
     >>> columns(["a", "b", "c", "a" * 60], 5.2)
-    2
+    3
     """
-    sizes = [HANDLE + LETTER * len(plain(label)) for label in labels]
+    sizes = [HANDLE + LETTER * len(re.sub(r"[\^_{}]", "", plain(label))) for label in labels]
     for count in range(len(sizes), 1, -1):
         short, longer = divmod(len(sizes), count)  # columns are filled from the left, the first ones are longer
         ends = [0, *(short * (k + 1) + min(k + 1, longer) for k in range(count))]

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Mapping
 
 GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
@@ -50,6 +51,18 @@ def as_mathematics(symbol: str) -> str:
     text = text.replace(" . ", r" \cdot ")
     text = re.sub(rf"(?<![\\A-Za-z])({'|'.join(GREEK)})(?![A-Za-z])", r"\\\1", text)
     return f"${text}$"
+
+
+def symbol_of(name: str, symbols: Mapping[str, str] | None = None) -> str:
+    r"""Return the name of a parameter as mathematics: the symbol that `symbols` give it, else what its name says.
+
+    Example:
+        >>> symbol_of("m_star"), symbol_of("eta_r"), symbol_of("rate"), symbol_of("neurons", {"neurons": "N"})
+        ('$m^{*}$', '$\\eta_{r}$', 'rate', '$N$')
+    """
+    symbol = (symbols or {}).get(name, name.replace("_star", "*"))
+    first = re.split(r"[_*]", symbol)[0]
+    return as_mathematics(symbol) if len(first) < 3 or first in GREEK else symbol.replace("_", " ")
 
 
 def _subscript(text: str) -> str:
