@@ -17,7 +17,17 @@ can tell them apart."""
 COLOURED = 8
 """Colours for teachers, experts, clusters or features; the ninth, black, is for what belongs to none of them."""
 BLACK = PALETTE[-1]
+ROUNDING = 1e-12
+"""What is closer to zero than this is rounding."""
 GREY = "0.55"
+NAMED = 10
+"""Entries that a legend names one by one; of more, the first and the last."""
+STILL = 5e-3
+"""A curve that moves by less than this part of its size, or of what the largest beside it moves, is constant."""
+LASTS = 20
+"""Time is logarithmic where a run lasts so many times as long as it takes for the first curve to move."""
+NEAR = 0.05
+"""An overlap that ends closer to 1 than this is at a plateau there, where only its distance shows more."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 """Marks beside the colours; eight and seven have no common factor, so that 56 pairs differ."""
 
@@ -53,6 +63,115 @@ def colour(k: int) -> str:
     return PALETTE[k % COLOURED]
 
 
+def colours(count: int) -> tuple[str, ...]:
+    """A colour for each of `count` teachers, experts or clusters: of more than eight, a scale from violet to green.
+
+    >>> colours(2) == (colour(0), colour(1)), len(set(colours(30)))
+    (True, 30)
+    """
+    if count <= COLOURED:
+        return PALETTE[:count]
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
+    scale = mpl.colormaps["viridis"]
+    return tuple(to_hex(scale(x)) for x in np.linspace(0.0, 0.92, count))
+
+
+def name_of(word: str, k: int, count: int) -> str | None:
+    """The label of the k-th of `count`; None for one that a legend leaves out.
+
+    >>> name_of("teacher", 1, 3), name_of("teacher", 1, 30), name_of("teacher", 29, 30)
+    ('teacher 2', None, 'teacher 30')
+    """
+    return f"{word} {k + 1}" if count <= NAMED or k in (0, count - 1) else None
+
+
+def moved(values: np.ndarray) -> float:
+    """The largest way that an entry of values (time, ...) goes."""
+    known = np.nan_to_num(np.asarray(values, float))
+    return float(np.ptp(known, axis=0).max(initial=0.0))
+
+
+def is_still(values: np.ndarray, beside: float = 0.0) -> bool:
+    """Return True if a panel of values (time, ...) would be constant: `beside` is what other panels' entries move.
+
+    >>> is_still(np.array([1.0, 1.0001])), is_still(np.array([0.0, 0.1]))
+    (True, False)
+    """
+    size = float(np.abs(np.nan_to_num(np.asarray(values, float))).max(initial=0.0))
+    return moved(values) <= STILL * max(size, beside)
+
+
+def until_rounding(values: np.ndarray) -> np.ndarray:
+    """Return a curve as far as it is positive, `nan` from where rounding or the tolerance of the run takes over.
+
+    >>> until_rounding(np.array([1.0, 1e-3, -1e-9, 1e-10])).tolist()
+    [1.0, 0.001, nan, nan]
+    """
+    over = np.asarray(values, float) <= ROUNDING
+    return np.where(np.logical_or.accumulate(over), np.nan, values)
+
+
+def spans_decade(values: np.ndarray) -> bool:
+    """Return True if a curve starts positive and covers a decade until rounding."""
+    known = until_rounding(values)
+    known = known[np.isfinite(known)]
+    return bool(known.size and known.max() > 10 * known.min())
+
+
+def gap(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray], shades: Sequence[str], style: str = "-") -> None:
+    """Draw 1 - |curve| on a logarithmic axis, until rounding."""
+    for curve, shade in zip(curves, shades, strict=True):
+        axis.plot(time, until_rounding(1 - np.abs(curve)), style, color=shade)
+    axis.set_yscale("log")
+
+
+def at_plateau(curves: Sequence[np.ndarray]) -> bool:
+    """Return True if a curve comes to a plateau at 1 (see `NEAR`) from farther away."""
+    return any(abs(1 - abs(float(c[-1]))) < NEAR and spans_decade(1 - np.abs(c)) for c in curves)
+
+
+def in_rows(figure: Any, count: int, most: int = 3, row: float = 1.75) -> list[Any]:
+    """Return `count` panels in rows that fill the width of a figure, whose size is set: 7 inches for three beside.
+
+    >>> from matplotlib.figure import Figure
+    >>> [len(in_rows(Figure(), count)) for count in (1, 4, 5)]
+    [1, 4, 5]
+    """
+    rows = -(-count // most)
+    lengths = [count // rows + (k < count % rows) for k in range(rows)]
+    figure.set_size_inches((3.5, 5.2, 7.0)[min(max(lengths), 3) - 1], row * rows + 0.8)
+    grid = figure.add_gridspec(rows, 1)
+    cells = [grid[k, 0].subgridspec(1, length) for k, length in enumerate(lengths)]
+    return [figure.add_subplot(cells[k][0, c]) for k, length in enumerate(lengths) for c in range(length)]
+
+
+def first_change(time: np.ndarray, curves: Sequence[np.ndarray], part: float = 0.02) -> float:
+    """When the first of some curves (time, ...) has gone `part` of its way: where a logarithmic axis of time begins.
+
+    >>> first_change(np.array([0.0, 1.0, 10.0]), [np.array([0.0, 0.0, 1.0])])
+    10.0
+    """
+    found = []
+    for values in curves:
+        flat = np.nan_to_num(np.asarray(values, float)).reshape(len(time), -1)
+        way = np.abs(flat - flat[0]).max(axis=1)
+        if way.max() > 0:
+            found.append(float(time[int((way > part * way.max()).argmax())]))
+    return min(found, default=float(time[-1]))
+
+
+def log_time(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray]) -> None:
+    """Set the ends of an axis of time: logarithmic from before some curve moves, in a run that lasts much longer."""
+    began, after = first_change(time, curves), time[time > 0]
+    if time[0] == 0 and len(after) and after[-1] > LASTS * began:
+        axis.set_xscale("log")
+        axis.set_xlim(max(began / 3, after[0]), after[-1])
+    else:
+        axis.set_xlim(time[0], time[-1])
+
+
 def mark(k: int) -> str:
     """Its mark."""
     return MARKS[k % len(MARKS)]
@@ -68,12 +187,15 @@ def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
     return {"color": colour(k), "marker": mark(k), "markevery": (start, every), "markersize": 3.5}
 
 
-def row_of_panels(figure: Any, grid: Any, row: int, columns: int) -> list[Any]:
-    """The panels of one row of a grid: all of a figure share time, those of a row their values."""
+def row_of_panels(figure: Any, grid: Any, row: int, count: int, alike: bool = True) -> list[Any]:
+    """`count` panels in one row of a grid; if `alike`, all of a figure share time, those of a row their values."""
+    if not count:
+        return []
     panels: list[Any] = []
-    for k in range(columns):
-        time = figure.axes[0] if figure.axes else None
-        panels.append(figure.add_subplot(grid[row, k], sharex=time, sharey=panels[0] if panels else None))
+    cells = grid[row, 0].subgridspec(1, count)  # columns of a common grid collapse where rows have 3 and 4 of them
+    for k in range(count):
+        time = figure.axes[0] if figure.axes and alike else None
+        panels.append(figure.add_subplot(cells[0, k], sharex=time, sharey=panels[0] if panels and alike else None))
     return panels
 
 

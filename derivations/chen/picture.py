@@ -4,48 +4,55 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, marked, row_of_panels
+from derivations.drawing import BLACK, colours, is_still, name_of, row_of_panels
 
-MOST = 8
+MOST = 6
 """Features with a column of their own."""
 LABELS = {
-    "feat": r"$\max_{j,k}\langle w_{mj}, v_k\rangle$",
-    "gcen": r"router on the" "\n" r"centre $\langle\theta_m, c_k\rangle$",
-    "entropy": "dispatch\nentropy",
+    "feat": r"expert $\max_{j,k}\,w_{mj}\cdot v_k$",
+    "gcen": r"router $\theta_m\cdot c_k$",
+    "entropy": "dispatch entropy",
+    "accuracy": "accuracy",
 }
+STYLES = {"": ("-", "without noise in the routing"), "_noisy": ("--", "with noise in the routing")}
 
 
 def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run: `trajectories`.
 
-    A column holds the experts that end with its feature, so that no expert hides another group's; below them what the
-    whole mixture does.
+    A column holds the experts that end with its feature, so that no expert hides another group's; features that no
+    expert ends with have none.  Below them what the whole mixture does.  An expert has its colour in every panel.
     """
     from matplotlib.figure import Figure
 
-    experts = [name for name in ("feat", "gcen") if name in run]
-    whole = [name for name in ("entropy", "accuracy") if name in run or f"{name}_noisy" in run]
+    experts = [name for name in ("feat", "gcen") if name in run and not is_still(run[name].values)]
+    whole = [name for name in ("entropy", "accuracy") if any(_moves(run, name + end) for end in STYLES)]
     home = _home(run, experts)
-    columns = min(MOST, run.sizes.get("feature", 1)) if experts else 1
-    figure = Figure(
-        figsize=(max(7.2, 1.9 * columns + 1.2), 1.2 + 1.7 * (len(experts) + len(whole))), layout="constrained"
-    )
-    grid = figure.add_gridspec(len(experts) + len(whole), columns)
+    features = [int(k) for k in np.unique(home)][:MOST]
+    rows = len(experts) + bool(whole)
+    figure = Figure(figsize=(max(5.2, min(7.0, 0.6 + 1.6 * len(features))), 1.1 + 1.5 * rows), layout="constrained")
+    grid = figure.add_gridspec(max(rows, 1), 1)
     for row, name in enumerate(experts):
-        for k, axis in enumerate(row_of_panels(figure, grid, row, columns)):
-            axis.set_label(name)
+        panels = row_of_panels(figure, grid, row, len(features))
+        for place, (k, axis) in enumerate(zip(features, panels, strict=True)):
+            axis.set_label(f"{name} {k + 1}")
             _experts(axis, run, name, k, np.flatnonzero(home == k))
-            axis.set_ylabel(LABELS[name] if k == 0 else "")
-            axis.set_title(f"feature {k + 1}" if row == 0 else "", fontsize=8)
-            axis.tick_params(labelleft=k == 0)
-            if row == len(experts) - 1:
-                axis.set_xlabel(r"$\tau = \eta t$")
-    for row, name in enumerate(whole, len(experts)):
-        axis = figure.add_subplot(grid[row, :], sharex=figure.axes[0] if figure.axes else None)
+            axis.set_ylabel(LABELS[name] if place == 0 else "")
+            axis.set_title(f"feature $v_{{{k + 1}}}$" if row == 0 else "")
+            axis.tick_params(labelleft=place == 0, labelbottom=row == len(experts) - 1)
+    for axis, name in zip(row_of_panels(figure, grid, len(experts), len(whole), alike=False), whole, strict=True):
         axis.set_label(name)
         _scalars(axis, run, name)
-    figure.axes[-1].set_xlabel(r"time $\tau = \eta t$")
+    for axis in figure.axes[-len(whole) - len(features) :] if experts else figure.axes:
+        axis.set_xlabel(r"time $\tau = \eta t$")
+    for axis in figure.axes:
+        axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
     return {"trajectories": figure}
+
+
+def _moves(run: Any, name: str) -> bool:
+    """Return True for a variable that a run has, and that moves."""
+    return name in run and not is_still(run[name].values)
 
 
 def _home(run: Any, experts: list[str]) -> np.ndarray:
@@ -58,27 +65,16 @@ def _home(run: Any, experts: list[str]) -> np.ndarray:
 
 def _experts(axis: Any, run: Any, name: str, k: int, members: np.ndarray) -> None:
     """The experts of one feature: the strongest alignment with any, or the router on the centre of this one."""
-    time = run["time"].values
-    for place, m in enumerate(members):
+    time, count = run["time"].values, run[name].shape[1]
+    shades = colours(count)
+    for m in map(int, members):
         values = run["feat"].values[:, m].max(axis=(1, 2)) if name == "feat" else run[name].values[:, m, k]
-        axis.plot(
-            time, values, label=f"expert {int(m) + 1}", **{**marked(int(m), len(time)), **_marks(place, members, time)}
-        )
-    if not len(members):
-        axis.text(0.5, 0.5, "no expert", transform=axis.transAxes, ha="center", color="0.5", fontsize=7)
-    elif name == "feat" and len(members) <= 8:
-        axis.legend(loc="upper left", fontsize=6, handlelength=1.2)
-
-
-def _marks(place: int, members: np.ndarray, time: np.ndarray) -> dict[str, Any]:
-    """Marks of the experts of one panel, shifted against each other."""
-    return {"markevery": marked(place, len(time), len(members))["markevery"]}
+        axis.plot(time, values, color=shades[m], label=name_of("expert", m, count))
 
 
 def _scalars(axis: Any, run: Any, name: str) -> None:
-    for label, line in ((name, "-"), (f"{name}_noisy", "--")):
-        if label in run:
-            noisy = "with noise" if label.endswith("noisy") else "without noise"
-            axis.plot(run["time"], run[label], line, color=BLACK, label=f"{noisy} in the routing")
-    axis.set_ylabel(LABELS.get(name, name))
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    """A number of the whole mixture, with and without noise in the routing."""
+    for end, (line, label) in STYLES.items():
+        if name + end in run:
+            axis.plot(run["time"], run[name + end], line, color=BLACK, label=label)
+    axis.set_ylabel(LABELS[name])

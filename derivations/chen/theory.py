@@ -13,7 +13,7 @@ def references(run: Any) -> list[Reference]:
     if not given or not set(shown) & set(run):
         return []
     top = ceiling(Parameters(**given))
-    return [Reference("accuracy", f"no single expert\nabove {top:.3g}", level=top, of=shown)]
+    return [Reference("accuracy", f"no single expert above {top:.3g}", level=top, of=shown)]
 
 
 def ceiling(p: Parameters) -> float:

@@ -65,7 +65,8 @@ class Dynamics:
     none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
     gives a `Page`.  `shared` names by tier what a flow is compiled of but for its kernels, as a tuple of `Shared`.
-    `noisy` equations contain the noise of SGD, as those of the online limit do.
+    `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
+    size in titles.  With `decades` a run of its default saved times has early ones besides, for a logarithmic axis.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
     >>> stage.kind, stage.tick(None, 0.1)
@@ -87,6 +88,8 @@ class Dynamics:
     settled: str = ""
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     noisy: bool = False
+    step_symbol: str = "eta"
+    decades: bool = False
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:

@@ -1,17 +1,31 @@
-"""The pictures of a run of a declared model: its overlaps and readouts against time, with loss and error."""
+"""The pictures of a run of a declared model: overlaps, norms and readouts that move, and its error."""
 
+import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, colour
+from derivations.drawing import (
+    BLACK,
+    GREY,
+    at_plateau,
+    colours,
+    gap,
+    in_rows,
+    is_still,
+    moved,
+    name_of,
+    spans_decade,
+    until_rounding,
+)
 
 MOST = 8
 """Panels; more are left out, the overlaps with the teachers first kept."""
-
-
-STILL = 1e-6
-"""Norms that change by less than this part of themselves are those of a sphere, and no panel is given to them."""
+THIN = {"color": GREY, "linewidth": 0.5, "alpha": 0.6, "zorder": 1.5}
+GAP = "gap "
+"""What the name of the panel of 1 - M begins with."""
+LOSSES = {"correlation": "correlation loss", "logistic": "logistic loss", "hinge": "hinge loss", "own": "loss"}
 
 
 def draw(run: Any) -> dict[str, Any]:
@@ -20,83 +34,164 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def order_parameters(run: Any) -> Any:
-    """One panel for each overlap with the teachers, readout, and diagonal of overlaps among students; then the error.
+    """One panel for each overlap with the teachers, readout, and squared norms; then error and loss.
 
-    A line is an entry: its colour the teacher (or unit), solid for the largest of its teacher at the end.
+    A coloured line is the entry of a teacher and the unit that ends nearest to it, the same colour in every panel; all
+    others are grey.  Overlaps that end at a plateau at 1 have their distance from it beside them.  What does not move
+    has no panel.
     """
     from matplotlib.figure import Figure
 
-    names = [n for n in run.data_vars if "M_" in n and n.split("_")[-2:-1] == ["M"]]
-    names += [n for n in run.data_vars if _has_norms(run, n)]
-    names += [n for n in run.data_vars if "time" in run[n].dims and run[n].dims[-1].endswith("unit")
-              and n not in names and "Q_" not in n]  # fmt: skip
-    names = names[: MOST - 1]
-    panels = [*names, *(["error"] if "error" in run or "loss" in run else [])]
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.5), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True)).ravel()
-    for axis, name in zip(axes, panels, strict=False):
+    kind, online = _stated(run)
+    panels = _panels(run, kind)
+    figure = Figure(layout="constrained")
+    shades = _shades(run)
+    for axis, name in zip(in_rows(figure, len(panels)), panels, strict=True):
         axis.set_label(name)
-        _error(axis, run) if name == "error" else _entries(axis, run, name)
-    for axis in axes[len(panels) :]:
-        axis.set_visible(False)
-    for axis in axes[max(0, len(panels) - columns) : len(panels)]:
-        axis.set_xlabel("time")
-        axis.xaxis.set_tick_params(labelbottom=True)
+        if name.startswith(GAP):
+            _gap(axis, run, name.removeprefix(GAP), shades)
+        elif name in ("error", "loss", "classification_error"):
+            _scalar(axis, run, name, kind)
+        elif _is_overlap(name):
+            _overlaps(axis, run, name, shades)
+        else:
+            _units(axis, run, name, shades)
+        axis.set_xlabel("time $t$ = steps$/d$" if online else "time $t$")
+        axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
     return figure
 
 
-def _has_norms(run: Any, name: str) -> bool:
-    """Whether an array has squared norms on its diagonal, overlaps of one slot of one group with itself, that move."""
+def _stated(run: Any) -> tuple[str, bool]:
+    """The loss of the model, and whether it is an online limit; "squared" and False where the run does not say."""
+    training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
+    return str(training.get("loss", "squared")), training.get("limit") == "online"
+
+
+def _is_overlap(name: str) -> bool:
+    """Return True for an array of overlaps of students with teachers."""
+    return name.split("_")[-2:-1] == ["M"]
+
+
+def _panels(run: Any, loss: str) -> list[str]:
+    """The names of the panels: what moves, then error and loss."""
+    overlaps = [n for n in run.data_vars if _is_overlap(n)]
+    units = [n for n in run.data_vars if _is_norm(run, n) or _is_number(run, n)]
+    ways = {n: moved(_lines(run, n)) for n in (*overlaps, *units)}
+    largest = max(ways.values(), default=0.0)
+    found: list[str] = []
+    for name in (*overlaps, *units):
+        if not is_still(_lines(run, name), largest / 2):
+            found.append(name)
+        if name in overlaps and at_plateau(_matched(run, name)):
+            found.append(GAP + name)
+    scalars = [n for n in ("error", "classification_error") if n in run]
+    if "loss" in run and (loss in ("logistic", "hinge", "own") or "error" not in run):
+        scalars.append("loss")
+    scalars = [n for n in scalars if not is_still(run[n].values)]
+    found = [*found[: MOST - len(scalars)], *scalars]
+    return found or [max(ways, key=lambda name: ways[name])] if ways else found or ["loss"]
+
+
+def _is_norm(run: Any, name: str) -> bool:
+    """Return True for overlaps of one slot of one group with itself, whose diagonal are squared norms."""
     words, dims = name.split("_"), run[name].dims
     own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_" and words[-2:-1] == ["Q"]
-    if not own or words[-1][: len(words[-1]) // 2] * 2 != words[-1]:
-        return False
-    norms = np.diagonal(run[name].values, axis1=-2, axis2=-1)
-    return bool(np.ptp(norms, axis=0).max(initial=0.0) > STILL * np.abs(norms).max(initial=0.0))
+    return own and "time" in dims and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
 
 
-def _entries(axis: Any, run: Any, name: str) -> None:
-    """All entries of one array (the diagonal of a symmetric one)."""
+def _is_number(run: Any, name: str) -> bool:
+    """Return True for a number of every unit that moves: a readout, a bias."""
+    dims = run[name].dims
+    return len(dims) == 2 and dims[0] == "time" and dims[1].endswith("unit")
+
+
+def _lines(run: Any, name: str) -> np.ndarray:
+    """What a panel shows (time, ...): of norms the diagonal."""
     values = run[name].values
-    letter = name.split("_")[-2] if "_" in name else ""
-    if letter == "M":
-        best = np.abs(values[-1]).argmax(axis=0)
-        units, teachers = values.shape[1:]
-        for j in range(teachers):
-            for i in range(units):
-                width, alpha = (1.2, 1.0) if i == best[j] else (0.5, 0.45)
-                line = axis.plot(run["time"], values[:, i, j], color=colour(j), linewidth=width, alpha=alpha)
-                if i == best[j] and teachers <= 8:
-                    line[0].set_label(f"teacher {j + 1}")
-        if 1 < teachers <= 8:
-            axis.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    else:
-        lines = np.diagonal(values, axis1=-2, axis2=-1) if letter == "Q" else values
-        for i in range(lines.shape[-1]):
-            said = f"unit {i + 1}" if 1 < lines.shape[-1] <= 8 else None
-            axis.plot(run["time"], lines[..., i], color=colour(i), linewidth=1.2, alpha=0.8, label=said)
-        if 1 < lines.shape[-1] <= 8:
-            axis.legend(fontsize=7, frameon=False)
-    letters = name.split("_")[-1]
-    group = "".join(f"{part} " for part in name.split("_")[:-2])
-    labels = {"M": rf"{group}${letters[0]}_i\cdot {letters[-1]}^*_j$", "Q": rf"{group}$|{letters[0]}_i|^2$"}
-    axis.set_ylabel(labels.get(letter, name.replace("_", " ")))
-    axis.axhline(0.0, color="0.8", linewidth=0.6, zorder=0)
+    return np.diagonal(values, axis1=-2, axis2=-1) if _is_norm(run, name) else values
 
 
-def _error(axis: Any, run: Any) -> None:
-    """Loss, mean squared error and share of wrong labels, as far as a run has them; logarithmic where positive."""
-    shades = {"loss": BLACK, "error": PALETTE[0], "classification_error": PALETTE[1]}
-    said = {"loss": "loss", "error": r"$E(f-f^*)^2$", "classification_error": "wrong labels"}
-    for name, shade in shades.items():
-        if name not in run:
-            continue
-        values = run[name].values
-        shown = np.where(values > 1e-12, values, np.nan) if values[0] > 0 else values
-        axis.plot(run["time"], shown, color=shade, linewidth=1.0)
-        axis.plot([], [], color=shade, label=said[name])
-    if all(run[name].values[0] > 0 for name in shades if name in run):
+def _best(run: Any, name: str) -> np.ndarray:
+    """For every teacher the unit that ends nearest to it."""
+    return np.abs(run[name].values[-1]).argmax(axis=0)
+
+
+def _matched(run: Any, name: str) -> list[np.ndarray]:
+    """The curve of every teacher and its unit."""
+    values = run[name].values
+    return [values[:, i, j] for j, i in enumerate(_best(run, name))] if values.shape[1] else []
+
+
+def _shades(run: Any) -> Mapping[str, tuple[str, ...]]:
+    """The colours of the teachers by the name of their dimension."""
+    dims = list(dict.fromkeys(run[n].dims[-1] for n in run.data_vars if _is_overlap(n)))
+    every, found = colours(sum(run.sizes[dim] for dim in dims)), {}
+    for dim in dims:
+        found[dim], every = every[: run.sizes[dim]], every[run.sizes[dim] :]
+    return found
+
+
+def _overlaps(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
+    """All overlaps of one slot with the teachers."""
+    values, time, best = run[name].values, run["time"].values, _best(run, name)
+    dim = run[name].dims[-1]
+    for i, j in np.ndindex(values.shape[1:]):
+        if i != best[j]:
+            axis.plot(time, values[:, i, j], **THIN)
+    for j, curve in enumerate(_matched(run, name)):
+        label = name_of(dim.replace("_", " "), j, len(best)) if sum(map(len, shades.values())) > 1 else None
+        axis.plot(time, curve, color=shades[dim][j], label=label)
+    if values.shape[1] > 1:
+        axis.plot([], [], **THIN, label="other pairs")
+    axis.set_ylabel(f"${_product(run, name)}$")
+
+
+def _product(run: Any, name: str) -> str:
+    """The product that an array of overlaps with teachers holds, in mathematics."""
+    letters, group = name.split("_")[-1], "_".join(name.split("_")[:-2])
+    below = rf",\mathrm{{{group.replace('_', ' ')}}}" if group else ""
+    return rf"{letters[0]}_{{i}}\cdot {letters[-1]}^*_{{j{below}}}"
+
+
+def _gap(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
+    """The distance of every teacher's overlap from 1."""
+    gap(axis, run["time"].values, _matched(run, name), shades[run[name].dims[-1]])
+    axis.set_ylabel(f"$1 - |{_product(run, name)}|$")
+
+
+def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
+    """Norms or numbers of units, in the colour of the teacher that a unit ends nearest to."""
+    lines, time, dim = _lines(run, name), run["time"].values, run[name].dims[1]
+    owner: dict[int, str] = {}
+    for other in run.data_vars:
+        if _is_overlap(other) and run[other].dims[1] == dim:
+            for j, i in enumerate(_best(run, other)):
+                owner.setdefault(int(i), shades[run[other].dims[-1]][j])
+    for i in range(lines.shape[-1]):
+        style = {"color": owner[i]} if i in owner else THIN
+        axis.plot(time, lines[:, i], **style)
+    if len(owner) < lines.shape[-1]:
+        axis.plot([], [], **THIN, label="other units")
+    axis.set_ylabel(f"${_of_unit(name, _is_norm(run, name))}$")
+
+
+def _of_unit(name: str, norm: bool) -> str:
+    """A squared norm, or a number of a unit, in mathematics."""
+    words = name.split("_")
+    letter, group = words[-1], " ".join(words[: -2 if norm else -1])
+    below = rf",\mathrm{{{group}}}" if group else ""
+    if norm:
+        return rf"\|{letter[0]}_{{i{below}}}\|^2"
+    letter = letter if len(letter) == 1 else rf"\mathrm{{{letter}}}"
+    return rf"{letter}_{{i{below}}}"
+
+
+def _scalar(axis: Any, run: Any, name: str, loss: str) -> None:
+    """Error, share of wrong labels or loss; logarithmic where positive over a decade."""
+    words = {"error": r"error $E(f-f^*)^2$", "classification_error": "share of wrong labels"}
+    values = run[name].values
+    if spans_decade(values):
         axis.set_yscale("log")
-    axis.legend(fontsize=7, frameon=False)
+        values = until_rounding(values)
+    axis.plot(run["time"], values, color=BLACK)
+    axis.set_ylabel(words.get(name, f"{LOSSES.get(loss, 'loss')} $L$"))

@@ -99,8 +99,9 @@ class Rows:
         dims = [self.dimension(g), self.dimension(h)]
         if dims[0] == dims[1]:
             dims[1] += "_"
-        who = ("student", "teacher")
-        meaning = f"overlap {r}_i . {s}_j of {who[not first]} with {who[not second]}"
+        who = [f"{groups[k].name} {('teacher', 'student')[own]}".strip() for k, own in ((g, first), (h, second))]
+        stars = ["" if own else "*" for own in (first, second)]
+        meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
         return Block(name, self.of(g, r), self.of(h, s), (dims[0], dims[1]), (g, r) == (h, s), meaning)
 
     def dimension(self, number: int) -> str:

@@ -77,6 +77,7 @@ def system(declared: Declaration, reference: str = "") -> System:
                 tick=tick,
                 stepped=stepped,
                 usual=usual,
+                step_symbol="eta/d" if declared.limit == "online" else "eta",
                 settled=f"{HERE}.tiers:settled",
                 noisy=declared.limit == "online",
                 shared={"exact": f"{HERE}.{'tilt' if _of_erf(declared) else 'lane_frame'}:SHARED"},
@@ -99,10 +100,14 @@ def _of_erf(declared: Declaration) -> bool:
 
 
 def sizes_of(declared: Declaration) -> dict[str, str]:
-    """The numbers that a title names: dimension, units of every group, and the step."""
-    names = ["d", *(group.named("units") for group in declared.students)]
-    names += [*(group.named("teachers") for group in declared.teachers), "step"]
-    return {name: name for name in names}
+    """The numbers that a title names: dimension, units of every group, and eta of an online limit (a flow has no step).
+
+    The symbols are m for students and m* for teachers, with the name of their group.
+    """
+    found = {"d": "d"}
+    for groups, word, symbol in ((declared.students, "units", "m"), (declared.teachers, "teachers", "m*")):
+        found |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
+    return found | ({"step": "eta"} if declared.limit == "online" else {})
 
 
 def clock(declared: Declaration) -> str:

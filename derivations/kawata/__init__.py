@@ -71,6 +71,7 @@ SYSTEM = System(
             model="derivations.kawata.model:MODEL",
             clock=CLOCK,
             horizon=horizon,
+            decades=True,
             meaning="weak recovery of one task per neuron, routing uniformly random (M = 1: the vanilla network)",
         ),
         Map(
@@ -90,6 +91,7 @@ SYSTEM = System(
             model="derivations.kawata.model:PHASE3",
             clock=CLOCK,
             horizon=lambda p: horizon(p) / p.M**2 * (p.width3 or p.J) / p.J,
+            decades=True,
             meaning="fresh neurons behind the frozen gate: each expert sees the clusters whose score is not negative",
         ),
         Map(

@@ -4,15 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, colour, spread
+from derivations.drawing import BLACK, GREY, colours, in_rows, log_time, name_of, spread
 
-MOST = 60
-"""Neurons drawn as lines; more would hide each other."""
-EARLIEST = 4
-"""A logarithmic time axis begins at most so many decades before the end."""
+NOTHING = 1e-12
+"""An overlap below this is zero."""
+FEW = 12
+"""Up to so many neurons every one is a line; of more there are bands, and `SOME` of them."""
+SOME = 5
+BAND = (0.1, 0.9)
+"""Quantiles of the neurons between which a band lies."""
+FACTOR = 1.5
+"""A panel whose large entries all move by less than this factor is constant."""
 LABELS = {
-    "kappa": r"local $|\kappa|$", "xi": r"global $|\xi|$", "nu": r"means $|\nu|$", "dn": r"$|\nu_1-\nu_2|$",
-    "reached": "share of\nneurons",
+    "kappa": r"local overlap $|\kappa|$", "xi": r"global overlap $|\xi|$", "nu": r"means $|\nu|$",
+    "dn": r"$|\nu_1-\nu_2|$", "reached": "share of neurons",
 }  # fmt: skip
 
 
@@ -27,71 +32,85 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def overlaps(run: Any) -> Any:
-    """|kappa|, |xi| and |nu| of up to 60 neurons, from all experts alike, and the share of all that recovered."""
+    """|kappa|, |xi| and |nu| of the neurons of all experts alike, and the share of all that recovered.
+
+    More than twelve neurons are bands with a few of their lines.  What does not move has no panel.
+    """
     from matplotlib.figure import Figure
 
     names = [name for name in ("kappa", "xi", "nu", "dn") if name in run]
-    recovered = [name for name in ("T_kappa", "T_xi") if name in run]
+    names = [name for name in names if _moves(run[name].values)] or names[:1]
+    recovered = [name for name in ("T_kappa", "T_xi") if name in run and _hits(run, name).size]
     panels = [*names, *(["reached"] if recovered else [])]
-    figure = Figure(figsize=(7.4, 1.2 + 1.5 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    chosen = spread(np.moveaxis(run["xi"].values, -1, 0), MOST)
-    for axis, name in zip(axes, panels, strict=True):
+    figure = Figure(layout="constrained")
+    for axis, name in zip(in_rows(figure, len(panels), 2, 1.6), panels, strict=True):
         axis.set_label(name)
         axis.set_ylabel(LABELS[name])
-        _reached(axis, run) if name == "reached" else _neurons(axis, run, name, chosen)
-    axes[-1].set_xlabel("time (steps times step size)")
-    _clock(axes[0], run)
-    neurons = run["xi"].shape[-1]
-    every = "1 neuron" if neurons == 1 else f"{neurons} neurons"
-    shown = every if chosen.size == neurons else f"{chosen.size} of {neurons} neurons, evenly spread"
-    axes[0].set_title(shown, fontsize=8, color="0.35")
+        _reached(axis, run, recovered) if name == "reached" else _neurons(axis, run, name)
+        axis.set_xlabel(r"time $t$ = $\eta\,\times$ steps")
+        if run["xi"].shape[-1] > 1:
+            log_time(axis, run["time"].values, [run[name].values for name in names])
     return figure
 
 
-def _clock(axis: Any, run: Any) -> None:
-    """Logarithmic time for a run from 0, whose neurons' times are spread over decades."""
-    time = run["time"].values
-    after = time[time > 0]
-    if time[0] == 0 and len(after) > 20 and run["xi"].shape[-1] > 1:
-        axis.set_xscale("log")
-        axis.set_xlim(max(after[0], after[-1] / 10**EARLIEST), after[-1])
+def _moves(values: np.ndarray) -> bool:
+    """Return True if the size of an entry (time, ...) that becomes large among them moves by `FACTOR`."""
+    size = np.abs(values).reshape(len(values), -1)
+    low, high = size.min(axis=0), size.max(axis=0)
+    return bool(((high > FACTOR * low) & (high > max(0.1 * high.max(initial=0.0), NOTHING))).any())
 
 
-def _neurons(axis: Any, run: Any, name: str, chosen: np.ndarray) -> None:
-    """One line per neuron and cluster; a cluster has its colour in every panel, what belongs to none is black."""
-    values, time = np.abs(run[name].values[:, chosen]), run["time"].values
+def _neurons(axis: Any, run: Any, name: str) -> None:
+    """The neurons on each cluster; a cluster has its colour in every panel, what belongs to none is black."""
+    values, time = np.abs(run[name].values), run["time"].values
     several = values.ndim == 3
-    for c in range(values.shape[2] if several else 1):
-        lines, shade = (values[:, :, c], colour(c)) if several else (values, BLACK)
+    count = values.shape[2] if several else 1
+    shades = colours(count) if several else (BLACK,)
+    for c in range(count):
+        lines = values[:, :, c] if several else values
         # Values at zero (a task that is not there) have no place on a logarithmic scale.
-        axis.plot(time, np.where(lines > 1e-12, lines, np.nan), color=shade, linewidth=0.6, alpha=0.7)
-        if several:
-            axis.plot([], [], color=shade, label=f"cluster {c + 1}")
-    positive = values[values > 1e-12]
+        lines = np.where(lines > NOTHING, lines, np.nan)
+        if lines.shape[1] <= FEW:
+            axis.plot(time, lines, color=shades[c], linewidth=0.8)
+        elif np.isfinite(lines).any():
+            _band(axis, time, lines, shades[c])
+        axis.plot([], [], color=shades[c], label=name_of("cluster", c, count) if several else None)
+    positive = values[values > NOTHING]
     if positive.size and positive.max() > 10 * positive.min():
         axis.set_yscale("log")
         axis.set_ylim(max(positive.min(), 1e-4 * positive.max()) / 1.5, max(1.0, positive.max()) * 1.3)
-    if several:
-        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def _reached(axis: Any, run: Any) -> None:
+def _band(axis: Any, time: np.ndarray, lines: np.ndarray, shade: str) -> None:
+    """The middle of many neurons, and a few of them, evenly spread by how large they end."""
+    low, high = np.nanquantile(lines, BAND, axis=1)
+    axis.fill_between(time, low, high, color=shade, alpha=0.2, linewidth=0)
+    ranks = np.argsort(np.nan_to_num(lines[-1]), kind="stable")
+    for i in ranks[spread(ranks, SOME)]:
+        axis.plot(time, lines[:, i], color=shade, linewidth=0.8)
+    words = f"{lines.shape[1]} neurons, {100 * BAND[0]:.0f} to {100 * BAND[1]:.0f} %"
+    axis.fill_between([], [], [], color=GREY, alpha=0.4, linewidth=0, label=f"{words} and {SOME} of them")
+
+
+def _hits(run: Any, name: str) -> np.ndarray:
+    """The times at which neurons recovered a task (any local one), in order, as far as the run goes."""
+    hits = run[name].values
+    hits = np.sort(hits.min(axis=1) if hits.ndim == 2 else hits)
+    return hits[np.isfinite(hits) & (hits <= float(run["time"][-1]))]
+
+
+def _reached(axis: Any, run: Any, names: list[str]) -> None:
     """The share of all neurons that recovered a local task, or the global one, by each time."""
-    end = float(run["time"][-1])
-    for name, word, shade in (("T_kappa", "a local task", colour(0)), ("T_xi", "the global task", BLACK)):
-        if name not in run:
-            continue
-        hits = run[name].values
-        hits = np.sort(hits.min(axis=1) if hits.ndim == 2 else hits)
-        found = hits[np.isfinite(hits) & (hits <= end)]
-        steps = np.r_[float(run["time"][0]), found, end]
-        share = np.r_[np.arange(found.size + 1), found.size] / max(hits.size, 1)
-        axis.plot(
-            steps, share, color=shade, drawstyle="steps-post", label=f"recovered {word}:\n{found.size} of {hits.size}"
-        )
+    words = {"T_kappa": ("a local task", GREY), "T_xi": ("the global task", BLACK)}
+    total = run["xi"].shape[-1]
+    for name in names:
+        found = _hits(run, name)
+        steps = np.r_[float(run["time"][0]), found, float(run["time"][-1])]
+        share = np.r_[np.arange(found.size + 1), found.size] / total
+        word, shade = words[name]
+        label = f"recovered {word}: {found.size} of {total}"
+        axis.plot(steps, share, color=shade, drawstyle="steps-post", label=label)
     axis.set_ylim(bottom=0)
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
 def gate(run: Any) -> Any:
@@ -109,5 +128,5 @@ def gate(run: Any) -> Any:
     for m, c in np.ndindex(*values.shape) if values.size <= 64 else ():
         axis.text(m, c, f"{values[m, c]:.2f}", ha="center", va="center", fontsize=6,
                   color="white" if values[m, c] > 0.6 else "black")  # fmt: skip
-    figure.colorbar(image, ax=axis, label="P(active)")
+    figure.colorbar(image, ax=axis, label="probability that it is active")
     return figure

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, colour, marked, parameters
-
-MANY = 8
-"""Teachers beyond this number have colours of others, and are told apart by marks."""
+from derivations.drawing import BLACK, PALETTE, at_plateau, colours, gap, is_still, name_of, parameters
 
 
 def draw(run: Any) -> dict[str, Any]:
@@ -32,17 +29,27 @@ def matched_pairs(run: Any) -> list[tuple[int, int]]:
 def trajectories(run: Any) -> Any:
     """Matched alignments (experts dashed, routers solid), the loss, and student-student anti-alignment over time.
 
-    Above them the time in units of sqrt(d), in which recovery and anti-alignment do not know the dimension.
+    Alignments that end at a plateau at 1 have their distance from it below them.  Above is the time in units of
+    sqrt(d), in which recovery and anti-alignment do not know the dimension.
     """
     from matplotlib.figure import Figure
 
-    names = ["alignment", *(name for name in ("loss", "min_I2", "anti_aligned") if name in run)]
-    ratios = [2.4 if name == "alignment" else 1.0 for name in names]
-    figure = Figure(figsize=(7.2, 1.7 + 1.15 * sum(ratios)), layout="constrained")
+    pairs = _curves(run)
+    names = ["alignment", *(["gap"] if at_plateau([curve for both in pairs for curve in both]) else [])]
+    names += [name for name in ("loss", "min_I2", "anti_aligned") if name in run and not is_still(run[name].values)]
+    ratios = [1.8 if name == "alignment" else 1.0 for name in names]
+    figure = Figure(figsize=(5.2, 1.3 + 1.05 * sum(ratios)), layout="constrained")
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     for axis, name in zip(axes, names, strict=True):
         axis.set_label(name)
-        _alignments(axis, run) if name == "alignment" else _scalar(axis, run, name)
+        if name == "alignment":
+            _alignments(axis, run, pairs)
+        elif name == "gap":
+            for k, style in ((0, "-"), (1, "--")):
+                gap(axis, run["time"].values, [both[k] for both in pairs], colours(len(pairs)), style)
+            axis.set_ylabel("1 - alignment")
+        else:
+            _scalar(axis, run, name)
     axes[-1].set_xlabel("time $t$")
     axes[-1].set_xlim(float(run["time"][0]), float(run["time"][-1]))
     root = parameters(run).get("d", 0) ** 0.5
@@ -52,31 +59,37 @@ def trajectories(run: Any) -> Any:
     return figure
 
 
-def _alignments(axis: Any, run: Any) -> None:
-    pairs = matched_pairs(run) if run["gamma2"].ndim == 3 else [(j, j) for j in range(run["gamma2"].shape[1])]
-    time = run["time"].values
-    for i, j in pairs:
-        style = marked(j, len(time), len(pairs)) if len(pairs) > MANY else {"color": colour(j)}
-        at = (slice(None), i, j) if run["gamma2"].ndim == 3 else (slice(None), j)
-        axis.plot(time, run["gamma1"].values[at], "-", **style, label=f"teacher {j + 1}")
-        axis.plot(time, run["gamma2"].values[at], "--", color=colour(j))
+def _curves(run: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Router and expert alignment of the matched pair of every teacher."""
+    both = run["gamma1"].values, run["gamma2"].values
+    if run["gamma2"].ndim == 3:
+        return [(both[0][:, i, j], both[1][:, i, j]) for i, j in matched_pairs(run)]
+    return [(both[0][:, j], both[1][:, j]) for j in range(both[1].shape[1])]
+
+
+def _alignments(axis: Any, run: Any, pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """The alignments of the matched pairs, in the colours of their teachers."""
+    time, shades = run["time"].values, colours(len(pairs))
+    for j, (router, expert) in enumerate(pairs):
+        axis.plot(time, router, "-", color=shades[j], label=name_of("teacher", j, len(pairs)))
+        axis.plot(time, expert, "--", color=shades[j])
     axis.set_ylabel("alignment of the\nmatched pair")
-    axis.plot([], [], "-", color="0.3", label=r"router $\gamma^{(1)}$")
-    axis.plot([], [], "--", color="0.3", label=r"expert $\gamma^{(2)}$")
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=2 if len(pairs) > MANY else 1)
+    axis.plot([], [], "-", color="0.3", label=r"router $v_i\cdot v^*_j$ ($\gamma^{(1)}$)")
+    axis.plot([], [], "--", color="0.3", label=r"expert $w_i\cdot w^*_j$ ($\gamma^{(2)}$)")
 
 
 def _scalar(axis: Any, run: Any, name: str) -> None:
     """The loss, the smallest overlap of two students, or the number of anti-aligned pairs, which goes by steps."""
     steps = {"drawstyle": "steps-post"} if name == "anti_aligned" else {}
-    axis.plot(run["time"], run[name], color={"loss": BLACK, "min_I2": PALETTE[1]}.get(name, PALETTE[0]), **steps)
-    label = {"loss": "loss $L$", "min_I2": r"$\min\,I^{(2)}_{ij}$", "anti_aligned": "pairs\nanti-aligned"}[name]
+    axis.plot(run["time"], run[name], color=BLACK, **steps)
+    label = {
+        "loss": "loss $L$", "min_I2": r"$\min\;w_i\cdot w_j$", "anti_aligned": "pairs\nanti-aligned",
+    }[name]  # fmt: skip
     axis.set_ylabel(label)
     if name == "min_I2":
         axis.set_ylim(-1.05, 0.05)
     else:
-        least = 1.0 if name == "anti_aligned" else 1e-12
-        axis.set_ylim(0, max(1.08 * float(np.nanmax(run[name].values, initial=0.0)), least))
+        axis.set_ylim(0, 1.08 * float(np.nanmax(run[name].values)))
     if name == "anti_aligned":
         axis.yaxis.get_major_locator().set_params(integer=True)
 
@@ -134,7 +147,15 @@ def pruning(run: Any) -> Any:
 
 
 def sort_experts(gamma2: np.ndarray) -> list[int]:
-    """Experts in the order of the teachers they are nearest to, the unused ones after them."""
-    best = [int(i) for i in np.abs(gamma2).argmax(axis=0)]
+    """Experts in the order of the teachers they are nearest to; then the unused ones, sorted likewise.
+
+    An unused expert stands with the teacher it is most aligned with, the most aligned first.
+
+    >>> sort_experts(np.array([[0.1, 0.3], [0.9, 0.0], [0.2, 0.0], [0.0, 0.8], [0.0, -0.4]]))
+    [1, 3, 2, 4, 0]
+    """
+    size = np.abs(gamma2)
+    best = [int(i) for i in size.argmax(axis=0)]
     used = list(dict.fromkeys(best))
-    return used + [i for i in range(gamma2.shape[0]) if i not in used]
+    rest = [i for i in range(gamma2.shape[0]) if i not in used]
+    return used + sorted(rest, key=lambda i: (int(size[i].argmax()), -size[i].max()) if size[i].size else (0, 0.0))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, Reference, colour, parameters
+from derivations.drawing import BLACK, Reference, colours, parameters
 from derivations.liao.race import race
 
 FOUND = 0.9
@@ -48,13 +48,13 @@ def _race(run: Any) -> list[Reference]:
     u, z = u * rate[:, None], z * (rate[:, None] + rate) / 2
     if given.get("tier") == "riccati_paper":
         z = np.zeros_like(z)  # the proof of Lemma 7 has no annihilation
-    found = []
+    found, shades = [], colours(u.shape[1])
     for event in race(u, z):
         if event.kind == "capture":
-            label = r"predicted: $\sqrt{d}/(4.5\,u)$"
-            found.append(Reference("alignment", label, at=event.time, colour=colour(event.second), of=ALIGNMENTS))
+            label = r"$\sqrt{d}/(4.5\,u)$: found, as $d\to\infty$"
+            found.append(Reference("alignment", label, at=event.time, colour=shades[event.second], of=ALIGNMENTS))
     if z.min(initial=0.0) < 0:
-        label = r"predicted:" "\n" r"$\sqrt{d}/(9\,\max|z_-|)$"
+        label = r"$\sqrt{d}/(9\,\max|z_-|)$: anti-aligned, as $d\to\infty$"
         for panel in ("min_I2", "anti_aligned"):
             found.append(Reference(panel, label, at=float(-1 / (9 * z.min())), colour=BLACK))
     return found

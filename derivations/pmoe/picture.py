@@ -1,4 +1,4 @@
-"""The pictures of a pmoe run: responses and route values, expert by expert, and loss, error and v against time.
+"""The pictures of a pmoe run: responses and route values, expert by expert, then loss, error and v against time.
 
 A colour is a class: o_i, and v of that class.  Irrelevant patterns are grey.
 """
@@ -7,40 +7,50 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, colour, marked, row_of_panels
+from derivations.drawing import (
+    BLACK,
+    GREY,
+    colour,
+    is_still,
+    row_of_panels,
+    spans_decade,
+    until_rounding,
+)
 
-GREY = "0.75"
-SMALL = 0.05
-"""Below this a linear axis shows nothing of what is left."""
 MOST = 4
 """Experts with a column of their own."""
+CLASSES = 8
+"""Classes that are drawn."""
+OTHERS = {"color": GREY, "linewidth": 0.5, "alpha": 0.6, "zorder": 1}
+SCALARS = {"loss": ("loss",), "error": ("error",), "v": ("v1", "v2", "v")}
+"""The panels of the whole model, and the variables that each shows."""
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """Figures by name for an `xarray.Dataset` of a run: `trajectories`."""
+    """Figures by name for an `xarray.Dataset` of a run: `trajectories`.  What does not move has no panel."""
     from matplotlib.figure import Figure
 
     names = [name for name in ("response", "route") if name in run and "time" in run[name].dims]
-    scalars = "loss" in run or "error" in run
-    columns = min(MOST, run.sizes["expert"]) if names else 1
-    rows = len(names) + scalars
-    figure = Figure(figsize=(max(7.2, 2.3 * columns + 1.6), 1.1 + 2.0 * rows), layout="constrained")
-    grid = figure.add_gridspec(rows, columns)
+    names = [name for name in names if not is_still(run[name].values)]
+    scalars = [name for name, own in SCALARS.items() if any(n in run and not is_still(run[n].values) for n in own)]
+    experts = min(MOST, run.sizes["expert"]) if names else 1
+    rows = len(names) + bool(scalars)
+    figure = Figure(figsize=(7.0 if max(experts, len(scalars)) > 2 else 5.2, 1.0 + 1.6 * rows), layout="constrained")
+    grid = figure.add_gridspec(max(rows, 1), 1)
     for row, name in enumerate(names):
-        panels = row_of_panels(figure, grid, row, columns)
-        for s, axis in enumerate(panels):
-            axis.set_label(name)
+        for s, axis in enumerate(row_of_panels(figure, grid, row, experts)):
+            axis.set_label(f"{name} {s + 1}")
             _expert(axis, run, name, s)
-            axis.set_title(f"expert {s + 1}" + _of(run, columns, s) if row == 0 else "", fontsize=8)
+            axis.set_title(f"expert {s + 1}" + _of(run, experts, s) if row == 0 else "")
             axis.set_ylabel(_label(run, name) if s == 0 else "")
-            axis.tick_params(labelleft=s == 0)
-        panels[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    if scalars:
-        axis = figure.add_subplot(grid[len(names), :], sharex=figure.axes[0] if figure.axes else None)
-        axis.set_label("population")
-        _scalars(axis, run)
-    for axis in figure.axes[-1:] if scalars else figure.axes[-columns:]:
-        axis.set_xlabel(r"flow $\eta m t$" if run.attrs.get("stage") != "router" else r"$\eta_r t$")
+            axis.tick_params(labelleft=s == 0, labelbottom=row == len(names) - 1)
+    for axis, name in zip(row_of_panels(figure, grid, len(names), len(scalars), alike=False), scalars, strict=True):
+        axis.set_label(name)
+        _scalar(axis, run, name)
+    for axis in figure.axes[-len(scalars) - experts :] if names else figure.axes:
+        axis.set_xlabel(r"time $\eta m t$" if run.attrs.get("stage") != "router" else r"time $\eta_r t$")
+    for axis in figure.axes:
+        axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
     return {"trajectories": figure}
 
 
@@ -55,46 +65,48 @@ def several(run: Any) -> bool:
 
 
 def _label(run: Any, name: str) -> str:
+    """The label of a row."""
     if name == "route":
-        return r"route value" "\n" r"$\langle w_s, z\rangle$"
+        return r"route value $w_s\cdot z$"
     return r"response $\phi_{s,i}(o_i)$" if several(run) else r"response $\phi_s(z)$"
 
 
 def _expert(axis: Any, run: Any, name: str, s: int) -> None:
-    """One expert on the patterns of the first eight classes, with marks, and on the irrelevant ones."""
+    """One expert on the patterns of the first eight classes, and on the irrelevant ones."""
     values, time = run[name].values[:, s], run["time"].values
     count = 2
     if several(run):
         count = run.sizes["class"] if "class" in run.sizes else 2 * run.sizes["pair"]
-    shown = min(count, 8)
+    shown = min(count, CLASSES)
     outputs = name == "response" and several(run)
     rest = (values[:, :shown, count:] if outputs else values[:, count:]).reshape(len(values), -1)
     if rest.shape[1]:
-        axis.plot(time, rest, color=GREY, linewidth=0.5, zorder=1)
+        axis.plot(time, rest, **OTHERS)
     for i in range(shown):
         line = values[:, i, i] if outputs else values[:, i]
-        axis.plot(time, line, label=f"$o_{{{i + 1}}}$", **marked(i, len(time), shown))
+        axis.plot(time, line, color=colour(i), label=f"pattern $o_{{{i + 1}}}$")
         if outputs:
             axis.plot(time, np.delete(values[:, :, i], i, axis=1).mean(axis=1), "--", color=colour(i), linewidth=0.8)
     if outputs:
-        axis.plot([], [], "--", color="0.3", label="mean of the\nother outputs")
+        axis.plot([], [], "--", color="0.3", label="mean of the other outputs")
     if rest.shape[1]:
-        axis.plot([], [], "-", color=GREY, label="irrelevant")
+        axis.plot([], [], **OTHERS, label="other patterns, irrelevant")
 
 
-def _scalars(axis: Any, run: Any) -> None:
-    """Loss, error and v = 1 - (probability of the label), by class."""
+def _scalar(axis: Any, run: Any, name: str) -> None:
+    """Loss, error, or v = 1 - (probability of the label) by class, in the colours of the classes."""
     time = run["time"].values
-    for name, shade in (("loss", BLACK), ("error", PALETTE[6])):
-        if name in run:
-            axis.plot(time, run[name], color=shade, label=name)
-    for i, name in enumerate(("v1", "v2")):
-        if name in run:
-            axis.plot(time, run[name], label=f"$v$ of class {'+1' if i == 0 else '-1'}", **marked(i, len(time), 2))
-    if "v" in run:
-        axis.plot(time, run["v"].mean("class"), color=colour(0), label="v, mean over classes")
-    if any(float(run[name][-1]) < SMALL for name in ("loss", "v1", "v2") if name in run):
-        axis.set_yscale("symlog", linthresh=1e-3)
-    axis.set_ylim(bottom=0)
-    axis.set_ylabel("population")
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    curves = {n: run[n].values for n in SCALARS[name] if n in run}
+    if "v" in curves:
+        curves["v"] = curves["v"].mean(axis=1)
+    logarithmic = all(map(spans_decade, curves.values()))
+    for n, values in curves.items():
+        style = {"v1": colour(0), "v2": colour(1)}.get(n, BLACK)
+        label = {"v1": "$v$ of class +1", "v2": "$v$ of class -1", "v": "$v$, mean over classes"}.get(n)
+        axis.plot(time, until_rounding(values) if logarithmic else values, color=style, label=label,
+                  linestyle="--" if n == "v2" else "-")  # fmt: skip
+    if logarithmic:
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=min(0.0, *(float(values.min()) for values in curves.values())))
+    axis.set_ylabel({"loss": "loss $L$", "error": "error", "v": "$v$ = P(wrong label)"}[name])

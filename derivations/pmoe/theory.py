@@ -32,5 +32,5 @@ def references(run: Any) -> list[Reference]:
         return []
     fine = np.linspace(times[0], times[-1], 200)
     curve = 1 / (1 + np.exp(lambert(math.log(1 / v - 1), rate, fine - times[0])))
-    label = f"closed form of $v$:\none irrelevant pattern,\ninfinite width, {which}"
-    return [Reference("population", label, x=fine.tolist(), y=curve.tolist(), colour=GREY, of=("v1", "v2"))]
+    label = f"closed form of $v$: one irrelevant pattern, infinite width, {which}"
+    return [Reference("v", label, x=fine.tolist(), y=curve.tolist(), colour=GREY, of=("v1", "v2"))]

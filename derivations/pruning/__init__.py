@@ -40,6 +40,7 @@ def train(name: str, tiers: tuple[str, ...], horizon: Callable[[Parameters], flo
         meaning=meaning,
         tick=lambda parameters, step_size: 1.0,
         stepped=stepped,
+        decades=True,
     )
 
 

@@ -4,13 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, colour, marked, row_of_panels
+from derivations.drawing import (
+    BLACK,
+    COLOURED,
+    GREY,
+    colour,
+    is_still,
+    log_time,
+    marked,
+    row_of_panels,
+)
 
-COLOURS = PALETTE[:2]
-"""Experts of head sign +1 and -1."""
-LABELS = {"Delta": "growth of the\nrouter norm $\\Delta_s$", "x": "gap $x$", "p1": "own proficiency"}
-EARLIEST = 3
-"""A logarithmic axis begins at most so many decades before the end: nothing is seen before."""
+LABELS = {"Delta": r"router growth $\Delta_s$", "x": "gap $x_s$", "p1": "own proficiency"}
+OTHER = {"color": GREY, "linewidth": 0.6, "alpha": 0.7, "zorder": 1.5}
 
 
 def draw(run: Any) -> dict[str, Any]:
@@ -24,61 +30,59 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def trajectories(run: Any) -> Any:
-    """Growth of router norms (or gaps), own proficiency and error against log time, one line per expert.
+    """Growth of router norms (or gaps), own proficiency and error against time, one line per expert.
 
-    There is a column for each head sign where a run has signs; lines that coincide share a colour and a word of
-    the legend.
+    There is a column for each head sign where a run has signs.  The eight experts that grow most have a colour, the
+    same in all panels.  What does not move has no row.
     """
     from matplotlib.figure import Figure
 
     names = [name for name in ("Delta", "x", "p1") if name in run]
-    rows = len(names) + ("f_error" in run)
-    signs = (1, -1) if "a" in run else (0,)
-    figure = Figure(figsize=(8.2, 1.1 + 1.7 * rows), layout="constrained")
-    grid = figure.add_gridspec(rows, len(signs), height_ratios=[1.0] * len(names) + [0.5] * (rows - len(names)))
+    names = [name for name in names if not is_still(run[name].values)] or names[:1]
+    error = "f_error" in run and not is_still(run["f_error"].values)
+    rows, signs = len(names) + error, (1, -1) if "a" in run else (0,)
+    figure = Figure(figsize=(5.2 if len(signs) > 1 else 3.5, 0.9 + 1.5 * rows), layout="constrained")
+    grid = figure.add_gridspec(rows, 1)
+    shades = _shades(run)
     for row, name in enumerate(names):
         panels = row_of_panels(figure, grid, row, len(signs))
         for column, (sign, axis) in enumerate(zip(signs, panels, strict=True)):
             axis.set_label(f"{name}{sign:+d}" if sign else name)
-            _experts(axis, run, name, sign)
-            axis.set_title(f"$a = {sign:+d}$" if row == 0 and sign else "", color=COLOURS[column])
+            _experts(axis, run, name, sign, shades)
+            axis.set_title(f"experts of sign $a = {sign:+d}$" if row == 0 and sign else "")
             axis.set_ylabel(LABELS[name] if column == 0 else "")
-    if "f_error" in run:
-        axis = figure.add_subplot(grid[len(names), :], sharex=figure.axes[0] if figure.axes else None)
+            axis.tick_params(labelleft=column == 0, labelbottom=row == rows - 1)
+    if error:
+        axis = figure.add_subplot(grid[len(names), 0], sharex=figure.axes[0] if figure.axes else None)
         axis.set_label("f_error")
         axis.plot(run["time"], run["f_error"], color=BLACK, drawstyle="steps-post")
-        axis.set_ylabel("test error")
-    _clock(figure.axes[0], run)
-    for axis in figure.axes[-(len(signs) + ("f_error" in run) if names else 1) :]:
+        axis.set(ylabel="test error", ylim=(0, None))
+    moving = [run[name].values for name in (*names, *(["f_error"] if error else []))]
+    log_time(figure.axes[0], run["time"].values, moving)
+    for axis in figure.axes[-1:] if error else figure.axes[-len(signs) :]:
         axis.set_xlabel("SGD steps")
     return figure
 
 
-def _clock(axis: Any, run: Any) -> None:
-    """Logarithmic time where a run starts at 0: experts specialise over decades."""
-    time = run["time"].values
-    after = time[time > 0]
-    if time[0] == 0 and len(after) and after[-1] > 20 * after[0]:
-        axis.set_xscale("log")
-        axis.set_xlim(max(after[0], after[-1] / 10**EARLIEST), after[-1])
+def _shades(run: Any) -> dict[int, str]:
+    """The colours of the experts that grow most, in the order of their numbers."""
+    name = next((name for name in ("Delta", "x", "p1") if name in run), "")
+    if not name:
+        return {}
+    values = run[name].values
+    chosen = np.sort(np.argsort(-np.abs(values[-1] - values[0]), kind="stable")[:COLOURED])
+    return {int(s): colour(k) for k, s in enumerate(chosen)}
 
 
-def _experts(axis: Any, run: Any, name: str, sign: int) -> None:
-    """The lines of the experts of one head sign; equal ones once, as thick as they are many."""
+def _experts(axis: Any, run: Any, name: str, sign: int, shades: dict[int, str]) -> None:
+    """The lines of the experts of one head sign."""
     values = run[name].values if name != "p1" else run["p1" if sign >= 0 else "p2"].values
     chosen = np.flatnonzero(run["a"].values * sign > 0) if sign else np.arange(values.shape[1])
-    size = np.abs(values).max(initial=0.0)
-    groups: dict[bytes, list[int]] = {}
-    for s in chosen:
-        groups.setdefault(np.round(values[:, s] / (size or 1.0), 3).tobytes(), []).append(int(s))
-    for k, members in enumerate(sorted(groups.values(), key=lambda found: -values[-1, found[0]])):
-        for s in members:
-            axis.plot(run["time"], values[:, s], color=colour(k) if len(groups) <= 8 else COLOURS[sign < 0])
-        if len(groups) <= 8:
-            axis.lines[-1].set_label(
-                "expert " + ", ".join(str(s + 1) for s in members[:4]) + ("..." * (len(members) > 4))
-            )
-    axis.legend(loc="best") if len(groups) <= 8 and name != "p1" else None
+    for s in map(int, chosen):
+        style = {"color": shades[s], "label": f"expert {s + 1}"} if s in shades else OTHER
+        axis.plot(run["time"], values[:, s], **style)
+    if len(shades) < values.shape[1]:
+        axis.plot([], [], **OTHER, label="other experts")
 
 
 def pruning(run: Any) -> Any:
@@ -88,7 +92,7 @@ def pruning(run: Any) -> Any:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     axis = figure.subplots()
     axis.set_label("pruning")
     curves = run["pruned_error"].values
@@ -99,8 +103,7 @@ def pruning(run: Any) -> Any:
         together.setdefault(curves[k].tobytes(), []).append(str(name).replace("_", " "))
     for k, (curve, names) in enumerate(together.items()):
         style = {**marked(k, most), "markevery": 1}
-        axis.plot(share, np.frombuffer(curve), label="\n".join(names), zorder=3 + k, **style)
+        axis.plot(share, np.frombuffer(curve), label=", ".join(names), zorder=3 + k, **style)
     axis.set_xlabel("share of experts pruned, of each sign")
     axis.set_ylabel("test error after pruning")
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), labelspacing=1.0)
     return figure

@@ -56,7 +56,10 @@ Until = Annotated[
 ]
 SavePoints = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Equally spaced saved times, both ends included [default: 201]."),
+    typer.Option(
+        metavar="N",
+        help="Equally spaced saved times, both ends included [default: 201; early ones too over decades].",
+    ),
 ]
 SaveAt = Annotated[
     str | None,

@@ -146,7 +146,13 @@ class Laboratory:
     def _case(self, seed: int, until: float | None, request: Mapping[str, Any]) -> Case:
         options = {name: value for name, value in request.items() if name in (*OPTIONS, "preset", "initial")}
         parameters = {name: value for name, value in request.items() if name not in options}
-        options = {"backend": self.backend, **options, "seed": seed + FAR * self.seed, "until": until}
+        options = {
+            "backend": self.backend,
+            "save_points": 201,
+            **options,
+            "seed": seed + FAR * self.seed,
+            "until": until,
+        }
         return Case.build(self.system, parameters, **options)
 
     def _remember(self, digest: str, asked: Mapping[str, Any], run: Any) -> Trajectory:

@@ -13,8 +13,9 @@ from odesim.flow.assemble import assemble
 from odesim.flow.blocks import MOST_STEPS, STATUS, coefficients, compile_blocks, tables
 from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
-from odesim.flow.record import Record, save_times
+from odesim.flow.record import Record
 from odesim.machine.processes import thread_count
+from odesim.request.saved_times import saved_times
 from odesim.request.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def solve(
 ) -> Trajectory:
     """Integrate all blocks of a problem to its horizon and return the trajectory."""
     case, equations = problem.case, problem.equations
-    times = save_times(case) if times is None else np.asarray(times, float)
+    times = saved_times(case, case.until) if times is None else np.asarray(times, float)
     with _Blocks(problem, times) as course:
         ended, seconds = drive(course, case.until, progress, checkpoint)
     if ended.kind == "interrupted":  # some blocks are at the horizon and others have not begun: there is no state

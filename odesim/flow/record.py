@@ -10,7 +10,6 @@ from derivations.contract import Crossing, Equations
 from odesim.flow.between import Dense, states_between
 from odesim.flow.roots import brent, first_root
 from odesim.flow.solvers.step import INTERIOR, Segment
-from odesim.request.case import Case
 
 FRACTIONS = np.array([0.0, *INTERIOR, 1.0])
 TO_CUBIC = np.linalg.pinv(np.vander(FRACTIONS, 4))
@@ -191,11 +190,6 @@ def _narrow(
         if value(low) < 0 <= value(high):
             return low, high
     return None
-
-
-def save_times(case: Case) -> np.ndarray:
-    """Equally spaced times with both ends."""
-    return np.linspace(0.0, case.until, case.save_points)
 
 
 @dataclasses.dataclass

@@ -15,6 +15,7 @@ from odesim.flow.driver import Pace, Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Record
 from odesim.request.case import EULER, Case
+from odesim.request.saved_times import saved_times
 from odesim.request.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarra
     last = round(case.until / h)
     if last < 1:
         raise UsageError(f"--until {case.until:g} is less than one step of {name}={h:g}")
-    return np.unique(np.round(np.linspace(0, last, case.save_points)).astype(int))
+    return np.unique(np.round(saved_times(case, last)).astype(int))
 
 
 def require_whole_steps(times: np.ndarray, h: float, name: str) -> np.ndarray:

@@ -9,9 +9,10 @@ from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
-from odesim.flow.record import Recorder, save_times
+from odesim.flow.record import Recorder
 from odesim.flow.solvers.catalogue import choose
 from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure, shifted
+from odesim.request.saved_times import saved_times
 from odesim.request.trajectory import Outcome, Trajectory
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def solve(
     if reason := solver.objection(problem):
         raise UsageError(reason)
     statistics = Statistics(solver.name)
-    recorder = Recorder(equations, 0.0, problem.start, times if times is not None else save_times(case))
+    recorder = Recorder(equations, 0.0, problem.start, times if times is not None else saved_times(case, case.until))
     outcome, seconds = drive(_Steps(problem, solver, recorder, statistics), case.until, progress, checkpoint)
     return assemble(problem, recorder, outcome, {**statistics.known(), "seconds": seconds})
 

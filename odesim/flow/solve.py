@@ -13,7 +13,7 @@ from odesim.flow.problem import Past, Problem, prepare
 from odesim.machine.device import in_double
 from odesim.machine.memory import require_memory
 from odesim.request.case import EULER, Case
-from odesim.request.save_times import with_start, without_start
+from odesim.request.saved_times import with_start, without_start
 from odesim.request.trajectory import Trajectory
 
 if TYPE_CHECKING:

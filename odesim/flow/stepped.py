@@ -13,8 +13,9 @@ from odesim.errors import UsageError
 from odesim.flow.assemble import assemble
 from odesim.flow.driver import Pace, Progress, drive
 from odesim.flow.problem import Problem
-from odesim.flow.record import Record, save_times
+from odesim.flow.record import Record
 from odesim.flow.recursion import require_whole_steps
+from odesim.request.saved_times import saved_times
 from odesim.request.trajectory import Outcome, Trajectory, Variable
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def solve(
     step = float(getattr(problem.initial.parameters, march.map.step)) if march.map is not None else None
     if case.save_at is not None and march.map is not None and step is not None:
         require_whole_steps(np.array(case.save_at), step, f"-p {march.map.step}")
-    times = whole_steps(save_times(case) if times is None else np.asarray(times, float), step)
+    times = whole_steps(saved_times(case, case.until) if times is None else np.asarray(times, float), step)
     if times.size < 2:
         raise UsageError(f"--until {case.until:g} is less than half a step of {step:g}: give at least one step")
     course = _March(problem, march, times, step)

@@ -27,7 +27,7 @@ from odesim.request.parse import (
     shortened,
     whole_number,
 )
-from odesim.request.save_times import read_times, require_end
+from odesim.request.saved_times import EARLY, has_early_times, read_times, require_end
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
@@ -146,6 +146,7 @@ class Case:
             "seed": self.seed,
             "until": self.until,
             "save_points": self.save_points,
+            **({"early_times": EARLY} if has_early_times(self) else {}),
             "rtol": self.rtol,
             "atol": self.atol,
             "backend": self.backend,

@@ -17,7 +17,7 @@ from odesim.machine.device import in_double
 from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
-from odesim.request.save_times import with_start, without_start
+from odesim.request.saved_times import saved_times, with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families, normals
 from odesim.sgd.descent import Descent
@@ -141,8 +141,7 @@ class Simulation:
         """The numbers of steps after which states are saved, from 0: those nearest to the times of the case."""
         if self.case.save_at is not None:
             return np.unique(np.round(with_start(np.array(self.case.save_at)) / self.tick)).astype(int)
-        points = min(self.case.save_points, self.steps + 1)
-        return np.unique(np.round(np.linspace(0, self.steps, points)).astype(int))
+        return np.unique(np.round(saved_times(self.case, self.steps, self.steps + 1)).astype(int))
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as a dictionary that JSON can hold."""

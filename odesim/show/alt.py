@@ -59,9 +59,12 @@ def plain(text: str) -> str:
 
     >>> plain(r"time $t/\sqrt{d}$"), plain(r"$\gamma^{(2)}_{ij}$")
     ('time t/sqrt(d)', 'gamma^(2)_ij')
+    >>> plain(r"$|w_i\cdot w^*_j|$"), plain(r"$d = 2 \times 10^4$")
+    ('|w_i . w^*_j|', 'd = 2 x 10^4')
     """
+    text = text.replace(r"\cdot", " . ").replace(r"\times", " x ").replace(r"\to", " to ")
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
-    text = re.sub(r"\\(?:bar|mathrm|mathcal)\s*", "", text)
+    text = re.sub(r"\\(?:bar|mathrm|mathcal|left|right)(?![a-z])\s*", "", text)
     text = re.sub(r"\\[,;! ]", " ", text).replace(r"\langle", "<").replace(r"\rangle", ">").replace(r"\|", "|")
     text = re.sub(r"[_^]\{([^{}]*)\}", lambda found: found.group(0)[0] + found.group(1), text)
     return re.sub(r"\s+", " ", re.sub(r"[${}\\]", "", text)).strip()

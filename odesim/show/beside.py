@@ -9,10 +9,9 @@ DASHES = (0, (1.5, 1.5))
 
 
 def add(figures: Mapping[str, Any], references: Sequence[Reference]) -> None:
-    """Draw every reference into the panels of its label, in all figures, and name it in their legends.
+    """Draw every reference into the panels of its label, in all figures, with a label for their legend.
 
-    A moment after the end of a run is not shown, and one before a logarithmic axis begins makes it begin there; the
-    legend of a panel with references is made anew beside it.
+    A moment after the end of a run is not shown, and one before a logarithmic axis begins makes it begin there.
     """
     for figure in figures.values():
         for axis in figure.axes:
@@ -26,8 +25,8 @@ def _draw(axis: Any, references: Sequence[Reference]) -> None:
     moments = [reference.at for reference in references if reference.at is not None and reference.at > 0]
     if axis.get_xscale() == "log" and moments:
         left = min(left, min(moments) / 1.5)  # such an axis begins at the first saved time, which may be later
-    named = {text.get_text() for text in axis.get_legend().get_texts()} if axis.get_legend() else set()
-    style = {"linestyle": DASHES, "linewidth": 0.9, "zorder": 1.5, "gid": "theory"}
+    named: set[str] = set()
+    style: dict[str, Any] = {"linestyle": DASHES, "linewidth": 0.9, "zorder": 1.5, "gid": "theory"}
     for reference in references:
         if reference.at is not None and not left <= reference.at <= right:
             continue
@@ -40,11 +39,3 @@ def _draw(axis: Any, references: Sequence[Reference]) -> None:
         else:
             axis.plot(reference.x, reference.y, color=reference.colour, label=label, **{**style, "linewidth": 1.4})
     axis.set_xlim(left, right)
-    legend(axis)
-
-
-def legend(axis: Any) -> None:
-    """The legend of a panel to the right of it, off its data; of more than twelve entries in two columns."""
-    _, labels = axis.get_legend_handles_labels()
-    if labels:
-        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=2 if len(labels) > 12 else 1)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.drawing import BLACK, GREY, colour
-from odesim.show.symbols import label_of
+from odesim.show.symbols import in_lines, label_of
 
 FEW = 10
 """Below so many replicas every one is drawn; from there on their median and the band from 10 to 90 % are."""
@@ -124,7 +124,7 @@ def _curves(axis: Any, run: Any) -> list[Any]:
     if "others_low" in run:
         handles.append(Patch(color="0.87", linewidth=0, label=f"other entries, {other}, 5 to 95 %"))
     meaning = str(run["shown_first"].attrs.get("meaning", ""))
-    axis.set(xlabel="time $t$", ylabel=_broken(label_of(meaning, "order parameter")), xlim=(time[0], time[-1]))
+    axis.set(xlabel="time $t$", ylabel=in_lines(label_of(meaning, "order parameter")), xlim=(time[0], time[-1]))
     axis.set_label("order parameters")
     return handles
 
@@ -136,9 +136,8 @@ def _loss(axis: Any, run: Any) -> None:
     both = np.concatenate([first[None], second])
     if np.nanmin(both) > 0 and np.nanmax(both) > 10 * np.nanmin(both):
         axis.set_yscale("log")
-    words = str(run["loss_first"].attrs.get("meaning", "loss"))
-    label = words.removesuffix(" L") + " $L$" if words.endswith(" L") else words
-    axis.set(xlabel="time $t$", ylabel=label, xlim=(time[0], time[-1]))
+    meaning = str(run["loss_first"].attrs.get("meaning", "loss"))
+    axis.set(xlabel="time $t$", ylabel=in_lines(label_of(meaning, "loss")), xlim=(time[0], time[-1]))
     axis.set_label("loss")
 
 
@@ -239,13 +238,3 @@ def judged(run: Any, name: str) -> tuple[str, float]:
 def _positive(values: np.ndarray) -> np.ndarray:
     """Differences, those that rounding makes far below the axis: a line comes up from there."""
     return np.maximum(values, 1e-14 * max(float(values.max(initial=0.0)), 1e-300))
-
-
-def _broken(label: str) -> str:
-    """A label in lines of about thirty characters, mathematics kept whole."""
-    words, _, symbol = label.partition(" $")
-    lines = textwrap.wrap(words, 30)
-    if not symbol:
-        return "\n".join(lines)
-    fits = len(lines[-1]) + len(symbol) < 34
-    return "\n".join(lines) + (" $" if fits else "\n$") + symbol

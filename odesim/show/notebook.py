@@ -3,7 +3,6 @@
 import base64
 import html
 import io
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,8 +16,6 @@ from odesim.show import plot as drawing
 from odesim.study.comparison import Comparison
 
 DPI = 70
-LINES = 60
-"""Lines that a plot of one variable has at most: more hide each other."""
 
 
 def trajectory_of(result: Any) -> Trajectory:
@@ -62,32 +59,14 @@ def _image(name: str, figure: Any) -> str:
 
 
 def plot(result: Any, name: str | None, ax: Any) -> Any:
-    """Draw a variable of a result against time; returns the axes."""
+    """Draw a variable of a result against time, its legend beside the axes; returns the axes."""
     run = trajectory_of(result)
     moving = {key: v for key, v in run.state.items() if "time" in v.dims and v.dtype.kind in "biuf"}
     if name is None:
         name = max(moving, key=lambda key: float(np.ptp(np.nan_to_num(moving[key].values))))
     if name not in moving:
         raise UsageError(f"this run has no variable {name!r} against time; {nearest(str(name), moving)}")
-    if ax is None:
-        from matplotlib.figure import Figure
-
-        ax = Figure(layout="constrained").subplots()
-    variable = moving[name]
-    values = np.moveaxis(variable.values, variable.dims.index("time"), 0)
-    others = [dim for dim in variable.dims if dim != "time"]
-    places = list(itertools.islice(np.ndindex(values.shape[1:]), LINES))
-    for place in places:
-        label = f"{name}[{', '.join(str(k + 1) for k in place)}]" if place else name
-        ax.plot(run.time, values[(slice(None), *place)], label=label, linewidth=1)
-    ax.set_xlabel("time")
-    ax.set_ylabel(f"{name}[{', '.join(others)}]" if others else name)
-    hidden = int(np.prod(values.shape[1:])) - len(places)
-    if hidden:
-        ax.set_title(f"the first {LINES} of {LINES + hidden} entries", fontsize="small")
-    elif len(places) <= 10:
-        ax.legend(fontsize="small")
-    return ax
+    return drawing.plot_variable(run, name, ax)
 
 
 def table(result: Any) -> Any:

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import System, load
+from derivations.drawing import in_rows, is_still
 from odesim.request.stored_system import system_of
 from odesim.request.trajectory import Trajectory
 from odesim.show import beside
 from odesim.show.alt import describe
 from odesim.show.axes import plain_logs
-from odesim.show.title import title
+from odesim.show.entries import THIN, draw_entries
+from odesim.show.legend import gather
+from odesim.show.symbols import in_lines, label_of
+from odesim.show.title import WIDTH, title
 
 STYLE: Any = {
     "font.size": 9,
@@ -27,6 +31,8 @@ STYLE: Any = {
     "savefig.dpi": 150,
     "svg.fonttype": "path",
 }
+LETTERS = WIDTH / 7.0
+"""Letters of a title to an inch of picture."""
 Task = Callable[[], object]
 
 
@@ -64,7 +70,7 @@ def _save(figure: Any, name: str, folder: Path, endings: Sequence[str]) -> None:
     """Write the files of one figure."""
     noted = {"Description": describe(figure)}
     for ending in endings:
-        with _style(), mpl_salt(name):
+        with style(), mpl_salt(name):
             more = {"Date": None} if ending == "svg" else {}
             figure.savefig(folder / f"{name}.{ending}", metadata={**noted, **more})
 
@@ -79,24 +85,58 @@ def mpl_salt(name: str) -> Any:
 def figures(run: Any, system: System | None = None) -> Mapping[str, Any]:
     """The figures of a run by name: those its system draws, otherwise every component against time.
 
-    Every figure has the title of its run, and the theory that its system declares.  A stored run of a system outside of
-    odesim is drawn without that system's own code, unless `system` names it.
+    Every figure has the title of its run, the theory that its system declares, and one legend below its panels.  A
+    stored run of a system outside of odesim is drawn without that system's own code, unless `system` names it.
     """
     if isinstance(run, Trajectory):
         dataset, known = run.dataset(), run.origin.known
     else:
         dataset, known = run, system_of(run)
     system = known if known is not None else system
-    with _style():
+    with style():
         made = _drawn(dataset, system)
         first = _replica(dataset, 0) if "seed" in dataset.dims and dataset.attrs["method"] != "compare" else dataset
         theory = load(system.references)(first) if system is not None and system.references else []
         beside.add(made, theory)
         for figure in made.values():
-            if not figure.get_suptitle():
-                figure.suptitle(title(dataset, system), fontsize=9)
-            plain_logs(figure)
+            _finish(figure, dataset, system)
     return made
+
+
+def _finish(figure: Any, dataset: Any, system: Any) -> None:
+    """Title, legend and ticks."""
+    if not figure.get_suptitle():
+        _head(figure, dataset, system)
+    gather(figure)
+    plain_logs(figure)
+
+
+def _head(figure: Any, dataset: Any, system: Any) -> None:
+    """The title of a picture, folded at its width."""
+    figure.suptitle(title(dataset, system, int(LETTERS * figure.get_figwidth())), fontsize=7.5, x=0.01, ha="left")
+
+
+def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
+    """Draw one variable against time into `axis`, or into a figure of its own with the title of the run.
+
+    The legend lies beside the axes.  Returns the axes.
+    """
+    from matplotlib.figure import Figure
+
+    variable = run.dataset()[name]
+    rows = [dim for dim in ("seed", "time") if dim in variable.dims]
+    variable = variable.transpose(*rows, ...)
+    values = variable.values if "seed" in rows else variable.values[None]
+    with style():
+        if axis is None:
+            figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+            axis = figure.subplots()
+            _head(figure, run.dataset(), run.origin.known)
+        draw_entries(axis, variable["time"].values, values, [str(dim) for dim in variable.dims[len(rows) :]], REPLICAS)
+        axis.set(xlabel="time $t$", ylabel=in_lines(label_of(str(variable.attrs.get("meaning", "")), name)))
+        if axis.get_legend_handles_labels()[1]:
+            axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
+    return axis
 
 
 def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
@@ -104,7 +144,7 @@ def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
     if dataset.attrs["method"] == "compare":
         from odesim.show import compared
 
-        return {"comparison": compared.draw(dataset, title(dataset, system, compared.NOTE))}
+        return {"comparison": compared.draw(dataset, title(dataset, system))}
     draw = load(system.plot) if system is not None and system.plot else lambda run: {"components": components(run)}
     return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
@@ -124,14 +164,17 @@ def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
     made = draw(_replica(dataset, 0))
     for k in range(1, shown):
         for name, figure in draw(_replica(dataset, k)).items():
-            for axis, other in zip(made[name].axes, figure.axes, strict=False):
-                _thinly(axis, other)
-    if replicas > 1:
-        text = "replica 1" if shown == 1 else f"thick: replica 1; thin: replicas 2 to {shown}"
-        for figure in made.values():
-            images = any(axis.images for axis in figure.axes)
-            note = f"replica 1 of {replicas}" if images else f"{text} of {replicas}"
-            figure.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+            panels = {axis.get_label(): axis for axis in figure.axes}
+            for axis in made[name].axes if name in made else ():
+                if axis.get_label() in panels:
+                    _thinly(axis, panels[axis.get_label()])
+    for figure in made.values() if replicas > 1 else ():
+        if any(axis.images for axis in figure.axes):
+            figure.supxlabel(f"replica 1 of {replicas}", fontsize=7, color="0.35", x=0.99, ha="right")
+            continue
+        figure.axes[0].plot([], [], color="0.35", label=f"thick: replica 1 of {replicas}")
+        if shown > 1:
+            figure.axes[0].plot([], [], **THIN, color="0.35", label=f"thin: replicas 2 to {shown}")
     return made
 
 
@@ -146,27 +189,29 @@ def _thinly(axis: Any, other: Any) -> None:
         if np.size(line.get_xdata()) > 2:
             axis.plot(
                 line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(),
-                drawstyle=line.get_drawstyle(),
-                linewidth=0.4, alpha=0.5, zorder=0,
+                drawstyle=line.get_drawstyle(), **THIN,
             )  # fmt: skip
 
 
 def components(dataset: Any) -> Any:
-    """Every variable with a time axis against time, one panel each."""
+    """Every variable with a time axis that moves against time, one panel each."""
     from matplotlib.figure import Figure
 
-    names = [name for name in dataset if "time" in dataset[name].dims]
-    figure = Figure(figsize=(6.4, 1.6 * len(names) + 0.6), layout="constrained")
-    axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
-    for axis, name in zip(axes, names, strict=True):
-        values = dataset[name].transpose("time", ...).values
-        axis.plot(dataset["time"], values.reshape(len(values), -1))
-        axis.set_ylabel(name)
-    axes[-1].set_xlabel("time")
+    names = [str(name) for name in dataset if "time" in dataset[name].dims]
+    names = [name for name in names if not is_still(dataset[name].transpose("time", ...).values)] or names[:1]
+    figure = Figure(layout="constrained")
+    for axis, name in zip(in_rows(figure, len(names)) if names else (), names, strict=True):
+        variable = dataset[name].transpose("time", ...)
+        axis.set_label(name)
+        draw_entries(axis, dataset["time"].values, variable.values[None], [str(dim) for dim in variable.dims[1:]])
+        axis.set(xlabel="time $t$", ylabel=in_lines(label_of(str(variable.attrs.get("meaning", "")), name)))
     return figure
 
 
-def _style() -> Any:
+def style() -> Any:
+    """Context in which pictures of runs are drawn: the style of a page of two columns."""
     import matplotlib as mpl
 
-    return mpl.rc_context(rc=STYLE)
+    from odesim.show import compared
+
+    return mpl.rc_context(rc={**STYLE, **compared.STYLE})

@@ -1,6 +1,8 @@
 """Symbols of components, written in a line of text, as mathematics for pictures."""
 
 import re
+import textwrap
+from collections.abc import Mapping
 
 GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
@@ -43,12 +45,33 @@ def as_mathematics(symbol: str) -> str:
         group, _, rest = symbol.partition("_")
         return rf"$\mathrm{{{group}}}\ {as_mathematics(rest)[1:]}"
     text = re.sub(r"\^\(([^)]*)\)", r"^{(\1)}", symbol)
-    text = re.sub(r"_(?!\{)(\w+)", r"_{\1}", text)
+    text = re.sub(r"_(?!\{)(\w+)", lambda found: f"_{{{_subscript(found[1])}}}", text)
     text = re.sub(r"(?<=\w)\*", "^{*}", text)
     text = text.replace("<", r"\langle ", 1).replace(">", r"\rangle", 1) if "<" in text and ">" in text else text
     text = text.replace(" . ", r" \cdot ")
     text = re.sub(rf"(?<![\\A-Za-z])({'|'.join(GREEK)})(?![A-Za-z])", r"\\\1", text)
     return f"${text}$"
+
+
+def symbol_of(name: str, symbols: Mapping[str, str] | None = None) -> str:
+    r"""Return the name of a parameter as mathematics: the symbol that `symbols` give it, else what its name says.
+
+    Example:
+        >>> symbol_of("m_star"), symbol_of("eta_r"), symbol_of("rate"), symbol_of("neurons", {"neurons": "N"})
+        ('$m^{*}$', '$\\eta_{r}$', 'rate', '$N$')
+    """
+    symbol = (symbols or {}).get(name, name.replace("_star", "*"))
+    first = re.split(r"[_*]", symbol)[0]
+    return as_mathematics(symbol) if len(first) < 3 or first in GREEK else symbol.replace("_", " ")
+
+
+def _subscript(text: str) -> str:
+    """A subscript: indices and Greek letters as they are, a word upright.
+
+    >>> _subscript("ij"), _subscript("kappa"), _subscript("local")
+    ('ij', 'kappa', '\\\\mathrm{local}')
+    """
+    return rf"\mathrm{{{text}}}" if text.isalpha() and len(text) > 3 and text not in GREEK else text
 
 
 def label_of(meaning: str, name: str) -> str:
@@ -57,9 +80,31 @@ def label_of(meaning: str, name: str) -> str:
     Example:
         >>> label_of("router alignment v_i . v*_j (gamma^(1)_ij)", "gamma1")
         'router alignment $\\gamma^{(1)}_{ij}$'
+        >>> label_of("overlap w_i . w*_j of student with teacher (M_ww)", "M_ww")
+        'overlap of student with teacher $w_{i} \\cdot w^{*}_{j}$'
+        >>> label_of("population loss L", "loss")
+        'population loss $L$'
     """
     words, symbol = split_meaning(meaning)
+    product = re.search(r"\s+(\S+ \. \S+)", words)
+    if product and (symbol in (name, "") or re.fullmatch(r"(\w+_)?[MQP]_[a-z]+", symbol)):  # an array, no symbol
+        return f"{words.replace(product[0], '')} {as_mathematics(product[1])}"
     if not symbol:
-        return words or name
+        return re.sub(r" ([A-Z])$", r" $\1$", words) or name
     words = re.sub(r"\s+(of )?\S+ \. \S+.*$", "", words)  # the product that the symbol names
     return f"{words} {as_mathematics(symbol)}"
+
+
+def in_lines(label: str) -> str:
+    r"""Return a label in lines of about thirty characters, mathematics kept whole.
+
+    Example:
+        >>> in_lines("overlap of a student with the teacher that it found $M_{ij}$")
+        'overlap of a student with the\nteacher that it found $M_{ij}$'
+    """
+    words, _, symbol = label.partition(" $")
+    lines = textwrap.wrap(words, 30)
+    if not symbol:
+        return "\n".join(lines)
+    fits = len(lines[-1]) + len(symbol) < 34
+    return "\n".join(lines) + (" $" if fits else "\n$") + symbol

@@ -1,4 +1,4 @@
-"""The one title of every picture of a run: whose dynamics this is, of what size, from which seed and by which steps."""
+"""The one title of every picture of a run: model, method, sizes, seed and step in one small line."""
 
 import json
 import math
@@ -6,67 +6,91 @@ from collections.abc import Mapping
 from typing import Any
 
 from derivations import outside
+from odesim.show.alt import plain
+from odesim.show.symbols import as_mathematics
 
-WIDTH = 84
-"""Characters of a line of a title."""
-DERIVED = ("auto", None, -1)
-"""Defaults that stand for a value made from the others: what came of them is no choice of the user's."""
+WIDTH = 118
+"""Characters of a line of a title in a picture as wide as a page."""
+METHODS = {"flow": "ODE", "explicit": "SGD", "compressed": "compressed SGD", "observed": "observed weights"}
 
 
 def title(run: Any, system: Any = None, width: int = WIDTH) -> str:
-    """System, stage and tier or method in a first line; sizes, seed or replicas, batch and step in those below.
+    """Model and method, then its sizes under their symbols, seed or replicas, step and batch.
 
-    Lines have at most `width` characters.
-
-    `run` is a data set of a run.  Of the parameters the title names those that the system calls sizes, and those that
-    are not at their defaults; what the data set does not say is left out.
+    It is one line; words that pass `width` characters go into a second.  `run` is a data set of a run; what it does not
+    say is left out.  Of the parameters the title names those that the system calls `sizes`.
     """
     given = json.loads(run.attrs.get("parameters", "{}"))
     options = json.loads(run.attrs.get("options", "{}"))
-    lines = [" · ".join(_origin(run, system))]
-    return "\n".join(lines + _folded([*_sizes(given, system), *_draws(run, options)], width))
+    head = _origin(run, system)
+    return "\n".join(_folded(head, [*_sizes(given, system), *_draws(run, options, system)], width))
 
 
-def _origin(run: Any, system: Any) -> list[str]:
-    """System, stage, and how it was followed."""
+def _origin(run: Any, system: Any) -> str:
+    """The model, its stage where it is not the first, and what was followed."""
     name = system.name if system is not None else outside.last_name(str(run.attrs.get("system", "")))
-    stage, tier, method = (str(run.attrs.get(key, "")) for key in ("stage", "tier", "method"))
-    once = system is not None and any(known.name == stage and known.kind == "map" for known in system.stages)
-    how = {
-        "flow": f"one step, tier {tier}" if once else f"flow, tier {tier}",
-        "compare": f"{run.attrs.get('first', 'first run')} against {run.attrs.get('second', 'second run')}",
-        "observed": "observed weights",
-        "": f"tier {tier}" if tier else "",
-    }.get(method, f"{method.removesuffix(' SGD')} SGD")
-    return [part for part in (name, f"stage {stage}" if stage else "", how) if part]
+    stage, method = (str(run.attrs.get(key, "")) for key in ("stage", "method"))
+    known = _stage(system, stage)
+    if method == "compare":
+        sides = (METHODS.get(side, side) for side in (str(run.attrs.get(key, "")) for key in ("first", "second")))
+        how = " and ".join(side or "run" for side in sides)
+    else:
+        sgd = method.removesuffix(" SGD")
+        how = METHODS.get(sgd, "one step" if known is not None and known.kind == "map" else sgd)
+    if known is not None and known.kind == "map":
+        how = "one step"
+    first = next((known.name for known in system.stages), stage) if system is not None else stage
+    return f"{name}{f', {_words(stage)}' if stage and stage != first else ''}" + (f": {how}" if how else "")
+
+
+def _stage(system: Any, name: str) -> Any:
+    """The stage of that name, if the system has one."""
+    return next((known for known in system.stages if known.name == name), None) if system is not None else None
+
+
+def _words(stage: str) -> str:
+    """The name of a stage as it is read.
+
+    >>> _words("phase3"), _words("post-tune")
+    ('phase 3', 'post tune')
+    """
+    letters = stage.rstrip("0123456789")
+    return f"{letters} {stage[len(letters) :]}".strip().replace("-", " ")
 
 
 def _sizes(given: Mapping[str, Any], system: Any) -> list[str]:
-    """The sizes under their symbols, then what is not at its default under its name."""
+    """The sizes under their symbols."""
     sizes = dict(system.sizes) if system is not None else {}
-    said = [f"{symbol} = {number(given[name])}" for name, symbol in sizes.items() if given.get(name) is not None]
-    fields = getattr(system.parameters, "__dataclass_fields__", {}) if system is not None else {}
-    for name, value in given.items():
-        if name in sizes or name == "tier" or name not in fields:
-            continue
-        if fields[name].default not in DERIVED and not _same(value, fields[name].default):
-            said.append(f"{name} = {_short(value)}")
-    return said
+    return [equal(symbol, given[name]) for name, symbol in sizes.items() if given.get(name) is not None]
 
 
-def _draws(run: Any, options: Mapping[str, Any]) -> list[str]:
-    """Seed, or the number of replicas with the seed they start from; step size and batch of training."""
+def _draws(run: Any, options: Mapping[str, Any], system: Any) -> list[str]:
+    """Seed, or the number of replicas with the seed they start from; step and batch of training."""
     replicas = run.sizes.get("seed", 0) if "seed" in run.dims else run.attrs.get("replicas", 0)
+    stage = _stage(system, str(run.attrs.get("stage", "")))
+    symbol = getattr(stage, "step_symbol", "eta")
     said = []
     if "seed" in run.attrs:
         said.append(f"seed {run.attrs['seed']}")
     if replicas:
         said.append(f"{replicas} replica{'s' if replicas > 1 else ''}")
-    if options.get("step_size") is not None:
-        said.append(f"SGD step {number(options['step_size'])}")
+    step = next((options[name] for name in ("step_size", "step") if options.get(name) is not None), None)
+    if step is not None:
+        said.append(equal(symbol, step))
     if options.get("batch") is not None:
-        said.append(f"batch {number(options['batch'])}")
+        said.append(equal("B", options["batch"]))
     return said
+
+
+def equal(symbol: str, value: Any) -> str:
+    r"""A symbol and its value.
+
+    >>> equal("m*", 5), equal("d", 10**6), equal("eta/d", 0.25)
+    ('$m^{*} = 5$', '$d = 10^6$', '$\\eta/d = 0.25$')
+    """
+    words = number(value).strip("$")
+    left = as_mathematics(symbol).strip("$")
+    return f"${left} = {words}$"
 
 
 def number(value: Any) -> str:
@@ -85,26 +109,14 @@ def number(value: Any) -> str:
     return f"{value:.6g}"
 
 
-def _same(value: Any, default: Any) -> bool:
-    """Whether a value as JSON gives it back is the default."""
-    return json.dumps(value) == json.dumps(default, default=str)
-
-
-def _short(value: Any) -> str:
-    """A value in a few characters: a list by its entries where they are few, otherwise by its length."""
-    if isinstance(value, list):
-        flat = all(not isinstance(entry, list) for entry in value)
-        return ", ".join(map(number, value)).join("()") if flat and len(value) <= 4 else f"({len(value)} entries)"
-    text = number(value)
-    return text if len(text) <= 40 or text.startswith("$") else f"{text[:37]}..."
-
-
-def _folded(words: list[str], width: int) -> list[str]:
-    """Words parted by commas, in lines of at most `width` characters."""
-    lines: list[str] = []
-    for word in words:
-        if lines and len(lines[-1]) + len(word) + 2 <= width:
-            lines[-1] += f", {word}"
+def _folded(head: str, words: list[str], width: int) -> list[str]:
+    """The head and words parted by commas, in lines of at most `width` characters, mathematics counted as drawn."""
+    lines = [head]
+    for k, word in enumerate(words):
+        mark = " · " if k == 0 else ", "
+        if len(plain(lines[-1] + mark + word)) <= width:
+            lines[-1] += mark + word
         else:
+            lines[-1] += "," if k else ""
             lines.append(word)
     return lines

@@ -1,5 +1,6 @@
 """The picture of every verdict: what was measured, against what was claimed, as a small vector graphic."""
 
+import fractions
 import itertools
 import math
 import re
@@ -7,13 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from derivations.drawing import COLOURED, PALETTE
 from derivations.laws.agreement import relative
+from odesim.show.legend import ROW, gather
+from odesim.show.symbols import symbol_of
 from odesim.show.title import number
 from odesim.store.files import replacing, storing
 
 FOLDER = "evidence"
 FOUND = "#0072b2"
 """The colour of what was measured; the claim is black."""
+RIVALS = PALETTE[1:COLOURED]
+"""The colours of rejected rivals."""
 PANELS, ACROSS = 6, 3
 """At most so many parts are drawn, so many side by side; the deciding one comes first."""
 RANGE, DECADE, LABELLED = 4, 10, 6
@@ -86,7 +92,9 @@ def draw(verdict: Mapping[str, Any], *, titled: bool = True) -> Any:
         title = (
             f"{verdict['claim']} ({verdict['variant']}): {verdict['answer']}, {len(verdict['samples'])} measurements"
         )
-        figure.suptitle(title, fontsize=9)
+        figure.suptitle(title, fontsize=7.5, x=0.01, ha="left")
+    rows = gather(figure)
+    figure.set_figheight(figure.get_figheight() + ROW * rows)
     return figure
 
 
@@ -117,11 +125,11 @@ def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], p
     y = [value for _, value in finite]
     if power is not None and swept and min(x, default=0) > 0:
         y = [value * u**-power for u, value in zip(x, y, strict=True)]
-        axis.set_ylabel(f"measured / {swept}$^{{{power:g}}}$" if power else "measured", fontsize=8)
+        axis.set_ylabel(f"measured / {_law(swept, power)}" if power else "measured", fontsize=8)
     if not swept:
         axis.xaxis.get_major_locator().set_params(integer=True)
     axis.plot(x, y, "o", ms=4, alpha=0.7, mec="none", color=FOUND)
-    axis.set_xlabel(swept or "case", fontsize=8)
+    axis.set_xlabel(symbol_of(swept) if swept else "case", fontsize=8)
     axis.tick_params(which="both", labelsize=7)
     if swept and min(x, default=0) > 0 and max(x) / min(x) >= RANGE:
         axis.set_xscale("log")
@@ -187,17 +195,19 @@ def _claimed(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any,
         return
     for end in predicted if isinstance(predicted, list) else [predicted]:
         if end is not None and math.isfinite(end) and not (end <= 0 and axis.get_yscale() == "log"):
-            axis.axhline(end, color="black", lw=0.8)
+            axis.axhline(end, color="black", lw=0.8, label=f"claimed: {end:.4g}")
             if margin:
                 axis.axhspan(end - margin, end + margin, color="black", alpha=0.08, lw=0)
     if verdict["law"] == "Equals" and verdict["interval"] and None not in verdict["interval"]:
-        axis.axhline(verdict["estimate"], ls="--", color=FOUND, lw=0.8)
+        axis.axhline(verdict["estimate"], ls="--", color=FOUND, lw=0.8, label=f"estimate: {verdict['estimate']:.4g}")
         axis.axhspan(*verdict["interval"], color=FOUND, alpha=0.2, lw=0)
 
 
 def _power(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
     """Through the middle of the points, which are less the claimed power: the claim, the fit, and rejected rivals."""
     import numpy as np
+
+    from derivations import scaling
 
     swept, claim = _swept([point for point, _, _ in samples]), verdict["predicted"]
     good = [(float(p[swept]), y) for p, _, y in samples if swept and math.isfinite(y) and y > 0 and p[swept] > 0]
@@ -209,22 +219,53 @@ def _power(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, i
 
     def through(exponent: float, logarithm: float = 0.0) -> Any:
         """A law without its factor and the claimed power, lifted to the middle of the points."""
-        own, there = ((exponent - claim) * w + (logarithm * np.log(w) if logarithm else 0.0) for w in (u, ends))
+        own, there = (
+            (exponent - claim) * w + (logarithm * np.log(scaling.logarithm(np.exp(w))) if logarithm else 0.0)
+            for w in (u, ends)
+        )
         return np.exp(there + float((v - own).mean()))
 
     x = np.exp(ends)
-    axis.plot(x, through(claim), color="black", lw=0.8)
+    axis.plot(x, through(claim), color="black", lw=0.8, label=f"claimed: {_law(swept, claim)}")
     if verdict["margin"]:
         axis.fill_between(
             x, through(claim - verdict["margin"]), through(claim + verdict["margin"]), color="black", alpha=0.08, lw=0
         )
     if verdict["estimate"] is not None:
-        axis.plot(x, through(verdict["estimate"]), "--", color=FOUND, lw=0.9)
+        label = f"fitted: {_law(swept, verdict['estimate'])}"
+        axis.plot(x, through(verdict["estimate"]), "--", color=FOUND, lw=0.9, label=label)
     if verdict["interval"] and None not in verdict["interval"]:
         axis.fill_between(x, *map(through, verdict["interval"]), color=FOUND, alpha=0.2, lw=0)
-    for form in map(rival, verdict.get("rejected") or []):
-        if form is not None and (not form.logarithm or u.min() > 0):
-            axis.plot(x, through(form.exponent, form.logarithm), ":", color="0.5", lw=0.9)
+    rejected = {
+        (form.exponent, form.logarithm): _law(swept, form.exponent, form.logarithm)
+        for form in map(rival, verdict.get("rejected") or [])
+        if form is not None
+    }
+    for k, (form, words) in enumerate(rejected.items()):
+        axis.plot(x, through(*form), ":", color=RIVALS[k % len(RIVALS)], lw=1.1, label=f"rejected: {words}")
+
+
+def _law(over: str, exponent: float, logarithm: float = 0.0) -> str:
+    r"""A power of a coordinate with its exponent, as mathematics; simple fractions as such.
+
+    Example:
+        >>> _law("d", 1 / 3), _law("d", 0.5, -1.0), _law("m_star", 0.4983)
+        ('$d^{1/3}$', '$d^{1/2}\\,(\\log d)^{-1}$', '$(m^{*})^{0.4983}$')
+    """
+    base = symbol_of(over).strip("$")
+    power = rf"({base})^{{{_exponent(exponent)}}}" if "^" in base else rf"{base}^{{{_exponent(exponent)}}}"
+    above = "" if logarithm == 1 else f"^{{{_exponent(logarithm)}}}"
+    return f"${power}$" if not logarithm else rf"${power}\,(\log {base}){above}$"
+
+
+def _exponent(value: float) -> str:
+    """An exponent: a fraction of small numbers where it is one."""
+    near = fractions.Fraction(value).limit_denominator(6)
+    return str(near) if abs(float(near) - value) < 1e-9 else f"{value:.4g}"
+
+
+EXPONENT = r"(-?\d+(?:\.\d+)?(?:/\d+)?)"
+NAMES = re.compile(rf"[A-Za-z]\w*(?:\^{EXPONENT})?(?: \(log [A-Za-z]\w*\)\^{EXPONENT})?")
 
 
 def rival(name: str) -> Any:
@@ -233,10 +274,15 @@ def rival(name: str) -> Any:
     Example:
         >>> rival("d^0.5").exponent, rival("sqrt(d) log d").logarithm, rival("d^{k/2}")
         (0.5, 1.0, None)
+        >>> rival("d^1/3").exponent == 1 / 3, rival("d^0.5 (log d)^-0.5").logarithm
+        (True, -0.5)
     """
     from derivations.laws.power import LOGARITHMS
     from derivations.scaling import Form
 
     known = {form.name: form for form in (*LOGARITHMS, Form("sqrt(d)", exponent=0.5), Form("no fall", exponent=0.0))}
-    power = re.fullmatch(r"[A-Za-z]\w*(?:\^(-?\d+(?:\.\d+)?))?", name)
-    return known.get(name) or (Form(name, exponent=float(power[1] or 1)) if power else None)
+    found = NAMES.fullmatch(name)
+    if name in known or found is None:
+        return known.get(name)
+    power, logarithm = (float(fractions.Fraction(text)) if text else 0.0 for text in found.groups())
+    return Form(name, logarithm, power if found[1] else 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.errors import UsageError
 from odesim.request.parse import nearest, shortened
-from odesim.request.save_times import read_times, require_end
+from odesim.request.saved_times import read_times, require_end
 
 ATOL = 1e-14
 """The absolute tolerance of a step, unless one is given or the start is smaller than it resolves."""

@@ -13,7 +13,7 @@ from odesim.flow.problem import Past, Problem
 from odesim.flow.record import Record
 from odesim.machine.device import in_double
 from odesim.request.parse import shortened
-from odesim.request.save_times import SAME, at_places
+from odesim.request.saved_times import SAME, at_places
 from odesim.request.trajectory import Outcome, Trajectory
 from odesim.study import rebuild
 

@@ -77,7 +77,7 @@ def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
         parameters[advance.step] = simulation.tick
     again = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
-        **({"save_points": case.save_points} if case.save_at is None else {"save_at": case.save_at}), **flow,
+        save_points=case.save_points if "save_points" in case.options else None, save_at=case.save_at, **flow,
     )  # fmt: skip
     if again.step is not None:
         plan(again, again.step, "--step", simulation.schedule * simulation.tick)

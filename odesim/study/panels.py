@@ -55,10 +55,10 @@ def choose(reference: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ..
 
     name = max(enumerate(reference), key=order)[1]
     values = np.median(reference[name], axis=0)  # (time, ...)
-    return Shown(name, *_entries(values))
+    return Shown(name, *matched_entries(values))
 
 
-def _entries(values: np.ndarray) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+def matched_entries(values: np.ndarray) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Indices and colours of the entries of values (time, ...) to show, in the order of their colours."""
     shape = values.shape[1:]
     if len(shape) == 1:

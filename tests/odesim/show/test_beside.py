@@ -23,25 +23,57 @@ def theory(axis):
     return [line for line in axis.lines if line.get_gid() == "theory"]
 
 
+def legend(figure):
+    (one,) = figure.legends
+    assert all(axis.get_legend() is None for axis in figure.axes)
+    return [text.get_text() for text in one.get_texts()]
+
+
 def panel(figure, name):
     (found,) = [axis for axis in figure.axes if axis.get_label() == name]
     return found
 
 
-def test_a_title_names_system_stage_tier_sizes_and_seed(liao):
+def test_a_title_is_one_line_of_model_method_sizes_and_seed(liao):
     said = title(liao.dataset(), derivations.system("liao"))
-    assert said.splitlines() == ["liao · stage train · flow, tier exact", "d = $10^4$, m = 6, m* = 2, seed 3"]
+    assert said == "liao: ODE · $d = 10^4$, $m = 6$, $m^{*} = 2$, seed 3"
     assert all(figure.get_suptitle() == said for figure in plot.figures(liao).values())
 
 
-def test_it_names_what_is_not_at_its_default_and_a_simulation_its_step_batch_and_replicas():
+def test_a_title_has_no_code_words_and_of_a_simulation_step_batch_and_replicas():
     run = odesim.simulate(
         "liao", method="compressed", m=3, m_star=1, d=100, init="orthogonal", step_size=1e-3, batch=4, seeds=2,
         until=0.01, save_points=3,
     )  # fmt: skip
     said = title(run.dataset(), derivations.system("liao"))
-    assert said.startswith("liao · stage train · compressed SGD")
-    assert all(words in said for words in ("init = orthogonal", "2 replicas", "step 0.001", "batch 4", "d = 100"))
+    assert (
+        said == "liao: compressed SGD · $d = 100$, $m = 3$, $m^{*} = 1$, seed 0, 2 replicas, $\\eta = 0.001$, $B = 4$"
+    )
+    words = title(odesim.integrate("kawata", preset="phases", until=1.0, save_points=2).dataset())
+    assert "width3" not in words and "ridge" not in words
+
+
+@pytest.mark.parametrize(
+    ("name", "flow", "sgd"),
+    [
+        ("saad_solla_1995_step", "$\\eta = 1$", "$\\eta = 1$, seed 0, 1 replica, $\\eta/d = 0.05$"),
+        ("ren_2025", "seed 0", "seed 0, 1 replica, $\\eta = 0.01$"),
+    ],
+)
+def test_a_flow_has_no_step_and_an_online_limit_has_eta(name, flow, sgd):
+    run = odesim.integrate(name, d=20, until=0.1, save_points=2)
+    assert flow in title(run.dataset(), odesim.system(name)) and "eta/d" not in title(run.dataset())
+    step = 0.05 if "step" in name else 0.01
+    run = odesim.simulate(name, method="compressed", d=20, until=0.1, save_points=2, step_size=step, seeds=1)
+    said = title(run.dataset(), odesim.system(name))
+    assert sgd in said and "step" not in said.replace(name, "")
+
+
+def test_a_long_title_is_folded_and_a_later_stage_named(liao):
+    said = title(liao.dataset(), derivations.system("liao"), width=30)
+    assert len(said.splitlines()) == 2
+    run = odesim.integrate("pmoe", preset="tiny-separate", until=1, save_points=3)
+    assert title(run.dataset(), derivations.system("pmoe")).startswith("pmoe, experts: ODE")
 
 
 def test_liao_shows_the_predicted_anti_alignment_the_named_level_and_the_scaled_clock(liao):
@@ -51,8 +83,9 @@ def test_liao_shows_the_predicted_anti_alignment_the_named_level_and_the_scaled_
     z = (liao["I2"][0] * (rate[:, None] + rate) / 2)[np.triu_indices(6, 1)]
     assert at == pytest.approx(1 / (9 * -z.min()))
     assert at == pytest.approx(liao.summary["first_anti_alignment_time"], rel=0.1)
-    words = [text.get_text() for text in panel(figure, "alignment").get_legend().get_texts()]
-    assert "0.9: found" in words
+    words = legend(figure)
+    assert words[-3:] == ["0.9: found", r"$\sqrt{d}/(4.5\,u)$: found, as $d\to\infty$",
+                          r"$\sqrt{d}/(9\,\max|z_-|)$: anti-aligned, as $d\to\infty$"]  # fmt: skip
     (above,) = panel(figure, "alignment").child_axes
     assert above.get_xlabel() == r"$t/\sqrt{d}$" and above._functions[0](40.0) == pytest.approx(0.4)
 
@@ -63,7 +96,7 @@ def test_kawata_predicts_the_first_neuron_and_names_its_threshold():
     moments = [float(line.get_xdata()[0]) for line in theory(panel(figure, "kappa")) if line.get_label() != "_child"]
     first = [t for t in moments if t > 0]
     assert min(first) == pytest.approx(run["T_kappa"].min(), rel=0.05)
-    assert any(0.5 in line.get_ydata() for line in theory(panel(figure, "xi")))
+    assert any(0.5 in line.get_ydata() for line in theory(panel(figure, "kappa")))
 
 
 def test_pruning_and_chen_have_their_levels():
@@ -112,4 +145,25 @@ def test_a_curve_of_theory_is_drawn_and_a_moment_before_a_logarithmic_axis_begin
     ]
     beside.add({"f": figure}, [*wanted, Reference("b", "elsewhere", level=1.0)])
     assert axis.get_xlim()[0] == pytest.approx(2.0) and axis.get_xlim()[1] == pytest.approx(100)
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["run", "law", "early"]
+    assert axis.get_legend_handles_labels()[1] == ["run", "law", "early"]
+
+
+def test_one_legend_lies_below_the_panels_and_names_everything_once():
+    from matplotlib.figure import Figure
+
+    from odesim.show.legend import gather
+
+    figure = Figure(figsize=(5, 3), layout="constrained")
+    for axis, names in zip(
+        figure.subplots(1, 2), (("other", "expert 10", "expert 9"), ("expert 9", "ODE")), strict=True
+    ):
+        for name in names:
+            axis.plot([0, 1], [0, 1], label=name.replace("other", "other experts"))
+        axis.axhline(0.5, gid="theory", label="level")
+        axis.legend()
+    gather(figure)
+    assert legend(figure) == ["expert 9", "expert 10", "ODE", "other experts", "level"]
+    figure.draw_without_rendering()
+    below = figure.legends[0].get_window_extent()
+    assert all(axis.get_window_extent().y0 >= below.y1 for axis in figure.axes)
+    assert 0 <= below.x0 and below.x1 <= figure.bbox.x1

@@ -25,7 +25,7 @@ RUNS = {
 def test_a_tier_has_its_picture(name):
     system, options = RUNS[name]
     made = plot.figures(odesim.integrate(system, save_points=5, **options))
-    assert made and all(figure.get_suptitle().startswith(f"{system} · stage ") for figure in made.values())
+    assert made and all(figure.get_suptitle().startswith((f"{system}: ODE", f"{system}, ")) for figure in made.values())
 
 
 def test_the_closed_form_of_pmoe_is_the_run_of_its_tier():

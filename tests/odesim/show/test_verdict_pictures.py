@@ -28,6 +28,36 @@ def test_a_power_is_taken_out_so_that_its_deviations_show():
     assert "rejected: d;" in caption(found).replace(".", ";")
 
 
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_the_legend_names_claim_fit_and_every_rejected_rival_with_its_exponents():
+    points = [[{"m_star": 10**k}, seed, 3.0 * 10 ** (k / 2)] for k in (4, 6, 8) for seed in (0, 1)]
+    names = ["m_star^1/3", "m_star^0.5 (log m_star)^-1", "sqrt(d) log d", "d^{k/2}"]
+    found = verdict(points, "Power", predicted=0.5, estimate=0.4983, interval=[0.49, 0.51], rejected=names)
+    figure = draw(found)
+    assert legend(figure) == [
+        "claimed: $(m^{*})^{1/2}$",
+        "fitted: $(m^{*})^{0.4983}$",
+        "rejected: $(m^{*})^{1/3}$",
+        r"rejected: $(m^{*})^{1/2}\,(\log m^{*})^{-1}$",
+        r"rejected: $(m^{*})^{1/2}\,(\log m^{*})$",
+    ]
+    rivals = figure.axes[0].lines[-3:]
+    assert len({line.get_color() for line in rivals}) == 3
+    third = rivals[0].get_ydata()
+    assert third[-1] / third[0] == pytest.approx(10 ** (4 * (1 / 3 - 1 / 2)))
+    logged = rivals[2].get_ydata()
+    assert logged[-1] / logged[0] == pytest.approx(2.0)  # log 1e8 over log 1e4
+    assert figure.axes[0].get_xlabel() == "$m^{*}$"
+
+
+def test_a_value_is_named_with_its_claim():
+    figure = draw(verdict([[{}, 0, 1.02], [{}, 1, 0.98]], estimate=1.01, interval=[0.99, 1.03]))
+    assert legend(figure) == ["claimed: 1", "estimate: 1.01"]
+
+
 def test_a_share_is_drawn_with_its_interval_and_a_value_with_its_margin():
     runs = [[{}, seed, float(seed < 3)] for seed in range(4)]
     share = draw(verdict(runs, "Probability", predicted=[0.5, None], estimate=0.75, interval=[0.2, 0.99])).axes[0]
@@ -39,7 +69,7 @@ def test_a_share_is_drawn_with_its_interval_and_a_value_with_its_margin():
 
 def test_coordinates_that_are_no_numbers_are_not_swept():
     points = [[{"alpha": [0.5, 2.0], "M": m}, 0, 1.0 + m] for m in (2, 4)]
-    assert draw(verdict(points)).axes[0].get_xlabel() == "M"
+    assert draw(verdict(points)).axes[0].get_xlabel() == "$M$"
     (axis,) = draw(verdict([[{"alpha": [0.5, k]}, 0, 1.0] for k in (1, 2)])).axes
     assert axis.get_xlabel() == "case"
 

@@ -1,16 +1,40 @@
-"""The times at which a run is saved, where the user lists them (`save_at`)."""
+"""Saved times of a run: listed by the user, or equally spaced with early ones where a stage goes on over decades."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import UsageError
+from derivations.contract import Dynamics, UsageError
 from odesim.request.parse import real_number, shortened
 from odesim.request.trajectory import Trajectory, Variable
 
+if TYPE_CHECKING:
+    from odesim.request.case import Case
+
+EARLY = 40
+"""Early saved times of a decade."""
 SAME = 1e-12
 """Relative difference up to which two times are the same: rounding of their decimal form."""
+
+
+def has_early_times(case: "Case") -> bool:
+    """Return True for a stage that goes on over decades of time (`decades`) if no saved times were asked for."""
+    stage = case.system.stage(case.stage)
+    given = case.save_at is not None or "save_points" in case.options
+    return isinstance(stage, Dynamics) and stage.decades and not given
+
+
+def saved_times(case: "Case", last: float, most: int | None = None) -> np.ndarray:
+    """Equally spaced times from 0 to `last`, at most `most`, and early ones for a logarithmic axis of time.
+
+    The early ones are `EARLY` a decade, from four decades before the end until even spacing is finer.  States at the
+    equally spaced times do not depend on them: they are read between the steps of the integrator.
+    """
+    even = np.linspace(0.0, last, min(case.save_points, most or case.save_points))
+    if not has_early_times(case):
+        return even
+    return np.union1d(even, np.geomspace(1e-4 * last, 1e-1 * last, 3 * EARLY + 1))
 
 
 def read_times(value: Any, name: str = "--save-at") -> tuple[float, ...]:

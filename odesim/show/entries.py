@@ -1,0 +1,53 @@
+"""One variable against time: the entries that matter in colours, the others thin and grey."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.drawing import COLOURED, GREY, colour, spread
+from odesim.study.panels import matched_entries
+
+OTHERS = 60
+"""Grey lines; of more entries, evenly spread ones."""
+THIN: Any = {"linewidth": 0.4, "alpha": 0.5, "zorder": 0}
+
+
+def draw_entries(axis: Any, time: np.ndarray, values: np.ndarray, dims: Sequence[str], most: int = 8) -> None:
+    """Draw the entries of values (replica, time, ...) whose dimensions after the time are `dims`.
+
+    At most eight are in colours and have labels: the assignment of rows to columns that makes the sum of sizes at the
+    end largest, or of a list those that move most.  A colour is that of the last index.  The first replica is thick,
+    others up to `most` in all thin.
+    """
+    first = values[0]
+    chosen = _chosen(first, dims)
+    flat = first.reshape(len(time), -1)
+    rest = np.setdiff1d(np.arange(flat.shape[1]), [_flat(place, first) for place, *_ in chosen])
+    for k in rest[spread(rest, OTHERS)] if rest.size else ():
+        axis.plot(time, flat[:, k], color=GREY, **THIN)
+    for place, shade, words in chosen:
+        for other in values[1:most]:
+            axis.plot(time, other[(slice(None), *place)], color=shade, **THIN)
+        axis.plot(time, first[(slice(None), *place)], color=shade, label=words)
+    if rest.size:
+        few = f" ({OTHERS} of {rest.size})" if rest.size > OTHERS else ""
+        axis.plot([], [], color=GREY, **THIN, label=f"other entries{few}")
+    if len(values) > 1:
+        axis.plot([], [], color="0.35", label=f"thick: replica 1 of {len(values)}")
+        axis.plot([], [], color="0.35", **THIN, label=f"thin: replicas 2 to {min(most, len(values))}")
+
+
+def _flat(place: tuple[int, ...], values: np.ndarray) -> int:
+    """The number of an entry of values (time, ...) among all."""
+    return int(np.ravel_multi_index(place, values.shape[1:])) if place else 0
+
+
+def _chosen(values: np.ndarray, dims: Sequence[str]) -> list[tuple[tuple[int, ...], str, str | None]]:
+    """The entries of values (time, ...) in colours: place, colour and label."""
+    if values.ndim == 1:
+        return [((), colour(0), None)]
+    places, _ = matched_entries(np.nan_to_num(values))
+    own = values.shape[-1] <= COLOURED
+    word = dims[-1].rstrip("_").replace("_", " ")
+    return [(place, colour(place[-1] if own else k), f"{word} {place[-1] + 1}") for k, place in enumerate(places)]
