@@ -18,9 +18,11 @@ holds what there was.
 
 from typing import TYPE_CHECKING, Any
 
+from odesim.public.comparisons import compare, observe
+from odesim.public.grids import sweep
 from odesim.public.keep import explore, figures, load, report, save, verify
 from odesim.public.look import declare, derive, linearise, predict, system, systems
-from odesim.public.make import compare, integrate, observe, simulate, sweep
+from odesim.public.make import integrate, simulate
 from odesim.version import __version__
 
 if TYPE_CHECKING:

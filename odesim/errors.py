@@ -32,7 +32,17 @@ INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of
 
 
 class NumericalError(RuntimeError):
-    """A number that could not be reached, where no trajectory carries it as its outcome.  Exit code 3."""
+    """A number that could not be reached, where no trajectory carries it as its outcome.  Exit code 3.
+
+    Example:
+        >>> import odesim, sympy
+        >>> m = sympy.Symbol("m")
+        >>> try:
+        ...     odesim.Flow({m: m**2}).integrate({m: 1.0}, until=2.0)  # infinite at time 1
+        ... except odesim.NumericalError as error:
+        ...     print(str(error)[:19])
+        the state is no lon
+    """
 
 
 class StorageError(OSError):
@@ -40,7 +50,13 @@ class StorageError(OSError):
 
 
 class MissingError(RuntimeError):
-    """A device or an extra that is not there, or one known to compute wrong numbers.  Exit code 4."""
+    """A device or an extra that is not there, or one known to compute wrong numbers.  Exit code 4.
+
+    Example:
+        >>> import odesim
+        >>> issubclass(odesim.MissingError, RuntimeError)
+        True
+    """
 
 
 class ChangedDeclaration(UserWarning):
@@ -64,9 +80,18 @@ class Interrupted(RuntimeError):
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """Ctrl-C in Python; `result` is what there was by then, or `None`: a run up to its last good state, verdicts, ...
+    """Ctrl-C in Python, a `KeyboardInterrupt`, so that a loop over many runs ends with it.
 
-    It is a `KeyboardInterrupt`, so that a loop over many runs ends with it.
+    Attributes:
+        result: What there was by then, or None: a run up to its last good state, stages, verdicts.
+
+    Example:
+        >>> import odesim
+        >>> try:
+        ...     raise odesim.InterruptedRun("interrupted at time 3", result=[1, 2])
+        ... except odesim.InterruptedRun as stopped:
+        ...     print(stopped, stopped.result)
+        interrupted at time 3 [1, 2]
     """
 
     def __init__(self, sentence: str, result: Any = None) -> None:

@@ -32,4 +32,13 @@ def parameter(
 
 
 class UsageError(ValueError):
-    """The caller's mistake: what was expected, what came, and what to try.  Exit code 2."""
+    """The caller's mistake, a `ValueError`: what was expected, what came, and what to try.  Exit code 2.
+
+    Example:
+        >>> import odesim
+        >>> try:
+        ...     odesim.integrate("liao", m=5, untill=3.0)
+        ... except odesim.UsageError as error:
+        ...     print(error)
+        integrate has no argument 'untill'; did you mean 'until'?
+    """

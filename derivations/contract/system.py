@@ -131,26 +131,44 @@ Stage = Dynamics | Map
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A paper's system: parameters with domains, presets, stages and claims.
+    """A model of a paper or a declared one: parameters with domains, presets, stages and claims.
 
-    Found by scanning the folders of `derivations`, or by a reference (`derivations.system`).
+    It goes wherever the name of a system goes; printed, it says what it consists of (`odesim systems NAME`).
+    Attributes that name something are strings "module:attribute" (docs/own-system.md).
 
-    `check(parameters, drawn)` raises `UsageError` for parameters that do not fit together (`drawn` is False when
-    the initial condition comes from a file); `read_initial(arrays, parameters, explicit) -> parameters` checks
-    the arrays of such a file and takes the sizes from them; `plot(dataset) -> {name: figure}` draws a run.
-    `course(parameters)` names the stages of a complete run in order (all of them unless given), and `begin(parameters)`
-    the stage of a run that names none (the first with a clock unless given).  `predict` names
-    predict(parameters, arrays, inputs) -> Labelled, what the network answers on given samples: `arrays` are the
-    variables of a run at one time, and the dimension of the samples is called "sample".  `numbered` names a mapping of
-    the paper's numbered statements to the reason why one has no claim (empty where one has).  `figures` is the name of
-    a package of figures (`odesim.show.figures`) where a system brings its own.  `digest` stands for what the
-    system says where its name does not: a declared model may be edited.  `sizes` gives the parameters that the title of
-    every picture names, with their symbols there; `references` names references(dataset) -> what theory says of a run
-    (a list of `derivations.drawing.Reference`), which is drawn into its pictures.  `bare` are the options of a run that
-    names neither parameters nor anything that stands for them, where the defaults show little or take long: of what a
-    user asks for, never of a claim.  `headlines` names a mapping of the keys of its summaries to what they are, and
-    `about` says in a few sentences what the model shows.  `declaration` is the text of a declared model, from which
-    `derivations.restored` makes the system again, and `reference` the text by which that model was asked for.
+    Attributes:
+        name, title, source: What it is called, and the paper.
+        parameters: The class of its parameters, with defaults and domains.
+        presets: Named parameter sets.
+        stages: Its stages in order: those with a clock (`Dynamics`) and those that are one step (`Map`).
+        check: check(parameters, drawn) raises `UsageError` for parameters that do not fit together; `drawn` is False
+            when the initial condition comes from a file.
+        read_initial: Names read_initial(arrays, parameters, explicit) -> parameters, which checks the arrays of such a
+            file and takes the sizes from them.
+        plot: Names plot(dataset) -> {name: figure}, which draws a run.
+        claims: Names the claims.
+        course: course(parameters) names the stages of a complete run in order (all of them unless given).
+        begin: begin(parameters) names the stage of a run that names none (the first with a clock unless given).
+        predict: Names predict(parameters, arrays, inputs), what the network answers on samples: `arrays` are the
+            variables of a run at one time, and the dimension of the samples is called "sample".
+        numbered: Names a mapping of the paper's numbered statements to the reason why one has no claim, empty where one
+            has.
+        figures: Name of a package of figures (`odesim.show.figures`) where a system brings its own.
+        digest: Stands for what the system says where its name does not: a declared model may be edited.
+        sizes: Parameters that the title of every picture names, with their symbols there.
+        references: Names references(dataset) -> what theory says of a run (a list of `derivations.drawing.Reference`).
+        bare: Options of a run that names neither parameters nor anything that stands for them, where the defaults show
+            little or take long: of what a user asks for, never of a claim.
+        headlines: Names a mapping of the keys of its summaries to what they are.
+        about: A few sentences on what the model shows.
+        declaration: The text of a declared model, from which `derivations.restored` makes the system again.
+        reference: The text by which that model was asked for.
+
+    Example:
+        >>> import odesim
+        >>> liao = odesim.system("liao")
+        >>> [stage.name for stage in liao.stages], liao.stage("train").tiers[0]
+        (['train', 'prune', 'tune'], 'exact')
     """
 
     name: str
@@ -195,14 +213,31 @@ class System:
         return described.page(self)
 
     def stage(self, name: str) -> Stage:
-        """The stage called `name`; `KeyError` lists those there are."""
+        """Return the stage called `name`; `KeyError` lists those there are.
+
+        Arguments:
+            name: Its name.
+
+        Returns:
+            A `Dynamics` or a `Map`.
+        """
         for stage in self.stages:
             if stage.name == name:
                 return stage
         raise KeyError(f"{self.name} has no stage {name!r}; it has {', '.join(s.name for s in self.stages)}")
 
     def dynamics(self, name: str) -> Dynamics:
-        """The stage called `name`, which has a clock.  Raises `UsageError` where it is one step; else as `stage`."""
+        """Return the stage called `name`, which has a clock.
+
+        Arguments:
+            name: Its name.
+
+        Returns:
+            A `Dynamics`.
+
+        Raises:
+            UsageError: A stage that is one step.
+        """
         found = self.stage(name)
         if isinstance(found, Dynamics):
             return found

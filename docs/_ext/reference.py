@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import python_api
 from written import DOCS, only, page, remembered, sources, table
 
 PAGES = DOCS / "reference"
@@ -30,7 +31,8 @@ def write() -> None:
     page(PAGES / "systems.md", _systems())
     page(PAGES / "errata.md", _errata())
     page(PAGES / "json.md", _json())
-    only(PAGES, ("commands", "systems", "errata", "json"))
+    page(PAGES / "python.md", python_api.page())
+    only(PAGES, ("commands", "systems", "errata", "json", "python"))
 
 
 def _commands() -> Iterator[str]:

@@ -40,7 +40,8 @@ InitialFile = Annotated[
     str | None,
     typer.Option("--initial", metavar="FILE.npz", help="Initial arrays; sizes come from the file."),
 ]
-Seed = Annotated[
+Seed = Annotated[str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0].")]
+SeedOrFrom = Annotated[
     str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0, or that of --from].")
 ]
 StageName = Annotated[
@@ -136,6 +137,8 @@ REQUEST: Group = {
     "rtol": (Rtol, None), "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
 }  # fmt: skip
 """What a run of a system is asked for by, beside its parameters: the options of `Case.build`."""
+CONTINUED: Group = {**REQUEST, "seed": (SeedOrFrom, None)}
+"""The same of a run that may go on from a stored one."""
 EULER: Group = {"step": (Step, None)}
 TRAINING: Group = {
     "step_size": (StepSize, None), "batch": (Batch, None), "seeds": (Seeds, None), "device": (Device, "auto"),

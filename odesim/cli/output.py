@@ -56,6 +56,8 @@ def _path(error: Any) -> str:
 
 def _meant(error: Any, said: str) -> str:
     """What is likely meant: the values of an option that is missing, the option for a bare name of a system."""
+    if type(error).__name__ == "NoSuchOption":
+        return _parameter(error)
     form = getattr(getattr(error, "param", None), "metavar", None)
     if type(error).__name__ == "MissingParameter" and form:
         return f" (expected: {form})"
@@ -67,6 +69,24 @@ def _meant(error: Any, said: str) -> str:
         if name in derivations.names():
             return f"; a system is given as --system {name}"
     return ""
+
+
+def _parameter(error: Any) -> str:
+    """How to give a parameter of a system that was written as an option; "" where none is called like that."""
+    name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    if not any("-p" in option.opts for option in getattr(command, "params", ())):
+        return ""
+    import dataclasses
+
+    import derivations
+
+    known = {
+        field.name for each in derivations.names() for field in dataclasses.fields(derivations.system(each).parameters)
+    }
+    if name not in known:
+        return ""
+    return f"; {name} is a parameter, which is given as -p {name}=VALUE"
 
 
 def _ended(sentence: str) -> str:

@@ -41,8 +41,8 @@ def explore(
     """Write an interactive page of runs, a comparison or a sweep: hover, zoom, choose variables, entries and seeds.
 
     Several runs (a flow and SGD, the stages of a course) are drawn together.  A sweep shows its grid, and the curves of
-    the run behind every point where it kept them (--save-points).  The page needs no network; making it needs the extra
-    `explore` (plotly).
+    the run behind every point where it kept them (`odesim sweep --save-points`).  The page needs no network; making it
+    needs the extra `explore` (plotly).
     """
     from odesim.show import explore as maker
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.cli.options import (
+    CONTINUED,
     DRAWN,
     DRY,
     EULER,
     FOLDER,
-    REQUEST,
     RESUMED,
     SAID,
     From,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odesim.request.trajectory import Trajectory
 
 
-@takes(REQUEST, EULER, FOLDER, RESUMED, DRAWN, DRY, SAID)
+@takes(CONTINUED, EULER, FOLDER, RESUMED, DRAWN, DRY, SAID)
 def integrate(
     system: SystemOrFrom = None,
     parameter: Parameters = None,
@@ -47,7 +47,7 @@ def integrate(
     from odesim.cli.compiler import compiling
     from odesim.request.parse import parse_assignments
 
-    assignments, options = parse_assignments(parameter or []), of(given, REQUEST, EULER)
+    assignments, options = parse_assignments(parameter or []), of(given, CONTINUED, EULER)
     named = None if start is not None or given["dry_run"] else system
     with compiling("flow", {"system": named, "parameters": assignments, **options}, given["threads"]) as later:
         from odesim.ask import flow as ask

@@ -95,8 +95,15 @@ def compare(
     from odesim.request.parse import parse_assignments
 
     if runs:
-        if len(runs) != 2 or system or over:
-            raise UsageError("give two run folders, or --system with the options of a simulation, not both")
+        if system or over:
+            raise UsageError("compare takes two run folders, or --system with the options of a simulation, not both")
+        if len(runs) == 1:
+            raise UsageError(
+                f"compare needs a second run beside {runs[0]}: `odesim compare {runs[0]} RUN_DIR` compares two stored "
+                "runs, and `odesim compare --system NAME` the flow with SGD"
+            )
+        if len(runs) > 2:
+            raise UsageError(f"compare takes two run folders, but {len(runs)} were given: name two")
         return _compare_stored(runs, started, given)
     if not system:
         raise UsageError("give --system with the options of a simulation, or two run folders")

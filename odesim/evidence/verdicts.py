@@ -15,13 +15,21 @@ HEADER = ("claim", "statement", "answer", "expected", "time")
 
 
 class Verdicts(list[V]):
-    """The verdicts of `odesim.verify`, or (as dictionaries) of a stored folder; `asked` is the request, where known.
+    """The verdicts of `odesim.verify`, or (as dictionaries) of a stored folder: a list that shows itself as a table.
 
-    >>> Verdicts([{"claim": "lem-1", "variant": "main", "answer": "confirmed", "expected": "confirmed",
-    ...            "statement": "x", "seconds": 0.5}])
-    1 verdict: 1 confirmed, 0 consistent, 0 refuted, 0 inconclusive; 0 not as expected
-    claim  statement  answer     expected  time
-    lem-1  x          confirmed  yes       0.5 s
+    A verdict has `claim`, `variant`, `answer`, `predicted`, `estimate`, `interval`, `reason` and more
+    (`odesim.evidence.verification.Verdict`).
+
+    Attributes:
+        asked: The request, where it is known.
+
+    Example:
+        >>> import odesim
+        >>> odesim.Verdicts([{"claim": "lem-1", "variant": "main", "answer": "confirmed", "expected": "confirmed",
+        ...                   "statement": "x", "seconds": 0.5}])
+        1 verdict: 1 confirmed, 0 consistent, 0 refuted, 0 inconclusive; 0 not as expected
+        claim  statement  answer     expected  time
+        lem-1  x          confirmed  yes       0.5 s
     """
 
     def __init__(self, verdicts: Iterable[V] = (), asked: Any = None) -> None:
@@ -29,7 +37,11 @@ class Verdicts(list[V]):
         self.asked = asked
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Claim, short statement, answer, what was expected, and seconds, of every verdict."""
+        """Return the lines of the table.
+
+        Returns:
+            Claim, short statement, answer, what was expected, and seconds, of every verdict.
+        """
         return [row(told(verdict)) for verdict in self]
 
     def __repr__(self) -> str:
@@ -42,11 +54,29 @@ class Verdicts(list[V]):
         return f"<p>{counted(self)}</p>" + table_html(HEADER, self.rows())
 
     def to_pandas(self) -> Any:
-        """The verdicts as a `pandas.DataFrame`, a row each.  Raises `MissingError` where pandas is not installed."""
+        """Return the verdicts as a table of pandas.
+
+        Returns:
+            A `pandas.DataFrame` with a row for each.
+
+        Raises:
+            MissingError: pandas is not installed.
+        """
         return load_view("frame")([told(verdict) for verdict in self])
 
     def save(self, folder: Any, *, overwrite: bool = False) -> Any:
-        """Store the verdicts with their evidence, as `odesim verify` does; returns the folder."""
+        """Store the verdicts with their evidence, as `odesim verify` does.
+
+        Arguments:
+            folder: The folder, made with those above it.
+            overwrite: Replace a finished folder.
+
+        Returns:
+            The path of the folder.
+
+        Raises:
+            UsageError: Verdicts that were read from a folder, and a folder that is finished already.
+        """
         return load_view("save")(self, folder, overwrite=overwrite)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from derivations.contract import System, load
 from derivations.laws.sensitivity import judged
 from odesim.errors import NumericalError, UsageError
 from odesim.evidence.laboratory import Laboratory
-from odesim.request.parse import nearest
+from odesim.request.parse import near
 from odesim.store.files import jsonable
 
 EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
@@ -85,8 +86,31 @@ def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
     wanted = list(ids)
     for name in wanted:
         if name not in known:
-            raise UsageError(f"{system.name} has no claim {name!r}; {nearest(name, list(known))}")
+            raise UsageError(f"{system.name} has no claim {name!r}; {_claim_hint(system, name, list(known))}")
     return [claim for claim in known.values() if claim.id in wanted]
+
+
+LONG = {"theorem": "thm", "lemma": "lem", "equation": "eq", "proposition": "prop", "assumption": "asm"}
+"""Words that ids of claims have short."""
+
+
+def _claim_hint(system: System, word: str, known: list[str]) -> str:
+    """Return what to try instead of an unknown id: those that begin like it, the nearest, or the list of all."""
+
+    def plain(text: str) -> str:
+        text = text.lower()
+        for long, short in LONG.items():
+            text = text.replace(long, short)
+        return re.sub(r"[^a-z0-9]", "", text)
+
+    alike = [name for name in known if plain(word) and plain(name).startswith(plain(word))]
+    if alike:
+        return f"did you mean {' or '.join(map(repr, alike))}?"
+    meant = near(word, known)
+    if meant:
+        return f"did you mean {meant!r}?"
+    listing = f"`odesim verify --system {system.name} --list` lists them."
+    return f"it has {len(known)}, such as {', '.join(known[:3])}: {listing}"
 
 
 def grid_of(claim: Claim, variant: Variant, effort: str) -> Grid | None:

@@ -25,14 +25,27 @@ def verify(
     backend: str = "numba",
     workers: int = 1,
 ) -> "Verdicts[Verdict]":
-    """The verdicts on the claims of a system (all of them, or that or those with the given ids); nothing is written.
+    """Test the claims of a system against flow and SGD; nothing is written.
 
-    They are a list, which shows itself as a table and is kept by `.save(folder)`.  With several `workers` as many
-    processes judge them, a module of claims at a time.  Raises `UsageError` for a claim that is not there.
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        claims: The id of a claim or a list of ids; by default all (`odesim verify --list` lists them).
+        effort: "quick", "full" or "gpu".
+        seed: Seed of every random number.
+        backend: "numba" or "jax".
+        workers: Number of processes, which judge a module of claims at a time.
 
-    >>> import odesim
-    >>> [(verdict.variant, verdict.answer) for verdict in odesim.verify("liao", "eq-5-sol")]
-    [('printed', 'refuted'), ('corrected', 'confirmed')]
+    Returns:
+        `Verdicts`, a list that shows itself as a table; `.save(folder)` keeps it.
+
+    Raises:
+        UsageError: A claim that is not there.
+        InterruptedRun: Ctrl-C; its `result` are the verdicts by then.
+
+    Example:
+        >>> import odesim
+        >>> [(verdict.variant, verdict.answer) for verdict in odesim.verify("liao", "eq-5-sol")]
+        [('printed', 'refuted'), ('corrected', 'confirmed')]
     """
     from odesim.evidence import laboratory, verification
     from odesim.evidence.verdicts import Verdicts
@@ -67,10 +80,28 @@ def figures(
     folder: "str | os.PathLike[str] | None" = None,
     quick: bool = False,
 ) -> "list[Path]":
-    """Draw the published figures and ours, of one system or of all, and return their files.
+    """Draw the published figures of the papers and ours, and return their files.
 
-    Runs that they lack are made first and kept; `quick` makes smaller ones, and the captions say so.  Raises
-    `MissingError` where the figures are not beside the package, `UsageError` for a figure that is not there.
+    Arguments:
+        system: The system; by default all.
+        only: The name of a figure.
+        folder: Where the figures go, a folder for each system; by default runs/figures/out.
+        quick: Make smaller runs, and say so in the captions.
+
+    Returns:
+        Paths of the pictures.  Runs that they lack are made first and kept.
+
+    Raises:
+        MissingError: The figures are not beside the package, as in a wheel.
+        UsageError: A figure that is not there.
+
+    Example:
+        >>> import odesim
+        >>> try:
+        ...     odesim.figures("liao", "fig9")
+        ... except odesim.UsageError as error:
+        ...     print(error)
+        there is no figure 'fig9'; did you mean 'fig2'?
     """
     from pathlib import Path
 
@@ -86,9 +117,25 @@ def report(
     *,
     overwrite: bool = False,
 ) -> "Path":
-    """Write verdicts, figures and runs of a folder or some on one self-contained HTML page, and return its path.
+    """Write verdicts, figures and runs as one HTML page that needs no other file.
 
-    Raises `UsageError` for a folder that holds none of these, and for a page that is there already.
+    Arguments:
+        folders: A folder of a run, a sweep, verdicts or figures, or a list of them.
+        out: Path of the page.
+        overwrite: Replace a page that is there.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        UsageError: A folder that holds none of these, and a page that is there already.
+
+    Example:
+        >>> import odesim, tempfile
+        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     odesim.report(run.save(place + "/run", pictures=False), place + "/page.html").name
+        'page.html'
     """
     from odesim.errors import UsageError
     from odesim.show import report as maker
@@ -102,11 +149,27 @@ def report(
 
 @speaking
 def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwrite: bool = False) -> "Path":
-    """Write an interactive page of a run, some runs, a comparison or a sweep, and return its path.
+    """Write an interactive page of runs, a comparison or a sweep; it holds everything that it needs.
 
-    `what` is what `integrate`, `simulate`, `compare`, `sweep` or `load` gave, a folder, or a list of these, drawn
-    together.  A sweep has curves where it was asked for more than two `save_points`.  The page holds everything that it
-    needs.  Raises `UsageError` for anything else and for a page that is there already, `MissingError` without plotly.
+    Arguments:
+        what: What `integrate`, `simulate`, `compare`, `sweep` or `load` returned, a folder, or a list of these, which
+            are drawn together.  A sweep has curves where it kept them (`save_points` or `save_at`).
+        out: Path of the page.
+        overwrite: Replace a page that is there.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        UsageError: Anything else as `what`, and a page that is there already.
+        MissingError: plotly is not installed.
+
+    Example:
+        >>> import odesim, tempfile
+        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     odesim.explore(run, place + "/run.html").name
+        'run.html'
     """
     from odesim.show import explore as maker
 
@@ -115,11 +178,25 @@ def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwr
 
 @speaking
 def load(folder: "str | os.PathLike[str]") -> Any:
-    """What is stored in `folder`, its file hashes verified.
+    """Read a folder that a command or `save` wrote; the hashes of its files are verified.
 
-    A `Run` (manifest, summary and trajectory), the `xarray.Dataset` of a sweep, the verdicts (as dictionaries) of
-    `odesim verify`, or the files of `odesim figures`.  Raises `UsageError` for a folder that is missing, unfinished or
-    damaged.
+    Arguments:
+        folder: Its path.
+
+    Returns:
+        A `Run`; of a sweep an `xarray.Dataset`; of `odesim verify` the `Verdicts`, as dictionaries; of `odesim figures`
+        the paths of the pictures.
+
+    Raises:
+        UsageError: A folder that is missing, unfinished or damaged.
+
+    Example:
+        >>> import odesim, tempfile
+        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     stored = odesim.load(run.save(place + "/run", pictures=False))
+        >>> stored.parameters["m"], len(stored.time)
+        (3, 201)
     """
     from odesim.public import folders
 
@@ -128,16 +205,26 @@ def load(folder: "str | os.PathLike[str]") -> Any:
 
 @speaking
 def save(result: Any, folder: "str | os.PathLike[str]", *, overwrite: bool = False, pictures: bool = True) -> "Path":
-    """Store a run, a list of stages, a comparison or verdicts of this session as the command does; returns the folder.
+    """Store a result of this session in a folder, as the commands do.
 
-    `load`, `odesim show`, `compare`, `report` and `after=` take it.  `pictures` draws a run's pictures beside it;
-    `overwrite` replaces a finished folder.  Raises `UsageError` for anything else, and for a folder that is in use.
+    Arguments:
+        result: A run, a list of stages, a comparison or verdicts.
+        folder: The folder, made with those above it.  `load`, `odesim show`, `compare`, `report` and `after=` take it.
+        overwrite: Replace a finished folder.
+        pictures: Draw a run's pictures beside it.
 
-    >>> import odesim, tempfile
-    >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     odesim.load(odesim.save(run, place + "/run", pictures=False)).outcome.kind
-    'completed'
+    Returns:
+        The path of the folder.
+
+    Raises:
+        UsageError: Anything else, a folder that is finished already, and one that is in use.
+
+    Example:
+        >>> import odesim, tempfile
+        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     odesim.load(odesim.save(run, place + "/run", pictures=False)).outcome.kind
+        'completed'
     """
     from odesim.public import folders
 

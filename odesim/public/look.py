@@ -15,7 +15,21 @@ if TYPE_CHECKING:
 
 @speaking
 def systems() -> list[str]:
-    """The names of all systems: ours, and those that installed packages register (`odesim.systems` entry points)."""
+    """Return the names of all systems: ours, and those that installed packages register.
+
+    Models of the gallery (docs/gallery.md) have names too, and a file that declares a model is a system by its path.
+
+    Returns:
+        A list of names, which every function takes as `system`.
+
+    Raises:
+        UsageError: A system of an installed package that cannot be imported.
+
+    Example:
+        >>> import odesim
+        >>> odesim.systems()[:3]
+        ['chen', 'kawata', 'liao']
+    """
     import derivations
 
     return derivations.names()
@@ -23,13 +37,22 @@ def systems() -> list[str]:
 
 @speaking
 def system(name: str) -> "System":
-    """The system called `name`, or that a reference leads to: "module:SYSTEM", "path/to/file.py:SYSTEM".
+    """Return the system called `name`; printed, it says its parameters, presets, stages and tiers.
 
-    Raises `UsageError`, with the nearest name, if there is none, and for a reference that leads nowhere.
+    Arguments:
+        name: A name of `systems()` or of the gallery, a file "path/to/model.toml", or a reference to Python,
+            "module:SYSTEM" or "path/to/file.py:SYSTEM".
 
-    >>> import odesim
-    >>> odesim.system("derivations.liao:SYSTEM") is odesim.system("liao")
-    True
+    Returns:
+        A `System`, which every function takes in the place of its name.
+
+    Raises:
+        UsageError: A name that is not known, with the nearest one, or a reference that leads nowhere.
+
+    Example:
+        >>> import odesim
+        >>> odesim.system("derivations.liao:SYSTEM") is odesim.system("liao")
+        True
     """
     return chosen(name)
 
@@ -88,16 +111,25 @@ def derive(
 
 @speaking
 def declare(**tables: Any) -> "System":
-    """A system from a declaration: the tables of a file that declares a model, as keyword arguments.
+    """Return a system from the tables of a file that declares a model, given as keyword arguments.
 
-    `student`, `teacher`, `training`, `start`, `parameters` are mappings, `event` and `claim` lists of them; expressions
-    are texts, or SymPy expressions.  What comes back goes wherever the name of a system goes.  Raises `UsageError` with
-    one sentence for what is wrong.
+    Arguments:
+        tables: `student`, `teacher`, `training`, `start` and `parameters` are mappings, `event` and `claim` lists of
+            them (docs/own-model.md).  Expressions are texts, or of SymPy.
 
-    >>> import odesim
-    >>> committee = odesim.declare(student={"unit": "He(2, w)", "units": 2}, teacher={"units": 1})
-    >>> committee.name
-    'declared'
+    Returns:
+        A `System`, which every function takes in the place of a name.
+
+    Raises:
+        UsageError: One sentence for the first thing that is wrong.
+
+    Example:
+        >>> import odesim
+        >>> committee = odesim.declare(student={"unit": "He(2, w)", "units": 2}, teacher={"units": 1})
+        >>> committee.name
+        'declared'
+        >>> odesim.integrate(committee, until=1.0)["M_ww"].shape  # (time, unit, teacher)
+        (201, 2, 1)
     """
     from derivations.declare import reading, system
 
@@ -112,10 +144,26 @@ def linearise(
     state: "Mapping[Any, Any] | None" = None,
     method: Any = None,
 ) -> "Linearisation":
-    """Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
+    """Return Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
 
-    At `time` of a run or case, or with components replaced by those of `state`; `odesim.study.linearisation.linearise`
-    has the details.  Raises `UsageError` where the equations are no smooth flow.
+    Arguments:
+        source: A run of this session or a stored one, or a `Case`, which is linearised at its start.
+        time: A time of the run, in the unit of its clock; by default its end.
+        state: Components that replace those of the state, by name or SymPy symbol; the point then belongs to no run.
+        method: "differences" of the compiled flow, or "forward mode" by JAX; by default the first where it is accurate.
+
+    Returns:
+        A `Linearisation` with `jacobian` (n, n) in the order of the flat state `y` (n,), `eigenvalues` (n,) and
+        `vectors` (n, n) (`odesim.study.linearisation`).
+
+    Raises:
+        UsageError: Equations that are no smooth flow, a state that is too large, a time outside of the run.
+
+    Example:
+        >>> import odesim
+        >>> run = odesim.integrate("kawata", tier="R3", neurons=1, d=100, until=0.1)
+        >>> odesim.linearise(run).jacobian.shape
+        (2, 2)
     """
     from odesim.request.parse import real_number
     from odesim.study.linearisation import linearise as run
@@ -127,10 +175,25 @@ def linearise(
 def predict(
     run: "Trajectory | Run", inputs: "Mapping[str, Any]", time: float | None = None
 ) -> "Mapping[str, Variable]":
-    """What the network of a run answers on given samples at a saved time (the last unless given): outputs, margins.
+    """Return the outputs and margins of the network of a run on given samples.
 
-    `inputs` are the arrays that the system describes a sample by (`odesim.study.prediction.predict` lists them).
-    Raises `UsageError` for systems without a prediction, unknown times, and samples that do not fit.
+    Arguments:
+        run: A run of this session or a stored one.
+        inputs: The arrays that the system describes a sample by (`odesim.study.prediction.predict` lists them).
+        time: A saved time, in the unit of the run's clock; by default the last.
+
+    Returns:
+        Labelled arrays by name, with a dimension "sample" (and "seed" for SGD).
+
+    Raises:
+        UsageError: A system without a prediction, a time that was not saved, samples that do not fit.
+
+    Example:
+        >>> import odesim
+        >>> run = odesim.integrate("pmoe", mode="cnn", n=3, p=1, m=20, d=5, until=50.0, save_points=3)
+        >>> found = odesim.predict(run, {"index": [[0, 2, 2], [2, 1, 2]], "y": [1, -1]})
+        >>> found["margin"].dims, bool((found["margin"] > 0).all())
+        (('sample',), True)
     """
     from odesim.study.prediction import predict as answer
 

@@ -1,21 +1,17 @@
-"""To compute: flows, SGD, both beside each other, and grids of them.  Nothing is written unless a folder is named."""
+"""Runs: flows and SGD.  Nothing is written."""
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odesim.public.speak import chosen, known, speaking, trajectory_of
-from odesim.public.watch import ended, stop, watched, whole
+from odesim.public.speak import chosen, known, speaking
+from odesim.public.watch import ended, watched, whole
 
 if TYPE_CHECKING:
-    import xarray
-
     from derivations.contract import System
     from odesim.request.trajectory import Trajectory
     from odesim.store import Run
-    from odesim.study.comparison import Comparison
 
 CASE = ("preset", "config", "initial", "stage", "seed", "until", "save_points", "save_at", "backend")
 FLOW = (*CASE, "rtol", "atol", "solver", "step", "after")
@@ -41,24 +37,46 @@ def integrate(
     solver: str | None = None,
     **parameters: Any,
 ) -> Any:
-    """Integrate the population dynamics of a system and return the trajectory; nothing is written.
+    """Integrate the ODEs of the order parameters of a system and return the trajectory; nothing is written.
 
-    `parameters` are those of the system (`odesim.system(name)` lists them), the others the options of the
-    command; `initial` is an .npz file, a mapping of arrays, or a run (of liao, or of a declared model), at whose last
-    state this one starts, with its parameters unless they are given.  `until` may be an expression in the parameters
-    ("2*sqrt(d)").  With `solver="euler"`, `step` is the step of gradient descent on the order parameters
-    (`odesim.flow.recursion.euler`), and otherwise a parameter of the system.  Raises `UsageError` for a request that
-    cannot be met; a numerical failure is the trajectory's `outcome`.
+    Arguments:
+        system: Its name, a file that declares it, or a `System`; left out where `after` or `initial` is a run.
+        preset: A named parameter set of the system.
+        config: A TOML file with options and, in [parameters], parameters; arguments take precedence.
+        initial: The start: an .npz file or a mapping of arrays, or a run (of liao or of a declared model), at whose
+            last state this one starts, with its parameters unless they are given.
+        stage: The stage; "train,prune" or a list for several, "all" for every one.  By default the first with a clock.
+        after: A run of this session or a stored one, which these stages continue.
+        seed: Seed of every random number (0).
+        until: End time in the unit of the stage's clock (`run.clock` says which): a number, an expression in the
+            parameters such as "2*sqrt(d)" (a text or of SymPy), or a mapping from stages to times.
+        save_points: Number of equally spaced saved times, both ends included (201).
+        save_at: The saved times themselves, increasing, in place of `save_points`; the run ends at the last.
+        rtol: Relative tolerance of the answer (1e-8).
+        atol: Absolute tolerance; by default from the size of the smallest entries of the start.
+        backend: "numba" or "jax", what evaluates the right-hand side.
+        solver: The integrator (`odesim integrate --list-solvers`).  "euler" is gradient descent on the order
+            parameters, of which `step` is the step.
+        parameters: Those of the system (`odesim.system(name)` lists them).
 
-    Several stages (`stage="train,prune"`, or "all"), and stages that continue a run (`after`, one of this session or
-    stored), return a list with a trajectory for each; `until` may then map stages to end times on their clock.
+    Returns:
+        A `Trajectory`; of several stages, and of stages that continue a run, a list with one for each.  A numerical
+        failure is the trajectory's `outcome`.
 
-    >>> import odesim
-    >>> runs = odesim.integrate("liao", stage="train,prune", m=4, m_star=2, d=100, until=40.0, seed=0)
-    >>> [run.origin.stage for run in runs]
-    ['train', 'prune']
-    >>> odesim.integrate(initial=runs[0], until=1.0).time[0]
-    np.float64(0.0)
+    Raises:
+        UsageError: A request that cannot be met.
+        InterruptedRun: Ctrl-C; its `result` is the run up to its last good state.
+
+    Example:
+        >>> import odesim
+        >>> run = odesim.integrate("liao", m=4, m_star=2, d=100, save_at=[1.0, 10.0, 40.0], seed=0)
+        >>> run["gamma2"].shape, run.outcome.kind  # (time, expert, teacher)
+        ((3, 4, 2), 'completed')
+        >>> runs = odesim.integrate("liao", stage="train,prune", m=4, m_star=2, d=100, until=40.0, seed=0)
+        >>> [run.origin.stage for run in runs]
+        ['train', 'prune']
+        >>> odesim.integrate(initial=runs[0], until=1.0).time[0]
+        np.float64(0.0)
     """
     from odesim.ask import begin, flow
     from odesim.request.case import EULER, Case
@@ -112,13 +130,38 @@ def simulate(
     backend: str | None = None,
     **parameters: Any,
 ) -> "Trajectory":
-    """Run finite-sample SGD, `method` "explicit" or "compressed"; nothing is written.
+    """Run finite-sample SGD of a system and return its trajectory; nothing is written.
 
-    Variables have the dimensions (seed, time, ...) with `seeds` replicas.  The other arguments are the options of
-    `odesim simulate`.  With `population_loss` the loss of the flow's first tier is saved at every saved state even
-    where it costs as much as the training (chen at P = 3: 20 ms a state; pruning with data=iid and distinct); other
-    runs have their `loss` without being asked.
-    Raises `UsageError` for a request that cannot be met.
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        method: "explicit", weights in d dimensions, or "compressed", exact in law at a cost that does not depend on d.
+        step_size: Step size of SGD; by default a declared model's own.
+        batch: Fresh samples in a step; by default a declared model's own.
+        seeds: Number of replicas.
+        device: "auto", "cpu" or "gpu" (through JAX).
+        precision: "float64", or "float32" for explicit SGD.
+        fresh_initial: Draw initial weights for every replica; by default all start alike.
+        population_loss: Save the loss of the flow's first tier at every saved state even where it costs as much as
+            training (chen at P = 3, pruning with data=iid and distinct); others have their `loss` without being asked.
+        preset, config, initial, stage, seed, until, backend: As of `integrate`, for one stage.
+        save_points: Number of saved times, at the nearest steps (201).
+        save_at: The saved times themselves, increasing; states are those of the nearest steps.
+        parameters: Those of the system.
+
+    Returns:
+        A `Trajectory` whose variables have the dimensions (seed, time, ...), and `step` (time,) beside `time`.
+
+    Raises:
+        UsageError: A request that cannot be met.
+        MissingError: A GPU that is not there.
+        InterruptedRun: Ctrl-C; its `result` is the run up to its last saved state.
+
+    Example:
+        >>> import odesim
+        >>> run = odesim.simulate("liao", method="compressed", step_size=0.01, batch=8, seeds=3, m=2, m_star=1,
+        ...                       d=100, save_at=[0.5, 1.0])
+        >>> run["gamma2"].shape, run.step.tolist()
+        ((3, 2, 2, 1), [50, 100])
     """
     from odesim.ask import begin, sgd
     from odesim.sgd.simulation import refuse_tier
@@ -140,149 +183,7 @@ def simulate(
     return whole([made], made)
 
 
-@speaking
-def compare(
-    first: "Trajectory | Run | str | System",
-    second: "Trajectory | Run | None" = None,
-    *,
-    method: str = "compressed",
-    **request: Any,
-) -> "Comparison":
-    """Distances between two runs of one system on the times of the second, per replica, with bands.
-
-    Two runs are compared as they are.  For a system both are made: SGD as `simulate` makes it, by `request`
-    (`step_size`, `batch`, `seeds`, .., and parameters), and the flow beside it, which takes `rtol`, `atol`, `solver`
-    and `step`; without `seeds` there are 5 replicas.  `summary()` says of every component whether the runs agree within
-    a margin over the whole run (`odesim.study.agreement`).  Raises `UsageError` where clocks, components or sizes
-    differ, and for a request that cannot be met.
-
-    >>> import odesim
-    >>> found = odesim.compare("liao", m=2, m_star=1, d=100, step_size=1e-3, batch=64, seeds=3, until=1.0, seed=0)
-    >>> found.summary()["replicas"]
-    3
-    """
-    from odesim.ask import begin, sgd
-    from odesim.errors import UsageError
-    from odesim.request.trajectory import Trajectory
-    from odesim.store import Run
-
-    if isinstance(first, Trajectory | Run) != (second is not None) or (second is not None and request):
-        raise UsageError("compare takes two runs, or a system with the options of a simulation")
-    if second is not None:
-        from odesim.study import comparison
-
-        both = [trajectory_of(run, "compare") for run in (first, second)]
-        digests = [begin.digest_of_run(run) for run in (first, second)]
-        return dataclasses.replace(comparison.compare(*both), asked=begin.compared(both[1], digests))
-    system = chosen(first)
-    options, parameters = _split(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
-    known(system, parameters, (*SGD, "rtol", "atol", "solver", "step"), "compare")
-    made: Any = {"step_size": None, "batch": None, **options}
-    pair = sgd.pair(system, parameters, method=method, **made)
-    with watched(f"comparing flow and SGD of {system.name}") as progress:
-        return dataclasses.replace(pair.run(progress), asked=pair.wanted)
-
-
-@speaking
-def observe(
-    system: "str | System",
-    weights: "str | os.PathLike[str] | Mapping[str, Any]",
-    *,
-    stage: str | None = None,
-    **parameters: Any,
-) -> "Trajectory":
-    """Weights that were trained elsewhere as a trajectory of order parameters, which `compare` takes.
-
-    `weights` (arrays or an .npz file) holds snapshots `w` (time, unit, d) of every slot, `w_star` (teacher, d), `time`.
-    Raises `UsageError` for arrays that are missing, of shapes that disagree or not finite.
-
-    >>> import numpy as np, odesim
-    >>> system = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
-    >>> odesim.observe(system, {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]})["M_ww"].shape
-    (3, 2, 1)
-    """
-    from odesim.study import observation
-
-    system = chosen(system)
-    known(system, parameters, ("stage",), "observe")
-    return observation.observe(system, weights, parameters, stage=stage)
-
-
-@speaking
-def sweep(
-    system: "str | System",
-    over: "Mapping[str, Any]",
-    *,
-    folder: "str | os.PathLike[str] | None" = None,
-    workers: int = 1,
-    scheduler: str = "local",
-    **request: Any,
-) -> "xarray.Dataset":
-    """Flows, or SGD with `method=`, at every point of a grid, as one data set over the swept names.
-
-    `over` maps parameters, "seed", or options of SGD to their values; `request` holds the other parameters and the
-    options of `odesim sweep`.  Cells that `folder` holds already are not computed again, and `load` reads it; without
-    one nothing is kept.  A cell that fails is one whose `outcome` says so.  Raises `UsageError` for anything that a
-    cell refuses.
-
-    >>> import odesim
-    >>> data = odesim.sweep("liao", {"d": [100, 1000], "seed": [0, 1]}, m=2, m_star=1, tier="riccati", until=5.0)
-    >>> dict(data["outcome"].sizes)
-    {'d': 2, 'seed': 2}
-    """
-    from pathlib import Path
-
-    from odesim.ask import sweep as ask
-    from odesim.request.parse import whole_number
-    from odesim.store.claim import claimed
-    from odesim.sweeps import swept
-
-    system = chosen(system)
-    over = _swept(over)
-    options, parameters = _split(request, ("method", "step", *ask.SGD))
-    known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler"), "sweep")
-    wanted = ask.request(system, over, parameters, **options)
-    place = Path(folder) if folder is not None else None
-    crew = whole_number(workers, "--workers")
-    with claimed(place) if place is not None else contextlib.nullcontext():
-        try:
-            with watched(f"sweeping {system.name}") as progress:
-                data = ask.run(wanted, place, scheduler=scheduler, workers=crew, report=progress)
-        except KeyboardInterrupt:
-            kept = (
-                f"the finished runs are kept in {place}, and the same call goes on"
-                if place
-                else "nothing is kept: a folder= keeps what is finished"
-            )
-            stop(f"interrupted; {kept}", None)
-        if place is not None:
-            swept.save(wanted, data, place, keep=True)
-    return data
-
-
-def _swept(over: Any) -> dict[str, list[Any]]:
-    """The values of every swept name as a list: lists, tuples, ranges, and arrays of one dimension.
-
-    Raises `UsageError` for anything else.
-    """
-    import numpy as np
-
-    from odesim.errors import UsageError
-
-    refused = UsageError('over= maps names to lists or arrays of values, such as {"d": [100, 1000]}')
-    if not isinstance(over, Mapping):
-        raise refused
-    lists = {}
-    for name, values in over.items():
-        if getattr(values, "ndim", 0) == 1:  # of NumPy, xarray or pandas
-            values = np.asarray(values).tolist()
-        if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-            raise refused
-        lists[str(name)] = list(values)
-    return lists
-
-
-def _split(request: "Mapping[str, Any]", names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_request(request: "Mapping[str, Any]", names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options, those of every request and those called `names`, and parameters of a system."""
     from odesim.request.case import EULER, OPTIONS
 

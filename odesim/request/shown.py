@@ -64,30 +64,69 @@ class Result:
     """What a run, a stored run and a comparison share: how they are shown and kept."""
 
     def plot(self, name: Any = None, *, ax: Any = None) -> Any:
-        """Draw a variable against time into `ax` (a figure of its own without one), and return the axes.
+        """Draw a variable against time; replicas of SGD are lines alike.
 
-        Without a name it is the component that moves most.  A simulation's replicas are lines alike.  Raises
-        `UsageError` for a name that is none of the run's.
+        Arguments:
+            name: The variable, by name or SymPy symbol; by default the component that moves most.
+            ax: Axes of matplotlib; by default those of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            UsageError: A name that is no variable against time.
         """
         return load_view("plot")(self, name_of(name), ax)
 
     def pictures(self) -> Mapping[str, Any]:
-        """The figures of the run by name, as its folder holds them: matplotlib figures with title and theory."""
+        """Return the pictures of the run, as its folder holds them.
+
+        Returns:
+            Figures of matplotlib by name, with titles and what theory says of the run.
+        """
         return load_view("pictures")(self)
 
     def to_pandas(self) -> Any:
-        """The run as a `pandas.DataFrame`: a row for every time (and seed), a column such as "gamma2[1,2]" per entry.
+        """Return the run as a table of pandas.
 
-        Raises `MissingError` where pandas is not installed.
+        Returns:
+            A `pandas.DataFrame` with a row for every time (and seed) and a column such as "gamma2[1,2]" per entry.
+
+        Raises:
+            MissingError: pandas is not installed.
         """
         return load_view("table")(self)
 
     def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
-        """Store the run in a folder that `load` and every command take; returns the folder (`odesim.save`)."""
+        """Store the result in a folder that `load` and every command take, as `odesim.save` does.
+
+        Arguments:
+            folder: The folder, made with those above it.
+            overwrite: Replace a finished folder.
+            pictures: Draw the pictures beside it.
+
+        Returns:
+            The path of the folder.
+
+        Raises:
+            UsageError: A folder that is finished already, or in use.
+        """
         return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
     def explore(self, out: Any = "explore.html", *, overwrite: bool = False) -> Any:
-        """Write the run as an interactive page and return its path (`odesim.explore`)."""
+        """Write the result as an interactive page, as `odesim.explore` does.
+
+        Arguments:
+            out: Path of the page.
+            overwrite: Replace a page that is there.
+
+        Returns:
+            The path of the page.
+
+        Raises:
+            UsageError: A page that is there already.
+            MissingError: plotly is not installed.
+        """
         return load_view("explore")(self, out, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
@@ -95,11 +134,11 @@ class Result:
         return load_view("picture")(self)
 
 
-class Course(Result):
+class RunMapping(Result):
     """What a trajectory and a stored run share: a mapping of names to arrays, which has states at any time."""
 
     def keys(self) -> list[str]:
-        """The names that `run[name]` takes."""
+        """Return the names of all variables."""
         raise NotImplementedError
 
     def __getitem__(self, name: Any) -> Any:
@@ -119,21 +158,24 @@ class Course(Result):
         return len(self.keys())
 
     def values(self) -> list[Any]:
-        """The arrays of all variables, in the order of `keys()`."""
+        """Return the arrays of all variables.
+
+        Returns:
+            A list in the order of `keys()`.
+        """
         return [self[name] for name in self.keys()]
 
     def items(self) -> list[tuple[str, Any]]:
-        """Names and arrays of all variables, as those of a mapping."""
+        """Return names and arrays of all variables, as a mapping does.
+
+        Returns:
+            A list of pairs.
+        """
         return [(name, self[name]) for name in self.keys()]
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the system, as the run had them: those given, and the defaults of the others.
-
-        >>> import odesim
-        >>> odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0).parameters["m"]
-        3
-        """
+        """Parameters of the system by name, as the run had them: those given, and the defaults of the others."""
         own: Any = getattr(self, "trajectory", self)
         return dict(own.origin.parameters)
 
@@ -162,16 +204,25 @@ class Course(Result):
         return load_view("values")(getattr(self, "trajectory", self), time)
 
     def continue_(self, until: Any = None, *, stage: str | None = None, **request: Any) -> Any:
-        """The run that goes on where this one ended, until a later time on its clock: in its stage, or in another.
+        """Integrate on from where this run ended, in its stage or in another.
 
-        `request` are options and parameters of `odesim.integrate`.  Raises `UsageError` for a time that has passed, and
-        for several replicas of SGD.
+        Arguments:
+            until: A later time on the clock of the run.
+            stage: The stage; by default that of the run.
+            request: Options and parameters of `odesim.integrate`, such as `save_at`.
 
-        >>> import odesim
-        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, seed=0)
-        >>> later = run.continue_(until=2.0)
-        >>> [float(t) for t in later.time[[0, -1]]]
-        [1.0, 2.0]
+        Returns:
+            The trajectory that goes on.
+
+        Raises:
+            UsageError: A time that has passed, or several replicas of SGD.
+
+        Example:
+            >>> import odesim
+            >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, seed=0)
+            >>> later = run.continue_(until=2.0)
+            >>> [float(t) for t in later.time[[0, -1]]]
+            [1.0, 2.0]
         """
         own: Any = getattr(self, "trajectory", self)
         return load_view("integrate")(after=self, stage=stage or own.origin.stage, until=until, **request)[0]

@@ -13,7 +13,7 @@ import derivations
 from derivations import outside
 from derivations.contract import System, UsageError
 from odesim.errors import ChangedDeclaration
-from odesim.request.shown import Course, load_view, name_of
+from odesim.request.shown import RunMapping, load_view, name_of
 from odesim.request.stored_system import short_name
 
 if TYPE_CHECKING:
@@ -177,13 +177,32 @@ class Variable(np.ndarray):
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory(Course):
-    """A run: `state[name]` has dims ("time", ...) for a flow and ("seed", "time", ...) for a simulation.
+class Trajectory(RunMapping):
+    """A run of this session: a mapping of names to arrays, labelled, with everything needed to ask for it again.
 
-    `state` holds the components of the tier's state and the observables saved with them; `extras` what has no
-    time axis (hitting times, conserved norms, the greedy matching); `final` the last good flat state with its
-    constants, from which a later stage starts; `statistics` what the integrator or simulator counted; `asked` the
-    request, where the run was made in this session.
+    `run["gamma2"]` is the array of a variable, `run(3.5)` the state at a time, `run.dataset()` all of it for xarray.
+
+    Attributes:
+        time: Saved times (time,), in the unit of `clock`.
+        state: Components of the state and observables by name: labelled arrays with the dimensions ("time", ...), of
+            SGD ("seed", "time", ...).
+        extras: Labelled arrays without a time axis: hitting times, conserved norms, constants.
+        clock: What time measures, in words.
+        origin: System, stage, tier, method, parameters, options and seed.
+        outcome: `kind` ("completed", "stopped", "failed", "interrupted"), `time` of the last good state, `reason`.
+        statistics: What the integrator or the simulation counted.
+        summary: Headline numbers by name (`odesim systems NAME` says what they are).
+        invariants: What the exact dynamics conserves or bounds, as measured.
+        step: Numbers of SGD steps taken (time,); None for a flow.
+        asked: The request, where the run was made in this session.
+
+    Example:
+        >>> import odesim
+        >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, save_points=5)
+        >>> run["gamma2"].shape, run.state["gamma2"].dims
+        ((5, 3, 1), ('time', 'expert', 'teacher'))
+        >>> "T_gamma2" in run, run.outcome.kind
+        (True, 'completed')
     """
 
     time: np.ndarray
@@ -199,10 +218,7 @@ class Trajectory(Course):
     asked: Any = dataclasses.field(default=None, repr=False, compare=False)
 
     def __getitem__(self, name: Any) -> np.ndarray:
-        """The values of a component, an observable or an extra by name, or of "time" (and "step" of a simulation).
-
-        A SymPy symbol stands for its name.  `KeyError` names those there are.
-        """
+        """Return the values of a variable by its name, or by a SymPy symbol of that name.  `KeyError` lists them."""
         name = name_of(name)
         axes = {"time": self.time, **({} if self.step is None else {"step": self.step})}
         if name in axes:
@@ -214,11 +230,19 @@ class Trajectory(Course):
         return found.values
 
     def keys(self) -> list[str]:
-        """The names that `run[name]` takes: "time" (and "step" of a simulation), components, observables, extras."""
+        """Return the names of all variables: "time" (and "step" of SGD), components, observables, extras.
+
+        Returns:
+            The names that `run[name]` takes.
+        """
         return ["time", *(() if self.step is None else ("step",)), *self.state, *self.extras]
 
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
-        """Variables, coordinates (`time`, `step` of a simulation, counted places) and attributes of the data set."""
+        """Return what the data set is made of.
+
+        Returns:
+            Variables, coordinates (`time`, `step` of SGD, counted places) and attributes, each by name.
+        """
         coordinates = {"time": Variable(("time",), self.time, self.clock), **self.places()}
         if self.step is not None:
             coordinates["step"] = Variable(("time",), self.step, "number of SGD steps taken")
@@ -239,15 +263,31 @@ class Trajectory(Course):
         return {**self.state, **self.extras}, coordinates, attributes
 
     def arrays(self, k: int) -> dict[str, np.ndarray]:
-        """The components at saved time k of a flow, and everything without a time axis."""
+        """Return the arrays of a flow at one of its saved times.
+
+        Arguments:
+            k: Number of the saved time, from 0 (-1: the last).
+
+        Returns:
+            The components at that time, and everything without a time axis, by name.
+        """
         arrays = {name: np.asarray(v.values[k]) for name, v in self.state.items() if v.dims[0] == "time"}
         return arrays | {name: v.values for name, v in self.extras.items()}
 
     def dataset(self) -> "xarray.Dataset":
-        """The trajectory as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
+        """Return the run as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
 
         Teachers, experts and every other dimension without names of its own are counted from 1, so that
         `.sel(teacher=1)` is the first; in arrays and `.isel` the first is 0, as everywhere in Python.
+
+        Returns:
+            A data set with the coordinate `time`, and parameters and options in its attributes.
+
+        Example:
+            >>> import odesim
+            >>> run = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0, save_points=5)
+            >>> run.dataset()["gamma2"].sel(teacher=1).dims
+            ('time', 'expert')
         """
         import xarray
 
@@ -259,7 +299,11 @@ class Trajectory(Course):
         return xarray.Dataset(described(variables), described(coordinates), attributes)
 
     def places(self) -> dict[str, Variable]:
-        """The places of every dimension but time and seed that has no names of its own, counted from 1."""
+        """Return the places of every dimension but time and seed that has no names of its own, counted from 1.
+
+        Returns:
+            A coordinate by the name of the dimension.
+        """
         variables = {**self.state, **self.extras}
         sizes = {d: n for v in variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
         return {

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import inspect
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 from derivations.contract import Crossing, Kernel
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import blocks
+from odesim.small.generated import module_text
 from odesim.small.question import Rule, Tolerances, crossing_of, saved_times
 
 if TYPE_CHECKING:
@@ -25,16 +25,6 @@ FUNCTIONS = (
 """What slopes may contain beside powers."""
 LOGICAL = ("And", "Or", "Not")
 """What the conditions of a `Piecewise` may contain beside comparisons."""
-LANE_LOOPS = (
-    "first_candidate",
-    "cubic_root",
-    "resolution",
-    "load_lane",
-    "accept",
-    "newton",
-    "take_step",
-    "march_lanes",
-)
 LIMITED, STILL = 4, 5
 """The status of a flow whose steps are limited by stability, of one whose slopes are 0 and may have underflowed."""
 Limits = tuple[float, float]
@@ -48,21 +38,26 @@ FLOATS = frozenset({float})
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Flow:
-    """A small autonomous flow: `slopes` maps every entry of the state to its SymPy derivative in time.
+    """A small autonomous flow, dx/dt = F(x), of a few entries, given as SymPy expressions.
 
-    Other symbols are parameters, which may differ from flow to flow.  Meant for a few entries: the method is written
-    out for the expressions, so that the time to compile grows with their size.  Raises `UsageError` for a function
-    that the back ends lack.
+    Symbols without a slope are parameters, which may differ from flow to flow.  The method is written out for the
+    expressions, so that the time to compile grows with their size.  A slope depends on time through an entry of
+    constant slope, such as {"t": 1, "m": exp(-t) * m}.
 
-    A slope depends on time through an entry of constant slope, such as {"t": 1, "m": exp(-t) * m}.  What acts for a
-    short time can then be stepped over: no step is longer than `longest`, a thousandth of the horizon where it is not
-    given.  Without such an entry steps are as long as their errors allow.
+    Attributes:
+        slopes: Derivative in time of every entry, by name or symbol.
+        longest: Longest step.  With an entry of constant slope it is a thousandth of the horizon, so that what acts for
+            a short time is not stepped over; otherwise steps are as long as their errors allow.
 
-    >>> import sympy
-    >>> m = sympy.Symbol("m")
-    >>> time = Flow({"m": m**2}).hitting_times({"m": 0.1}, "m", 0.5, until=100.0)
-    >>> round(float(time), 7)
-    8.0
+    Raises:
+        UsageError: A slope with a function that cannot be compiled, or that is no finite real expression.
+
+    Example:
+        >>> import odesim, sympy
+        >>> m = sympy.Symbol("m")
+        >>> time = odesim.Flow({m: m**2}).hitting_times({m: 0.1}, m, 0.5, until=100.0)
+        >>> round(float(time), 7)
+        8.0
     """
 
     slopes: Mapping[Any, Any]
@@ -96,7 +91,7 @@ class Flow:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """The entries of the state, then the parameters in alphabetical order."""
+        """Entries of the state, then the parameters in alphabetical order."""
         import sympy
 
         found = {str(symbol) for slope in self.slopes.values() for symbol in sympy.sympify(slope).free_symbols}
@@ -104,12 +99,12 @@ class Flow:
 
     @functools.cached_property
     def states(self) -> tuple[str, ...]:
-        """The entries of the state, which have a slope each."""
+        """Entries of the state, which have a slope each."""
         return tuple(self.slopes)
 
     @functools.cached_property
     def parameters(self) -> tuple[str, ...]:
-        """The symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
+        """Symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
         return self.names[len(self.slopes) :]
 
     @functools.cached_property
@@ -137,21 +132,30 @@ class Flow:
         rtol: float = 1e-9,
         atol: float | None = None,
     ) -> "xarray.Dataset":
-        """The states at `save_points` (201) equally spaced times from 0 to `until`, one variable for every entry.
+        """Integrate the flow, or many of them at once.
 
-        `save_at` lists other times, increasing, instead, of which the last is the end.
-        `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to one shape: with n
-        values the variables have the dimensions (flow, time), with numbers alone (time,), and with more dimensions
-        (flow_0, flow_1, .., time).  Parameters are variables without time.  `rtol` and `atol` are those of one step of
-        DOP853 (1e-14, or less where an entry starts so close to 0 that it would not be resolved), which changes to a
-        Rosenbrock method where stability limits it.  Raises `UsageError` for values that do not fit, and
-        `NumericalError` where a flow fails.
+        Arguments:
+            values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.
+            until: End time.
+            save_points: Number of equally spaced saved times, both ends included (201).
+            save_at: The saved times themselves, increasing, in place of `save_points`; the last is the end.
+            rtol: Relative tolerance of a step of DOP853, or of a Rosenbrock method where stability limits the step.
+            atol: Absolute tolerance of a step (1e-14, or less where an entry starts too close to 0 to be resolved).
 
-        >>> import sympy
-        >>> m, a = sympy.symbols("m a")
-        >>> run = Flow({"m": -a * m}).integrate({"m": 1.0, "a": [1.0, 2.0]}, until=1.0, save_points=3)
-        >>> run["m"].dims, run["m"].values.round(6).tolist()
-        (('flow', 'time'), [[1.0, 0.606531, 0.367879], [1.0, 0.367879, 0.135335]])
+        Returns:
+            An `xarray.Dataset` with a variable for every entry, of dimensions (time,) for numbers, (flow, time) for
+            arrays (n,), (flow_0, flow_1, .., time) for more axes, and the parameters without time.
+
+        Raises:
+            UsageError: Values or times that do not fit.
+            NumericalError: A flow that fails.
+
+        Example:
+            >>> import sympy
+            >>> m, a = sympy.symbols("m a")
+            >>> run = Flow({m: -a * m}).integrate({m: 1.0, a: [1.0, 2.0]}, until=1.0, save_points=3)
+            >>> run["m"].dims, run["m"].values.round(6).tolist()
+            (('flow', 'time'), [[1.0, 0.606531, 0.367879], [1.0, 0.367879, 0.135335]])
         """
         import xarray
 
@@ -183,16 +187,35 @@ class Flow:
         rtol: float = 1e-9,
         atol: float | None = None,
     ) -> np.ndarray:
-        """When `entry` first passes `level`, upwards (`direction` 1) or downwards (-1); its size with `absolute`.
+        """Return the first times at which an entry passes a level, of one flow or of many at once.
 
-        `values` gives the state at time 0 and the parameters, as numbers or arrays that broadcast to the shape of the
-        result.  A flow ends at its crossing; infinity: not before `until`; 0: beyond from the start.  `rtol` and `atol`
-        are those of one step of DOP853 (1e-14, or less where an entry starts so close to 0 that it would not be
-        resolved); crossings are located on shorter steps, to round-off.  A crossing and its
-        return within one step are noticed on the cubic through the step, at its quarters and where it turns: an entry
-        that exceeds its level by less than the error of that cubic can be missed (less of it with a tighter `rtol`).
-        Flows whose steps are limited by stability are integrated by a Rosenbrock method.  Raises `UsageError` for
-        values that do not fit, and `NumericalError` where a flow fails.
+        A crossing and its return within one step are noticed on the cubic through the step, at its quarters and where
+        it
+        turns: an entry that exceeds its level by less than the error of that cubic can be missed (less of it with a
+        tighter `rtol`).
+
+        Arguments:
+            values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.
+            entry: The entry, by name or symbol.
+            level: The level.
+            until: The time up to which it is followed; a flow ends at its crossing.
+            direction: 1 upwards, -1 downwards.
+            absolute: Follow the size of the entry.
+            rtol, atol: Tolerances of a step, as of `integrate`; crossings are located to round-off.
+
+        Returns:
+            An array of the shape of the values: infinity where the level is not passed before `until`, 0 where the
+            entry is beyond it from the start.
+
+        Raises:
+            UsageError: Values that do not fit, or a level that cannot be reached.
+            NumericalError: A flow that fails.
+
+        Example:
+            >>> import sympy
+            >>> m = sympy.Symbol("m")
+            >>> Flow({m: -m}).hitting_times({m: [1.0, 0.2]}, m, 0.5, until=9.0, direction=-1).round(6).tolist()
+            [0.693147, 0.0]
         """
         entry = str(entry)
         table, shape = self._table(values, atol)
@@ -364,16 +387,3 @@ class Flow:
         text = repr([(name, list(kernel.outputs.items())) for name, kernel in self._kernels.items()])
         stem = f"hitting_{len(self.slopes)}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         return compile.generated(stem, (), lambda: module_text(stem, self._kernels, len(self.slopes)))
-
-
-def module_text(stem: str, kernels: Mapping[str, Kernel], n: int) -> str:
-    """The module that numba compiles for one flow: lanes, and the blocks with which stiff flows go on."""
-    from odesim.code import compile
-    from odesim.flow import block_loops
-    from odesim.small import lane_loops, lanes
-
-    texts = lanes.block_functions(kernels["slopes"], n)
-    texts += [inspect.getsource(getattr(block_loops, name)) for name in blocks.LOOPS]
-    texts += lanes.lane_functions(kernels["slopes"], n)
-    texts += [inspect.getsource(getattr(lane_loops, name)) for name in LANE_LOOPS]
-    return compile.generate_module(stem, kernels, ()) + "\n\n" + compile.decorated(texts)

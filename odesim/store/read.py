@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import derivations
 from derivations import outside
 from odesim.errors import UsageError
-from odesim.request.shown import Course
+from odesim.request.shown import RunMapping
 from odesim.request.trajectory import COUNTED, Origin, Outcome, Trajectory, Variable
 from odesim.store.files import STAGES, SUMMARY, TRAJECTORY, read_json
 from odesim.store.folder import manifest_of, require
@@ -20,8 +20,24 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run(Course):
-    """A stored run: its folder, manifest, summary and trajectory; of several stages, those, and the last trajectory."""
+class Run(RunMapping):
+    """A stored run, as `load` reads it: a mapping of names to arrays like a `Trajectory`.
+
+    Attributes:
+        folder: Its path.
+        manifest: Request, versions, seeds and the hashes of all files (docs/run-folder.md).
+        summary: Headline numbers by name.
+        trajectory: The run; of several stages the last one.
+        stages: Of several stages, a `Run` for each.
+
+    Example:
+        >>> import odesim, tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     made = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
+        ...     run = odesim.load(made.save(place + "/run", pictures=False))
+        >>> run["gamma2"].shape, run.outcome.kind, run.parameters["d"]
+        ((201, 3, 1), 'completed', 100)
+    """
 
     folder: Path
     manifest: dict[str, Any]
@@ -31,17 +47,17 @@ class Run(Course):
 
     @property
     def digest(self) -> str:
-        """The digest of the request."""
+        """The digest of the request, twelve hexadecimal characters that name the run."""
         return self.manifest["digest"]
 
     @property
     def outcome(self) -> Outcome:
-        """How the run ended."""
+        """Outcome of the run: its kind, the last time at which the state is good, and the reason."""
         return self.trajectory.outcome
 
     @property
     def time(self) -> "np.ndarray":
-        """The saved times (of the last stage, where there are several)."""
+        """Saved times (time,), in the unit of the clock; those of the last stage, where there are several."""
         return self.trajectory.time
 
     def __getitem__(self, name: Any) -> Any:
@@ -49,11 +65,19 @@ class Run(Course):
         return self.trajectory[name]
 
     def keys(self) -> list[str]:
-        """The names that `run[name]` takes, as `Trajectory` has them."""
+        """Return the names of all variables, as `Trajectory.keys` does.
+
+        Returns:
+            The names that `run[name]` takes.
+        """
         return self.trajectory.keys()
 
     def dataset(self) -> "xarray.Dataset":
-        """The trajectory as a labelled data set."""
+        """Return the run as a labelled data set, as `Trajectory.dataset` does.
+
+        Returns:
+            An `xarray.Dataset`.
+        """
         return self.trajectory.dataset()
 
     def __repr__(self) -> str:

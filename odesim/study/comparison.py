@@ -25,10 +25,21 @@ DIMENSION = "d"
 
 @dataclasses.dataclass(frozen=True)
 class Comparison(Result):
-    """Two runs on the times of the second.
+    """Two runs of one system on the times of the second.
 
-    `distance[name]` (replica, time) is max over entries |second - first| of a component, `overall` (replica,) its
-    maximum over components and time; `interpolation` bounds what the first run's saved points cost.
+    Attributes:
+        first, second: The two trajectories.
+        times: Times of the second run (time,), in the unit of the clock.
+        reference: Components of the first run at these times by name (replica, time, ...).
+        distance: max over entries of |second - first| by component (replica, time).
+        interpolation: Bound on the error of reading the first run at these times.
+        asked: The request.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.compare("liao", m=2, m_star=1, d=100, step_size=1e-3, batch=64, seeds=3, until=1.0, seed=0)
+        >>> found.overall.shape, sorted(found.judgements)[:2]
+        ((3,), ['I1', 'I2'])
     """
 
     first: Trajectory
@@ -54,11 +65,19 @@ class Comparison(Result):
 
     @property
     def overall(self) -> np.ndarray:
-        """The largest distance of each replica over all components and times."""
+        """Largest distance of each replica over all components and times (replica,)."""
         return np.max([values.max(axis=1) for values in self.distance.values()], axis=0)
 
     def summary(self, seed: int = 0) -> dict[str, Any]:
-        """Quantiles over replicas (the noise is heavy-tailed), with a bootstrap interval of the median."""
+        """Return the comparison in numbers and sentences, by name.
+
+        Arguments:
+            seed: Seed of the bootstrap.
+
+        Returns:
+            Median and quantiles of the distance over replicas, the 95 % bootstrap interval of the median, and for every
+            component its distance, its distance over its range, and the judgement of agreement as a sentence.
+        """
         overall = self.overall
         result: dict[str, Any] = {
             "replicas": int(overall.size),
@@ -126,14 +145,19 @@ class Comparison(Result):
         return agreement.noise_sentence(step_size, dimension, batch)
 
     def dataset(self) -> "xarray.Dataset":
-        """Distances, standard errors and the curves of the figure as a labelled data set."""
+        """Return the comparison as a labelled data set.
+
+        Returns:
+            An `xarray.Dataset` of distances, standard errors and the curves of the figure.
+        """
         return self.trajectory().dataset()
 
     def offsets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """By component, how far the mean of the replicas is from the first run, and how far chance puts it (time,).
+        """Return how far the mean of the replicas is from the first run, and how far chance puts it.
 
-        Both are root mean squares over the entries: of mean - first, and of the standard error of the difference.
-        Empty for fewer than two replicas.
+        Returns:
+            Two arrays (time,) by component, root mean squares over the entries: of mean - first, and of the standard
+            error of that difference.  Empty for fewer than two replicas.
         """
         found = {}
         for name, first in self.reference.items():
@@ -150,7 +174,11 @@ class Comparison(Result):
         return found
 
     def trajectory(self) -> Trajectory:
-        """The comparison as a run that can be stored and drawn again: distances, and the curves of the figure."""
+        """Return the comparison as a run that can be stored and drawn again.
+
+        Returns:
+            A `Trajectory` with the distances and the curves of the figure.
+        """
         curves = most_moving(self.reference)
         second = [with_replicas(self.second.state[name])[(slice(None), slice(None), *i)] for name, i in curves]
         first = [self.reference[name][(slice(None), slice(None), *i)] for name, i in curves]

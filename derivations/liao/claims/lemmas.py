@@ -241,6 +241,7 @@ CLAIMS = (
         "Overlaps of other experts with a recovered teacher stay O(m^2/(delta_P sqrt d)).",
         "Lemma 10",
         recovered_column,
+        sweep=MANY,
     ),
     bounded_by_root(
         "lem-11",

@@ -10,7 +10,8 @@ from odesim.code import arrays, compile
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import block_loops, blocks
 from odesim.small import lane_loops, lanes
-from odesim.small.hitting import Flow, module_text
+from odesim.small.generated import module_text
+from odesim.small.hitting import Flow
 
 m, v, a, b = sympy.symbols("m v a b")
 ESCAPE = Flow({"m": m**2 * (1 - m**2)})

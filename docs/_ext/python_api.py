@@ -1,0 +1,72 @@
+"""The reference of the Python interface, written from `odesim.__all__`; Sphinx reads the docstrings."""
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+GROUPS = (
+    ("Models and their equations", ("systems", "system", "declare", "derive", "System")),
+    ("Runs", ("integrate", "simulate", "sweep", "Trajectory", "Run", "Flow")),
+    ("Comparisons and analyses", ("compare", "observe", "linearise", "predict", "Comparison")),
+    ("Theorems", ("verify", "Verdicts")),
+    ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),
+    ("Errors", ("UsageError", "NumericalError", "MissingError", "InterruptedRun")),
+)
+"""Every public name under its heading; a test compares them with `odesim.__all__`."""
+INHERITED = ("odesim.", "derivations.")
+"""Members that a class inherits from these packages are its own; those of `list` are not."""
+
+
+def page() -> Iterator[str]:
+    """The lines of the page."""
+    odesim = importlib.import_module("odesim")
+    yield from (
+        "# Python",
+        "",
+        "Everything that `import odesim` offers. Times are in the unit of a stage's clock, which",
+    )
+    yield from (
+        "`run.clock` names; shapes are given as (time, expert, teacher). [Words of the field](../glossary.md).",
+        "",
+    )
+    for heading, names in GROUPS:
+        yield from (f"## {heading}", "", *names_table(odesim, names), "", "```{eval-rst}")
+        for name in names:
+            yield from (*directive(name, getattr(odesim, name)), "")
+        yield from ("```", "")
+
+
+def names_table(odesim: Any, names: tuple[str, ...]) -> list[str]:
+    """The names of a heading, each with the first sentence of its docstring."""
+    from written import table
+
+    rows = ((f"{{py:obj}}`odesim.{name}`", first_sentence(getattr(odesim, name))) for name in names)
+    return table(("name", "what it is"), rows)
+
+
+def first_sentence(named: Any) -> str:
+    """The first paragraph of a docstring in one line."""
+    return " ".join((inspect.getdoc(named) or "").split("\n\n")[0].split())
+
+
+def directive(name: str, named: Any) -> list[str]:
+    """The autodoc directive of a public name."""
+    if not inspect.isclass(named):
+        return [f".. autofunction:: odesim.{name}"]
+    if issubclass(named, BaseException):
+        return [f".. autoexception:: odesim.{name}"]
+    lines = [f".. autoclass:: odesim.{name}", "   :no-undoc-members:", f"   :members: {', '.join(members(named))}"]
+    return [*lines, "   :inherited-members: list, ndarray", "   :class-doc-from: class"]
+
+
+def members(kind: type) -> list[str]:
+    """The public methods and properties of a class, its own and those of our base classes, in order."""
+    found: dict[str, None] = {}
+    for base in kind.__mro__:
+        if base.__module__.startswith(INHERITED):
+            for name, value in vars(base).items():
+                public = not name.startswith("_") or name == "__call__"
+                if public and (callable(value) or isinstance(value, property) or hasattr(value, "func")):
+                    found[name] = None
+    return list(found)

@@ -1,0 +1,104 @@
+"""Comparisons of runs, and weights that were trained elsewhere.  Nothing is written."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from odesim.public.make import SGD, split_request
+from odesim.public.speak import chosen, known, speaking, trajectory_of
+from odesim.public.watch import watched
+
+if TYPE_CHECKING:
+    from derivations.contract import System
+    from odesim.request.trajectory import Trajectory
+    from odesim.store import Run
+    from odesim.study.comparison import Comparison
+
+
+@speaking
+def compare(
+    first: "Trajectory | Run | str | System",
+    second: "Trajectory | Run | None" = None,
+    *,
+    method: str = "compressed",
+    **request: Any,
+) -> "Comparison":
+    """Compare two runs of one system, or the flow of a system with SGD, on the times of the second run.
+
+    Arguments:
+        first: A run; or a system, of which both runs are made.
+        second: The other run, where `first` is one.
+        method: SGD of a system: "compressed" or "explicit".
+        request: For a system: `step_size`, `batch`, `seeds` (5 replicas), and the other arguments of `simulate`; of the
+            flow `rtol`, `atol`, `solver` and `step`; and parameters.
+
+    Returns:
+        A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree
+        within a margin over the whole run.
+
+    Raises:
+        UsageError: Runs whose clocks, components or sizes differ, and a request that cannot be met.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.compare("liao", m=2, m_star=1, d=100, step_size=1e-3, batch=64, seeds=3, until=1.0, seed=0)
+        >>> found.summary()["replicas"]
+        3
+    """
+    from odesim.ask import begin, sgd
+    from odesim.errors import UsageError
+    from odesim.request.trajectory import Trajectory
+    from odesim.store import Run
+
+    if isinstance(first, Trajectory | Run) != (second is not None) or (second is not None and request):
+        raise UsageError("compare takes two runs, or a system with the options of a simulation")
+    if second is not None:
+        from odesim.study import comparison
+
+        both = [trajectory_of(run, "compare") for run in (first, second)]
+        digests = [begin.digest_of_run(run) for run in (first, second)]
+        return dataclasses.replace(comparison.compare(*both), asked=begin.compared(both[1], digests))
+    system = chosen(first)
+    options, parameters = split_request(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
+    known(system, parameters, (*SGD, "rtol", "atol", "solver", "step"), "compare")
+    made: Any = {"step_size": None, "batch": None, **options}
+    pair = sgd.pair(system, parameters, method=method, **made)
+    with watched(f"comparing flow and SGD of {system.name}") as progress:
+        return dataclasses.replace(pair.run(progress), asked=pair.wanted)
+
+
+@speaking
+def observe(
+    system: "str | System",
+    weights: "str | os.PathLike[str] | Mapping[str, Any]",
+    *,
+    stage: str | None = None,
+    **parameters: Any,
+) -> "Trajectory":
+    """Measure the order parameters of weights that were trained elsewhere.
+
+    Arguments:
+        system: The system in whose order parameters the weights are seen.
+        weights: Arrays by name, or an .npz file of them: snapshots `w` (time, unit, d) of every slot of a unit, or one
+            (unit, d); the teacher's `w_star` (teacher, d); and `time` (time,).
+        stage: The stage; by default the first with a clock.
+        parameters: Those of the system.
+
+    Returns:
+        A `Trajectory` with the dimensions (time, ...), which `compare` takes.
+
+    Raises:
+        UsageError: Arrays that are missing, of shapes that disagree or not finite.
+
+    Example:
+        >>> import numpy as np, odesim
+        >>> system = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
+        >>> odesim.observe(system, {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]})["M_ww"].shape
+        (3, 2, 1)
+    """
+    from odesim.study import observation
+
+    system = chosen(system)
+    known(system, parameters, ("stage",), "observe")
+    return observation.observe(system, weights, parameters, stage=stage)

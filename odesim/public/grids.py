@@ -1,0 +1,102 @@
+"""Grids of runs.  Nothing is written unless a folder is named."""
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from odesim.public.make import FLOW, SGD, split_request
+from odesim.public.speak import chosen, known, speaking
+from odesim.public.watch import stop, watched
+
+if TYPE_CHECKING:
+    import xarray
+
+    from derivations.contract import System
+
+
+@speaking
+def sweep(
+    system: "str | System",
+    over: "Mapping[str, Any]",
+    *,
+    folder: "str | os.PathLike[str] | None" = None,
+    workers: int = 1,
+    scheduler: str = "local",
+    **request: Any,
+) -> "xarray.Dataset":
+    """Integrate, or simulate with `method=`, at every point of a grid, and return one data set.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        over: Names and their values (lists, ranges or arrays): parameters, "seed", or options of SGD.
+        folder: Where finished runs are kept, so that the same call goes on after an interruption; `load` reads it.
+        workers: Number of processes.
+        scheduler: "local", or the address of a dask scheduler.
+        request: The other parameters and the options of `integrate`, or of `simulate` with `method`; `until` may be an
+            expression in the parameters, and with `save_points` or `save_at` the curves of every run are kept.
+
+    Returns:
+        An `xarray.Dataset` over the swept names: last states `final_*`, hitting times, headline numbers, `outcome`.  A
+        run that failed is one whose `outcome` says so.
+
+    Raises:
+        UsageError: Anything that a run of the grid refuses.
+        InterruptedRun: Ctrl-C.
+
+    Example:
+        >>> import odesim
+        >>> data = odesim.sweep("liao", {"d": [100, 1000], "seed": [0, 1]}, m=2, m_star=1, tier="riccati", until=5.0)
+        >>> dict(data["outcome"].sizes)
+        {'d': 2, 'seed': 2}
+    """
+    from pathlib import Path
+
+    from odesim.ask import sweep as ask
+    from odesim.request.parse import whole_number
+    from odesim.store.claim import claimed
+    from odesim.sweeps import swept
+
+    system = chosen(system)
+    over = _swept(over)
+    options, parameters = split_request(request, ("method", "step", *ask.SGD))
+    known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler"), "sweep")
+    wanted = ask.request(system, over, parameters, **options)
+    place = Path(folder) if folder is not None else None
+    crew = whole_number(workers, "--workers")
+    with claimed(place) if place is not None else contextlib.nullcontext():
+        try:
+            with watched(f"sweeping {system.name}") as progress:
+                data = ask.run(wanted, place, scheduler=scheduler, workers=crew, report=progress)
+        except KeyboardInterrupt:
+            kept = (
+                f"the finished runs are kept in {place}, and the same call goes on"
+                if place
+                else "nothing is kept: a folder= keeps what is finished"
+            )
+            stop(f"interrupted; {kept}", None)
+        if place is not None:
+            swept.save(wanted, data, place, keep=True)
+    return data
+
+
+def _swept(over: Any) -> dict[str, list[Any]]:
+    """The values of every swept name as a list: lists, tuples, ranges, and arrays of one dimension.
+
+    Raises `UsageError` for anything else.
+    """
+    import numpy as np
+
+    from odesim.errors import UsageError
+
+    refused = UsageError('over= maps names to lists or arrays of values, such as {"d": [100, 1000]}')
+    if not isinstance(over, Mapping):
+        raise refused
+    lists = {}
+    for name, values in over.items():
+        if getattr(values, "ndim", 0) == 1:  # of NumPy, xarray or pandas
+            values = np.asarray(values).tolist()
+        if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+            raise refused
+        lists[str(name)] = list(values)
+    return lists
