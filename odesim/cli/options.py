@@ -102,7 +102,7 @@ OptionalSystem = Annotated[
     str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (or give two run folders).")
 ]
 AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts or figures.")]
-RunFolder = Annotated[str, typer.Argument(metavar="RUN_DIR", help="A run folder.")]
+RunOrSweep = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run or a sweep.")]
 Method = Annotated[
     str,
     typer.Option("--method", metavar="explicit|compressed", help="Weights in d dimensions, or their law at any d."),

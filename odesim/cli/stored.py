@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunFolder
+from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunOrSweep
 
 OwnSystem = Annotated[
     str | None,
@@ -99,31 +99,52 @@ def _figures(folder: str, json: bool, quiet: bool) -> int:
 
 
 def plot(
-    folder: RunFolder,
+    folder: RunOrSweep,
     svg: AsSvg = False,
     system: OwnSystem = None,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Draw the pictures of a stored run again, without running it.
+    """Draw the pictures of a stored run or sweep again, without running it.
 
+    A sweep has one picture: hitting times and headline numbers over the first swept name, coloured by the second.
     A run of a system outside of odesim is drawn in odesim's own way, unless --system names the system: no code is
     imported because a folder names it.
     """
-    import functools
-
-    from odesim import store
     from odesim.cli.output import print_json
-    from odesim.request.case import find_system
-    from odesim.show.plot import draw
+    from odesim.store.folder import require
 
-    run = store.load(folder)
-    chosen = run.trajectory.origin.required(find_system(system)) if system else None
-    pictures: list[Any] = store.redraw(run, functools.partial(draw, svg=svg, system=chosen))
+    kind = require(folder, "run", "sweep")
+    pictures = (_plot_sweep if kind == "sweep" else _plot_run)(Path(folder), svg, system)
     if json:
         print_json({"folder": folder, "pictures": [str(path) for path in pictures]})
     elif not quiet:
         for path in pictures:
             print(path)
     return 0
+
+
+def _plot_run(folder: Path, svg: bool, system: str | None) -> list[Any]:
+    """Draw the pictures of a run."""
+    import functools
+
+    from odesim import store
+    from odesim.request.case import find_system
+    from odesim.show.plot import draw
+
+    run = store.load(folder)
+    chosen = run.trajectory.origin.required(find_system(system)) if system else None
+    return store.redraw(run, functools.partial(draw, svg=svg, system=chosen))
+
+
+def _plot_sweep(folder: Path, svg: bool, system: str | None) -> list[Any]:
+    """Draw the picture of a sweep.  Raises `UsageError` where nothing differs over the grid."""
+    from odesim.errors import UsageError
+    from odesim.request.case import find_system
+    from odesim.show import sweep_pictures
+
+    pictures = sweep_pictures.redraw(folder, svg, find_system(system) if system else None)
+    if not pictures:
+        raise UsageError(f"nothing differs over the grid of {folder}, so there is no picture; sweep more values")
+    return pictures

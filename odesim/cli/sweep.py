@@ -16,6 +16,7 @@ from odesim.cli.options import (
     SAID,
     TRAINING,
     Device,
+    NoFigures,
     Parameters,
     Precision,
     Scheduler,
@@ -46,7 +47,11 @@ SweepMethod = Annotated[str, typer.Option("--method", metavar="flow|explicit|com
 CELLS = {**TRAINING, "device": (Device, None), "precision": (Precision, None)}
 
 
-@takes(REQUEST, EULER, CELLS, FRESH, FOLDER, RESUMED, DRY, SAID)
+PNG = "sweep.png"
+PICTURE = {"no_figures": (NoFigures, False)}
+
+
+@takes(REQUEST, EULER, CELLS, FRESH, FOLDER, RESUMED, PICTURE, DRY, SAID)
 def sweep(
     system: SystemName,
     over: Over,
@@ -95,11 +100,16 @@ def answer(wanted: "Sweep", wait: "Wait", scheduler: str, workers: int | None, g
 
     folder, processes, resume = folder_of(wanted, given["out"]), crew_size(workers), given["resume"]
     with claimed(folder):
-        if resume and digest_in(folder) == wanted.digest:
+        stored = resume and digest_in(folder) == wanted.digest
+        if stored:
             data = swept.load(folder)
         else:
             prepare(wanted, given["out"], overwrite=given["overwrite"], resume=resume)
             data = _compute(wanted, folder, scheduler, processes, wait, fresh=not resume, quiet=given["quiet"])
+    if not (stored or given["no_figures"]):
+        from odesim.show.sweep_pictures import redraw
+
+        redraw(folder, system=wanted.system)
     return _report(wanted, data, folder, json=given["json"], quiet=given["quiet"])
 
 
@@ -156,3 +166,5 @@ def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool
         if limit.is_comparison(data):
             print(limit.sentence(data))
         print(f"dataset {folder / DATA}")
+        if (folder / PNG).is_file():
+            print(f"picture {folder / PNG}")

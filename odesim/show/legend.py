@@ -67,7 +67,7 @@ def columns(labels: Sequence[str], width: float) -> int:
 
     >>> columns(["teacher 1", "teacher 2", "teacher 3"], 7.0), columns(["a" * 60, "b"], 3.0)
     (3, 1)
-    >>> columns(["a", "b", "c", "a" * 60], 5.2)
+    >>> columns(["a", "b", "c", "a" * 60], 5.0)
     3
     """
     sizes = [HANDLE + LETTER * len(re.sub(r"[\^_{}]", "", plain(label))) for label in labels]

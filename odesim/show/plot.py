@@ -55,7 +55,7 @@ def draw(
     `figures`.
     """
     endings, made = ("png", "svg") if svg else ("png",), figures(run, system)
-    do([functools.partial(_save, figure, name, Path(folder), endings) for name, figure in made.items()])
+    do([functools.partial(save_figure, figure, name, Path(folder), endings) for name, figure in made.items()])
     return [Path(folder) / f"{name}.{ending}" for name in made for ending in endings]
 
 
@@ -66,7 +66,7 @@ def drawn(run: Any, folder: Path) -> Iterator[None]:
     draw(run, folder)
 
 
-def _save(figure: Any, name: str, folder: Path, endings: Sequence[str]) -> None:
+def save_figure(figure: Any, name: str, folder: Path, endings: Sequence[str]) -> None:
     """Write the files of one figure."""
     noted = {"Description": describe(figure)}
     for ending in endings:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from derivations import outside
@@ -24,6 +24,17 @@ def title(run: Any, system: Any = None, width: int = WIDTH) -> str:
     options = json.loads(run.attrs.get("options", "{}"))
     head = _origin(run, system)
     return "\n".join(_folded(head, [*_sizes(given, system), *_draws(run, options, system)], width))
+
+
+def sweep_title(data: Any, manifest: Mapping[str, Any], system: Any, over: Sequence[str], width: int = WIDTH) -> str:
+    """The title of a sweep: model and method, the swept names, then sizes that are alike in all runs."""
+    cell = manifest.get("first_cell", {})
+    name = system.name if system is not None else outside.last_name(str(data.attrs.get("system", "")))
+    how = METHODS.get(str(cell.get("method", "")), "run")
+    alike = {name: value for name, value in cell.get("parameters", {}).items() if name not in data["outcome"].dims}
+    runs = data.sizes["seed"] if "seed" in data["outcome"].dims else 0
+    words = [*_sizes(alike, system), *([f"{runs} seeds"] if runs else [f"seed {manifest.get('seed', 0)}"])]
+    return "\n".join(_folded(f"{name}: {how} over {' and '.join(over)}", words, width))
 
 
 def _origin(run: Any, system: Any) -> str:
@@ -83,13 +94,13 @@ def _draws(run: Any, options: Mapping[str, Any], system: Any) -> list[str]:
 
 
 def equal(symbol: str, value: Any) -> str:
-    r"""A symbol and its value.
+    r"""A symbol, as it is declared or as mathematics, and its value.
 
     >>> equal("m*", 5), equal("d", 10**6), equal("eta/d", 0.25)
     ('$m^{*} = 5$', '$d = 10^6$', '$\\eta/d = 0.25$')
     """
     words = number(value).strip("$")
-    left = as_mathematics(symbol).strip("$")
+    left = symbol.strip("$") if symbol.startswith("$") else as_mathematics(symbol).strip("$")
     return f"${left} = {words}$"
 
 

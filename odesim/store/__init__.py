@@ -4,7 +4,7 @@ from odesim.store.checkpoint import Checkpoint, Held
 from odesim.store.claim import claimed
 from odesim.store.read import Run, load
 from odesim.store.target import Target, default_folder, folder_of, prepare
-from odesim.store.write import copy, redraw, save, save_stages
+from odesim.store.write import copy, redraw, replace_pictures, save, save_stages
 
 __all__ = [
     "Checkpoint",
@@ -18,6 +18,7 @@ __all__ = [
     "load",
     "prepare",
     "redraw",
+    "replace_pictures",
     "save",
     "save_stages",
 ]

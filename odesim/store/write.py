@@ -98,21 +98,26 @@ def copy(run: Run, folder: Path) -> Path:
 
 def redraw(run: Run, draw: Callable[[Trajectory, Path], Sequence[Path]]) -> list[Path]:
     """Draw the pictures of a stored run again by `draw` and record their hashes; returns their paths."""
+    return replace_pictures(run.folder, run.manifest, lambda place: draw(run.trajectory, place))
+
+
+def replace_pictures(folder: Path, manifest: Mapping[str, Any], draw: Callable[[Path], Sequence[Path]]) -> list[Path]:
+    """Replace the pictures of a folder by those that `draw` makes in another, and record their hashes."""
     with (
-        storing(run.folder),
-        claimed(run.folder),
-        tempfile.TemporaryDirectory(dir=run.folder.parent, prefix=f".{run.folder.name}.partial-") as temporary,
+        storing(folder),
+        claimed(folder),
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.partial-") as temporary,
     ):
-        names = [Path(path).name for path in draw(run.trajectory, Path(temporary))]
-        pictures = [name for name in run.manifest["files"] if name.endswith((".png", ".svg")) and "/" not in name]
+        names = [Path(path).name for path in draw(Path(temporary))]
+        pictures = [name for name in manifest["files"] if name.endswith((".png", ".svg")) and "/" not in name]
         for name in names:
-            os.replace(Path(temporary) / name, run.folder / name)
+            os.replace(Path(temporary) / name, folder / name)
         for name in set(pictures) - set(names):
-            (run.folder / name).unlink(missing_ok=True)
-        recorded = {name: entry for name, entry in run.manifest["files"].items() if name not in pictures}
-        drawn = {name: entry for name, entry in file_hashes(run.folder).items() if name in names}
-        write_manifest(run.folder / MANIFEST, {**run.manifest, "files": dict(sorted((recorded | drawn).items()))})
-    return [run.folder / name for name in names]
+            (folder / name).unlink(missing_ok=True)
+        recorded = {name: entry for name, entry in manifest["files"].items() if name not in pictures}
+        drawn = {name: entry for name, entry in file_hashes(folder).items() if name in names}
+        write_manifest(folder / MANIFEST, {**manifest, "files": dict(sorted((recorded | drawn).items()))})
+    return [folder / name for name in names]
 
 
 def _staging(folder: Path) -> Path:

@@ -1,0 +1,233 @@
+"""The picture of a sweep: what was measured over the first swept name, coloured by the second, hitting times first."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import System
+from derivations.drawing import BLACK, colours, in_rows, is_still, spread
+from odesim.show.axes import plain_logs
+from odesim.show.legend import gather
+from odesim.show.plot import LETTERS, save_figure, style
+from odesim.show.symbols import as_mathematics, in_lines, symbol_of
+from odesim.show.title import equal, number, sweep_title
+from odesim.sweeps.swept import headlines, read
+
+PANELS = 6
+"""Measures that are drawn."""
+RUNS = ("seed", "replica")
+"""Names along which a sweep repeats a run."""
+ZERO = 1e-8
+"""Numbers that are all smaller are what the integrator leaves."""
+TICKS = 5
+"""Swept values that are written at an axis."""
+COUNTED = ("evaluations", "outcome_time")
+"""Numbers of every run that are no measure of the model."""
+STYLES = ("-", "--")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """What one panel shows: a label, and by the name of a line the values (runs, first axis, second axis, others)."""
+
+    name: str
+    label: str
+    lines: Mapping[str, np.ndarray]
+
+    @property
+    def all(self) -> np.ndarray:
+        """All finite values."""
+        values = np.concatenate([line.ravel() for line in self.lines.values()])
+        return values[np.isfinite(values)]
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is something to see: hitting times that are reached, or numbers that differ over the grid."""
+        values = self.all
+        if is_hitting_time(self.name):
+            return bool(values.size)
+        return bool(values.size and np.abs(values).max() > ZERO) and not is_still(values)
+
+
+def draw(data: Any, manifest: Mapping[str, Any], system: System | None = None) -> dict[str, Any]:
+    """The figure `sweep` of the data set of a sweep with its manifest; none where no measure varies over the grid.
+
+    A point is the median of the runs that differ in their seed or replica alone, a bar reaches from the least of them
+    to the largest.  Of many hitting times the first is drawn, and the last where the last is reached.
+    """
+    from matplotlib.figure import Figure
+
+    axes = swept_axes(data)
+    found = [m for m in measures(data, axes, system) if m.varies][:PANELS]
+    if not axes or not found:
+        return {}
+    with style():
+        figure = Figure(layout="constrained")
+        for axis, measure in zip(in_rows(figure, len(found)), found, strict=True):
+            axis.set_label(measure.name)
+            _panel(axis, data, axes, measure, system)
+        width = int(LETTERS * figure.get_figwidth())
+        heading = sweep_title(data, manifest, system, [name_of(name, system) for name in axes], width)
+        figure.suptitle(heading, fontsize=7.5, x=0.01, ha="left")
+        gather(figure)
+        plain_logs(figure)
+    return {"sweep": figure}
+
+
+def redraw(folder: Path, svg: bool = False, system: System | None = None) -> list[Path]:
+    """Draw the picture of a stored sweep into its folder; returns the files, none where nothing differs over the grid.
+
+    `system` is that of the sweep, where it is outside of odesim.
+    """
+    from odesim.request.stored_system import system_of
+    from odesim.store import replace_pictures
+
+    manifest, data = read(folder)
+    made = draw(data, manifest, system if system is not None else system_of(data))
+    endings = ("png", "svg") if svg else ("png",)
+
+    def write(place: Path) -> list[Path]:
+        for name, figure in made.items():
+            save_figure(figure, name, place, endings)
+        return [place / f"{name}.{ending}" for name in made for ending in endings]
+
+    return replace_pictures(folder, manifest, write) if made else []
+
+
+def is_hitting_time(name: str) -> bool:
+    """Return True for the name of a hitting time of a run: T, T_half, T_gamma1."""
+    return re.fullmatch(r"T(_\w+)?", name) is not None
+
+
+def swept_axes(data: Any) -> list[str]:
+    """The swept names that have several values, those that repeat runs left out unless there is no other."""
+    several = [str(name) for name in data["outcome"].dims if data.sizes[name] > 1]
+    return [name for name in several if name not in RUNS] or several[:1]
+
+
+def measures(data: Any, axes: list[str], system: System | None) -> list[Measure]:
+    """Hitting times, then the headline numbers of the runs, each once."""
+    grid = [str(name) for name in data["outcome"].dims]
+    found = []
+    for name in map(str, data.data_vars):
+        values = data[name]
+        if is_hitting_time(name) and set(grid) <= set(values.dims) and values.dtype.kind == "f":
+            lines = {said: _arranged(array, axes) for said, array in _hits(values, grid).items()}
+            found.append(Measure(name, f"hitting time {as_mathematics(name)}", lines))
+    for name in sorted(headlines(data), key=lambda name: name.startswith("final_")):
+        hit = any(measure.name == name for measure in found)
+        if not (hit or name in COUNTED or name.endswith("_initial")):
+            lines = {"": _arranged(data[name], axes)}
+            known = any(np.array_equal(lines[""], m.lines.get(""), equal_nan=True) for m in found if "" in m.lines)
+            found += [] if known else [Measure(name, _words(name, data, system), lines)]
+    return found
+
+
+def _hits(values: Any, grid: list[str]) -> dict[str, Any]:
+    """The first hitting time of any entry, and the last over the last index, where each counts when it is first hit."""
+    inner = [dim for dim in values.dims if dim not in grid and dim not in RUNS]
+    if not inner:
+        return {"": values}
+    each = values.min(inner[:-1]) if len(inner) > 1 else values
+    if values.sizes[inner[-1]] == 1:
+        return {"": each.min(inner[-1])}
+    return {"first to be reached": each.min(inner[-1]), "last to be reached": each.max(inner[-1])}
+
+
+def _arranged(values: Any, axes: list[str]) -> np.ndarray:
+    """Values (runs, first axis, second axis, others): names that are not there have one entry."""
+    runs = [dim for dim in values.dims if dim in RUNS and dim not in axes[:2]]
+    shown = [dim for dim in axes[:2] if dim in values.dims]
+    others = [dim for dim in values.dims if dim not in (*runs, *shown)]
+    array = values.transpose(*runs, *shown, *others).values.astype(float)
+    sizes = [values.sizes[dim] for dim in shown] + [1] * (2 - len(shown))
+    return array.reshape(int(np.prod([values.sizes[dim] for dim in runs], dtype=int)), *sizes, -1)
+
+
+def _words(name: str, data: Any, system: System | None) -> str:
+    """The label of a headline number: what its system says that it is, else its name in words."""
+    from derivations.contract import load
+    from derivations.headlines import COMMON
+
+    known = {**COMMON, **(load(system.headlines) if system is not None and system.headlines else {})}
+    said = re.split(r"[:;(]", known.get(name, ""))[0].strip()
+    return in_lines(said if 0 < len(said) <= 70 else name.replace("_", " "))
+
+
+def name_of(name: str, system: System | None) -> str:
+    """A swept name as mathematics, or in the words of the parameter's meaning where it has no symbol."""
+    sizes = system.sizes if system is not None else {}
+    symbol = symbol_of(name, sizes)
+    fields = getattr(system.parameters, "__dataclass_fields__", {}) if system is not None else {}
+    meaning = fields[name].metadata.get("meaning", "") if name in fields else ""
+    said = re.split(r"[:;(,]", meaning)[0].strip()
+    return symbol if symbol.startswith("$") or not 0 < len(said) <= 50 else said
+
+
+def _panel(axis: Any, data: Any, axes: list[str], measure: Measure, system: System | None) -> None:
+    """One measure over the first axis, a colour for every value of the second."""
+    first = data[axes[0]].values
+    numeric = first.dtype.kind in "iuf"
+    x = first.astype(float) if numeric else np.arange(len(first), dtype=float)
+    if not numeric:
+        axis.set_xticks(x, [str(value) for value in first])
+    second = data[axes[1]].values if len(axes) > 1 else [None]
+    shades = colours(len(second)) if len(axes) > 1 else (BLACK,)
+    runs = 1
+    for dashes, (said, values) in zip(STYLES, measure.lines.items(), strict=False):
+        runs = len(values)
+        for k, value in enumerate(second):
+            for other in range(values.shape[-1]):
+                _line(axis, x, values[:, :, k, other], shades[k], dashes)
+            if value is not None:
+                axis.plot([], [], "-", color=shades[k], label=_valued(axes[1], value, system))
+        if said:
+            axis.plot([], [], dashes, color="0.3", label=said)
+    if runs > 1:
+        axis.plot([], [], "o", color="0.3", markersize=3, label=f"median of {runs} runs, bars from least to largest")
+    _scales(axis, x if numeric else None, measure)
+    axis.set(xlabel=in_lines(name_of(axes[0], system)), ylabel=measure.label)
+
+
+def _line(axis: Any, x: np.ndarray, values: np.ndarray, shade: str, dashes: str) -> None:
+    """Medians of runs (runs, points) with their ranges; a point that half of the runs do not reach is left out."""
+    order = np.argsort(x)
+    middle = np.median(values, axis=0)
+    reached = np.where(np.isfinite(values), values, np.nan)
+    shown = [k for k in order if np.isfinite(middle[k])]
+    if not shown:
+        return
+    low, high = (f(reached[:, shown], axis=0) for f in (np.nanmin, np.nanmax))
+    bars = np.abs([middle[shown] - low, high - middle[shown]]) if len(values) > 1 else None
+    axis.errorbar(
+        x[shown], middle[shown], yerr=bars, fmt=f"o{dashes}", color=shade, markersize=3, elinewidth=0.7, linewidth=1.0
+    )
+
+
+def _scales(axis: Any, x: np.ndarray | None, measure: Measure) -> None:
+    """Logarithmic axes where what they show spans a decade; and how many runs never reached what is measured."""
+    for set_scale, values in ((axis.set_xscale, x), (axis.set_yscale, measure.all)):
+        if values is not None and values.min() > 0 and values.max() >= 10 * values.min():
+            set_scale("log")
+    if x is not None and len(np.unique(x)) <= 2 * TICKS:
+        chosen = np.unique(x)[spread(np.unique(x), TICKS)]
+        axis.set_xticks(chosen, [number(value) for value in chosen.tolist()])
+        axis.minorticks_off()
+    if (measure.all == np.round(measure.all)).all() and axis.get_yscale() == "linear":
+        axis.yaxis.get_major_locator().set_params(integer=True)
+    last = list(measure.lines.values())[-1]
+    missing = int((~np.isfinite(last)).sum())
+    if missing:
+        words = f"{missing} of {last.size} runs not there by the end"
+        axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=6.5, ha="right")
+
+
+def _valued(name: str, value: Any, system: System | None) -> str:
+    """A swept name and its value in a legend."""
+    words = name_of(name, system)
+    plain = value.item() if hasattr(value, "item") else value
+    return equal(words, plain) if words.startswith("$") else f"{words}: {number(plain)}"
