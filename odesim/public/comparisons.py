@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odesim.public.make import SGD, split_request
@@ -10,6 +10,8 @@ from odesim.public.speak import chosen, known, speaking, trajectory_of
 from odesim.public.watch import watched
 
 if TYPE_CHECKING:
+    import xarray
+
     from derivations.contract import System
     from odesim.request.trajectory import Trajectory
     from odesim.store import Run
@@ -22,20 +24,24 @@ def compare(
     second: "Trajectory | Run | None" = None,
     *,
     method: str = "compressed",
+    over: "Mapping[str, Sequence[Any]] | None" = None,
     **request: Any,
-) -> "Comparison":
+) -> "Comparison | xarray.Dataset":
     """Compare two runs of one system, or the flow of a system with SGD, on the times of the second run.
 
     Arguments:
         first: A run; or a system, of which both runs are made.
         second: The other run, where `first` is one.
         method: SGD of a system: "compressed" or "explicit".
+        over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
         request: For a system: `step_size`, `batch`, `seeds` (5 replicas), and the other arguments of `simulate`; of the
             flow `rtol`, `atol`, `solver` and `step`; and parameters.
 
     Returns:
         A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree
-        within a margin over the whole run.
+        within a margin over the whole run. With `over` a data set: `distance` (value, replica), the largest
+        |SGD - flow| over components and times, and the attributes `exponent` (estimate, low, high of its 95 % interval)
+        and `exponent_of_noise`.
 
     Raises:
         UsageError: Runs whose clocks, components or sizes differ, and a request that cannot be met.
@@ -51,7 +57,7 @@ def compare(
     from odesim.request.trajectory import Trajectory
     from odesim.store import Run
 
-    if isinstance(first, Trajectory | Run) != (second is not None) or (second is not None and request):
+    if isinstance(first, Trajectory | Run) != (second is not None) or (second is not None and (request or over)):
         raise UsageError("compare takes two runs, or a system with the options of a simulation")
     if second is not None:
         from odesim.study import comparison
@@ -62,6 +68,12 @@ def compare(
     system = chosen(first)
     options, parameters = split_request(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
     known(system, parameters, (*SGD, "rtol", "atol", "solver", "step"), "compare")
+    if over is not None:
+        from odesim.ask import sweep
+
+        grid = sweep.compared(system, over, parameters, method=method, **options)
+        with watched(f"comparing flow and SGD of {system.name}") as progress:
+            return sweep.run(grid, report=progress)
     made: Any = {"step_size": None, "batch": None, **options}
     pair = sgd.pair(system, parameters, method=method, **made)
     with watched(f"comparing flow and SGD of {system.name}") as progress:

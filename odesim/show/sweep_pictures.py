@@ -10,12 +10,14 @@ import numpy as np
 
 from derivations.contract import System
 from derivations.drawing import BLACK, colours, in_rows, is_still, spread
+from odesim.show import limit as limit_picture
 from odesim.show.axes import plain_logs
 from odesim.show.legend import gather
 from odesim.show.plot import LETTERS, save_figure, style
 from odesim.show.symbols import as_mathematics, in_lines, symbol_of
 from odesim.show.title import equal, number, sweep_title
-from odesim.sweeps.swept import headlines, read
+from odesim.study import limit
+from odesim.sweeps.swept import headlines, hitting_times, read
 
 PANELS = 6
 """Measures that are drawn."""
@@ -28,6 +30,8 @@ TICKS = 5
 COUNTED = ("evaluations", "outcome_time")
 """Numbers of every run that are no measure of the model."""
 STYLES = ("-", "--")
+LETTERS_OF_COLUMN = 62
+"""Characters of a line of the title above a picture of one column."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Measure:
     name: str
     label: str
     lines: Mapping[str, np.ndarray]
+    is_time: bool = False
 
     @property
     def all(self) -> np.ndarray:
@@ -48,7 +53,7 @@ class Measure:
     def varies(self) -> bool:
         """Whether there is something to see: hitting times that are reached, or numbers that differ over the grid."""
         values = self.all
-        if is_hitting_time(self.name):
+        if self.is_time:
             return bool(values.size)
         return bool(values.size and np.abs(values).max() > ZERO) and not is_still(values)
 
@@ -57,11 +62,15 @@ def draw(data: Any, manifest: Mapping[str, Any], system: System | None = None) -
     """The figure `sweep` of the data set of a sweep with its manifest; none where no measure varies over the grid.
 
     A point is the median of the runs that differ in their seed or replica alone, a bar reaches from the least of them
-    to the largest.  Of many hitting times the first is drawn, and the last where the last is reached.
+    to the largest.  Of many hitting times the first is drawn, and the last where the last is reached.  Comparisons of
+    SGD with its flow have a picture of their own (`odesim.show.limit`).
     """
     from matplotlib.figure import Figure
 
     axes = swept_axes(data)
+    if limit.is_comparison(data):
+        heading = sweep_title(data, manifest, system, [name_of(name, system) for name in axes], LETTERS_OF_COLUMN)
+        return {"sweep": limit_picture.draw(data, heading)}
     found = [m for m in measures(data, axes, system) if m.varies][:PANELS]
     if not axes or not found:
         return {}
@@ -98,11 +107,6 @@ def redraw(folder: Path, svg: bool = False, system: System | None = None) -> lis
     return replace_pictures(folder, manifest, write) if made else []
 
 
-def is_hitting_time(name: str) -> bool:
-    """Return True for the name of a hitting time of a run: T, T_half, T_gamma1."""
-    return re.fullmatch(r"T(_\w+)?", name) is not None
-
-
 def swept_axes(data: Any) -> list[str]:
     """The swept names that have several values, those that repeat runs left out unless there is no other."""
     several = [str(name) for name in data["outcome"].dims if data.sizes[name] > 1]
@@ -113,17 +117,14 @@ def measures(data: Any, axes: list[str], system: System | None) -> list[Measure]
     """Hitting times, then the headline numbers of the runs, each once."""
     grid = [str(name) for name in data["outcome"].dims]
     found = []
-    for name in map(str, data.data_vars):
-        values = data[name]
-        if is_hitting_time(name) and set(grid) <= set(values.dims) and values.dtype.kind == "f":
-            lines = {said: _arranged(array, axes) for said, array in _hits(values, grid).items()}
-            found.append(Measure(name, f"hitting time {as_mathematics(name)}", lines))
-    for name in sorted(headlines(data), key=lambda name: name.startswith("final_")):
-        hit = any(measure.name == name for measure in found)
-        if not (hit or name in COUNTED or name.endswith("_initial")):
-            lines = {"": _arranged(data[name], axes)}
-            known = any(np.array_equal(lines[""], m.lines.get(""), equal_nan=True) for m in found if "" in m.lines)
-            found += [] if known else [Measure(name, _words(name, data, system), lines)]
+    for name, values in hitting_times(data).items():
+        lines = {said: _arranged(array, axes) for said, array in _hits(values, grid).items()}
+        found.append(Measure(name, f"hitting time {as_mathematics(name)}", lines, is_time=True))
+    drawn = {shown for measure in found for shown in (measure.name, f"first_{measure.name}")}
+    numbers = headlines(data)
+    for name in sorted(numbers, key=lambda name: name.startswith("final_")):
+        if not (name in drawn or name in COUNTED or name.endswith("_initial")):
+            found.append(Measure(name, _words(name, data, system), {"": _arranged(numbers[name], axes)}))
     return found
 
 
@@ -154,7 +155,8 @@ def _words(name: str, data: Any, system: System | None) -> str:
     from derivations.headlines import COMMON
 
     known = {**COMMON, **(load(system.headlines) if system is not None and system.headlines else {})}
-    said = re.split(r"[:;(]", known.get(name, ""))[0].strip()
+    summary = f"{name.removeprefix('final_')}_final" if name.startswith("final_") else name
+    said = re.split(r"[:;(]", known.get(name, known.get(summary, "")))[0].strip()
     return in_lines(said if 0 < len(said) <= 70 else name.replace("_", " "))
 
 

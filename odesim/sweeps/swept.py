@@ -170,10 +170,15 @@ def headlines(data: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
     Of a hitting time with several entries (units, teachers, replicas) it is the first, called first_NAME.
     """
     cells = set(data["outcome"].dims)
-    read = f"{CURVE}time" in data  # SGD of two saved times has no hitting time between them
-    hits = dict(_first(str(name), v, cells) for name, v in data.data_vars.items() if is_hitting_time(v, read))
+    hits = dict(_first(name, values, cells) for name, values in hitting_times(data).items())
     others = {str(name): v for name, v in data.data_vars.items() if set(v.dims) == cells and v.dtype.kind == "f"}
     return hits | {name: v for name, v in others.items() if name not in hits and not _repeated(data, v, hits)}
+
+
+def hitting_times(data: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
+    """The hitting times of a sweep by name, with all their entries."""
+    read = f"{CURVE}time" in data  # SGD of two saved times has no hitting time between them
+    return {str(name): values for name, values in data.data_vars.items() if is_hitting_time(values, read)}
 
 
 def is_hitting_time(values: "xarray.DataArray", saved: bool = True) -> bool:

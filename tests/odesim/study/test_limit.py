@@ -72,6 +72,13 @@ def test_the_flow_is_the_limit_of_online_sgd(found):
     assert "is in the interval" in limit.sentence(found)
 
 
+def test_the_python_call_gives_the_same_data_set(found):
+    data = odesim.compare(odesim.declare(**COMMITTEE), over={"d": [100, 400, 1600, 6400]}, until=10.0, seeds=6)
+    xarray.testing.assert_identical(data, found)
+    with pytest.raises(UsageError, match="two runs, or a system"):
+        odesim.compare(*[odesim.integrate("ren_2025", until=0.1)] * 2, over={"d": [1, 2]})
+
+
 def test_a_stored_data_set_keeps_its_exponent(found, tmp_path):
     path = tmp_path / "data.nc"
     found.drop_attrs(deep=False).assign_attrs({k: v for k, v in found.attrs.items() if k != "declaration"}).to_netcdf(
