@@ -3,7 +3,8 @@
 
 SHELL := /bin/bash
 BIN := .venv/bin
-STAMP := .venv/installed
+RUNS := .venv/runs
+TESTS_TOO := .venv/installed
 WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-lowest test-newest mutants slow check format bench docs clean
@@ -11,9 +12,9 @@ WORKERS ?= 2
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-install: $(STAMP)  ## create .venv with program, demo and tests (nothing happens when it is up to date)
+install: $(TESTS_TOO)  ## create .venv with program, demo and tests (nothing happens when it is up to date)
 
-$(STAMP): pyproject.toml constraints.txt
+$(RUNS): pyproject.toml constraints.txt
 	@set -e; \
 	if [ ! -x $(BIN)/python ] || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
@@ -28,12 +29,16 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "creating .venv with $$("$$chosen" --version)"; \
 	  "$$chosen" -m venv --clear .venv; \
 	fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 # What is editable gets no byte code from pip, and where Python may write none, every start would compile 130 modules.
 	@$(BIN)/python -m compileall -q hermite derivations odesim figures
 	@touch $@
 
-demo: install  ## integrate the liao system, and compare the two back ends on a small case
+$(TESTS_TOO): $(RUNS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(RUNS)  ## integrate the liao system, and compare the two back ends on a small case
 	$(BIN)/python -m odesim.demo
 
 test: install  ## the tests that need neither a GPU nor patience
