@@ -31,7 +31,7 @@ class Comparison(Result):
         first, second: The two trajectories.
         times: Times of the second run (time,), in the unit of the clock.
         reference: Components of the first run at these times by name (replica, time, ...).
-        distance: max over entries of |second - first| by component (replica, time).
+        distance: Largest difference of any entry by component (replica, time).
         interpolation: Bound on the error of reading the first run at these times.
         asked: The request.
 

@@ -72,6 +72,14 @@ def test_the_command_takes_them_and_a_stored_run_is_the_same(tmp_path):
     np.testing.assert_array_equal(stored["gamma2"], odesim.integrate("liao", **LIAO, save_at=TIMES)["gamma2"])
 
 
+def test_a_file_of_options_lists_them(tmp_path):
+    (tmp_path / "mine.toml").write_text("save-at = [0.5, 3, 20]\n[parameters]\nm = 4\nm_star = 2\nd = 100\n")
+    run = odesim.integrate("liao", config=tmp_path / "mine.toml")
+    assert run.time.tolist() == TIMES
+    with pytest.raises(odesim.UsageError, match="give one of the two"):
+        odesim.integrate("liao", config=tmp_path / "mine.toml", save_points=7)
+
+
 def test_requests_without_listed_times_keep_their_names():
     from odesim.request.case import Case
 
