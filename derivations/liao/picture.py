@@ -6,6 +6,9 @@ import numpy as np
 
 from derivations.drawing import BLACK, PALETTE, at_plateau, colours, gap, is_still, name_of, parameters
 
+BESIDE = {"loss": 0.0, "min_I2": 1.0, "anti_aligned": 1.0}
+"""What a curve must be seen to move beside: overlaps beside 1, pairs beside one pair."""
+
 
 def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run.
@@ -36,7 +39,11 @@ def trajectories(run: Any) -> Any:
 
     pairs = _curves(run)
     names = ["alignment", *(["gap"] if at_plateau([curve for both in pairs for curve in both]) else [])]
-    names += [name for name in ("loss", "min_I2", "anti_aligned") if name in run and not is_still(run[name].values)]
+    names += [
+        name
+        for name in ("loss", "min_I2", "anti_aligned")
+        if name in run and not is_still(run[name].values, BESIDE[name])
+    ]
     ratios = [1.8 if name == "alignment" else 1.0 for name in names]
     figure = Figure(figsize=(5.2, 1.3 + 1.05 * sum(ratios)), layout="constrained")
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
@@ -128,7 +135,7 @@ def pruning(run: Any) -> Any:
     from matplotlib.figure import Figure
 
     losses, removed, kept = run["pruning_loss"].values, run["removed"].values, run["kept"].values
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     top, below = figure.subplots(2, 1, height_ratios=(3, 1))
     top.set_label("pruning")
     top.plot(range(len(losses)), losses, "o-", color=BLACK, markersize=3.5)
