@@ -26,6 +26,8 @@ STILL = 5e-3
 """A curve that moves by less than this part of its size, or of what the largest beside it moves, is constant."""
 LASTS = 20
 """Time is logarithmic where a run lasts so many times as long as it takes for the first curve to move."""
+NOISE = 1e-6
+"""An overlap that passes 1 by more does so truly, not by rounding or the tolerance of a run."""
 NEAR = 0.05
 """An overlap that ends closer to 1 than this is at a plateau there, where only its distance shows more."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
@@ -121,9 +123,11 @@ def spans_decade(values: np.ndarray) -> bool:
 
 
 def gap(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray], shades: Sequence[str], style: str = "-") -> None:
-    """Draw 1 - |curve| on a logarithmic axis, until rounding."""
+    """Draw the distance of |curve| from 1 on a logarithmic axis, until rounding."""
     for curve, shade in zip(curves, shades, strict=True):
-        axis.plot(time, until_rounding(1 - np.abs(curve)), style, color=shade)
+        rest = 1 - np.abs(curve)
+        beyond = float(-rest.min()) > NOISE  # of free norms, and of SGD
+        axis.plot(time, np.abs(rest) if beyond else until_rounding(rest), style, color=shade)
     axis.set_yscale("log")
 
 

@@ -4,7 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, at_plateau, colours, gap, is_still, name_of, parameters
+from derivations.drawing import BLACK, PALETTE, at_plateau, colours, gap, is_still, moved, name_of, parameters
+
+LEAST = {"loss": 0.0, "min_I2": 0.05, "anti_aligned": 0.5}
+"""Curves that move less are constant on their axes, which show overlaps from -1 and whole pairs."""
 
 
 def draw(run: Any) -> dict[str, Any]:
@@ -36,7 +39,9 @@ def trajectories(run: Any) -> Any:
 
     pairs = _curves(run)
     names = ["alignment", *(["gap"] if at_plateau([curve for both in pairs for curve in both]) else [])]
-    names += [name for name in ("loss", "min_I2", "anti_aligned") if name in run and not is_still(run[name].values)]
+    names += [
+        name for name in ("loss", "min_I2", "anti_aligned") if name in run and _moves(run[name].values, LEAST[name])
+    ]
     ratios = [1.8 if name == "alignment" else 1.0 for name in names]
     figure = Figure(figsize=(5.2, 1.3 + 1.05 * sum(ratios)), layout="constrained")
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
@@ -57,6 +62,11 @@ def trajectories(run: Any) -> Any:
         above = axes[0].secondary_xaxis("top", functions=(lambda t: t / root, lambda s: s * root))
         above.set_xlabel(r"$t/\sqrt{d}$")
     return figure
+
+
+def _moves(values: np.ndarray, least: float) -> bool:
+    """Return True for a curve that moves by more than `least`, and is not constant."""
+    return moved(values) > least and not is_still(values)
 
 
 def _curves(run: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -128,7 +138,7 @@ def pruning(run: Any) -> Any:
     from matplotlib.figure import Figure
 
     losses, removed, kept = run["pruning_loss"].values, run["removed"].values, run["kept"].values
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     top, below = figure.subplots(2, 1, height_ratios=(3, 1))
     top.set_label("pruning")
     top.plot(range(len(losses)), losses, "o-", color=BLACK, markersize=3.5)

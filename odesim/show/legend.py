@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,9 +35,12 @@ def gather(figure: Any) -> int:
     labels.sort(key=lambda label: (_is_theory(entries[label]), label.startswith("other ")))
     if not labels:
         return 0
+    handles = [entries[label] for label in labels]
+    letters = int((figure.get_figwidth() - 2 * HANDLE) / LETTER)
+    labels = [label if "$" in label else "\n".join(textwrap.wrap(label, letters)) for label in labels]
     across = columns(labels, figure.get_figwidth())
     figure.legend(
-        [entries[label] for label in labels], labels, loc="outside lower center", fontsize=SMALL, frameon=False,
+        handles, labels, loc="outside lower center", fontsize=SMALL, frameon=False,
         ncols=across, columnspacing=1.3, handlelength=1.8,
     )  # fmt: skip
     return -(-len(labels) // across)
@@ -57,6 +61,11 @@ def _ordered(labels: list[str]) -> list[str]:
     return sorted(labels, key=place)
 
 
+def _letters(line: str) -> int:
+    """How many letters a line of a label has as it is drawn."""
+    return len(re.sub(r"[\^_{}]", "", plain(line)))
+
+
 def _is_theory(handle: Any) -> bool:
     """Return True if the handle is that of a line that theory draws."""
     return getattr(handle, "get_gid", lambda: None)() == "theory"
@@ -70,7 +79,7 @@ def columns(labels: Sequence[str], width: float) -> int:
     >>> columns(["a", "b", "c", "a" * 60], 5.0)
     3
     """
-    sizes = [HANDLE + LETTER * len(re.sub(r"[\^_{}]", "", plain(label))) for label in labels]
+    sizes = [HANDLE + LETTER * max(map(_letters, label.split("\n"))) for label in labels]
     for count in range(len(sizes), 1, -1):
         short, longer = divmod(len(sizes), count)  # columns are filled from the left, the first ones are longer
         ends = [0, *(short * (k + 1) + min(k + 1, longer) for k in range(count))]

@@ -47,9 +47,12 @@ def _origin(run: Any, system: Any) -> str:
         how = " and ".join(side or "run" for side in sides)
     else:
         sgd = method.removesuffix(" SGD")
-        how = METHODS.get(sgd, "one step" if known is not None and known.kind == "map" else sgd)
+        how = METHODS.get(sgd, sgd)
     if known is not None and known.kind == "map":
         how = "one step"
+    tier = str(run.attrs.get("tier", ""))
+    if method == "flow" and how == METHODS["flow"] and known is not None and tier not in ("", known.tiers[0]):
+        how += f" ({_words(tier)})"  # another level of description gives other numbers
     first = next((known.name for known in system.stages), stage) if system is not None else stage
     return f"{name}{f', {_words(stage)}' if stage and stage != first else ''}" + (f": {how}" if how else "")
 
@@ -60,13 +63,14 @@ def _stage(system: Any, name: str) -> Any:
 
 
 def _words(stage: str) -> str:
-    """The name of a stage as it is read.
+    """The name of a stage or tier as it is read.
 
-    >>> _words("phase3"), _words("post-tune")
-    ('phase 3', 'post tune')
+    >>> _words("phase3"), _words("post-tune"), _words("R3")
+    ('phase 3', 'post tune', 'R3')
     """
     letters = stage.rstrip("0123456789")
-    return f"{letters} {stage[len(letters) :]}".strip().replace("-", " ")
+    space = " " if len(letters) > 1 else ""
+    return f"{letters}{space}{stage[len(letters) :]}".strip().replace("-", " ").replace("_", " ")
 
 
 def _sizes(given: Mapping[str, Any], system: Any) -> list[str]:

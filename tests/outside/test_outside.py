@@ -210,4 +210,6 @@ def test_the_requests_of_our_systems_are_what_they_were():
                "pruning": "d97060992095"}  # fmt: skip
     for name, digest in digests.items():
         assert derivations.reference(odesim.system(f"derivations.{name}:SYSTEM")) == name
-        assert Case.build(name).digest == digest and Case.build(odesim.system(name)).request()["system"] == name
+        # without a number of saved times, kawata and pruning also save early ones: another request
+        assert Case.build(name, save_points=201).digest == digest
+        assert Case.build(odesim.system(name)).request()["system"] == name

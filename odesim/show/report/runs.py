@@ -1,13 +1,14 @@
 """Runs and sweeps of a page: what the runs of a stage share once, and what differs side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from odesim.errors import UsageError
 from odesim.request.stored_system import name_of, short_name
 from odesim.show.report.evidence import flat, parted
 from odesim.show.report.pictures import is_shown, picture_of
-from odesim.show.report.sections import RunSection, StageSection
+from odesim.show.report.sections import Picture, RunSection, StageSection
 from odesim.show.report.words import Rows, instant, rows_of, shown
 from odesim.store.files import MANIFEST
 from odesim.store.read import read_headline
@@ -21,11 +22,6 @@ def read_run(folder: str, number: int = 0) -> RunSection:
         origin, outcome = manifest["origin"], manifest["outcome"]
         name = short_name(origin["system"], manifest.get("declaration", ""))
         ended = f"{outcome['kind']} at time {outcome['time']:.6g}"
-        pictures = tuple(
-            picture_of(path, name, entry)
-            for name, entry in manifest["files"].items()
-            if is_shown(name, manifest["files"])
-        )
         return RunSection(
             folder=Path(folder).name,
             title=f"{name}, stage {origin['stage']}, tier {origin['tier']}, {origin['method']}",
@@ -33,7 +29,7 @@ def read_run(folder: str, number: int = 0) -> RunSection:
             outcome=ended + (f": {outcome['reason']}" if outcome["reason"] else ""),
             blocks=(("Summary", rows_of(summary)), ("Request", tuple(flat(manifest["request"]).items()))),
             versions=manifest["versions"],
-            pictures=pictures,
+            pictures=_pictures(path, manifest["files"]),
             digest=str(manifest.get("digest") or ""),
             anchor=f"run-{number}",
         )
@@ -41,6 +37,11 @@ def read_run(folder: str, number: int = 0) -> RunSection:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{folder} is damaged: its {MANIFEST} is not that of a run") from None
+
+
+def _pictures(folder: Path, files: Mapping[str, Any]) -> tuple[Picture, ...]:
+    """The pictures among the files of a folder that are shown."""
+    return tuple(picture_of(folder, name, entry) for name, entry in files.items() if is_shown(name, files))
 
 
 def read_sweep(folder: str, number: int = 0) -> RunSection:
@@ -63,7 +64,7 @@ def read_sweep(folder: str, number: int = 0) -> RunSection:
         outcome=f"{data['outcome'].size} cells",
         blocks=tuple(blocks),
         versions=manifest["versions"],
-        pictures=(),
+        pictures=_pictures(Path(folder), manifest["files"]),
         digest=str(manifest.get("digest") or ""),
         anchor=f"run-{number}",
     )

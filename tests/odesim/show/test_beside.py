@@ -76,6 +76,12 @@ def test_a_long_title_is_folded_and_a_later_stage_named(liao):
     assert title(run.dataset(), derivations.system("pmoe")).startswith("pmoe, experts: ODE")
 
 
+def test_a_title_names_a_level_of_description_that_is_not_the_first():
+    for tier, words in (("exact", "liao: ODE ·"), ("riccati_paper", "liao: ODE (riccati paper) ·")):
+        run = odesim.integrate("liao", tier=tier, m=3, m_star=1, d=100, until=0.1, save_points=2)
+        assert title(run.dataset(), derivations.system("liao")).startswith(words)
+
+
 def test_liao_shows_the_predicted_anti_alignment_the_named_level_and_the_scaled_clock(liao):
     figure = plot.figures(liao)["trajectories"]
     (at,) = [line.get_xdata()[0] for line in theory(panel(figure, "min_I2"))]

@@ -235,3 +235,34 @@ def test_a_curve_ends_where_rounding_begins():
     known = np.isfinite(line.get_ydata())
     assert known[0] and not known[-1] and list(known) == sorted(known, reverse=True)
     assert np.array_equal(np.asarray(line.get_ydata())[known], 1 - run["M_ww"][known, 0, 0])
+
+
+def test_an_overlap_of_free_norm_that_passes_one_keeps_its_distance_from_it():
+    """SGD of a free norm goes beyond 1 and comes back; a flow that is there to rounding does not."""
+    from matplotlib.figure import Figure
+
+    from derivations.drawing import gap
+
+    time = np.arange(4.0)
+    axis = Figure().subplots()
+    gap(axis, time, [np.array([0.9, 1.01, 0.99, 1.001]), np.array([0.9, 0.999, 1 + 1e-9, 1 - 1e-9])], ["b", "r"])
+    free, sphere = (np.asarray(line.get_ydata()) for line in axis.lines)
+    assert free == pytest.approx([0.1, 0.01, 0.01, 0.001])
+    assert sphere[:2] == pytest.approx([0.1, 0.001]) and np.isnan(sphere[2:]).all()
+
+
+def test_student_overlaps_that_stay_at_zero_have_no_panel():
+    run = odesim.integrate("liao", m=4, m_star=2, d=10**4, init="orthogonal", until=100, save_points=31)
+    assert "min_I2" not in labels(plot.figures(run)["trajectories"])
+
+
+def test_criteria_that_agree_share_a_line_of_the_legend_that_fits_the_picture():
+    stages = odesim.integrate(
+        "pruning", stage="tune,score", d=30, n=20, k=8, l=4, m=8, important=1, until={"tune": 5e3}, save_points=5
+    )
+    figure = plot.figures(stages[1])["pruning"]
+    figure.draw_without_rendering()
+    (one,) = figure.legends
+    box = one.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+    assert {"random"} < set(", ".join(legend(figure)).replace("\n", " ").split(", "))

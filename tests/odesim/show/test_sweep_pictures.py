@@ -77,6 +77,13 @@ def test_what_is_not_reached_is_counted_and_not_drawn(grid):
         assert np.isfinite(line.get_ydata()).all()
 
 
+def test_a_report_shows_the_picture_of_a_sweep(grid):
+    from odesim.show import report
+
+    (picture,) = report.read_sweep(str(grid)).pictures
+    assert picture.name == "sweep.png"
+
+
 def test_plot_draws_a_sweep_again_and_as_svg(grid, capsys):
     with pytest.raises(SystemExit):
         main(["plot", str(grid), "--svg", "--json"])
