@@ -41,7 +41,7 @@ $(TESTS_TOO): $(RUNS)
 demo: $(RUNS)  ## integrate the liao system, and compare the two back ends on a small case
 	$(BIN)/python -m odesim.demo
 
-test: install  ## the tests that need neither a GPU nor patience
+test: install  ## the fast CPU tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # Environments of their own, made anew; PYTHON names the interpreter, TESTS some of the tests (all).
