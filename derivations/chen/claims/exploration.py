@@ -273,7 +273,7 @@ CLAIMS = (
                 "training",
                 expected="inconclusive",
                 law=Power(-0.5, over="n", margin=0.12, meaning="drift"),
-                sweep={"quick": over("n", 250, 1000, 4000, 16000, 32000, seeds=40)},
+                sweep={"quick": over("n", 250, 1000, 4000, 16000, 32000, seeds=12)},
                 control=break_number(-2),
             ),
         ),

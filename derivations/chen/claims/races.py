@@ -12,7 +12,7 @@ from derivations.chen.claims.tools import claim
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
 from derivations.chen.reduced import closed_form
-from derivations.claim import Variant
+from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Equals
 
 SIZE: dict[str, Any] = {"M": 4, "J": 4, "K": 4, "d": 8, "rho": 16.0, "nodes": 4}
@@ -83,7 +83,7 @@ CLAIMS = (
         "Lemma E.7",
         rise,
         Equals(1.0, absolute=0.02, meaning="time in the flow over that of the closed form"),
-        SIZES,
+        Grid(SIZES.points, 6),
         break_number(),
         rungs=(4, 8, 9),
     ),
