@@ -110,7 +110,8 @@ def test_every_page_is_in_the_index():
         for line in block.splitlines()
         if line and not line.startswith(":")
     }
-    wanted = [page.with_suffix("") for page in pages if page.parent.name != "decisions" and page != docs / "index.md"]
+    roots = (docs / "index.md", docs / "development" / "index.md")  # two parts, the second reached by one link
+    wanted = [page.with_suffix("") for page in pages if page.parent.name != "decisions" and page not in roots]
     assert len(wanted) > 40
     assert [str(page) for page in wanted if page not in listed] == []
 

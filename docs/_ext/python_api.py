@@ -14,6 +14,15 @@ GROUPS = (
     ("Errors", ("UsageError", "NumericalError", "MissingError", "InterruptedRun")),
 )
 """Every public name under its heading; a test compares them with `odesim.__all__`."""
+RETURNED = (
+    "odesim.show.page.symbolic.SymbolicEquations",
+    "odesim.study.linearisation.Linearisation",
+    "odesim.study.linearisation.Stationary",
+    "odesim.evidence.verification.Verdict",
+    "odesim.request.trajectory.Outcome",
+    "odesim.request.trajectory.Origin",
+)
+"""Types that functions and attributes give, and that nobody makes."""
 INHERITED = ("odesim.", "derivations.")
 """Members that a class inherits from these packages are its own; those of `list` are not."""
 
@@ -35,6 +44,11 @@ def page() -> Iterator[str]:
         for name in names:
             yield from (*directive(name, getattr(odesim, name)), "")
         yield from ("```", "")
+    yield from ("## What functions return beside these", "", "```{eval-rst}")
+    for path in RETURNED:
+        module, _, name = path.rpartition(".")
+        yield from (*described(path, getattr(importlib.import_module(module), name)), "")
+    yield "```"
 
 
 def names_table(odesim: Any, names: tuple[str, ...]) -> list[str]:
@@ -56,8 +70,14 @@ def directive(name: str, named: Any) -> list[str]:
         return [f".. autofunction:: odesim.{name}"]
     if issubclass(named, BaseException):
         return [f".. autoexception:: odesim.{name}"]
-    lines = [f".. autoclass:: odesim.{name}", "   :no-undoc-members:", f"   :members: {', '.join(members(named))}"]
-    return [*lines, "   :inherited-members: list, ndarray", "   :class-doc-from: class"]
+    return described(f"odesim.{name}", named)
+
+
+def described(path: str, kind: type) -> list[str]:
+    """The autodoc directive of a class, with its public methods and properties."""
+    own = members(kind)
+    lines = [f".. autoclass:: {path}", "   :class-doc-from: class"]
+    return [*lines, f"   :members: {', '.join(own)}", "   :inherited-members: list, ndarray"] if own else lines
 
 
 def members(kind: type) -> list[str]:

@@ -83,6 +83,7 @@ def _merged(run: Trajectory, times: np.ndarray) -> Trajectory:
             f"a run by {run.origin.method} has states at its saved times only, and {times[0]:g} is none of them: list "
             "those that you need in save_at="
         )
+    run.origin.required()  # raises for a system that odesim may not import on its own
     try:
         problem, states = rebuild.problem_of(run)
     except UsageError:

@@ -70,7 +70,7 @@ class Linearisation:
 
     @property
     def residual(self) -> float:
-        """max |F|: zero at a stationary point."""
+        """Largest entry of F in size: zero at a stationary point."""
         return float(np.abs(self.slope).max(initial=0.0))
 
     def mode(self, k: int) -> dict[str, np.ndarray]:
@@ -81,7 +81,7 @@ class Linearisation:
         return found
 
     def stationary(self, steps: int = 50) -> "Stationary":
-        """The stationary point that Newton's method finds from here: y -> y - J^+ F, halved while |F| would grow.
+        """The stationary point that Newton's method finds from here: y -> y - J^+ F, halved while `|F|` would grow.
 
         J^+ is the pseudo-inverse, so that a point on a manifold of stationary points is found as well (`null` counts
         its directions).  Failing to converge is an outcome, not an exception.
@@ -113,7 +113,7 @@ class Linearisation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stationary:
-    """Where Newton's method ended: the linearisation there, whether F vanishes up to round-off, the residuals max |F|.
+    """End of Newton's method: the linearisation there, whether F vanishes up to round-off, the residuals `max |F|`.
 
     `distance` is how far it went from its start in the flat state; `null` the number of directions without a restoring
     force.  A flow in a Gram matrix has its stationary points at any matrix: `state` tells whether vectors have it.

@@ -101,6 +101,16 @@ def test_every_public_method_is_documented():
             assert section(text, "Returns"), f"{name} does not say what it returns"
 
 
+def test_what_functions_return_is_in_the_reference():
+    from python_api import RETURNED, page
+
+    text = "\n".join(page())
+    for path in RETURNED:
+        assert f".. autoclass:: {path}" in text
+    said = " ".join(inspect.getdoc(getattr(odesim, name)) for name in FUNCTIONS)
+    assert "`Linearisation`" in said and "SymbolicEquations`" in said
+
+
 def test_what_is_missing_is_seen():
     def wrong(time, name):
         """Return nothing.

@@ -95,7 +95,7 @@ USAGE = [
     (("plot", "."), "has no manifest.json"),
     (("systems", "liao0"), "unknown system 'liao0'"),
     (("cite", "--system", "x"), "unknown system 'x'"),
-    (("derive", "--system", "liao", "--format", "word"), "--format must be one of text, latex, python"),
+    (("derive", "--system", "liao", "--format", "word"), "--format must be one of text, latex, latex-fragment, python"),
 ]
 
 

@@ -170,7 +170,7 @@ def test_derive_in_python_and_its_mistakes():
     assert odesim.derive("liao", m=3, m_star=2).startswith("liao, exact: gradient flow")
     assert odesim.derive("pruning", "latex", tier="flow").startswith(r"\documentclass")
     assert "def gate(" in odesim.derive("pruning", "kernels")
-    with pytest.raises(odesim.UsageError, match="format= must be one of text, latex, python, kernels"):
+    with pytest.raises(odesim.UsageError, match="format= must be one of text, latex, latex-fragment, python, kernels"):
         odesim.derive("liao", "word")
     with pytest.raises(odesim.UsageError, match=r"stage score of pruning has no equations of motion.*tune, post-tune"):
         odesim.derive("pruning", stage="score")
