@@ -25,8 +25,9 @@ def draw(run: Any) -> dict[str, Any]:
     """
     from matplotlib.figure import Figure
 
-    experts = [name for name in ("feat", "gcen") if name in run and not is_still(run[name].values)]
     whole = [name for name in ("entropy", "accuracy") if any(_moves(run, name + end) for end in STYLES)]
+    present = [name for name in ("feat", "gcen") if name in run]
+    experts = [name for name in present if _moves(run, name)] or ([] if whole else present[:1])
     home = _home(run, experts)
     features = [int(k) for k in np.unique(home)][:MOST]
     rows = len(experts) + bool(whole)

@@ -83,8 +83,9 @@ def _neurons(axis: Any, run: Any, name: str) -> None:
 
 def _band(axis: Any, time: np.ndarray, lines: np.ndarray, shade: str) -> None:
     """The middle of many neurons, and a few of them, evenly spread by how large they end."""
-    low, high = np.nanquantile(lines, BAND, axis=1)
-    axis.fill_between(time, low, high, color=shade, alpha=0.2, linewidth=0)
+    known = np.isfinite(lines).any(axis=1)
+    low, high = np.nanquantile(lines[known], BAND, axis=1)
+    axis.fill_between(time[known], low, high, color=shade, alpha=0.2, linewidth=0)
     ranks = np.argsort(np.nan_to_num(lines[-1]), kind="stable")
     for i in ranks[spread(ranks, SOME)]:
         axis.plot(time, lines[:, i], color=shade, linewidth=0.8)

@@ -31,8 +31,9 @@ def draw(run: Any) -> dict[str, Any]:
     from matplotlib.figure import Figure
 
     names = [name for name in ("response", "route") if name in run and "time" in run[name].dims]
-    names = [name for name in names if not is_still(run[name].values)]
+    moving = [name for name in names if not is_still(run[name].values)]
     scalars = [name for name, own in SCALARS.items() if any(n in run and not is_still(run[n].values) for n in own)]
+    names = moving or ([] if scalars else names[:1])
     experts = min(MOST, run.sizes["expert"]) if names else 1
     rows = len(names) + bool(scalars)
     figure = Figure(figsize=(7.0 if max(experts, len(scalars)) > 2 else 5.2, 1.0 + 1.6 * rows), layout="constrained")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from derivations.drawing import Reference
+from derivations.drawing import GREY, Reference
 
 DASHES = (0, (1.5, 1.5))
 
@@ -27,11 +27,13 @@ def _draw(axis: Any, references: Sequence[Reference]) -> None:
         left = min(left, min(moments) / 1.5)  # such an axis begins at the first saved time, which may be later
     named: set[str] = set()
     style: dict[str, Any] = {"linestyle": DASHES, "linewidth": 0.9, "zorder": 1.5, "gid": "theory"}
-    for reference in references:
-        if reference.at is not None and not left <= reference.at <= right:
-            continue
+    shown = [reference for reference in references if reference.at is None or left <= reference.at <= right]
+    for reference in shown:
         label = None if reference.label in named else reference.label
         named.add(reference.label)
+        if label and len({other.colour for other in shown if other.label == label}) > 1:
+            axis.plot([], [], color=GREY, label=label, **style)  # the colours are those of what each belongs to
+            label = None
         if reference.level is not None:
             axis.axhline(reference.level, color=reference.colour, label=label, **style)
         elif reference.at is not None:

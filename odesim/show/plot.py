@@ -164,11 +164,11 @@ def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
     made = draw(_replica(dataset, 0))
     for k in range(1, shown):
         for name, figure in draw(_replica(dataset, k)).items():
-            panels = {axis.get_label(): axis for axis in figure.axes}
-            for axis in made[name].axes if name in made else ():
-                if axis.get_label() in panels:
-                    _thinly(axis, panels[axis.get_label()])
-    for figure in made.values() if replicas > 1 else ():
+            panels = _panels(figure)
+            for label, axis in _panels(made[name]).items() if name in made else ():
+                if label in panels:
+                    _thinly(axis, panels[label])
+    for figure in (figure for figure in made.values() if figure.axes and replicas > 1):
         if any(axis.images for axis in figure.axes):
             figure.supxlabel(f"replica 1 of {replicas}", fontsize=7, color="0.35", x=0.99, ha="right")
             continue
@@ -176,6 +176,14 @@ def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
         if shown > 1:
             figure.axes[0].plot([], [], **THIN, color="0.35", label=f"thin: replicas 2 to {shown}")
     return made
+
+
+def _panels(figure: Any) -> dict[tuple[str, int], Any]:
+    """The panels of a figure by their label, those of one label counted: replicas may have different panels."""
+    labels = [axis.get_label() for axis in figure.axes]
+    return {
+        (label, labels[:k].count(label)): axis for k, (label, axis) in enumerate(zip(labels, figure.axes, strict=True))
+    }
 
 
 def _replica(dataset: Any, k: int) -> Any:

@@ -20,7 +20,7 @@ def liao():
 
 
 def theory(axis):
-    return [line for line in axis.lines if line.get_gid() == "theory"]
+    return [line for line in axis.lines if line.get_gid() == "theory" and np.size(line.get_xdata())]
 
 
 def legend(figure):
@@ -101,6 +101,10 @@ def test_kawata_predicts_the_first_neuron_and_names_its_threshold():
     figure = plot.figures(run)["overlaps"]
     moments = [float(line.get_xdata()[0]) for line in theory(panel(figure, "kappa")) if line.get_label() != "_child"]
     first = [t for t in moments if t > 0]
+    shown = dict(zip(legend(figure), figure.legends[0].legend_handles, strict=True))
+    shades = {line.get_color() for line in theory(panel(figure, "kappa")) if len(set(line.get_xdata())) == 1}
+    assert shades == {"#0072B2", "#D55E00"}  # each in the colour of its cluster, the legend in none
+    assert shown["predicted: the first"].get_color() == "0.55"
     assert min(first) == pytest.approx(run["T_kappa"].min(), rel=0.05)
     assert any(0.5 in line.get_ydata() for line in theory(panel(figure, "kappa")))
 

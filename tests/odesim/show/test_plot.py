@@ -98,6 +98,33 @@ def test_a_panel_of_one_replica_never_holds_the_lines_of_another_panel():
     assert len(lines(panel(figure, "loss"))) == 2
 
 
+def test_a_run_in_which_nothing_moves_has_a_picture_all_the_same():
+    for name, given in (
+        ("chen", {"preset": "quick"}),
+        ("pmoe", {"preset": "tiny-separate"}),
+        ("kawata", {"neurons": 3}),
+    ):
+        run = odesim.integrate(name, until=1e-9, save_points=2, **given)
+        assert all(figure.axes for figure in plot.figures(run).values())
+    run = odesim.integrate("ren_2025", until=1e-9, save_points=2)
+    assert labels(plot.figures(run)["order_parameters"]) == ["M_ww"]
+
+
+def test_panels_without_a_label_get_the_lines_of_their_own_place():
+    from matplotlib.figure import Figure
+
+    def draw(run):
+        figure = Figure()
+        for k, axis in enumerate(figure.subplots(2)):
+            axis.plot(run["time"], run["x"] + 10 * k)
+        return {"two": figure}
+
+    data = xarray.Dataset({"x": (("seed", "time"), np.zeros((3, 5)))}, {"time": np.arange(5.0)}, {"method": "explicit"})
+    figure = plot.of_replicas(data, draw)["two"]
+    for k, axis in enumerate(figure.axes):
+        assert {float(line.get_ydata()[0]) for line in lines(axis)} == {10.0 * k} and len(lines(axis)) == 3
+
+
 def synthetic(neurons):
     """A run of kawata of so many neurons, half of which leave at a time."""
     time = np.linspace(0, 100.0, 101)
