@@ -233,13 +233,22 @@ def stability(new, slope, stage, K):
     return np.sqrt(rise / run) if run > 0.0 else 0.0
 
 
-def first_step(y, f, until, atol):
-    """A hundredth of the time in which the state would change by its size."""
-    size, speed = 0.0, 0.0
+def first_step(y, f, until, atol, J):
+    """A hundredth of the time in which the state would change by its size, at most 10 over the norm of the Jacobian J.
+
+    At rest the speed is rounding, and says nothing about the step.  The stages of an explicit step that is a thousand
+    times too long leave the region where the flow is alive; their slopes are 0, and the error estimate sees nothing.
+    """
+    size, speed, stiffness = 0.0, 0.0, 0.0
     for i in range(y.size):
         size = max(size, abs(y[i]))
         speed = max(speed, abs(f[i]))
-    return until if speed == 0.0 else min(until, 0.01 * (size + atol) / speed)
+        row = 0.0
+        for j in range(y.size):
+            row += abs(J[i, j])
+        stiffness = max(stiffness, row)
+    h = until if speed == 0.0 else min(until, 0.01 * (size + atol) / speed)
+    return h if speed == 0.0 or h * stiffness <= 10.0 else 10.0 / stiffness
 
 
 def save_states(t, end, step, at, saving, stiff, block):
@@ -281,7 +290,8 @@ def integrate_block(y, until, control, watch, saving, hits, counts, block):
     stiff = limited > 0  # not the literal False, for which numba would compile every function a second time
     old_h, old = 0.0, 0.0
     at = save_states(t, t, (y, f, y, f), at, saving, stiff, block)
-    h = first_step(y, f, until, atol)
+    block_jacobian(y, space[1], work, k, p)
+    h = first_step(y, f, until, atol, space[1])
     while t < until:
         h = min(h, longest)
         last = h >= until - t

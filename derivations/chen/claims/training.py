@@ -246,7 +246,7 @@ CLAIMS = (
             because="the next order of the step: eta/sigma_0 reaches 0.4",
             short="steps grow like 1/eta",
         ),
-        over("eta", 0.001, 0.0017, 0.003, 0.005, 0.008, seeds=30),
+        over("eta", 0.001, 0.0017, 0.003, 0.005, 0.008, seeds=10),
         break_law(exponent=-0.7),
         rungs=(7, 8, 9),
         # The times of single runs spread by a third: a power with half a logarithm stays possible at quick effort.

@@ -18,7 +18,7 @@ def bind(slope, jacobian=None):
         out[:] = slope(y)
 
     def block_jacobian(y, J, work, k, p):
-        J[:] = jacobian(y)
+        J[:] = jacobian(y) if jacobian is not None else 0.0
 
     vars(block_loops).update(
         block_slope=block_slope, block_jacobian=block_jacobian, block_start=lambda k, p: np.zeros((1, 1))
@@ -176,3 +176,15 @@ def test_all_models_share_the_machine_code_of_the_integrator():
         for one, two in zip(*found, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-14)
     assert not shared.overloads and len(shared.bare().overloads) == 1
+
+
+@pytest.mark.parametrize("until", [1e5, 1e6, 1e7, 1e9])
+def test_a_block_that_starts_at_rest_stays_there(until):
+    # At the float beside 0.3 the slope is rounding: a first step of a hundredth of size/slope is 1e14 long, its stages
+    # leave |y| < 1, where the slope is 0, and its error estimate is 0.
+    bind(lambda y: np.where(abs(y) < 1, -0.13 * (y - 0.3), 0.0), lambda y: -0.13 * (abs(y) < 1))
+    times = np.concatenate([[0.0], np.geomspace(1e-4, 1, 30) * until])
+    saved, _, counts, status = integrate([np.nextafter(0.3, 1)], times, until, 1e-8)
+    assert status[0] == 0
+    assert counts[0, 0] < 100
+    np.testing.assert_allclose(saved[0, :, 0], 0.3, rtol=1e-8)
