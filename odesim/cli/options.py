@@ -59,7 +59,7 @@ SavePoints = Annotated[
     str | None,
     typer.Option(
         metavar="N",
-        help="Equally spaced saved times, both ends included [default: 201; early ones too over decades].",
+        help="Equally spaced saved times, both ends included [default: 201]; early times besides over decades.",
     ),
 ]
 SaveAt = Annotated[

@@ -333,7 +333,7 @@ CLAIMS = (
                 {"normalise": False},
                 control=break_setting(normalise=True),
                 expected="consistent",
-                law=Bounded(low=3.0, meaning="largest over smallest strength"),
+                law=Bounded(low=2.0, meaning="largest over smallest strength"),
             ),
         ),
     ),
