@@ -64,6 +64,12 @@ def test_every_cell_is_the_comparison_at_its_size(found):
     np.testing.assert_allclose(found[limit.NOISE].values, found["d"].values ** -0.5, rtol=1e-12)
 
 
+def test_noise_falls_like_the_root_of_the_batch():
+    declared = odesim.declare(**COMMITTEE)
+    data = odesim.compare(declared, over={"batch": [1, 4, 16]}, d=100, until=1.0, seeds=3)
+    np.testing.assert_allclose(data[limit.NOISE].values, [0.1, 0.05, 0.025], rtol=1e-12)
+
+
 def test_the_flow_is_the_limit_of_online_sgd(found):
     estimate, low, high = found.attrs[limit.EXPONENT]
     assert low < -0.5 < high
