@@ -18,7 +18,7 @@ COLOURED = 8
 """Colours for teachers, experts, clusters or features; the ninth, black, is for what belongs to none of them."""
 BLACK = PALETTE[-1]
 ROUNDING = 1e-12
-"""What is closer to zero than this is rounding."""
+"""Values below this are rounding."""
 GREY = "0.55"
 NAMED = 10
 """Entries that a legend names one by one; of more, the first and the last."""
@@ -152,7 +152,7 @@ def in_rows(figure: Any, count: int, most: int = 3, row: float = 1.75) -> list[A
 
 
 def first_change(time: np.ndarray, curves: Sequence[np.ndarray], part: float = 0.02) -> float:
-    """When the first of some curves (time, ...) has gone `part` of its way: where a logarithmic axis of time begins.
+    """Time at which the first of some curves (time, ...) has gone `part` of its way: the start of a logarithmic axis.
 
     >>> first_change(np.array([0.0, 1.0, 10.0]), [np.array([0.0, 0.0, 1.0])])
     10.0

@@ -24,7 +24,7 @@ MOST = 8
 """Panels; more are left out, the overlaps with the teachers first kept."""
 THIN = {"color": GREY, "linewidth": 0.5, "alpha": 0.6, "zorder": 1.5}
 GAP = "gap "
-"""What the name of the panel of 1 - M begins with."""
+"""Prefix of the name of the panel of 1 - M."""
 LOSSES = {"correlation": "correlation loss", "logistic": "logistic loss", "hinge": "hinge loss", "own": "loss"}
 
 
@@ -106,7 +106,7 @@ def _is_number(run: Any, name: str) -> bool:
 
 
 def _lines(run: Any, name: str) -> np.ndarray:
-    """What a panel shows (time, ...): of norms the diagonal."""
+    """Values of a panel (time, ...); of norms the diagonal."""
     values = run[name].values
     return np.diagonal(values, axis1=-2, axis2=-1) if _is_norm(run, name) else values
 

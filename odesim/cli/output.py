@@ -72,7 +72,7 @@ def _meant(error: Any, said: str) -> str:
 
 
 def _parameter(error: Any) -> str:
-    """How to give a parameter of a system that was written as an option; "" where none is called like that."""
+    """Sentence on how to give a parameter that was written as an option; "" if no system has such a parameter."""
     name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
     command = getattr(getattr(error, "ctx", None), "command", None)
     if not any("-p" in option.opts for option in getattr(command, "params", ())):

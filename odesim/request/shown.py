@@ -61,7 +61,7 @@ def said(value: Any, most: int = 120) -> str:
 
 
 class Result:
-    """What a run, a stored run and a comparison share: how they are shown and kept."""
+    """Base of runs, stored runs and comparisons: display and storage."""
 
     def plot(self, name: Any = None, *, ax: Any = None) -> Any:
         """Draw a variable against time; replicas of SGD are lines alike.
@@ -135,7 +135,7 @@ class Result:
 
 
 class RunMapping(Result):
-    """What a trajectory and a stored run share: a mapping of names to arrays, which has states at any time."""
+    """Base of trajectories and stored runs: a mapping of names to arrays, with states at any time."""
 
     def keys(self) -> list[str]:
         """Return the names of all variables."""

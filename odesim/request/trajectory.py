@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 COUNTED = "place, counted from 1"
 """The meaning of a coordinate that only numbers the places of a dimension, and so belongs to no variable."""
 NOT_REACHED = "inf: not reached"
-"""How the meaning of every hitting time of a flow ends."""
+"""Ending of the meaning of every hitting time of a flow."""
 NOT_SAVED = "the first saved time at or past it; inf: at none of them"
-"""How that of a hitting time of SGD ends."""
+"""Ending of the meaning of every hitting time of SGD."""
 UNNUMBERED = ("time", "seed")
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 

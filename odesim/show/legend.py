@@ -62,7 +62,7 @@ def _ordered(labels: list[str]) -> list[str]:
 
 
 def _letters(line: str) -> int:
-    """How many letters a line of a label has as it is drawn."""
+    """Number of letters of a line of a label as it is drawn."""
     return len(re.sub(r"[\^_{}]", "", plain(line)))
 
 

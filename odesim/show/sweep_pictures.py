@@ -36,7 +36,7 @@ LETTERS_OF_COLUMN = 62
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """What one panel shows: a label, and by the name of a line the values (runs, first axis, second axis, others)."""
+    """Content of one panel: a label, and by the name of a line the values (runs, first axis, second axis, others)."""
 
     name: str
     label: str
@@ -51,7 +51,7 @@ class Measure:
 
     @property
     def varies(self) -> bool:
-        """Whether there is something to see: hitting times that are reached, or numbers that differ over the grid."""
+        """True if there is something to see: hitting times that are reached, or numbers that differ over the grid."""
         values = self.all
         if self.is_time:
             return bool(values.size)

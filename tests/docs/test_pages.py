@@ -1,4 +1,4 @@
-"""What pages promise: tutorials answer a question, development notes stay apart, one number has one source."""
+"""Promises of the pages: tutorials answer a question, development notes stay apart, one number has one source."""
 
 import re
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_names_of_python_in_the_glossary_are_there():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How many forms there are of each answer, by system, from the tables of verdicts."""
+    """Number of forms of each answer, by system, from the tables of verdicts."""
     import sys
 
     monkeypatch.setattr(sys, "path", [str(DOCS / "_ext"), *sys.path])
