@@ -117,7 +117,7 @@ class Comparison(Result):
         """Sentences on replicas that end in two groups, by component, and on the noise that the flow leaves out."""
         said = []
         for name, values in self.reference.items():
-            _, index = most_moving({name: values}, 1)[0]
+            index = most_moving(values)
             entry = (slice(None), slice(None), *index)
             sentence = agreement.groups_sentence(
                 with_replicas(self.second.state[name])[entry], float(np.ptp(values[entry]))
@@ -179,11 +179,6 @@ class Comparison(Result):
         Returns:
             A `Trajectory` with the distances and the curves of the figure.
         """
-        curves = most_moving(self.reference)
-        second = [with_replicas(self.second.state[name])[(slice(None), slice(None), *i)] for name, i in curves]
-        first = [self.reference[name][(slice(None), slice(None), *i)] for name, i in curves]
-        bands = np.array([np.quantile(values, BAND, axis=0) for values in second])
-        labels = np.array([_labelled(name, i) for name, i in curves])
         state = {
             f"distance_{name}": Variable(("seed", "time"), values, f"max |difference| of {name}")
             for name, values in self.distance.items()
@@ -196,11 +191,6 @@ class Comparison(Result):
         for name, judgement in self.judgements.items():
             said = f"largest |difference| of any entry inside its 95 % interval, {name}: {judgement.sentence}"
             state[f"bound_{name}"] = Variable(("time",), judgement.bounds, said)
-        state["first"] = Variable(("curve", "time"), np.median(first, axis=1), "entries that move most, first run")
-        for k, name in enumerate(("low", "median", "high")):
-            state[f"second_{name}"] = Variable(("curve", "time"), bands[:, k], f"{BAND[k]:.0%} quantile, second run")
-        names = {"curve_names": Variable(("curve",), labels, "which entries the curves are")}
-        names |= self._judged()
         options = {"first": self.first.origin.method, "second": self.second.origin.method}
         options |= {
             key: self.second.origin.options[key] for key in ("step_size", "batch") if key in self.second.origin.options
@@ -209,7 +199,7 @@ class Comparison(Result):
             self.second,
             time=self.times,
             state=state,
-            extras=names,
+            extras=self._judged(),
             origin=dataclasses.replace(self.second.origin, method="compare", tier="compare", options=options),
             summary=self.summary(),
             statistics={},
@@ -232,7 +222,7 @@ class Comparison(Result):
         """The entry of every component that moves most: median of the first run, and every replica of the second."""
         found = {}
         for name, values in self.reference.items():
-            _, index = most_moving({name: values}, 1)[0]
+            index = most_moving(values)
             at = (slice(None), slice(None), *index)
             label = _labelled("", index)
             said = f"{self.first.state[name].meaning or self.second.state[name].meaning or name}, entry {label}"
@@ -335,14 +325,7 @@ def shared_components(first: Trajectory, second: Trajectory) -> list[str]:
     return names
 
 
-def most_moving(reference: Mapping[str, np.ndarray], count: int = 6) -> list[tuple[str, tuple[int, ...]]]:
-    """The entries of the first run that move most, largest first, each symmetric pair once."""
-    moves = []
-    for name, values in reference.items():
-        span = np.ptp(values[0], axis=0)
-        for index in np.ndindex(span.shape):
-            if name in ("I1", "I2") and len(index) == 2 and index[0] >= index[1]:
-                continue
-            moves.append((float(span[index]), name, index))
-    moves.sort(key=lambda move: -move[0])
-    return [(name, index) for _, name, index in moves[:count]]
+def most_moving(values: np.ndarray) -> tuple[int, ...]:
+    """Index of the entry of values (replica, time, ...) that moves most; of equal ones the first."""
+    span = np.ptp(values[0], axis=0)
+    return tuple(map(int, np.unravel_index(np.argmax(span), span.shape)))
