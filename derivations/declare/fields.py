@@ -78,7 +78,7 @@ def matrix(value: Any, table: str, key: str) -> tuple[tuple[float, ...], ...]:
 def entries(tables: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     given = tables.get(key, [])
     if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):
-        raise Mistake(f"write [[{key}]], one table for each", "", key)
+        raise Mistake(f"write [[{key}]], one table for each; in Python {key} is a list of mappings", "", key)
     return given
 
 

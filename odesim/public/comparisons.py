@@ -70,8 +70,9 @@ def compare(
     known(system, parameters, (*SGD, "rtol", "atol", "solver", "step"), "compare")
     if over is not None:
         from odesim.ask import sweep
+        from odesim.public.grids import lists_of
 
-        grid = sweep.compared(system, over, parameters, method=method, **options)
+        grid = sweep.compared(system, lists_of(over), parameters, method=method, **options)
         with watched(f"comparing flow and SGD of {system.name}") as progress:
             return sweep.run(grid, report=progress)
     made: Any = {"step_size": None, "batch": None, **options}

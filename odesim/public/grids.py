@@ -58,7 +58,7 @@ def sweep(
     from odesim.sweeps import swept
 
     system = chosen(system)
-    over = _swept(over)
+    over = lists_of(over)
     options, parameters = split_request(request, ("method", "step", *ask.SGD))
     known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler"), "sweep")
     wanted = ask.request(system, over, parameters, **options)
@@ -80,7 +80,7 @@ def sweep(
     return data
 
 
-def _swept(over: Any) -> dict[str, list[Any]]:
+def lists_of(over: Any) -> dict[str, list[Any]]:
     """The values of every swept name as a list: lists, tuples, ranges, and arrays of one dimension.
 
     Raises `UsageError` for anything else.

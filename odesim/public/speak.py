@@ -30,6 +30,8 @@ WHOLE = (
     ("--step-size 1e-3 --batch 256", "step_size=1e-3, batch=256"),
     ("-p NAME=VALUE", "NAME=VALUE"),
 )
+AXIS = re.compile(r"--over (\w+) (?=must|needs|is )")
+"""The beginning of a sentence on the values of one swept name."""
 
 
 def in_python(sentence: str) -> str:
@@ -37,9 +39,12 @@ def in_python(sentence: str) -> str:
 
     >>> in_python("--save-points must be at least 2; give --method compressed, or --from RUN_DIR and -p d=100")
     'save_points= must be at least 2; give method="compressed", or after=run and d=100'
+    >>> in_python("--over d must be a whole number")
+    "over['d'] must be a whole number"
     """
     for before, after in WHOLE:
         sentence = sentence.replace(before, after)
+    sentence = AXIS.sub(r"over['\1'] ", sentence)
     return re.sub(r"(?<![\w-])-p (?=\w)", "", OPTION.sub(_argument, sentence))
 
 

@@ -76,7 +76,8 @@ def whole_number(value: Any, name: str) -> int:
     else:
         number = Decimal("NaN")
     if not number.is_finite() or number != number.to_integral_value():
-        raise UsageError(f"{name} must be a whole number such as 25 or 1e6, but {shortened(value)} was given.")
+        near = f" The nearest is {number.to_integral_value()}." if number.is_finite() and abs(number) < LARGEST else ""
+        raise UsageError(f"{name} must be a whole number such as 25 or 1e6, but {shortened(value)} was given.{near}")
     if abs(number) >= LARGEST:
         raise UsageError(f"{name} must be below 1e300 in size, but {shortened(value)} was given.")
     return int(number)

@@ -66,9 +66,12 @@ class Result:
     def plot(self, name: Any = None, *, ax: Any = None) -> Any:
         """Draw a variable against time; replicas of SGD are lines alike.
 
+        A comparison draws a component of both runs: the first as a line, the replicas of the second as lines or, from
+        ten on, as their median and their band from 10 to 90 %.
+
         Arguments:
             name: The variable, by name or SymPy symbol; by default the component that moves most.
-            ax: Axes of matplotlib; by default those of a new figure.
+            ax: Axes of matplotlib; by default those of a new figure.  Narrow axes have the legend inside.
 
         Returns:
             The axes.

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 
 from derivations.drawing import BLACK, GREY, colour
+from odesim.show.entries import chosen_entries
 from odesim.show.symbols import in_lines, label_of
+from odesim.study.comparison import Comparison
+from odesim.study.replicas import on_times, with_replicas
 
 FEW = 10
 """Below so many replicas every one is drawn; from there on their median and the band from 10 to 90 % are."""
@@ -76,10 +79,14 @@ def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
     return low, high, f"10 to 90 % of {len(values)}"
 
 
-def _named(run: Any) -> tuple[str, str]:
-    """What the two runs are called in a legend."""
-    names = {"flow": "ODE", "explicit": "SGD", "compressed": "SGD"}
-    first, second = (str(run.attrs.get(which, f"{which} run")) for which in ("first", "second"))
+def _methods(run: Any) -> tuple[str, str]:
+    """The methods of both runs, as the data set of a comparison has them."""
+    return str(run.attrs.get("first", "first run")), str(run.attrs.get("second", "second run"))
+
+
+def _named(first: str, second: str) -> tuple[str, str]:
+    """Names of two runs in a legend, from their methods."""
+    names = {"flow": "ODE", "explicit": "SGD", "compressed": "SGD", "observed": "observed weights"}
     both = names.get(first, first), names.get(second, second)
     return both if both[0] != both[1] else (f"first {both[0]}", f"second {both[1]}")
 
@@ -111,21 +118,46 @@ def _curves(axis: Any, run: Any) -> list[Any]:
     for k, number in enumerate(numbers):
         _both(axis, time, first[k], second[:, k], colour(k))
         handles.append(Line2D([], [], color=colour(k), linewidth=THICK, label=f"{what} {int(number) + 1}"))
-    one, other = _named(run)
-    handles.append(Line2D([], [], color="0.1", linewidth=THICK, label=one))
-    words = (
-        "" if len(second) == 1 else f", {len(second)} replicas" if len(second) < FEW else f", {band(second[:, 0])[2]}"
-    )
-    if len(second) < FEW:
-        style = "--" if len(second) == 1 else "-"
-        handles.append(Line2D([], [], color="0.35", linewidth=1.0, linestyle=style, label=f"{other}{words}"))
-    else:
-        handles.append(Patch(color="0.35", alpha=0.35, linewidth=0, label=f"{other}{words}"))
+    one, other = _named(*_methods(run))
+    handles += _of_both(one, other, second[:, 0])
     if "others_low" in run:
         handles.append(Patch(color="0.87", linewidth=0, label=f"other entries, {other}, 5 to 95 %"))
     meaning = str(run["shown_first"].attrs.get("meaning", ""))
     axis.set(xlabel="time $t$", ylabel=in_lines(label_of(meaning, "order parameter")), xlim=(time[0], time[-1]))
     axis.set_label("order parameters")
+    return handles
+
+
+def _of_both(one: str, other: str, second: np.ndarray) -> list[Any]:
+    """Legend entries of the two runs; `second` (replica, time) is a curve of the second."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    line = Line2D([], [], color="0.1", linewidth=THICK, label=one)
+    if len(second) >= FEW:
+        return [line, Patch(color="0.35", alpha=0.35, linewidth=0, label=f"{other}, {band(second)[2]}")]
+    words, style = (f"{other}, {len(second)} replicas", "-") if len(second) > 1 else (other, "--")
+    return [line, Line2D([], [], color="0.35", linewidth=1.0, linestyle=style, label=words)]
+
+
+def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
+    """Draw the matched entries of one component of both runs into `axis`, and return the entries of a legend.
+
+    The first run is a line, above the replicas of the second or, from ten on, above their band from 10 to 90 %.
+    """
+    from matplotlib.lines import Line2D
+
+    variable = found.second.state[name]
+    first, second = np.median(on_times(found.first, name, found.times)[0], axis=0), with_replicas(variable)
+    dims = [dim for dim in variable.dims if dim not in ("seed", "time")]
+    handles: list[Any] = []
+    for place, shade, words in chosen_entries(first, dims):
+        _both(axis, found.times, first[(slice(None), *place)], second[(slice(None), slice(None), *place)], shade)
+        handles += [Line2D([], [], color=shade, linewidth=THICK, label=words)] if words else []
+    handles += _of_both(
+        *_named(found.first.origin.method, found.second.origin.method), second.reshape(*second.shape[:2], -1)[..., 0]
+    )
+    axis.set(xlabel="time $t$", ylabel=in_lines(label_of(variable.meaning, name)))
     return handles
 
 
@@ -167,7 +199,7 @@ def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np
         )  # fmt: skip
         top = max(top, first[k], high)
     axis.plot([0, 1.08 * top], [0, 1.08 * top], color="0.6", linewidth=0.7, zorder=0)
-    one, other = _named(run)
+    one, other = _named(*_methods(run))
     axis.set(
         xlabel=f"half-way time, {one}" if len(one) < 6 else f"half way, {one}",
         ylabel=f"half-way time, {other}" if len(other) < 6 else f"half way, {other}",

@@ -21,7 +21,7 @@ def draw_entries(axis: Any, time: np.ndarray, values: np.ndarray, dims: Sequence
     others up to `most` in all thin.
     """
     first = values[0]
-    chosen = _chosen(first, dims)
+    chosen = chosen_entries(first, dims)
     flat = first.reshape(len(time), -1)
     rest = np.setdiff1d(np.arange(flat.shape[1]), [_flat(place, first) for place, *_ in chosen])
     for k in rest[spread(rest, OTHERS)] if rest.size else ():
@@ -43,7 +43,7 @@ def _flat(place: tuple[int, ...], values: np.ndarray) -> int:
     return int(np.ravel_multi_index(place, values.shape[1:])) if place else 0
 
 
-def _chosen(values: np.ndarray, dims: Sequence[str]) -> list[tuple[tuple[int, ...], str, str | None]]:
+def chosen_entries(values: np.ndarray, dims: Sequence[str]) -> list[tuple[tuple[int, ...], str, str | None]]:
     """The entries of values (time, ...) in colours: place, colour and label."""
     if values.ndim == 1:
         return [((), colour(0), None)]

@@ -14,6 +14,7 @@ from odesim.request.shown import said, table_html
 from odesim.request.trajectory import Trajectory
 from odesim.show import plot as drawing
 from odesim.study.comparison import Comparison
+from odesim.study.panels import choose
 
 DPI = 70
 
@@ -59,13 +60,20 @@ def _image(name: str, figure: Any) -> str:
 
 
 def plot(result: Any, name: str | None, ax: Any) -> Any:
-    """Draw a variable of a result against time, its legend beside the axes; returns the axes."""
+    """Draw a variable of a result against time, of a comparison that of both runs; returns the axes."""
+    both: list[str] = []
+    if isinstance(result, Comparison):
+        both = [key for key in result.first.state if key in result.second.state]
+        if name is None:
+            name = choose(result.reference, {key: result.second.state[key].dims for key in result.reference}).name
+        if name in both:
+            return drawing.plot_both(result, name, ax)
     run = trajectory_of(result)
     moving = {key: v for key, v in run.state.items() if "time" in v.dims and v.dtype.kind in "biuf"}
     if name is None:
         name = max(moving, key=lambda key: float(np.ptp(np.nan_to_num(moving[key].values))))
     if name not in moving:
-        raise UsageError(f"this run has no variable {name!r} against time; {nearest(str(name), moving)}")
+        raise UsageError(f"this run has no variable {name!r} against time; {nearest(str(name), [*both, *moving])}")
     return drawing.plot_variable(run, name, ax)
 
 

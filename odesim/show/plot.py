@@ -19,6 +19,7 @@ from odesim.show.entries import THIN, draw_entries
 from odesim.show.legend import gather
 from odesim.show.symbols import in_lines, label_of
 from odesim.show.title import WIDTH, title
+from odesim.study.comparison import Comparison
 
 STYLE: Any = {
     "font.size": 9,
@@ -31,6 +32,8 @@ STYLE: Any = {
     "savefig.dpi": 150,
     "svg.fonttype": "path",
 }
+NARROW = 3.0
+"""Inches: the width of axes below which a legend lies inside."""
 LETTERS = WIDTH / 7.0
 """Letters of a title to an inch of picture."""
 Task = Callable[[], object]
@@ -119,24 +122,48 @@ def _head(figure: Any, dataset: Any, system: Any) -> None:
 def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
     """Draw one variable against time into `axis`, or into a figure of its own with the title of the run.
 
-    The legend lies beside the axes.  Returns the axes.
+    The legend lies beside wide axes and inside narrow ones.  Returns the axes.
     """
-    from matplotlib.figure import Figure
-
     variable = run.dataset()[name]
     rows = [dim for dim in ("seed", "time") if dim in variable.dims]
     variable = variable.transpose(*rows, ...)
     values = variable.values if "seed" in rows else variable.values[None]
     with style():
-        if axis is None:
-            figure = Figure(figsize=(5.2, 2.8), layout="constrained")
-            axis = figure.subplots()
-            _head(figure, run.dataset(), run.origin.known)
+        axis = axis if axis is not None else _one_panel(run)
         draw_entries(axis, variable["time"].values, values, [str(dim) for dim in variable.dims[len(rows) :]], REPLICAS)
         axis.set(xlabel="time $t$", ylabel=in_lines(label_of(str(variable.attrs.get("meaning", "")), name)))
-        if axis.get_legend_handles_labels()[1]:
-            axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
+        _legend(axis, axis.get_legend_handles_labels()[0])
     return axis
+
+
+def plot_both(found: Comparison, name: str, axis: Any = None) -> Any:
+    """Draw one component of both runs of a comparison into `axis`, or into a figure of its own; returns the axes."""
+    from odesim.show import compared
+
+    with style():
+        axis = axis if axis is not None else _one_panel(found.trajectory())
+        _legend(axis, compared.draw_component(axis, found, name))
+    return axis
+
+
+def _one_panel(run: Trajectory) -> Any:
+    """Axes in a new figure with the title of a run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+    axis = figure.subplots()
+    _head(figure, run.dataset(), run.origin.known)
+    return axis
+
+
+def _legend(axis: Any, handles: Sequence[Any]) -> None:
+    """Add a legend beside the axes, or inside axes narrower than `NARROW`: beside, it would take half of the width."""
+    if not handles:
+        return
+    if axis.get_window_extent().width / axis.figure.get_dpi() < NARROW:
+        axis.legend(handles=handles, loc="best", fontsize=6)
+    else:
+        axis.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
 
 
 def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:

@@ -28,6 +28,10 @@ WRONG = {
     "odesim.compare('liao')": "step_size= is missing; for example step_size=1e-3, batch=256",
     "odesim.compare(1, 2)": "compare takes two runs",
     "odesim.sweep('liao', 5)": "over= maps names to lists or arrays of values",
+    "odesim.sweep('liao', {'d': [100, 464.2]})": (
+        "over['d'] must be a whole number such as 25 or 1e6, but 464.2 was given. The nearest is 464."
+    ),
+    "odesim.declare(student={'unit': 'w'}, event={'of': 'M_ww'})": "in Python event is a list of mappings",
     "odesim.load(5)": "folder= must be a path, but 5 was given",
     "odesim.save(5, 'x')": "save takes a run",
     "odesim.derive('liao', 'x')": "format= must be one of",

@@ -60,3 +60,24 @@ def test_a_system_without_a_picture_of_its_own_has_a_panel_for_what_moves(run):
     figure = plot.components(data[["gamma2", "loss", "still"]])
     assert [axis.get_label() for axis in figure.axes] == ["gamma2", "loss"]
     assert "expert" in figure.axes[0].get_ylabel()
+
+
+def test_a_comparison_draws_a_component_of_both_runs_and_its_legend_fits_a_column():
+    from matplotlib.figure import Figure
+
+    committee = odesim.declare(
+        student={"unit": "erf(w/sqrt(2))", "units": 3}, teacher={"units": 2}, training={"limit": "online", "step": 0.5}
+    )
+    found = odesim.compare(committee, d=100, seeds=12, until=2, save_points=9)
+    axis = Figure(figsize=(3.3, 2.4), layout="constrained").subplots()
+    assert found.plot("M_ww", ax=axis) is axis
+    assert labels(axis) == ["teacher 1", "teacher 2", "ODE", "SGD, 10 to 90 % of 12"] and len(axis.collections) == 2
+    curves = [np.asarray(line.get_ydata()) for line in axis.lines]
+    flow = [found.first["M_ww"][:, i, j] for i in range(3) for j in range(2)]
+    assert sum(any(np.array_equal(curve, one) for one in flow) for curve in curves) == 2
+    axis.figure.draw_without_rendering()
+    assert axis.get_legend().get_window_extent().x1 < axis.get_window_extent().x1
+    assert labels(found.plot())[-1] == "SGD, 10 to 90 % of 12" and labels(found.plot("loss"))[0] == "ODE"
+    assert found.plot("off_M_ww").get_ylabel() and found.plot("M_ww").figure.get_suptitle()
+    with pytest.raises(odesim.UsageError, match="no variable 'M_w' against time; did you mean 'M_ww'"):
+        found.plot("M_w")
