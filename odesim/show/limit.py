@@ -16,8 +16,8 @@ SIZE = (3.4, 2.7)
 def draw(data: Any, heading: str = "") -> Any:
     """Draw a data set of `odesim compare --over`: distances against the size, on logarithmic axes where both allow it.
 
-    Every replica is a point. The solid line is the fitted power, the dashed one what sampling noise alone gives,
-    through the median at the smallest size.
+    Every replica is a point. The solid line is the fitted power, the dashed one goes as the sampling noise
+    sqrt(step/batch), through the median at the smallest size.
     """
     import matplotlib as mpl
 
@@ -42,7 +42,7 @@ def _drawn(data: Any, heading: str) -> Any:
         fitted = rf"${axis}^{{{estimate:.2f}}}$ [{low:.2f}, {high:.2f}]"
         axes.plot(sizes, centre, color=BLACK, linewidth=1.2, label=fitted)
         predicted = np.median(distance[0]) * noise / noise[0]
-        share = rf"sampling noise, ${axis}^{{{data.attrs['exponent_of_noise']:.2g}}}$"
+        share = rf"$\sqrt{{\mathrm{{step/batch}}}}$: ${axis}^{{{data.attrs['exponent_of_noise']:.2g}}}$"
         axes.plot(sizes, predicted, "--", color="C0", linewidth=1.0, label=share)
         axes.set(xscale="log", yscale="log")
     if not numbers:

@@ -25,7 +25,7 @@ Condensed = tuple[dict[str, np.ndarray], dict[str, tuple[list[str], str]], Outco
 
 @dataclasses.dataclass(frozen=True)
 class Exponent:
-    """Exponent p of distance ~ x^p, its 95 % interval, and the exponent `noise` that sampling noise alone gives."""
+    """Exponent p of distance ~ x^p, its 95 % interval, and the exponent of `noise`, that of gradients of order 1."""
 
     estimate: float
     low: float
@@ -50,7 +50,10 @@ def condensed(comparison: Comparison) -> Condensed:
         arrays[f"{DISTANCE}_{name}"] = values.max(axis=1)
         about[f"{DISTANCE}_{name}"] = ([REPLICA], f"largest |SGD - flow| of {name}")
     arrays[NOISE] = np.asarray(np.sqrt(time_of_step(comparison) / second.origin.options["batch"]))
-    about[NOISE] = ([], "sqrt(time of a step / batch), to which the noise of sampling is proportional")
+    about[NOISE] = (
+        [],
+        "sqrt(time of a step / batch), the size of sampling noise where gradients of a sample are of order 1",
+    )
     return arrays, about, second.outcome
 
 
@@ -109,7 +112,10 @@ def with_exponent(data: "xarray.Dataset") -> "xarray.Dataset":
 
 
 def sentence(data: "xarray.Dataset") -> str:
-    """One sentence on how the distance from the flow depends on the size, beside what sampling noise gives."""
+    """One sentence on how the distance from the flow depends on the size, beside the sampling noise.
+
+    Gradients of one sample that depend on the size themselves give another exponent than `noise`.
+    """
     axis, told = axis_of(data), data.attrs
     if EXPONENT not in told:
         return f"no exponent: {told['no_exponent']}"
@@ -118,7 +124,8 @@ def sentence(data: "xarray.Dataset") -> str:
     within = low <= noise <= high
     return (
         f"the distance of SGD from its flow goes as {axis}^{estimate:.3f} [{low:.3f}, {high:.3f}]; "
-        f"sampling noise alone gives {axis}^{noise:.3g}, which {'is' if within else 'is not'} in the interval"
+        f"sampling noise of gradients of order 1 as {axis}^{noise:.3g}, "
+        f"which {'is' if within else 'is not'} in the interval"
     )
 
 
