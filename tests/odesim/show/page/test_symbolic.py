@@ -106,6 +106,13 @@ def test_an_entry_is_an_expression_in_the_state_alone(name):
         np.testing.assert_allclose(float(found.xreplace(values)), rates[key][place], rtol=1e-9, atol=1e-12)
 
 
+def test_a_refusal_names_the_formats_that_a_model_has():
+    with pytest.raises(odesim.UsageError, match=r'format="text" has them, and format="python" evaluates them$'):
+        odesim.derive("saad_solla_1995_step", "sympy")
+    with pytest.raises(odesim.UsageError, match=r'format="text" has them$'):
+        odesim.derive("tanh_network", "sympy")
+
+
 def test_an_entry_with_a_series_is_refused():
     with pytest.raises(odesim.UsageError, match=r"a kernel is an infinite series; lambdify\(\) evaluates"):
         odesim.derive("liao", "sympy", m=3, m_star=2, d=100).entry("gamma1", 0, 0)
