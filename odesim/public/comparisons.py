@@ -94,12 +94,13 @@ def observe(
     Arguments:
         system: The system in whose order parameters the weights are seen.
         weights: Arrays by name, or an .npz file of them: snapshots `w` (time, unit, d) of every slot of a unit, or one
-            (unit, d); the teacher's `w_star` (teacher, d); and `time` (time,).
+            (unit, d), or of several runs (replica, time, unit, d); the teacher's `w_star` (teacher, d), which all runs
+            share; and `time` (time,).
         stage: The stage; by default the first with a clock.
         parameters: Those of the system.
 
     Returns:
-        A `Trajectory` with the dimensions (time, ...), which `compare` takes.
+        A `Trajectory` with the dimensions (time, ...), or (seed, time, ...) of several runs, which `compare` takes.
 
     Raises:
         UsageError: Arrays that are missing, of shapes that disagree or not finite.

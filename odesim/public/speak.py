@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-WORDS = "euler|explicit|compressed|all|numba|jax|auto|cpu|gpu|float64|float32|text|flow"
+WORDS = "euler|explicit|compressed|all|numba|jax|auto|cpu|gpu|float64|float32|text|python|flow"
 """Values of options that are words in sentences; in Python they stand between quotes."""
 OPTION = re.compile(rf"--([a-z][a-z-]*)(?:[ =]((?:\d[\w.+-]*|{WORDS})(?![\w-])|(?:RUN_DIR|DIR)))?")
 RENAMED = {"from": "after", "out": "folder", "claim": "claims", "config": "config"}

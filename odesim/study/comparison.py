@@ -53,10 +53,11 @@ class Comparison(Result):
     def __repr__(self) -> str:
         first, second = (f"{run.origin.method} ({run.origin.tier})" for run in (self.first, self.second))
         found = self.summary()
+        count = "1 replica" if found["replicas"] == 1 else f"{found['replicas']} replicas"
         return "\n".join(
             [
                 f"Comparison of {self.second.origin.name}: {first} against {second}, until {self.times[-1]:.6g}",
-                f"  {found['replicas']} replicas, median distance {found['distance_median']:.4g}",
+                f"  {count}, median distance {found['distance_median']:.4g}",
                 f"  {found['agreement']}",
                 *(f"  {name}: {judged['sentence']}" for name, judged in found["judgements"].items()),
                 *(f"  {note}" for note in found.get("notes", [])),

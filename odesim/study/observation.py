@@ -29,7 +29,8 @@ FLOW = ("tier", "seed", "until", "save_points", "save_at", "rtol", "atol", "back
 class Observation:
     """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
 
-    `snapshots[k]` holds the arrays of an initial file at `times[k]`; `source` is the digest of all that was given, and
+    `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
+    where the arrays have no axis of replicas; `source` is the digest of all that was given, and
     `given` is what messages call it.
     """
 
@@ -39,6 +40,7 @@ class Observation:
     times: np.ndarray
     source: str
     given: str
+    others: tuple[tuple[Mapping[str, np.ndarray], ...], ...] | None = None
 
     @classmethod
     def build(
@@ -72,11 +74,13 @@ class Observation:
         for name, values in arrays.items():
             if not np.isfinite(values).all():
                 raise UsageError(f"{name} holds a number that is not finite{_where(values)}: a run that diverged?")
-        divided = _divided(arrays, _vectors(bare))
+        vectors = _vectors(bare)
+        replicas = _replicas(arrays, vectors)
+        divided, *others = [_divided(each, vectors) for each in replicas or (arrays,)]
         case = Case.build(system, parameters, initial=divided[0], stage=bare.stage)
         return cls(
             case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source,
-            name,
+            name, tuple(others) if replicas else None,
         )  # fmt: skip
 
     @property
@@ -105,22 +109,31 @@ class Observation:
         return digest_of(self.request())
 
     def trajectory(self) -> Trajectory:
-        """The order parameters at all times, with dims ("time", ..).
+        """The order parameters at all times, with dims ("time", ..), or ("seed", "time", ..) of several replicas.
 
         Raises `UsageError` where one is not finite: a weight vector of length zero has no direction.
         """
         case, stage = self.case, self.system.dynamics(self.case.stage)
         rng = streams.generator(case.seed, "initial")
         with _naming(self.given):
-            initials = [load(stage.enter)(case.parameters, arrays, rng) for arrays in self.snapshots]
-        found = self.model.observe(initials[0].parameters, np.array([self._saved(initial) for initial in initials]))
-        state = {name: Variable(("time", *dims), values, text) for name, (dims, values, text) in found.items()}
+            replicas = [
+                [load(stage.enter)(case.parameters, arrays, rng) for arrays in snapshots]
+                for snapshots in (self.snapshots, *(self.others or ()))
+            ]
+        initials = replicas[0]
+        saved = np.array([[self._saved(initial) for initial in each] for each in replicas])
+        found = self.model.observe(initials[0].parameters, saved)
+        state = {name: Variable(("seed", "time", *dims), values, text) for name, (dims, values, text) in found.items()}
         for name, values in state.items():
-            if not np.isfinite(values.values).all():
-                raise UsageError(f"{name} is not finite{_where(values.values)}: is a weight vector zero there?")
+            bad = values.values if self.others is not None else values.values[0]
+            if not np.isfinite(bad).all():
+                raise UsageError(f"{name} is not finite{_where(bad)}: is a weight vector zero there?")
         state |= self._population_values(initials[0], found)
+        if self.others is None:
+            state = {name: Variable(v.dims[1:], v.values[0], v.meaning) for name, v in state.items()}
         fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
         end = float(self.times[-1])
+        counted = {} if self.others is None else {"replicas": len(replicas)}
         final = {name: float(v.values[-1]) for name, v in state.items() if v.values.ndim == 1}
         return Trajectory(
             time=self.times,
@@ -130,7 +143,11 @@ class Observation:
             origin=self._origin(),
             outcome=Outcome("completed", end, f"observed {len(self.times)} snapshots"),
             statistics={},
-            summary={"snapshots": len(self.times), **{f"final_{name}": value for name, value in final.items()}},
+            summary={
+                "snapshots": len(self.times),
+                **counted,
+                **{f"final_{name}": value for name, value in final.items()},
+            },
             invariants={},
         )
 
@@ -140,13 +157,12 @@ class Observation:
         return packed(gram, self.model.scalars(initial)) if isinstance(self.model, ScalarModel) else gram
 
     def _population_values(self, initial: Initial, found: Labelled) -> dict[str, Variable]:
-        """The population loss (time,) and what the flow watches, by the flow's first tier."""
+        """The population loss (seed, time) and what the flow watches, by the flow's first tier."""
         equations = flow_of(self.system.stage(self.case.stage), self.case.parameters)
         if equations is None or "loss" in found:
             return {}
-        observed = {name: values[None] for name, (_, values, _) in found.items()}
-        values = population_values(equations, initial, observed, equations.watched)
-        return {name: Variable(v.dims[1:], v.values[0], v.meaning) for name, v in values.items()}
+        observed = {name: values for name, (_, values, _) in found.items()}
+        return population_values(equations, initial, observed, equations.watched)
 
     def _origin(self) -> Origin:
         parameters = self.case.parameters
@@ -171,7 +187,8 @@ def observe(
 
     `snapshots` (an .npz file or arrays) holds what an initial file of the system holds, with the time in front of what
     moves: weights of the student `w` (time, unit, d) for every slot, of the teacher `w_star` (teacher, d), readouts
-    `a` (time, unit) and other scalars; and `time` (time,) on the clock of the stage (0, 1, 2, .. without it).  The
+    `a` (time, unit) and other scalars; and `time` (time,) on the clock of the stage (0, 1, 2, .. without it).  An axis
+    of replicas stands in front of the time: `w` (replica, time, unit, d), with one teacher and the same times.  The
     result has method "observed".  Raises `UsageError` as `Observation.build` does.
 
     >>> import numpy as np
@@ -182,7 +199,8 @@ def observe(
     >>> observe("liao", weights).state["gamma1"].shape
     (5, 3, 2)
     """
-    return Observation.build(system, snapshots, parameters, stage=stage).trajectory()
+    wanted = Observation.build(system, snapshots, parameters, stage=stage)
+    return dataclasses.replace(wanted.trajectory(), asked=wanted)
 
 
 @contextlib.contextmanager
@@ -203,13 +221,29 @@ def _vectors(case: Case) -> set[str]:
     return {name for name, values in {**drawn.state, **drawn.constants}.items() if np.ndim(values) == 1}
 
 
+def _replicas(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> list[dict[str, np.ndarray]] | None:
+    """The arrays of every replica, or None where no array has an axis of replicas, which stands before the time."""
+    several = {n for n, values in arrays.items() if values.ndim == (3 if n in vectors else 4)}
+    if not several - vectors:
+        return None
+    counts = {len(arrays[name]) for name in several}
+    teachers = [name for name in several if name.endswith("_star")]
+    if teachers or len(counts) > 1 or 0 in counts:
+        raise UsageError(
+            f"{teachers[0]} has an axis of replicas, but all replicas have one teacher" if teachers
+            else "the arrays must have the same number of replicas, at least one, but have: "
+            + ", ".join(f"{name} {len(arrays[name])}" for name in sorted(several))
+        )  # fmt: skip
+    return [{n: v[k] if n in several else v for n, v in arrays.items()} for k in range(counts.pop())]
+
+
 def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[str, np.ndarray], ...]:
     """The arrays of every snapshot; those without a time axis belong to all of them."""
     moving = {}
     for name, values in arrays.items():
         own = 1 if name in vectors else 2
         if values.ndim not in (own, own + 1):
-            shape = "(time, unit) or (unit,)" if own == 1 else "(time, unit, d) or (unit, d)"
+            shape = "(time, unit) or (unit,)" if own == 1 else "(time, unit, d), (unit, d) or (replica, time, unit, d)"
             raise UsageError(f"{name} must have the shape {shape}, but has {values.shape}")
         if values.ndim == own + 1:
             moving[name] = len(values)

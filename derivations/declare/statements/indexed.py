@@ -62,9 +62,9 @@ def statement(parameters: Any, tier: str) -> Statement:
     declared: Declaration = parameters.declaration
     found = kernels(declared, numbers(parameters))
     if reason := _obstacle(declared, found):
-        raise UsageError(
-            f"the equations of this model are not written in SymPy, because {reason}: --format text has them"
-        )
+        printed = not found.closed and not (declared.limit == "online" and found.second)  # as `script.page` has it
+        others = "--format text has them" + (", and --format python evaluates them" if printed else "")
+        raise UsageError(f"the equations of this model are not written in SymPy, because {reason}: {others}")
     if tier != "exact":
         raise UsageError(
             f"the equations of tier {tier} are not written in SymPy, as those of exact are: --format text has them"

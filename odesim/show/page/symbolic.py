@@ -50,6 +50,58 @@ class SymbolicEquations:
         """The population loss as an expression, or None where the equations do not state it."""
         return self.statement.loss
 
+    def entry(self, name: Any, *index: int, **constants: Any) -> Any:
+        """Return d/dt of one entry as an expression in entries of the state alone.
+
+        Sums are written out, definitions are inserted, and constants are numbers.
+
+        Arguments:
+            name: The state variable, by its name or its symbol in `state`.
+            index: The place of the entry, counted from 0 as in arrays.
+            constants: Numbers or symbols that replace those of the request, by name.
+
+        Returns:
+            A SymPy expression in symbols such as `M_ww[0, 1]`; `expression.subs({M[0, 1]: 0.2})` with `M =
+            state["M_ww"].base` puts numbers in.
+
+        Raises:
+            UsageError: A name or a place that the state does not have, a name that is no constant, or equations with
+                an infinite series or a computation in NumPy (tiers of the five papers have them).
+
+        Example:
+            >>> import odesim
+            >>> system = odesim.declare(student={"unit": "w^2"}, teacher={})
+            >>> odesim.derive(system, "sympy").entry("M_ww", 0, 0)
+            -6*M_ww[0, 0]*Q_ww[0, 0] + 6*M_ww[0, 0]
+        """
+        from odesim.show.page.expand import Expansion
+
+        key, values = key_of(name), self._constants(constants)
+        if key not in self.state:
+            raise UsageError(f"the state has no variable {key!r}; it has {', '.join(self.state)}")
+        target = self.state[key]
+        places = getattr(target, "indices", ())
+        if len(places) != len(index):
+            raise UsageError(f"{target} has {len(places)} indices, but {len(index)} were given")
+        ones = frozenset(key_of(variable.target) for variable in self.statement.state if variable.unit)
+        expansion = Expansion(self.definitions, values, ones)
+        sizes = [int(expansion.expand(place.upper, {})) + 1 for place in places]
+        for place, size in zip(index, sizes, strict=True):
+            if not 0 <= place < size:
+                raise UsageError(
+                    f"{target} has the sizes {sizes}, counted from 0, but the entry {list(index)} was asked"
+                )
+        rate = next(rate for other, rate in self.rhs.items() if key_of(other) == key)
+        return expansion.expand(rate, dict(zip(places, index, strict=True)))
+
+    def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The constants of the request, those that are given in their place.  Raises `UsageError` for other names."""
+        known = [key_of(constant.target) for constant in self.statement.constants]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise UsageError(f"{unknown[0]!r} is no constant of these equations, which have {', '.join(known)}")
+        return {**self.constants, **given}
+
     def lambdify(self, **constants: Any) -> Callable[[Mapping[Any, Any]], dict[str, Any]]:
         """Return the right-hand side as a function of arrays, with NumPy and SciPy alone.
 
@@ -64,10 +116,7 @@ class SymbolicEquations:
             UsageError: A name that is no constant, or one without a number.
         """
         known = [key_of(constant.target) for constant in self.statement.constants]
-        unknown = [name for name in constants if name not in known]
-        if unknown:
-            raise UsageError(f"{unknown[0]!r} is no constant of these equations, which have {', '.join(known)}")
-        values = {**self.constants, **constants}
+        values = self._constants(constants)
         missing = [name for name in known if name not in values]
         if missing:
             raise UsageError(f"lambdify needs numbers for {', '.join(missing)}: give them by name")

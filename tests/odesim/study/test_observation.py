@@ -60,6 +60,33 @@ def test_a_teacher_or_readout_may_come_with_time_or_without(committee):
     assert np.array_equal(observe(committee, {k: v for k, v in given.items() if k != "time"}).time, np.arange(4.0))
 
 
+def test_replicas_stand_in_front_of_the_time_and_share_the_teacher(committee, tmp_path):
+    given = snapshots()
+    w = np.array([given["w"], 2 * given["w"]])
+    run = observe(committee, {**given, "w": w})
+    assert run.state["M_ww"].dims == ("seed", "time", "unit", "teacher") and run.summary["replicas"] == 2
+    for k in range(2):
+        one = observe(committee, {**given, "w": w[k]})
+        assert np.array_equal(run["M_ww"][k], one["M_ww"]) and np.array_equal(run["a"][k], one["a"])
+    assert np.array_equal(observe(committee, {**given, "w": w[:1]})["Q_ww"][0], observe(committee, given)["Q_ww"])
+    with pytest.raises(UsageError, match="w_star has an axis of replicas, but all replicas have one teacher"):
+        observe(committee, {**given, "w": w, "w_star": np.array([[given["w_star"]] * 4] * 2)})
+    with pytest.raises(UsageError, match="the same number of replicas, at least one, but have: a 3, w 2"):
+        observe(committee, {**given, "w": w, "a": np.array([given["a"]] * 3)})
+
+
+def test_observed_replicas_are_compared_and_saved(tmp_path):
+    system = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={}, training={"limit": "online"})
+    rng = np.random.default_rng(2)
+    w = rng.normal(size=(3, 2, 2, D)) / D**0.5
+    weights = {"w": w, "w_star": np.eye(D)[:1], "time": [0.0, 0.5]}
+    run = odesim.observe(system, weights)
+    assert run["loss"].shape == (3, 2)
+    flow = odesim.integrate(system, initial={"w": w[0, 0], "w_star": np.eye(D)[:1]}, until=0.5)
+    assert odesim.compare(flow, run).summary()["replicas"] == 3
+    assert odesim.load(run.save(tmp_path / "mine", pictures=False))["M_ww"].shape == (3, 2, 2, 1)
+
+
 def test_float32_snapshots_are_taken(committee):
     given = {name: values.astype("float32") for name, values in snapshots().items()}
     assert np.abs(observe(committee, given)["Q_ww"] - observe(committee, snapshots())["Q_ww"]).max() < 1e-4
@@ -87,7 +114,7 @@ def bad(name):
         ({}, "no weights"),
         (wrong("u", np.zeros((4, 4, D))), "unknown arrays u"),
         (wrong("w", np.zeros((4, D))), "no weights"),
-        (wrong("w", np.zeros((4, 2, 2, D))), "w must have the shape"),
+        (wrong("w", np.zeros((4, 2, 2, 2, D))), "w must have the shape"),
         (wrong("a", np.zeros((4, 4, 1))), "a must have the shape"),
         (wrong("w", np.ones((5, 4, D))), "same number of snapshots"),
         (wrong("w", np.ones((0, 4, D))), "same number of snapshots"),

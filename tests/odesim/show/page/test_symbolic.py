@@ -93,6 +93,46 @@ def test_a_state_of_a_run_is_a_state_and_constants_can_be_changed():
         rates({"Q_ww": np.eye(2)})
 
 
+@pytest.mark.parametrize("name", ["saad_solla_1995", "ren_2025", "ben_arous_2021"])
+def test_an_entry_is_an_expression_in_the_state_alone(name):
+    equations = odesim.derive(name, "sympy")
+    state = odesim.integrate(name, until=0.5, save_points=2)(0.3)
+    rates = equations.lambdify()(state)
+    for key, place in [(key, tuple(n - 1 for n in np.shape(rates[key]))) for key in equations.state]:
+        place = (0, *place[1:])  # the diagonal of a matrix may be fixed
+        found = equations.entry(key, *place)
+        values = {a: state[str(a.base)][tuple(int(k) for k in a.indices)] for a in found.atoms(sympy.Indexed)}
+        assert not found.has(sympy.Sum) and all(str(a.base) in equations.state for a in values)
+        np.testing.assert_allclose(float(found.xreplace(values)), rates[key][place], rtol=1e-9, atol=1e-12)
+
+
+def test_a_refusal_names_the_formats_that_a_model_has():
+    with pytest.raises(odesim.UsageError, match=r'format="text" has them, and format="python" evaluates them$'):
+        odesim.derive("saad_solla_1995_step", "sympy")
+    with pytest.raises(odesim.UsageError, match=r'format="text" has them$'):
+        odesim.derive("tanh_network", "sympy")
+
+
+def test_an_entry_with_a_series_is_refused():
+    with pytest.raises(odesim.UsageError, match=r"a kernel is an infinite series; lambdify\(\) evaluates"):
+        odesim.derive("liao", "sympy", m=3, m_star=2, d=100).entry("gamma1", 0, 0)
+
+
+def test_an_entry_has_numbers_or_symbols_for_constants_and_a_place_in_the_state():
+    equations = odesim.derive("saad_solla_1995", "sympy")
+    decay = sympy.Symbol("decay")
+    assert equations.entry(equations.state["M_ww"], 0, 1, decay=decay).has(decay)
+    assert not equations.entry("M_ww", 0, 1).has(decay)
+    with pytest.raises(odesim.UsageError, match="the state has no variable 'X'; it has Q_ww, M_ww"):
+        equations.entry("X", 0)
+    with pytest.raises(odesim.UsageError, match="has 2 indices, but 1 were given"):
+        equations.entry("M_ww", 0)
+    with pytest.raises(odesim.UsageError, match="counted from 0, but the entry"):
+        equations.entry("M_ww", 0, 9)
+    with pytest.raises(odesim.UsageError, match="'step' is no constant"):
+        equations.entry("M_ww", 0, 0, step=1.0)
+
+
 @pytest.mark.parametrize(("system", "stage"), [("liao", "prune"), ("kawata", "phase2")])
 def test_a_stage_without_a_right_hand_side_has_no_function(system, stage):
     with pytest.raises(odesim.UsageError, match=r"without a right-hand side|has no equations of motion"):
