@@ -39,9 +39,9 @@ def compare(
 
     Returns:
         A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree
-        within a margin over the whole run. With `over` a data set: `distance` (value, replica), the largest
-        |SGD - flow| over components and times, and the attributes `exponent` (estimate, low, high of its 95 % interval)
-        and `exponent_of_noise`.
+        within a margin over the whole run. With `over` a data set: `distance` (value, replica), the largest difference
+        of SGD and flow over components and times, and the attributes `exponent` (estimate, low, high of its 95 %
+        interval) and `exponent_of_noise`.
 
     Raises:
         UsageError: Runs whose clocks, components or sizes differ, and a request that cannot be met.
