@@ -15,6 +15,7 @@ from odesim.flow import pipeline, solve
 from odesim.flow.problem import compile_functions, initial_condition
 from odesim.machine import streams
 from odesim.request.case import OPTIONS, Case, digest_of
+from odesim.request.saved_times import SAVED
 from odesim.request.trajectory import Trajectory
 from odesim.sgd import families, simulation
 
@@ -148,7 +149,7 @@ class Laboratory:
         parameters = {name: value for name, value in request.items() if name not in options}
         options = {
             "backend": self.backend,
-            "save_points": 201,
+            "save_points": SAVED,
             **options,
             "seed": seed + FAR * self.seed,
             "until": until,

@@ -67,7 +67,7 @@ def compare(
         return dataclasses.replace(comparison.compare(*both), asked=begin.compared(both[1], digests))
     system = chosen(first)
     options, parameters = split_request(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
-    known(system, parameters, (*SGD, "rtol", "atol", "solver", "step"), "compare")
+    known(system, parameters, (*SGD, *sgd.FLOW), "compare")
     if over is not None:
         from odesim.ask import sweep
         from odesim.public.grids import lists_of

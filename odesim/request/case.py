@@ -27,7 +27,7 @@ from odesim.request.parse import (
     shortened,
     whole_number,
 )
-from odesim.request.saved_times import EARLY, has_early_times, read_times, require_end
+from odesim.request.saved_times import EARLY, SAVED, has_early_times, read_times, require_end
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
@@ -346,7 +346,7 @@ def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dic
     until = end_time(options.get("until", horizon if save_at is None else save_at[-1]), parameters)
     if save_at is not None:
         require_end(save_at, until)
-    save_points = whole_number(options.get("save_points", 201 if save_at is None else len(save_at)), "--save-points")
+    save_points = whole_number(options.get("save_points", SAVED if save_at is None else len(save_at)), "--save-points")
     rtol = real_number(options.get("rtol", 1e-8), "--rtol")
     atol = real_number(options["atol"], "--atol") if "atol" in options else None
     conditions = [

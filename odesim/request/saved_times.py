@@ -12,6 +12,8 @@ from odesim.request.trajectory import Trajectory, Variable
 if TYPE_CHECKING:
     from odesim.request.case import Case
 
+SAVED = 201
+"""Equally spaced saved times, both ends included, where the user asks for none."""
 EARLY = 40
 """Early saved times of a decade."""
 SAME = 1e-12

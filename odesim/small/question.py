@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.errors import UsageError
 from odesim.request.parse import nearest, shortened
-from odesim.request.saved_times import read_times, require_end
+from odesim.request.saved_times import SAVED, read_times, require_end
 
 ATOL = 1e-14
 """The absolute tolerance of a step, unless one is given or the start is smaller than it resolves."""
@@ -41,7 +41,7 @@ def saved_times(until: Any, save_points: int | None, save_at: Any) -> np.ndarray
         if until is not None:
             require_end(times, horizon(until), "save_at", "until")
         return np.array(times)
-    points = 201 if save_points is None else save_points
+    points = SAVED if save_points is None else save_points
     if points < 2:
         raise UsageError(f"save_points must be at least 2 (both ends), but is {points}")
     return np.linspace(0.0, horizon(until), points)
