@@ -1,19 +1,22 @@
 """The vocabulary in which a system states the equations of a tier, so that they can be read, printed and evaluated.
 
 A `Statement` is SymPy in index notation: `Idx` for index sets, `Indexed` for arrays, `Sum` over an `Idx`, functions for
-named kernels.  Readers are `odesim.show.page.evaluate`, which turns it into numbers at given sizes without rearranging
-a term, and the printers beside it; a test holds the numbers against the compiled right-hand side of the tier.
+named kernels.  `derivations.equations.interpreter` turns it into numbers without rearranging a term, and
+`derivations.equations.lower` into what is compiled; the printers of `odesim.show.page` write it for a reader.
 
 Names of state variables are the names of the components of the tier's `Equations`, so that a state evaluates directly.
 """
 
 import dataclasses
+import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import sympy
 
-from derivations.contract import Initial
+from derivations.contract import Advance, Crossing, Initial, Observables, Smooth
 
 sp: Any = sympy
 """SymPy, whose annotations are too loose to say anything useful where it is used as here."""
@@ -27,6 +30,9 @@ class Named:
 
     The default is a number, or NumPy code in the names declared before it.  With `unit` the diagonal is 1 by
     definition: it is never integrated, as a deviation could grow.  `whole` marks an array of whole numbers.
+
+    A state variable that is integrated also has the names of its dimensions (`dims`), `bounds` of its entries, its
+    `symbol` in the paper, and `symmetric` where it is a symmetric matrix, of which half is integrated.
     """
 
     target: Any
@@ -34,6 +40,15 @@ class Named:
     default: Any = None
     unit: bool = False
     whole: bool = False
+    dims: tuple[str, ...] = ()
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    symbol: str = ""
+    symmetric: bool = False
+
+    @property
+    def size(self) -> bool:
+        """Return True for a whole number, which may be the length of an axis."""
+        return isinstance(self.target, sp.Symbol) and (self.whole or bool(self.target.is_integer))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +77,16 @@ class Rule:
 
     `code` is a Python function of whole arrays that needs `np` alone; it is what is evaluated, and is printed with the
     Python page, after the `helpers` that it calls.  The definition that uses it shows in `means` what it computes.
+
+    `compiled` ("module:function") is the same as loops that numba compiles: a function of numbers and of matrices, the
+    arguments first and the arrays to fill last.  An array of more than two indices is a matrix there: its first index,
+    and all others together.
     """
 
     name: str
     code: Callable[..., Any]
     helpers: tuple[Callable[..., Any], ...] = ()
+    compiled: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +146,11 @@ class Statement:
     constants or numbers it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index
     is cut.
     `rules` are sentences on what happens where the right-hand side jumps.
+
+    A statement with a `tier` is also what runs (`derivations.equations.tier`).  Then `sizes` gives the lengths of the
+    axes of its state by the names of their symbols, `begin(initial)` the state at time 0, `admits(initial)` raises
+    `UsageError` for a start that the tier cannot follow, `crossings` are the events that are located, and `observables`
+    what is told of a run beside its state.
     """
 
     name: str
@@ -150,6 +175,13 @@ class Statement:
     kind: Literal["flow", "recursion", "map"] = "flow"
     step: Any = None
     rules: tuple[str, ...] = ()
+    tier: str = ""
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
+    admits: Callable[[Initial], None] = lambda initial: None
+    crossings: tuple[Crossing, ...] = ()
+    observables: Observables | None = None
+    advance: Advance = dataclasses.field(default_factory=Smooth)
 
     def __post_init__(self) -> None:
         letters = {i.name for group, _ in self.indices for i in group}
@@ -162,6 +194,25 @@ class Statement:
         """The constants of the page, by name, as they are where the program would start."""
         known = self.bind(initial)
         return {key_of(c.target): known[key_of(c.target)] for c in self.constants}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal characters of everything that its numbers depend on, beside those of its constants."""
+        parts = [e for e in self.equations] + [self.loss, self.step, dict(self.laws), dict(self.terms)]
+        parts += [(d.targets, d.value, d.kernel and d.kernel.name, d.rule and d.rule.name) for d in self.arrays]
+        parts += [(k.name, k.arguments, dict(k.values), k.orders) for k in self.kernels]
+        return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
+
+    def arguments(self, initial: Initial) -> tuple[Any, ...]:
+        """The numbers of the constants in their order, whole ones as `int`: sizes, which are compiled in by JAX."""
+        numbers = self.numbers(initial)
+        return tuple(
+            int(numbers[key_of(c.target)]) if c.size else np.asarray(numbers[key_of(c.target)]) for c in self.constants
+        )
+
+    def named(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        """Such numbers by the names of the constants."""
+        return {key_of(c.target): value for c, value in zip(self.constants, arguments, strict=True)}
 
     @property
     def kernels(self) -> list[Kernel]:

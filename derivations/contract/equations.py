@@ -194,19 +194,22 @@ class Code:
     take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take
     the arguments one by one, which is for a few.
 
+    With `statement`, which makes a `Statement`, all functions are generated from that and nothing else is given.
+
     >>> Code("line", dict, (), {}, lambda xp, kernels: {"flow": lambda t, y: -y}).arrays(None, {})["flow"](0.0, 2.0)
     -2.0
     """
 
     structure: str
-    kernels: Callable[[], Mapping[str, Kernel | Written]]
-    loops: tuple[str, ...]
-    roles: Mapping[Role, str]
-    arrays: Callable[..., Mapping[str, Callable[..., Any]]]
+    kernels: Callable[[], Mapping[str, Kernel | Written]] = dict
+    loops: tuple[str, ...] = ()
+    roles: Mapping[Role, str] = dataclasses.field(default_factory=dict)
+    arrays: Callable[..., Mapping[str, Callable[..., Any]]] = dict
     around: tuple[str, ...] = ()
     common: tuple[tuple[str, ...], ...] = ()
     takes: type[Any] | None = None
     addressed: Addressed | None = None
+    statement: Callable[[], Any] | None = None
 
 
 class Shared(NamedTuple):

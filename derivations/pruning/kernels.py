@@ -53,16 +53,3 @@ def single_kernels() -> Mapping[str, Kernel]:
     outputs = {"mass": mass, "rest": sp.factor(rest), "pull": sp.factor(pull)}
     stable = {name: value.subs(e, sp.exp(-X)) for name, value in outputs.items()}
     return {"gate": Kernel((), ("x", "l"), stable)}
-
-
-@functools.cache
-def homogeneous_kernels() -> Mapping[str, Kernel]:
-    """`gap_rate`: (dx/dt, dD/dt) of the homogeneous reduction, for a smooth gate.
-
-    dx/dt = (eta_r/2) (1 + 1/N) S (1 - S) (delta_0 + m_eff D),   dD/dt = (eta_e/2) S.
-    """
-    gate = single_kernels()["gate"].outputs
-    displacement, router, neuron, kappa, start, mass = sp.symbols("D eta_r eta_e kappa delta m_eff", real=True)
-    gap = router / 2 * kappa * gate["pull"] * (start + mass * displacement)
-    names = ("x", "D", "l", "eta_r", "eta_e", "kappa", "delta", "m_eff")
-    return {"gap_rate": Kernel((), names, {"gap": gap, "displacement": neuron / 2 * gate["mass"]})}

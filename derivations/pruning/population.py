@@ -116,7 +116,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
             "eta_e and eta_r fall at a fixed eta_e T"
         )
     if tier == "homogeneous":
-        from derivations.pruning import homogeneous
+        from derivations.pruning.tiers import homogeneous
 
         return homogeneous.equations(parameters)
     return flow(parameters, tier)

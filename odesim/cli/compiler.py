@@ -109,6 +109,8 @@ def _flow_jobs(request: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     if not isinstance(stage, Dynamics):
         return {}, {}
     equations = load(stage.equations)(case.parameters, case.tier)
+    if equations.code.statement is not None:  # its kernel is compiled in a second, by the command itself
+        return {}, {}
     large = equations.code.addressed is not None and equations.layout.least >= LARGE
     steps = {"shared": [STEPPED]} if large and _missing(load(STEPPED)) else {}
     if isinstance(equations.advance, Independent) and _missing(load(BLOCKS)):

@@ -56,8 +56,9 @@ class Problem:
 
     @property
     def autonomous(self) -> bool:
-        """Return True if the right-hand side is known not to depend on time: one that is addressed is not given it."""
-        return self.equations.code.addressed is not None
+        """Return True if the right-hand side is known not to depend on time."""
+        code = self.equations.code
+        return code.addressed is not None or code.statement is not None
 
     @property
     def start(self) -> np.ndarray:
@@ -214,13 +215,21 @@ def _require_finite(initial: Initial) -> None:
 
 def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callable[..., Any]]:
     """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
-    from odesim.code import arrays, compile
+    from odesim.code import arrays, compile, generated
 
+    if equations.code.statement is not None:
+        if backend == "jax":
+            _configure_jax()
+        return generated.generated_functions(equations, backend)
     if backend == "numba" and (equations.code.loops or equations.code.around):
         return compile.compile_numba(equations)
     if backend == "jax":
-        from odesim.machine import device
-
-        device.configure("auto" if version("jax") else "cpu")
+        _configure_jax()
     # What is means over arrays has no loops for numba to compile.
     return arrays.compile_arrays(equations, "numpy" if backend == "numba" else backend)
+
+
+def _configure_jax() -> None:
+    from odesim.machine import device
+
+    device.configure("auto" if version("jax") else "cpu")

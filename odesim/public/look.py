@@ -72,6 +72,7 @@ def derive(
         system: Its name, a file that declares it, or a `System`.
         format: "text"; "latex", a document; "latex-fragment", its equations without a preamble, for an article with
             amsmath; "python", a file that runs alone with NumPy and SciPy; "kernels", the module that is compiled;
+            "program", what the equations become pass by pass before that;
             "explanation", why the equations close, by which methods and with what error; or "sympy", expressions.
         preset: A named parameter set of the system.
         stage: The stage; by default the first that has a clock.

@@ -67,11 +67,9 @@ def fields() -> list[Definition]:
     filters += sp.Sum(REST_W[M, J, X] * PATCH_R[N, D, X], X)
     routers = sp.Sum(GFEAT[M, K] * PATCH_V[N, D, K] + GCEN[M, K] * PATCH_C[N, D, K], K)
     routers += sp.Sum(REST_T[M, X] * PATCH_R[N, D, X], X)
-    split = Rule("split rest", rules.split_rest)
     return [
-        Definition(
-            (REST_W[M, J, X], REST_T[M, X]), (REST, FEAT), "residual coordinates of filters and of routers", rule=split
-        ),
+        Definition((REST_W[M, J, X],), REST[J_SIZE * M + J, X], "residual coordinates of the filters"),
+        Definition((REST_T[M, X],), REST[M_SIZE * J_SIZE + M, X], "of the routers"),
         Definition((OMEGA[M, J, D, N],), filters, "product of a filter with a noise patch"),
         Definition((ZETA[M, N],), sp.Sum(routers, D), "of a router with their sum"),
     ]
@@ -146,7 +144,7 @@ def equations() -> tuple[list[Definition], tuple[Equation, ...]]:
 
     moved = (SPEED[M] * G_REST[M, J, X], RHO * patches(PATCH_R[N, D, X]))
     filters, routers = Base("d_w"), Base("d_t")
-    join = Rule("join rest", rules.join_rest)
+    join = Rule("join rest", rules.join_rest, compiled="derivations.chen.routing_loops:join_rest")
     definitions = [
         Definition((filters[M, J, X],), moved[0], "motion of the filters outside the signals"),
         Definition((routers[M, X],), moved[1], "of the routers"),

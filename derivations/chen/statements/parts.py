@@ -22,7 +22,7 @@ Q = Kernel("q", (UNIT,), {"q": 1 / (1 + sp.exp(UNIT))}, note="slope of the logis
 COST = Kernel("cost", (UNIT,), {"cost": sp.log(1 + sp.exp(-UNIT))}, note="logistic loss")
 UNITARY = Kernel("per", (UNIT,), {"per": sp.Piecewise((0, sp.Eq(UNIT, 0)), (1 / UNIT, True))},
                  note="one over a norm; an expert without a gradient rests")  # fmt: skip
-WINNING = Rule("winning", rules.winning)
+WINNING = Rule("winning", rules.winning, compiled="derivations.chen.routing_loops:winning")
 PAPER = "Chen et al. 2022"
 CLOCK = (
     "`t` is the expert step times the number of steps: experts move at unit speed, the router's step is rho times that"

@@ -108,7 +108,7 @@ def centres(p: Parameters, noisy: bool) -> tuple[tuple[Named, ...], tuple[Defini
         n = sp.Idx("n", NB)
         return tuple(nodes_of(p, "beta", "b", NB, n, 2 * tiers.CENTRES)), (), n, XB[n], WB[n]
     n = sp.Idx("n", KINKS)
-    pieces = Rule("pieces", rules.pieces)
+    pieces = Rule("pieces", rules.pieces, compiled="derivations.chen.routing_loops:pieces")
     note = "12 Gauss-Legendre nodes on every piece between the points where beta |g_m - g_l| = 1, and their weights"
     shared = (
         Named(LOW, "least strength of a centre", p.beta[0]),

@@ -8,15 +8,14 @@ import numpy as np
 def winning(h: Any) -> Any:
     """p (m, ..): the chance that h_m + r_m is the largest, r uniform on [0, 1]; exact by Gauss-Legendre on pieces."""
     x, w = np.polynomial.legendre.leggauss(len(h) // 2 + 1)
-    top, p = h.max(axis=0), np.zeros_like(h)
+    top, p = h.max(axis=0), 0.0 * h
     ends = np.concatenate([top[None], np.sort(np.maximum(h + 1, top), axis=0)])
     for k in range(len(h)):
         low, high = ends[k], ends[k + 1]
         for node, weight in zip((x + 1) / 2, w / 2, strict=True):
             factors = np.minimum(1.0, low + (high - low) * node - h)
-            for m in range(len(h)):
-                rest = np.prod(np.delete(factors, m, axis=0), axis=0)
-                p[m] += np.where((low + high) / 2 < h[m] + 1, (high - low) * weight * rest, 0.0)
+            rest = np.stack([np.prod(np.delete(factors, m, axis=0), axis=0) for m in range(len(h))])
+            p = p + np.where((low + high) / 2 < h + 1, (high - low) * weight * rest, 0.0)
     return p
 
 
@@ -31,12 +30,6 @@ def pieces(g: Any, low: Any, high: Any) -> Any:
     return nodes.reshape(*g.shape[1:], -1), weights.reshape(*g.shape[1:], -1)
 
 
-def split_rest(rest: Any, feat: Any) -> Any:
-    """The residual coordinates of filters (m, j, x) and of routers (m, x)."""
-    count = feat.shape[0] * feat.shape[1]
-    return rest[:count].reshape(*feat.shape[:2], rest.shape[1]), rest[count:]
-
-
 def join_rest(filters: Any, routers: Any) -> Any:
     """Residual coordinates in one array, filters (m, j) first, then routers."""
-    return np.concatenate([filters.reshape(-1, filters.shape[2]), routers])
+    return np.concatenate([filters.reshape(filters.shape[0] * filters.shape[1], filters.shape[2]), routers])

@@ -72,7 +72,7 @@ def routing(p: Parameters) -> list[Any]:
         found.append(Definition((SHIFTED[J, S, Z],), ROUTE[S, Z] + JITTER[J, S, Z], "route values, jittered"))
     if p.tie_rule == "fractional" and p.mode == "joint":
         arguments = (ROUTE, COUNT, TOKENS, SOFT)
-        rule = Rule("soft top l", soft_top)
+        rule = Rule("soft top l", soft_top, compiled="derivations.pmoe.routing_loops:soft_top")
         threshold = sp.Symbol("theta")
         means = COUNT[X, Z] / (1 + sp.exp((threshold - ROUTE[S, Z]) / SOFT))
         found.append(

@@ -11,7 +11,7 @@ from derivations.broken import break_measure, break_number, break_setting, grid,
 from derivations.claim import Variant
 from derivations.laws import All, Bounded, Equals, Power, Vanishes
 from derivations.pruning.claims.tools import alike, claim, once_run
-from derivations.pruning.homogeneous import first_integral
+from derivations.pruning.tiers.homogeneous import first_integral
 
 N = 198
 

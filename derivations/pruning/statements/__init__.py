@@ -19,7 +19,7 @@ def _statement(p: Parameters, tier: str, stage: str) -> Statement:
 
     equations(p, tier)  # refuses what no tier describes
     if tier == "homogeneous":
-        from derivations.pruning.statements import homogeneous
+        from derivations.pruning.tiers import homogeneous
 
         return homogeneous.statement(p, stage)
     if tier == "recursion" and law_of_slope(p) == "empirical":

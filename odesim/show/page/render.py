@@ -3,22 +3,23 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from derivations.contract import Dynamics, Map, Page, Stage, System, load
+from derivations.contract import Dynamics, Equations, Map, Page, Stage, System, load
 from odesim.errors import UsageError
 
 if TYPE_CHECKING:
     from odesim.request.case import Case
     from odesim.show.page.symbolic import SymbolicEquations
 
-FORMATS = ("text", "latex", "latex-fragment", "python", "kernels")
+FORMATS = ("text", "latex", "latex-fragment", "python", "kernels", "program")
 
 
 def render(system: System, parameters: Any, format: str = "text", stage: str | None = None) -> str:
     """The page of the tier that `parameters` select, of a stage (by default that of a run that names none).
 
     `format` is text, latex (a document), latex-fragment (its equations, which an article includes), python (a file that
-    runs alone with NumPy and SciPy), or kernels (the module that numba compiles).  Raises `UsageError` for another
-    format, and for a stage without equations of motion.
+    runs alone with NumPy and SciPy), kernels (the module that numba compiles), or program (what the equations become,
+    pass by pass, before they are compiled).  Raises `UsageError` for another format, and for a stage without equations
+    of motion.
     """
     if format not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
@@ -28,16 +29,31 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
             f"stage {chosen.name} of {system.name} is one step, without a right-hand side: give --format text or latex"
         )
     if format == "kernels":
-        from odesim.code.compile import module_text
-
-        return module_text(load(chosen.equations)(parameters, tier))
+        return _kernels(load(chosen.equations)(parameters, tier))
     stated = load(chosen.statement)(parameters, tier)
     if isinstance(stated, Page):
         printed = {"latex-fragment": stated.fragment} if format == "latex-fragment" else vars(stated)
         if not printed[format]:
             raise UsageError(f"tier {tier} of {system.name} has no page in {format}; take --format text")
         return printed[format]
+    if format == "program":
+        from derivations.equations.text import passes
+
+        return passes(stated)
     return _printer(format)(stated)
+
+
+def _kernels(equations: Equations) -> str:
+    """The module that numba compiles for some equations."""
+    if equations.code.statement is not None:
+        from derivations.equations.text import example_numbers
+        from odesim.code.generated import tables_of
+
+        statement = equations.code.statement()
+        return tables_of(statement, equations.layout, example_numbers(statement), "rates").kernel_text()
+    from odesim.code.compile import module_text
+
+    return module_text(equations)
 
 
 def symbolic(case: "Case") -> "SymbolicEquations":

@@ -1,6 +1,6 @@
 """The parts of a printed Python file that are the same for every statement."""
 
-from odesim.show.page.evaluate import REACH, STEP
+from derivations.equations.interpreter import REACH, STEP
 
 HEAD = '''"""{title}
 

@@ -6,8 +6,8 @@ from scipy.integrate import quad
 
 import odesim
 from derivations.pruning import initial
-from derivations.pruning.homogeneous import first_integral
 from derivations.pruning.parameters import Parameters
+from derivations.pruning.tiers.homogeneous import first_integral
 from odesim.evidence.laboratory import Laboratory
 from odesim.request.case import find_system
 

@@ -15,12 +15,12 @@ from derivations.chen.kernels import slope as slope_of
 from derivations.chen.parameters import ACTIVATIONS as CHEN_ACTIVATIONS
 from derivations.chen.statements import rules
 from derivations.contract import load
+from derivations.equations.interpreter import Evaluator
 from derivations.kawata.parameters import ACTIVATIONS
 from derivations.liao.statements import reduced
 from derivations.pmoe.statements.soft import soft_top
 from derivations.pruning.statements import rules as tokens_of_pruning
 from derivations.statement import function, indices_of
-from odesim.show.page.evaluate import Evaluator
 
 from .tiers import Compiled
 

@@ -9,10 +9,10 @@ import sympy as sp
 
 import derivations
 import odesim
+from derivations.equations.interpreter import Evaluator, evaluate
 from odesim.evidence.laboratory import Laboratory
 from odesim.flow.problem import prepare
 from odesim.request.case import Case
-from odesim.show.page.evaluate import Evaluator, evaluate
 
 from .tiers import Compiled, parameters, scan
 

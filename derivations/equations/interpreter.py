@@ -5,6 +5,7 @@ broadcast: no term is ever rearranged, and what does not depend on an index has 
 evaluation slow (each statement in milliseconds) and an independent check of what is printed and of what is compiled.
 """
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Mapping
@@ -196,3 +197,16 @@ def _elementary(e: Any, of: Any) -> Any:
 def evaluate(statement: Statement, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The right-hand side of a statement at sizes, constants and a state, by the names of its variables."""
     return Evaluator(statement, values).rates()
+
+
+def infinite_tables(statement: Statement, numbers: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The values of definitions over an infinite index, cut where the statement says, by their names."""
+    tables = [d for d in statement.arrays if any(i.upper == sp.oo for t in d.targets for i in indices_of(t))]
+    if not tables:
+        return {}
+    alone = dataclasses.replace(
+        statement, definitions=(*statement.kernels, *tables), state=(), equations=(), loss=None, conserved=()
+    )
+    needed = {s.name for d in tables for s in sp.sympify(d.value).free_symbols}
+    values = Evaluator(alone, {name: value for name, value in numbers.items() if name in needed}).values
+    return {key_of(t): values[key_of(t)] for d in tables for t in d.targets}

@@ -1,0 +1,123 @@
+"""Pass: kernels of several functions become one evaluation at all their index tuples, mirrored pairs once.
+
+Two experts i and j exchange their roles when the pair (j, i) is taken in place of (i, j): the arguments of the kernel
+are then those of (i, j) in another order, and so are its functions.  Half of the pairs are enough.
+"""
+
+import dataclasses
+import random
+from typing import Any
+
+from derivations.equations.lower.lift import Lift
+from derivations.equations.program import Define, Item, Pairs, Program, Use, series
+from derivations.statement import Definition, Kernel, indices_of, key_of, sp
+
+EQUAL = 1e-12
+"""Two functions that agree so well at a random point are the same; others differ there by a part of their size."""
+
+
+def gather_pairs(program: Program, lift: Lift, symmetric: frozenset[str]) -> Program:
+    """Replace definitions by kernels of several functions with `Pairs`; `symmetric` arrays are their own transposes."""
+    groups: dict[str, list[Definition]] = {}
+    kernels: dict[str, Kernel] = {}
+    for definition in lift.kernels:
+        if definition.kernel is not None:
+            groups.setdefault(definition.kernel.name, []).append(definition)
+            kernels[definition.kernel.name] = definition.kernel
+    place: dict[str, Item] = {}
+    replaced: set[str] = set()
+    for name, definitions in groups.items():
+        targets = [key_of(t) for d in definitions for t in d.targets]
+        if not set(targets) <= {n for item in program.body for n in item.writes}:
+            continue  # made of constants alone
+        lift.items = []
+        pairs = _pairs(kernels[name], definitions, lift, symmetric)
+        place[targets[0]] = pairs
+        replaced |= set(targets)
+    body: list[Item] = []
+    for item in program.body:
+        first = next((n for n in item.writes if n in place), None)
+        if first is not None:
+            body.append(place[first])
+        elif not item.writes & replaced:
+            body.append(item)
+    return dataclasses.replace(program, body=ordered(body, program))
+
+
+def ordered(body: list[Item], program: Program) -> tuple[Item, ...]:
+    """The items so that each comes after those that write what it reads, in their order otherwise."""
+    waiting, done = list(body), frozenset()
+    pending = frozenset().union(*(item.writes for item in body))
+    out: list[Item] = []
+    while waiting:
+        item = next(i for i in waiting if not i.reads & (pending - done))
+        waiting.remove(item)
+        out.append(item)
+        done |= item.writes
+    return tuple(out)
+
+
+def _pairs(kernel: Kernel, definitions: list[Definition], lift: Lift, symmetric: frozenset[str]) -> Pairs:
+    slots = tuple(kernel.arguments)
+    lift.flat = True
+    values = [lift.lift(kernel.values[name], ()) for name in kernel.values]
+    lift.flat = False
+    uses = []
+    for d in definitions:
+        axes = tuple(indices_of(d.targets[0]))
+        lift.prefix = key_of(d.targets[0])
+        arguments = tuple(lift.named(lift.lift(a, axes), axes) for a in d.value)
+        mirrored = _mirrored(values, slots, axes, arguments, symmetric)
+        uses.append(Use(tuple(key_of(t) for t in d.targets), axes, arguments, mirrored))
+    return Pairs(kernel.name, slots, tuple(values), tuple(uses))
+
+
+def _mirrored(
+    values: list[Any],
+    slots: tuple[Any, ...],
+    axes: tuple[Any, ...],
+    arguments: tuple[Any, ...],
+    symmetric: frozenset[str],
+) -> tuple[int, ...] | None:
+    """For every function the one that has its value at (j, i); functions that are missing are appended to `values`.
+
+    None where the arguments at (j, i) are not those at (i, j) in another order.
+    """
+    if len(axes) < 2 or (axes[-2].lower, axes[-2].upper) != (axes[-1].lower, axes[-1].upper):
+        return None
+    i, j = axes[-2:]
+
+    def canonical(e: Any) -> Any:
+        def is_symmetric(x: Any) -> bool:
+            return isinstance(x, sp.Indexed) and key_of(x) in symmetric
+
+        return sp.sympify(e).replace(is_symmetric, lambda x: x.base[tuple(sorted(x.indices, key=str))])
+
+    here = [canonical(a) for a in arguments]
+    there = [canonical(sp.sympify(a).xreplace({i: j, j: i})) for a in arguments]
+    if sorted(map(str, here)) != sorted(map(str, there)):
+        return None
+    exchange = {slot: slots[here.index(a)] for slot, a in zip(slots, there, strict=True)}
+    count, found = len(values), []
+    for value in values[:count]:
+        turned = value.xreplace(exchange)
+        same = next((k for k, v in enumerate(values) if _equal(v, turned)), None)
+        if same is None:
+            values.append(turned)
+        found.append(len(values) - 1 if same is None else same)
+    return tuple(found)
+
+
+def _equal(one: Any, two: Any) -> bool:
+    """Return True if two functions agree at a random point; a series is a number of its own there."""
+    draw = random.Random(1)
+    atoms = sorted(one.atoms(series) | two.atoms(series), key=str)
+    places = {a: sp.Float(draw.uniform(0.2, 0.4)) for a in atoms}
+    one, two = one.xreplace(places), two.xreplace(places)
+    symbols = sorted(one.free_symbols | two.free_symbols, key=str)
+    places = {a: sp.Float(draw.uniform(0.2, 0.4)) for a in symbols}
+    first, second = (float(e.xreplace(places).evalf()) for e in (one, two))
+    return abs(first - second) < EQUAL * (1 + abs(first))
+
+
+__all__ = ["Define", "gather_pairs", "ordered"]

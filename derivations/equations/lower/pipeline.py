@@ -1,0 +1,68 @@
+"""The passes in order, and what each of them leaves."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from derivations.equations.lower.lift import Lift
+from derivations.equations.lower.pairs import gather_pairs
+from derivations.equations.lower.products import find_products
+from derivations.equations.lower.simplify import fold_constants, hoist, inline, narrow
+from derivations.equations.program import Item, Output, Program, Ranges
+from derivations.statement import Statement, indices_of, key_of, sp
+
+
+def lower(
+    statement: Statement,
+    numbers: Mapping[str, Any],
+    symmetric: frozenset[str] = frozenset(),
+    what: Literal["rates", "loss"] = "rates",
+) -> dict[str, Program]:
+    """The program of the rates of a statement, or of its loss, at numbers of its constants: after every pass, by name.
+
+    `symmetric` are components of the state that are symmetric matrices.  The last program is the one that is compiled;
+    all of them have the same values.
+    """
+    ranges = Ranges(numbers, statement.terms)
+    lift = Lift(statement, ranges)
+    for definition in statement.arrays:
+        infinite = any(i.upper == sp.oo for t in definition.targets for i in indices_of(t))
+        if not infinite:
+            lift.define_array(definition)
+    if what == "loss":
+        outputs: tuple[Output, ...] = (lift.number("loss", statement.loss),)
+    else:
+        outputs = tuple(lift.rate(e.target, e.rate, e.source) for e in statement.equations)
+    setup, body = split(statement, lift.items, {o.name for o in outputs})
+    stages = {"lift": drop_unread(Program(statement, ranges, setup, body, outputs))}
+    stages["pairs"] = drop_unread(gather_pairs(stages["lift"], lift, symmetric))
+    stages["fold"] = fold_constants(stages["pairs"], lift)
+    stages["hoist"] = hoist(stages["fold"], lift)
+    stages["inline"] = inline(stages["hoist"])
+    stages["products"] = drop_unread(find_products(stages["inline"], lift, symmetric))
+    stages["narrow"] = drop_unread(narrow(stages["products"], lift))
+    return stages
+
+
+def split(statement: Statement, items: list[Item], outputs: set[str]) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Items that depend on constants alone, and the others; outputs belong to the body."""
+    changing = {key_of(v.target) for v in statement.state}
+    setup, body = [], []
+    for item in items:
+        if item.reads & changing or item.writes & outputs:
+            changing |= item.writes
+            body.append(item)
+        else:
+            setup.append(item)
+    return tuple(setup), tuple(body)
+
+
+def drop_unread(program: Program) -> Program:
+    """The program without items that nothing reads."""
+    read = set(program.output_names)
+    body: list[Item] = []
+    for item in reversed(program.body):
+        if item.writes & read:
+            body.append(item)
+            read |= item.reads
+    return dataclasses.replace(program, body=tuple(reversed(body)))

@@ -1,0 +1,45 @@
+"""A tier from its statement alone: state, layout, events, arguments, and generated functions.
+
+def statement(parameters) -> Statement     the file of a tier; all that is said of it stands there
+equations_of(statement)                    what the program integrates
+"""
+
+from derivations.contract import Code, Component, Dense, Equations, Layout, Symmetric, Tier, Upper
+from derivations.equations.program import Ranges
+from derivations.statement import Named, Statement, indices_of, key_of
+
+
+def equations_of(statement: Statement) -> Equations:
+    """The equations of a tier, generated from its statement.
+
+    Raises `ValueError` for a statement that is only a page: one without the name of a tier or without observables.
+    """
+    s = statement
+    if not s.tier or s.observables is None:
+        raise ValueError(f"{s.name} does not say how it runs: give the statement a tier and observables")
+    ranges = Ranges(s.sizes, s.terms)
+    return Equations(
+        about=Tier(name=s.tier, validity=s.validity, neglects=s.neglects),
+        advance=s.advance,
+        code=Code(structure=f"{s.name} {s.fingerprint}", statement=lambda: s),
+        state=tuple(component(v) for v in s.state),
+        layout=Layout(tuple(part(v, ranges) for v in s.state)),
+        arguments=s.arguments,
+        begin=s.begin,
+        admits=s.admits,
+        crossings=s.crossings,
+        observables=s.observables,
+    )
+
+
+def component(variable: Named) -> Component:
+    """What is saved of a state variable."""
+    return Component(key_of(variable.target), variable.dims, variable.bounds, variable.symbol, variable.meaning)
+
+
+def part(variable: Named, ranges: Ranges) -> Dense | Upper | Symmetric:
+    """How a state variable lies in the flat state: half of a symmetric matrix, without a diagonal that is 1."""
+    name, shape = key_of(variable.target), tuple(ranges.end(i) for i in indices_of(variable.target))
+    if variable.unit:
+        return Upper(name, shape[0])
+    return Symmetric(name, shape[0]) if variable.symmetric else Dense(name, shape)

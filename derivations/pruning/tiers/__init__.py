@@ -1,0 +1,1 @@
+"""The tiers of system `pruning` that are generated from their statements, one file each."""

@@ -1,0 +1,131 @@
+"""One compiled right-hand side for all models: it walks through a table of steps over one vector of numbers.
+
+W holds the state, then constants, then everything that the steps make, then room for one block.  A step is one row of
+whole numbers: what to do, how often, and where (`odesim.code.steps`).  A model's own machine code is one function,
+`kernel`, with its scalar formulas and its sums.  So the engine is compiled once for all models, and every integrator
+once for all of them: they take the engine as a function pointer and its tables as one argument of one type.
+
+Only documented features of numba are used: explicit signatures, `cache=True`, `types.FunctionType`, and `np.dot`.
+All tables are unsigned: numba tests a signed index for being negative, which doubles the time that LLVM takes here.
+"""
+
+import numpy as np
+
+from odesim.code.module_cache import compiled, prepare_numba
+from odesim.code.steps import BLOCKS, COPY, HEAD, LANES, LOOPS, PRODUCT, RATES, SUM, WIDTH
+
+prepare_numba()
+from numba import types  # noqa: E402
+from numba.typed import List  # noqa: E402
+
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "nsz"}, "nogil": True}
+"""Not `nnan` or `ninf`: whether a state is finite must be seen."""
+numbers, places, wholes = types.float64[::1], types.uint32[::1], types.uint64[::1]
+KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)
+"""kernel(which, x, s, z, g): formula `which` of a model, from arguments x and values of series s to results z.
+
+Formulas with loops find their arguments in W, which is x then, at places and with strides that g says.
+"""
+TABLES = types.Tuple((numbers, places, wholes))
+"""W, places in W, and steps with the numbers of the loops."""
+POINTER = types.FunctionType(KERNEL)
+ARGUMENTS = types.Tuple((numbers, places, wholes, POINTER))
+"""The tables and the kernel."""
+FLOW = types.void(numbers, numbers, ARGUMENTS)
+"""flow(y, dy, arguments) fills dy."""
+KERNELS = types.ListType(POINTER)
+"""A list of one kernel: handing it to compiled code takes 2 us, where the function itself takes 40 to 500."""
+I0, I1, I2, I3, I4, I5, I6, I7, I8, I9 = map(np.uint64, range(10))
+ALL, FIRST, NEXT = np.uint64(LANES), np.uint64(HEAD), np.uint64(WIDTH)
+
+
+@compiled(types.void(numbers, numbers, types.uint64, types.uint64, types.uint64, numbers, numbers), **OPTIONS)
+def fill_series(s, W, level, many, argument, x, square):
+    """Values of `many` series at sixteen arguments: s[k] = shift + x^odd P_k(x^2), with as many terms as x needs.
+
+    From `level` on W holds (largest square, groups of four terms, place of the coefficients) of every level, ascending.
+    """
+    lanes = np.uint64(square.size)  # not a constant: loops that LLVM unrolls are not vectorised afterwards
+    largest = 0.0
+    for lane in range(lanes):
+        square[lane] = x[argument + lane] * x[argument + lane]
+        largest = max(largest, square[lane])
+    while W[level] < largest:
+        level += I3
+    groups, c = np.uint64(W[level + I1]), np.uint64(W[level + I2])
+    for k in range(many):
+        row = ALL * k
+        for lane in range(lanes):
+            s[row + lane] = W[c]
+        c += I1
+        for _ in range(groups):
+            c0, c1, c2, c3 = W[c], W[c + I1], W[c + I2], W[c + I3]
+            c += I4
+            for lane in range(lanes):
+                v = square[lane]
+                s[row + lane] = (((s[row + lane] * v + c0) * v + c1) * v + c2) * v + c3
+        shift, odd, even = W[c], W[c + I1], W[c + I2]
+        c += I3
+        for lane in range(lanes):
+            s[row + lane] = shift + s[row + lane] * (odd * x[argument + lane] + even)
+
+
+@compiled(FLOW, **OPTIONS)
+def flow(y, dy, arguments):  # noqa: C901 - one branch for each kind of step
+    """dy/dt of the state y of an autonomous system of equations."""
+    W, T, N, kernel = arguments
+    x, s, z, square = W[N[I1] : N[I2]], W[N[I2] : N[I3]], W[N[I3] : N[I4]], W[N[I4] : N[I4] + ALL]
+    for k in range(y.size):
+        W[k] = y[k]
+    at_row = FIRST
+    for _ in range(N[I0]):
+        what, count, at, to = N[at_row], N[at_row + I1], N[at_row + I2], N[at_row + I3]
+        by, more, which = N[at_row + I4], N[at_row + I5], N[at_row + I6]
+        if what == COPY:
+            for e in range(count):
+                W[to + e] = W[T[at + e]]
+        elif what == SUM:  # `more` terms, with factors
+            for e in range(count):
+                W[to + e] = 0.0
+            for _ in range(more):
+                for e in range(count):
+                    W[to + e] += W[by + e] * W[T[at + e]]
+                by += count
+                at += count
+        elif what == PRODUCT:  # (count, more) by (more, which)
+            left = W[at : at + count * more].reshape((count, more))
+            right = W[by : by + more * which].reshape((more, which))
+            np.dot(left, right, W[to : to + count * which].reshape((count, which)))
+        elif what == LOOPS:  # loops over W in the kernel; N says extents, places and strides
+            kernel(which, W, s, z, N[at : at + count])
+        elif what == RATES:
+            for e in range(count):
+                dy[e] = W[T[at + e]]
+        elif what == BLOCKS:  # `count` blocks of `by` arguments and `more` results
+            level, argument, many = N[at_row + I7], N[at_row + I8], N[at_row + I9]
+            for _ in range(count):
+                for e in range(by):
+                    x[e] = W[T[at + e]]
+                at += by
+                if many > I0:
+                    fill_series(s, W, level, many, argument, x, square)
+                kernel(which, x, s, z, N)
+                for e in range(more):
+                    W[to + e] = z[e]
+                to += more
+        at_row += NEXT
+
+
+@compiled(KERNELS(POINTER))
+def hold(kernel):
+    """A list of one kernel."""
+    held = List.empty_list(POINTER)
+    held.append(kernel)
+    return held
+
+
+@compiled(types.void(numbers, numbers, TABLES, KERNELS))
+def evaluate(y, dy, tables, kernels):
+    """Fill dy: what Python calls."""
+    W, T, N = tables
+    flow(y, dy, (W, T, N, kernels[0]))

@@ -1,0 +1,131 @@
+"""Functions that are generated from the statement of a tier: for numba, for JAX, and for NumPy."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from derivations.contract import Equations
+from derivations.contract.layout import Dense, Layout
+
+if TYPE_CHECKING:
+    from derivations.equations.program import Program
+    from derivations.statement import Statement
+    from odesim.code.tables import Tables
+
+What = Literal["rates", "loss"]
+_traced: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {}
+"""Functions for array libraries by the structure of their equations: JAX compiles anew for every new object."""
+
+
+def generated_functions(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
+    """`flow(t, y, *arguments)`, and `loss(y, *arguments)` where the statement has one, for a back end.
+
+    For numba also `derivative(arguments)`, a right-hand side at fixed arguments, which is what a run calls.
+    """
+    assert equations.code.statement is not None
+    statement = equations.code.statement()
+    if backend != "numba":
+        key = (equations.code.structure, backend)
+        if key not in _traced:
+            _traced[key] = _array_functions(statement, equations, backend)
+        return _traced[key]
+    last: list[tuple[tuple[Any, ...], Right]] = []
+
+    def derivative(arguments: tuple[Any, ...]) -> Right:
+        for known, found in last:
+            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
+                return found
+        last[:] = [(arguments, Right(statement, equations, arguments))]
+        return last[0][1]
+
+    functions: dict[str, Callable[..., Any]] = {
+        "derivative": derivative,
+        "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
+    }
+    if statement.loss is not None:
+        functions["loss"] = lambda y, *arguments: derivative(arguments).loss(y)
+    return functions
+
+
+class Right:
+    """The right-hand side dy/dt of an autonomous flow at fixed arguments, compiled; and its loss."""
+
+    def __init__(self, statement: "Statement", equations: Equations, arguments: tuple[Any, ...]) -> None:
+        self._statement, self._layout = statement, equations.layout
+        self._numbers = statement.named(arguments)
+        self._rates = self._compiled("rates")
+
+    def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
+        """dy/dt, which does not depend on t."""
+        dy = np.empty(y.size)
+        self._rates(y, dy)
+        return dy
+
+    def loss(self, y: np.ndarray) -> float:
+        """The loss that the statement gives."""
+        value = np.empty(1)
+        self._loss(y, value)
+        return float(value[0])
+
+    @functools.cached_property
+    def _loss(self) -> Callable[[np.ndarray, np.ndarray], None]:
+        return self._compiled("loss")
+
+    def _compiled(self, what: What) -> Callable[[np.ndarray, np.ndarray], None]:
+        """Write the tables of the rates or of the loss, compile their kernel, and bind both."""
+        from odesim.code import engine
+        from odesim.code.module_cache import load_module
+
+        tables = tables_of(self._statement, self._layout, self._numbers, what)
+        kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
+        arrays = tables.steps.arrays()
+
+        def evaluate(y: np.ndarray, out: np.ndarray) -> None:
+            engine.evaluate(y if y.flags.carray else np.array(y, float), out, arrays, kernels)
+
+        return evaluate
+
+
+def lowered(statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What) -> "Program":
+    """The program of the rates or of the loss of a statement, after all passes."""
+    from derivations.equations.lower import lower
+
+    symmetric = frozenset(part.name for part in layout.parts if not isinstance(part, Dense))
+    return list(lower(statement, numbers, symmetric, what).values())[-1]
+
+
+def tables_of(statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What) -> "Tables":
+    """The tables of the rates or of the loss of a statement at given numbers of its constants."""
+    from derivations.equations.arrays import setup
+    from odesim.code.tables import Tables
+
+    program = lowered(statement, layout, numbers, what)
+    return Tables(program, layout, setup(program, numbers))
+
+
+def _array_functions(statement: "Statement", equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
+    """The same by whole arrays, with NumPy or traced by JAX."""
+    from derivations.equations import arrays
+
+    library, special = arrays.libraries(backend)
+    layout = equations.layout
+    programs: dict[Any, Any] = {}
+
+    def evaluated(what: What, y: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        numbers = statement.named(arguments)
+        sizes = tuple((name, value) for name, value in numbers.items() if isinstance(value, int))
+        if (what, sizes) not in programs:
+            programs[what, sizes] = lowered(statement, layout, numbers, what)
+        program = programs[what, sizes]
+        state = layout.unpack(y) if library is np else arrays.unpacked(layout, y, library)
+        return arrays.evaluate(program, numbers, state, library, special)
+
+    def flow(t: Any, y: Any, *arguments: Any) -> Any:
+        return arrays.packed(layout, evaluated("rates", y, arguments), library)
+
+    functions: dict[str, Callable[..., Any]] = {"flow": flow}
+    if statement.loss is not None:
+        functions["loss"] = lambda y, *arguments: evaluated("loss", y, arguments)["loss"]
+    return functions

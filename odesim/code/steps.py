@@ -1,0 +1,118 @@
+"""The steps of the compiled engine, and the tables that they read."""
+
+from typing import Any
+
+import numpy as np
+
+from derivations.lanes import folded
+from odesim.code.formulas import Formula, Unsupported
+from odesim.code.places import Places
+
+LANES, WIDTH, HEAD = 16, 10, 8
+"""Points of a block, numbers of a step, and numbers before the first: how many steps, and where room for a block is."""
+COPY, SUM, PRODUCT, BLOCKS, LOOPS, RATES = range(6)
+"""What a step does."""
+NEGLIGIBLE = 1e-300
+"""Coefficients of a series below this are zeros of its parity."""
+TOLERANCE = 1e-14
+"""What a series leaves out at most."""
+
+
+class Steps:
+    """Rows of steps, the tables that they read, and the texts of the model's kernel.
+
+    Factors and coefficients of series stand in W, as constants of `places`.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.rows: list[list[int]] = []
+        self.texts: dict[tuple[str, ...], int] = {}
+        self._T: list[np.ndarray] = []
+        self._size = 0
+        self._loops: list[tuple[int, list[int]]] = []
+        self._room = [1, 1, 1]
+
+    def copy(self, places: np.ndarray, to: int) -> None:
+        """W[to ..] = W[places]."""
+        self._row(COPY, places.size, self._table(places), to)
+
+    def rates(self, places: np.ndarray) -> None:
+        """dy = W[places], the last step."""
+        self._row(RATES, places.size, self._table(places))
+
+    def sum(self, places: np.ndarray, factors: np.ndarray, to: int) -> None:
+        """W[to + e] = sum over the first axis of factors[.., e] W[places[.., e]]."""
+        self._row(SUM, places.shape[1], self._table(places), to, self.places.constant(factors), len(places))
+
+    def multiply(self, left: int, right: int, shape: tuple[int, int, int], to: int) -> None:
+        """The product of matrices (rows, inner) and (inner, columns) that begin at two places."""
+        rows, inner, columns = shape
+        self._row(PRODUCT, rows, left, to, right, inner, columns)
+
+    def blocks(self, formula: Formula, leaves: list[np.ndarray], results: int, to: int) -> None:
+        """A formula at points, in blocks of sixteen; the places of its leaves at all points."""
+        count = leaves[0].size if leaves else 1
+        blocks = -(-count // LANES)
+        table = np.full((len(leaves), LANES * blocks), self.places.one)
+        for k, places in enumerate(leaves):
+            table[k, :count] = places
+        table = table.reshape(len(leaves), blocks, LANES).transpose(1, 0, 2)
+        lines = ("for lane in range(16):", *(f"    {line}" for line in formula.lines))
+        by, more, many = LANES * len(leaves), LANES * results, len(formula.series)
+        level = self._series([self.places.constants[label] for label in formula.series]) if many else 0
+        which, argument = self.text(lines), LANES * formula.argument
+        self._row(BLOCKS, blocks, self._table(table), to, by, more, which, level, argument, many)
+        self._room = [max(a, b) for a, b in zip(self._room, (by, LANES * many, more), strict=True)]
+
+    def loops(self, lines: tuple[str, ...], numbers: list[int]) -> None:
+        """Loops of the kernel over W, with the whole numbers that they take."""
+        self._loops.append((len(self.rows), numbers))
+        self._row(LOOPS, len(numbers), 0, 0, 0, 0, self.text(lines))
+
+    def text(self, lines: tuple[str, ...]) -> int:
+        """The number of a text in the kernel; equal texts are one."""
+        return self.texts.setdefault(lines, len(self.texts))
+
+    def _row(self, *row: int) -> None:
+        self.rows.append([*map(int, row), *[0] * (WIDTH - len(row))])
+
+    def _table(self, places: Any) -> int:
+        at, values = self._size, np.ravel(places)
+        self._T.append(values)
+        self._size += values.size
+        return at
+
+    def _series(self, rows: list[np.ndarray]) -> int:
+        """Power series as runs of numbers, as `odesim.code.engine.fill_series` reads them; the first place."""
+        dense = np.array(rows)
+        odd = [bool((np.abs(row[2::2]) <= NEGLIGIBLE).all()) for row in dense]
+        if not all(o or (np.abs(row[1::2]) <= NEGLIGIBLE).all() for o, row in zip(odd, dense, strict=True)):
+            raise Unsupported("a series that is neither odd nor even")
+        table = folded(dense, odd, TOLERANCE)
+        levels, many = table.levels.shape[:2]
+        heads: list[float] = []
+        runs: list[np.ndarray] = []
+        count = 3 * levels + many * int((table.reach[1] + 4).sum())
+        first = self.places.reserve(count)
+        at = first + 3 * levels
+        for k in range(levels):
+            last = int(table.reach[1, k])
+            heads += [table.reach[0, k] if k < levels - 1 else np.inf, last // 4, at]
+            for i in range(many):
+                ends = [table.shift[i], table.odd[i], 1.0 - table.odd[i]]
+                runs.append(np.concatenate([table.levels[k, i, last::-1], ends]))
+            at += many * (last + 4)
+        self.places.fill(first, np.concatenate([heads, *runs]))
+        return first
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """W, places, and steps with the numbers of the loops, as new arrays: two threads must not share them."""
+        room = [self.places.reserve(count) for count in (*self._room, LANES)]
+        rows, loops = [list(row) for row in self.rows], [n for _, numbers in self._loops for n in numbers]
+        at = HEAD + WIDTH * len(rows)
+        for row, numbers in self._loops:
+            rows[row][2], at = at, at + len(numbers)
+        head = [len(rows), *room, *[0] * (HEAD - 1 - len(room))]
+        N = np.array([*head, *(n for row in rows for n in row), *loops], np.uint64)
+        return self.places.vector(), np.concatenate([*self._T, [0]]).astype(np.uint32), N

@@ -1,0 +1,321 @@
+"""From a program to the tables that the compiled engine walks through.
+
+Every array of the program gets places in W.  A definition becomes one step: a copy, a sum of entries with factors, a
+product of matrices, blocks of a formula at sixteen points, or loops.  Sizes and numbers stand in the tables, so that
+the text of a model's kernel, which is what has to be compiled, is the same for all of them.
+"""
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract.layout import Layout
+from derivations.equations.program import Apply, Define, Item, Pairs, Product, Program, Use, operations, series
+from derivations.statement import indices_of, key_of, sp
+from odesim.code.formulas import IMPORTS, Unsupported, leaves_of, straight
+from odesim.code.loop_text import Loops
+from odesim.code.places import Places, strides
+from odesim.code.steps import LANES, Steps
+
+MANY = 128
+"""From so many points on a cheap formula is evaluated in loops, which read what lies side by side."""
+CHEAP = 8
+"""Operations of a cheap formula beside two for every entry; others are faster in blocks, which are vectorised."""
+
+
+class Tables:
+    """The tables of a program at given constants, and the text of its kernel."""
+
+    def __init__(self, program: Program, layout: Layout, constants: Mapping[str, Any]) -> None:
+        self.program, self.ranges = program, program.ranges
+        self.places = Places(layout, program.ranges, state_size(program, layout), constants)
+        self.steps = Steps(self.places)
+        self.rules: set[str] = set()
+        for item in program.body:
+            self._add(item)
+        self._finish()
+
+    def _add(self, item: Item) -> None:
+        if isinstance(item, Apply):
+            self._apply(item)
+        elif isinstance(item, Pairs):
+            self._pairs(item)
+        elif isinstance(item, Product):
+            self._product(item)
+        else:
+            self._define(item)
+
+    def _define(self, item: Define) -> None:
+        terms = linear(item)
+        points = self.ranges.volume(item.domain)
+        even = all(self.places.linear_subscript(i) is not None for x in entries_of(item) for i in x.indices)
+        cheap = points > MANY and operations(item.value) <= CHEAP + 2 * len(set(leaves_of(item.value)))
+        if terms is not None and (points <= MANY or not even):
+            self._sum(item, terms)
+        elif (item.over or cheap) and even and not item.value.has(series):
+            self._loops(item)
+        elif item.over:
+            raise Unsupported(f"the sum {item.name}, over entries that do not lie evenly or over series")
+        else:
+            self._blocks(item)
+
+    def _points(self, item: Define) -> dict[Any, np.ndarray]:
+        """The points at which a definition is evaluated: the upper triangle alone for rates of a packed matrix."""
+        output = next((o for o in self.program.outputs if o.name == item.name), None)
+        triangle = None if output is None or len(item.axes) != 2 else self.places.triangle(output.component)
+        if triangle is None:
+            return self.places.grid(item.axes)
+        rows, columns = np.triu_indices(self.ranges.size(item.axes[0]), triangle)
+        return {item.axes[0]: rows, item.axes[1]: columns}
+
+    def _sum(self, item: Define, terms: list[tuple[float, Any]]) -> None:
+        """A sum of entries with factors."""
+        points, over = self._points(item), self.places.grid(item.over)
+        count, inner = count_of(points), count_of(over)
+        at = {i: np.broadcast_to(v[:, None], (count, inner)) for i, v in points.items()}
+        at |= {i: np.broadcast_to(v, (count, inner)) for i, v in over.items()}
+        found = [(c, self.places.entries(x, at, (count, inner))) for c, x in terms]
+        if len(found) == 1 and inner == 1 and found[0][0] == 1.0:  # another name for what is there
+            self.places.put(item.name, item.axes, points, found[0][1][:, 0])
+            return
+        to = self.places.reserve(count)
+        factors = np.concatenate([np.full((inner, count), c) for c, _ in found])
+        self.steps.sum(np.concatenate([p.T for _, p in found]), factors, to)
+        self.places.put(item.name, item.axes, points, to + np.arange(count))
+
+    def _blocks(self, item: Define) -> None:
+        """A formula at all points of a definition."""
+        points = self._points(item)
+        count = count_of(points)
+        formula = straight([item.value], LANES)
+        made = self._run(formula, [self.places.entries(leaf, points, (count,)) for leaf in formula.leaves], count, 1)
+        self.places.put(item.name, item.axes, points, made[0])
+
+    def _run(self, formula: Any, leaves: list[np.ndarray], count: int, results: int) -> np.ndarray:
+        """Write the step of a formula at `count` points; the places (results, count) of what it makes."""
+        to = self.places.reserve(LANES * -(-count // LANES) * results)
+        self.steps.blocks(formula, leaves, results, to)
+        point = np.arange(count)
+        return to + (point // LANES * results + np.arange(results)[:, None]) * LANES + point % LANES
+
+    def _pairs(self, pairs: Pairs) -> None:
+        """A kernel of several functions at all its index tuples, mirrored ones once."""
+        slots = {slot.name: k for k, slot in enumerate(pairs.slots)}
+        formula = straight(pairs.values, LANES)
+        grids, columns = [], []
+        for use in pairs.uses:
+            points = self._half(use)
+            count = count_of(points)
+            arguments = [self.places.entries(a, points, (count,)) for a in use.arguments]
+            own = [
+                arguments[slots[x.name]] if x.name in slots else self.places.entries(x, points, (count,))
+                for x in formula.leaves
+            ]
+            columns.append(own)
+            grids.append((use, points, count))
+        leaves = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+        made, begin = self._run(formula, leaves, sum(count for *_, count in grids), len(pairs.values)), 0
+        for use, points, count in grids:
+            here, begin = made[:, begin : begin + count], begin + count
+            for k, name in enumerate(use.targets):
+                self.places.put(name, use.axes, points, here[k])
+                if use.mirrored is not None:
+                    turned = (*use.axes[:-2], use.axes[-1], use.axes[-2])
+                    self.places.arrays[name][tuple(points[i] for i in turned)] = here[use.mirrored[k]]
+
+    def _half(self, use: Use) -> dict[Any, np.ndarray]:
+        """The points at which a kernel is evaluated: pairs i <= j where it is mirrored."""
+        points = self.places.grid(use.axes)
+        if use.mirrored is None:
+            return points
+        half = points[use.axes[-2]] <= points[use.axes[-1]]
+        return {i: v[half] for i, v in points.items()}
+
+    def _product(self, product: Product) -> None:
+        """A product of matrices: both are gathered, and columns of the result are the sums."""
+        sizes = [self.ranges.size(j) for j in product.columns]
+        left, factors = [], []
+        for rows in product.rows:
+            left.append([self._matrix(x, rows.axis, r) for (_, x), r in zip(rows.left, product.inner, strict=True)])
+            factors.append([np.full(a.shape, float(c)) for a, (c, _) in zip(left[-1], rows.left, strict=True)])
+        right = []
+        for block, r in zip(product.right, product.inner, strict=True):
+            blank = [np.full((self.ranges.size(r), size), self.places.zero) for size in sizes]
+            cells = zip(block, product.columns, blank, strict=True)
+            right.append([empty if x is None else self._matrix(x, r, j) for x, j, empty in cells])
+        a, b = np.block(left), np.block(right)
+        (height, inner), width = a.shape, b.shape[1]
+        at, by, to = (self.places.reserve(n) for n in (a.size, b.size, height * width))
+        self.steps.sum(a.reshape(1, -1), np.block(factors).reshape(1, -1), at)
+        self.steps.copy(b, by)
+        self.steps.multiply(at, by, (height, inner, width), to)
+        made = to + np.arange(height * width).reshape(height, width)
+        tops = np.cumsum([0, *(self.ranges.size(rows.axis) for rows in product.rows)])
+        begins = np.cumsum([0, *sizes])
+        for rows, top, end in zip(product.rows, tops[:-1], tops[1:], strict=True):
+            for k, name in enumerate(rows.names):
+                self.places.arrays[name] = made[top:end, begins[k] : begins[k + 1]]
+
+    def _matrix(self, x: Any, row: Any, column: Any) -> np.ndarray:
+        """The places of a matrix, rows and columns by their indices."""
+        places = self.places.of(key_of(x))
+        return places if x.indices == (row, column) else places.T
+
+    def _apply(self, item: Apply) -> None:
+        """A rule, whose compiled form takes numbers and matrices."""
+        if not item.rule.compiled:
+            raise Unsupported(f"the rule {item.rule.name}, which has no compiled form")
+        self.rules.add(item.rule.compiled)
+        numbers: list[int] = []
+
+        def matrix(at: int, shape: tuple[int, ...]) -> str:
+            k, size = len(numbers), int(np.prod(shape, dtype=int))
+            numbers.extend([at, at + size, shape[0], size // shape[0]])
+            return f"x[g[{k}] : g[{k + 1}]].reshape((g[{k + 2}], g[{k + 3}]))"
+
+        arguments = []
+        for name in item.arguments:
+            if self.places.of(name).ndim:
+                arguments.append(matrix(self._in_one_piece(name), self.places.of(name).shape))
+            else:
+                arguments.append(f"x[g[{len(numbers)}]]")
+                numbers.append(int(self.places.of(name)))
+        for name, axes in item.targets:
+            shape = tuple(self.ranges.end(i) for i in axes)
+            arguments.append(matrix(self.places.new(name, shape), shape))
+        called = item.rule.compiled.partition(":")[2]
+        self.steps.loops((f"{called}({', '.join(arguments)})",), numbers)
+
+    def _in_one_piece(self, name: str) -> int:
+        """The first place of an array that lies in one piece, last index fastest; a copy where it does not."""
+        places = self.places.of(name)
+        first = next(map(int, places.flat), 0)
+        if not np.array_equal(places.ravel(), first + np.arange(places.size)):
+            first = self.places.new(name, places.shape)
+            self.steps.copy(places, first)
+        return first
+
+    def _loops(self, item: Define) -> None:
+        """A definition as loops over W; extents, places and strides are whole numbers that the text takes."""
+        order = loop_order(item)
+        numbers: list[int] = []
+        names: dict[Any, str] = {}
+
+        def number(key: Any, value: int) -> str:
+            if key not in names:
+                names[key] = f"g{len(numbers)}"
+                numbers.append(value)
+            return names[key]
+
+        def place(x: Any) -> str:
+            name, base = key_of(x), 0
+            along, parts = self._even(name), []
+            for k, e in enumerate(indices_of(x)):
+                for coefficient, index in self.places.linear_subscript(e) or []:
+                    step = along[k] * coefficient
+                    if index is None:
+                        base += step
+                    elif step:
+                        times = "" if step == 1 else f" * {number(('by', name, k, coefficient), step)}"
+                        parts.append(f"i{order.index(index)}{times}")
+            base += next(map(int, self.places.of(name).flat), 0)
+            return " + ".join([number(("at", name, base), base), *parts])
+
+        def extent(i: Any) -> tuple[str, str]:
+            values = self.ranges.values(i)
+            return number(("low", i), values.start), number(("end", i), values.stop)
+
+        self.places.new(item.name, tuple(self.ranges.end(i) for i in item.axes))
+        lines = Loops(order, place, extent).text(item)
+        # Names in front of the loops: LLVM cannot know that no store to W changes g, and would read it again.
+        heads = (f"{name} = g[{k}]" for k, name in enumerate(names.values()))
+        self.steps.loops((*heads, *lines), numbers)
+
+    def _even(self, name: str) -> list[int]:
+        """The strides of an array; one whose places do not lie evenly, like a packed matrix, is copied first."""
+        found = strides(self.places.of(name))
+        if found is None:
+            places = self.places.of(name)
+            self.steps.copy(places, self.places.new(name, places.shape))
+            found = strides(self.places.of(name))
+        assert found is not None
+        return found
+
+    def _finish(self) -> None:
+        """The last step gathers the rates of the state, or the numbers that are wanted in their place."""
+        numbers = [o for o in self.program.outputs if o.component not in self.places.state]
+        if numbers:
+            self.steps.rates(np.array([int(self.places.of(o.name)) for o in numbers]))
+            return
+        out = np.full(self.places.state_size, self.places.zero)
+        for output in self.program.outputs:
+            targets, made = self.places.state[output.component], self.places.of(output.name)
+            triangle, points = self.places.triangle(output.component), self.places.grid(output.axes)
+            if triangle is not None:
+                rows, columns = np.triu_indices(len(targets), triangle)
+                out[targets[rows, columns]] = made[rows, columns]
+            else:
+                at = tuple(points[i] for i in output.axes)
+                out[targets[at]] = made[at]
+        self.steps.rates(out)
+
+    def kernel_text(self) -> str:
+        """The module with the model's kernel; it has no sizes and no numbers of the model in it."""
+        statement = self.program.statement
+        head = [f'"""{statement.name}: {statement.title}.  Generated; do not edit."""', ""]
+        head += [IMPORTS, "", "from numpy import inf, nan", ""]
+        for reference in sorted(self.rules):
+            module, _, name = reference.partition(":")
+            # numba's cache looks at this file alone: with the digest, a change of the rule makes another file.
+            digest = hashlib.sha256(inspect.getsource(importlib.import_module(module)).encode()).hexdigest()[:16]
+            head += [f"from {module} import {name}  # {digest}"]
+        head += [
+            "from odesim.code.engine import KERNEL, OPTIONS",
+            "from odesim.code.module_cache import compiled",
+            "",
+            "",
+        ]
+        head += ["@compiled(KERNEL, **OPTIONS)", "def kernel(which, x, s, z, g):"]
+        body = [] if self.steps.texts else ["    return"]
+        for lines, k in self.steps.texts.items():
+            body += [f"    {'if' if k == 0 else 'elif'} which == {k}:", *(f"        {line}" for line in lines)]
+        return "\n".join([*head, *body]) + "\n"
+
+
+def state_size(program: Program, layout: Layout) -> int:
+    """The length of the flat state; a part of open length is as long as the indices of its component say."""
+    shapes = {key_of(v.target): [program.ranges.end(i) for i in indices_of(v.target)] for v in program.statement.state}
+    if layout.rows:
+        return sum(int(np.prod(shapes[part.name], dtype=int)) for part in layout.parts)
+    return sum(part.count(int(np.prod(shapes[part.name], dtype=int))) for part in layout.parts)
+
+
+def count_of(points: Mapping[Any, np.ndarray]) -> int:
+    """The number of points; one where there is no index."""
+    return next((v.size for v in points.values()), 1)
+
+
+def entries_of(item: Define) -> list[Any]:
+    """The entries of arrays in a formula, those in subscripts left out."""
+    return [leaf for leaf in leaves_of(item.value) if isinstance(leaf, sp.Indexed)]
+
+
+def loop_order(item: Define) -> tuple[Any, ...]:
+    """The order of the loops: sums innermost, and last the index that most entries have last."""
+    last = [x.indices[-1] for x in entries_of(item)]
+    return (*item.axes, *sorted(item.over, key=last.count))
+
+
+def linear(item: Define) -> list[tuple[float, Any]] | None:
+    """A formula that is a sum of entries with number factors: (factor, entry) of its terms; None for others."""
+    found = []
+    for term in sp.Add.make_args(item.value):
+        factor, x = term.as_coeff_Mul()
+        if not isinstance(x, (sp.Indexed, sp.Symbol)) or isinstance(x, sp.Idx):
+            return None
+        found.append((float(factor), x))
+    return found if item.reduction == "sum" else None

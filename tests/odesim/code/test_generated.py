@@ -1,0 +1,123 @@
+"""Generated functions beside the interpreter: numba for every tier, JAX for every tier, at random states."""
+
+import numpy as np
+import pytest
+
+from derivations.contract.layout import Dense
+from derivations.equations import arrays
+from derivations.equations.interpreter import Evaluator
+from derivations.equations.lower import lower
+from derivations.statement import key_of
+from odesim.code import engine
+from odesim.code.formulas import Unsupported
+from odesim.code.generated import tables_of
+from odesim.code.module_cache import load_module
+from odesim.machine import device
+from tests.odesim.show.page.test_statements import distance
+from tests.odesim.show.page.tiers import Compiled, parameters, scan
+
+TIERS = [one for one in scan() if one[1] not in ("phase3", "post-tune")]
+"""Two stages repeat the tiers of the stage before them."""
+CLOSE = 1e-12
+LONG = {
+    ("chen", "p3"),
+    ("chen", "full"),
+    ("chen", "specnoise"),
+    ("kawata", "effective"),
+    ("pmoe", "L0"),
+    ("pmoe", "L2"),
+}
+"""Tiers whose kernel takes more than two seconds to compile, or that are like a shorter one."""
+
+
+def marked(tier):
+    system, _, name = tier
+    return pytest.param(*tier, id="-".join(tier), marks=[pytest.mark.slow] if (system, name) in LONG else [])
+
+
+def prepared(system, stage, name, given):
+    return Compiled(system, stage, name, given, backend="numpy")
+
+
+def compiled(run, what="rates"):
+    """evaluate(y) -> dy of the tables of a tier."""
+    tables = tables_of(run.statement, run.equations.layout, run.constants, what)
+    kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
+    found = tables.steps.arrays()
+
+    def evaluate(y):
+        dy = np.empty(y.size if what == "rates" else 1)
+        engine.evaluate(y, dy, found, kernels)
+        return dy
+
+    return evaluate
+
+
+@pytest.mark.parametrize(("system", "stage", "name"), list(map(marked, TIERS)))
+def test_compiled_rates_are_those_of_the_interpreter(system, stage, name):
+    for seed, given in enumerate(parameters(system, stage, name)[:2]):
+        run, rng = prepared(system, stage, name, given), np.random.default_rng(seed)
+        evaluate = compiled(run)
+        for _ in range(10):
+            y, state = run.state(rng)
+            wanted = Evaluator(run.statement, {**run.constants, **state}).rates()
+            assert distance(run.equations.unpack(evaluate(y)), wanted, run.statement) < CLOSE
+
+
+@pytest.mark.parametrize(("system", "stage", "name"), [marked(one) for one in TIERS if one[0] != "chen"])
+def test_compiled_losses_are_those_of_the_interpreter(system, stage, name):
+    run = prepared(system, stage, name, parameters(system, stage, name)[1])
+    if run.statement.loss is None:
+        pytest.skip("the statement has no loss")
+    y, state = run.state(np.random.default_rng(3))
+    wanted = Evaluator(run.statement, {**run.constants, **state}).loss()
+    assert compiled(run, "loss")(y)[0] == pytest.approx(wanted, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(("system", "stage", "name"), list(map(marked, TIERS)))
+def test_traced_rates_are_those_of_the_interpreter(system, stage, name):
+    import jax
+
+    run = prepared(system, stage, name, parameters(system, stage, name)[1])
+    symmetric = frozenset(part.name for part in run.equations.layout.parts if not isinstance(part, Dense))
+    program = lower(run.statement, run.constants, symmetric)["narrow"]
+    device.configure("cpu")
+    library, special = arrays.libraries("jax")
+    traced = jax.jit(lambda state: arrays.evaluate(program, run.constants, state, library, special))
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        state = run.state(rng)[1]
+        wanted = Evaluator(run.statement, {**run.constants, **state}).rates()
+        found = {name: np.asarray(value) for name, value in traced(state).items()}
+        assert distance(found, wanted, run.statement) < CLOSE
+
+
+def test_the_kernel_knows_no_sizes():
+    texts = set()
+    for given in ({"m": 6, "m_star": 5, "d": 40}, {"m": 8, "m_star": 6, "d": 100}):
+        run = prepared("liao", "train", "exact", given)
+        texts.add(tables_of(run.statement, run.equations.layout, run.constants, "rates").kernel_text())
+    assert len(texts) == 1
+
+
+def test_a_rule_without_a_compiled_form_is_named():
+    given = {**parameters("pruning", "tune", "recursion")[0], "data": "iid"}
+    run = Compiled("pruning", "tune", "recursion", given)
+    with pytest.raises(Unsupported, match="the rule potential"):
+        tables_of(run.statement, run.equations.layout, run.constants, "rates")
+
+
+def test_a_state_that_is_not_finite_is_seen():
+    run = prepared("kawata", "phase1", "exact", parameters("kawata", "phase1", "exact")[0])
+    y, _ = run.state(np.random.default_rng(0))
+    y[0] = np.nan
+    assert not np.isfinite(compiled(run)(y)).all()
+
+
+def test_overlaps_near_one_take_more_terms_of_the_series():
+    run = prepared("liao", "train", "exact", {"m": 3, "m_star": 2, "d": 30})
+    y, _ = run.state(np.random.default_rng(0))
+    y = 0.99 * np.sign(y)
+    wanted = Evaluator(run.statement, {**run.constants, **run.equations.unpack(y)}).rates()
+    assert distance(run.equations.unpack(compiled(run)(y)), wanted, run.statement) < 1e-11
+    assert {key_of(v.target) for v in run.statement.state} == set(wanted)
