@@ -156,7 +156,7 @@ def _product(run: Any, name: str) -> str:
 def _gap(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
     """The distance of every teacher's overlap from 1."""
     gap(axis, run["time"].values, _matched(run, name), shades[run[name].dims[-1]])
-    axis.set_ylabel(f"distance of $|{_product(run, name)}|$ from 1")
+    axis.set_ylabel(f"$1 - |{_product(run, name)}|$")
 
 
 def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
