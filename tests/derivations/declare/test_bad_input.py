@@ -121,6 +121,7 @@ LINES = [
     ("belongs to no vectors", {"start": "Q_ww = [[1.0]]\nM_ww = [[2.0]]"}, 8),
     ("is zero", {"start": "Q_ww = [[0.0]]\nM_ww = [[0.0]]"}, 8),
     ("no output is 'trained'", {"start": "a = 1.0"}, 8),
+    ("decades is true or false, but 'yes' was given", {"training": "decades = 'yes'"}, 6),
     ("name of something else", {"rest": "[parameters]\nd = 1"}, 10),
     ("name of something else", {"rest": "[parameters]\ncounts = 1"}, 10),
     ("default in [parameters]", {"unit": "relu(w + b)", "teacher": 'unit = "relu(w)"', "start": "b = 0.3",
