@@ -82,3 +82,9 @@ def test_faults_are_found():
     words = " ".join(faults(figure))
     for said in ("small: 'small'", "overlap: 'one' and 'other'", "outside: 'a long text'", "flat: 'flat'"):
         assert said in words
+
+
+def test_the_time_of_a_data_set_has_a_short_label_and_the_clock_as_its_meaning():
+    run = odesim.integrate("liao", m=2, m_star=1, d=100, until=1, save_points=3)
+    time = run.dataset()["time"]
+    assert time.attrs["long_name"] == "time t" and time.attrs["meaning"] == run.clock
