@@ -151,14 +151,14 @@ class System:
         begin: begin(parameters) names the stage of a run that names none (the first with a clock unless given).
         predict: Names predict(parameters, arrays, inputs), what the network answers on samples: `arrays` are the
             variables of a run at one time, and the dimension of the samples is called "sample".
-        numbered: Names a mapping of the paper's numbered statements to the reason why one has no claim, empty where one
-            has.
+        numbered: Names a mapping from the paper's numbered statements to the reason why a statement has no claim, or to
+            an empty text if it has one.
         figures: Name of a package of figures (`odesim.show.figures`) where a system brings its own.
-        digest: Stands for what the system says where its name does not: a declared model may be edited.
+        digest: Digest of a declared model, whose file may be edited under the same name; empty for other systems.
         sizes: Parameters that the title of every picture names, with their symbols there.
         references: Names references(dataset) -> what theory says of a run (a list of `derivations.drawing.Reference`).
-        bare: Options of a run that names neither parameters nor anything that stands for them, where the defaults show
-            little or take long: of what a user asks for, never of a claim.
+        bare: Options of a run for which the user gives no parameters, preset or file, where the defaults show little or
+            take long. Claims do not use them.
         headlines: Names a mapping of the keys of its summaries to what they are.
         about: A few sentences on what the model shows.
         declaration: The text of a declared model, from which `derivations.restored` makes the system again.

@@ -264,7 +264,7 @@ def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: 
     for word in given:
         if word not in everything:
             raise fields.Mistake(
-                f"trained names {fields.shown(word)}, which is nothing that moves; {fields.near(word, everything)}",
+                f"trained names {fields.shown(word)}, which is no trainable quantity; {fields.near(word, everything)}",
                 "training",
                 "trained",
             )

@@ -92,10 +92,10 @@ def observe(
     """Measure the order parameters of weights that were trained elsewhere.
 
     Arguments:
-        system: The system in whose order parameters the weights are seen.
-        weights: Arrays by name, or an .npz file of them: snapshots `w` (time, unit, d) of every slot of a unit, or one
-            (unit, d), or of several runs (replica, time, unit, d); the teacher's `w_star` (teacher, d), which all runs
-            share; and `time` (time,).
+        system: The system that defines the order parameters.
+        weights: Arrays by name, or an .npz file of them. `w` holds one snapshot (unit, d), snapshots (time, unit, d),
+            or those of several runs (replica, time, unit, d); other slots are named likewise. `w_star` (teacher, d) is
+            the teacher of all runs, and `time` (time,) the times.
         stage: The stage; by default the first with a clock.
         parameters: Those of the system.
 

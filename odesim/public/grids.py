@@ -26,7 +26,7 @@ def sweep(
     pictures: bool = True,
     **request: Any,
 ) -> "xarray.Dataset":
-    """Integrate, or simulate with `method=`, at every point of a grid, and return one data set.
+    """Run a system at every point of a grid, and return one data set.
 
     Arguments:
         system: Its name, a file that declares it, or a `System`.
@@ -36,15 +36,16 @@ def sweep(
         workers: Number of processes.
         scheduler: "local", or the address of a dask scheduler.
         pictures: False leaves the picture out.
-        request: The other parameters and the options of `integrate`, or of `simulate` with `method`; `until` may be an
-            expression in the parameters, and with `save_points` or `save_at` the curves of every run are kept.
+        request: Other parameters, and options of `integrate`. With `method="compressed"` or `"explicit"` the runs are
+            SGD and the options are those of `simulate`. `until` may be an expression in the parameters. With
+            `save_points` or `save_at` the data set also has the curves of every run.
 
     Returns:
-        An `xarray.Dataset` over the swept names: last states `final_*`, hitting times, headline numbers, `outcome`.  A
-        run that failed is one whose `outcome` says so.
+        An `xarray.Dataset` over the swept names: last states `final_*`, hitting times, headline numbers, and `outcome`,
+        which also marks failed runs.
 
     Raises:
-        UsageError: Anything that a run of the grid refuses.
+        UsageError: A request that cannot be met at some point of the grid.
         InterruptedRun: Ctrl-C.
 
     Example:

@@ -36,7 +36,7 @@ def verify(
         workers: Number of processes, which judge a module of claims at a time.
 
     Returns:
-        `Verdicts`, a list that shows itself as a table; `.save(folder)` keeps it.
+        `Verdicts`, a list that is displayed as a table; `.save(folder)` stores it.
 
     Raises:
         UsageError: A claim that is not there.

@@ -189,14 +189,14 @@ class Trajectory(RunMapping):
         state: Components of the state and observables by name: labelled arrays with the dimensions ("time", ...), of
             SGD ("seed", "time", ...).
         extras: Labelled arrays without a time axis: hitting times, conserved norms, constants.
-        clock: What time measures, as a sentence; the label of an axis is "time t".
+        clock: Meaning of the time, as a sentence. The label of an axis is "time t".
         origin: System, stage, tier, method, parameters, options and seed.
         outcome: `kind` ("completed", "stopped", "failed", "interrupted"), `time` of the last good state, `reason`.
-        statistics: What the integrator or the simulation counted.
+        statistics: Counters of the integrator or the simulation, such as evaluations.
         summary: Headline numbers by name (`odesim systems NAME` says what they are).
-        invariants: What the exact dynamics conserves or bounds, as measured.
+        invariants: Measured values that test what the exact dynamics conserves or bounds, by name.
         step: Numbers of SGD steps taken (time,); None for a flow.
-        asked: The request, where the run was made in this session.
+        asked: The request; None for a run that was loaded.
 
     Example:
         >>> import odesim

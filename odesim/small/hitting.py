@@ -46,8 +46,8 @@ class Flow:
 
     Attributes:
         slopes: Derivative in time of every entry, by name or symbol.
-        longest: Longest step.  With an entry of constant slope it is a thousandth of the horizon, so that what acts for
-            a short time is not stepped over; otherwise steps are as long as their errors allow.
+        longest: Longest step. With an entry of constant slope it is a thousandth of the horizon, so that no short pulse
+            is stepped over. Otherwise only the error limits the steps.
 
     Raises:
         UsageError: A slope with a function that cannot be compiled, or that is no finite real expression.
@@ -189,10 +189,9 @@ class Flow:
     ) -> np.ndarray:
         """Return the first times at which an entry passes a level, of one flow or of many at once.
 
-        A crossing and its return within one step are noticed on the cubic through the step, at its quarters and where
-        it
-        turns: an entry that exceeds its level by less than the error of that cubic can be missed (less of it with a
-        tighter `rtol`).
+        Within a step the entry is approximated by a cubic, which is checked at its quarters and turning points. An
+        entry that passes the level and returns within one step can be missed if it passes by less than the error of the
+        cubic, which falls with `rtol`.
 
         Arguments:
             values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.

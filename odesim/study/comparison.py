@@ -154,11 +154,11 @@ class Comparison(Result):
         return self.trajectory().dataset()
 
     def offsets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return how far the mean of the replicas is from the first run, and how far chance puts it.
+        """Return the distance of the mean of the replicas from the first run, with its standard error.
 
         Returns:
-            Two arrays (time,) by component, root mean squares over the entries: of mean - first, and of the standard
-            error of that difference.  Empty for fewer than two replicas.
+            Two arrays (time,) for each component: the difference mean - first and its standard error, as root mean
+            squares over the entries. Empty for fewer than two replicas.
         """
         found = {}
         for name, first in self.reference.items():

@@ -9,6 +9,7 @@ import numpy as np
 import sympy
 
 from derivations.statement import Indicator, key_of
+from hermite import polynomials
 from odesim.errors import UsageError
 
 sp: Any = sympy
@@ -56,7 +57,7 @@ class Expansion:
         if isinstance(e, Indicator):
             return sp.Piecewise((1, arguments[0]), (0, True))
         if isinstance(e, sp.Function) and name == "He" and arguments[0].is_Integer and arguments[0] >= 0:
-            return sp.hermite_prob(*arguments)
+            return polynomials.symbolic(int(arguments[0]), arguments[1])
         if isinstance(e, sp.Function) and not hasattr(sp, e.func.__name__):
             raise UsageError(f"{REFUSED}: {e.func.__name__} is computed by NumPy; {INSTEAD}")
         try:
