@@ -17,13 +17,13 @@ def named_systems() -> list[str]:
 SystemName = Annotated[
     str,
     typer.Option(
-        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`).", autocompletion=named_systems
+        "--system", "-s", metavar="NAME|FILE", help="The system (see `odesim systems`).", autocompletion=named_systems
     ),
 ]
 SystemOrFrom = Annotated[
     str | None,
     typer.Option(
-        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`) [default: that of --from].",
+        "--system", "-s", metavar="NAME|FILE", help="The system (see `odesim systems`) [default: that of --from].",
         autocompletion=named_systems,
     ),
 ]  # fmt: skip
@@ -107,7 +107,11 @@ AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run
 RunOrSweep = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run or a sweep.")]
 Method = Annotated[
     str,
-    typer.Option("--method", metavar="explicit|compressed", help="Weights in d dimensions, or their law at any d."),
+    typer.Option(
+        "--method",
+        metavar="explicit|compressed",
+        help="SGD of weights in d dimensions, or of their overlaps, exact in law.",
+    ),
 ]
 StepSize = Annotated[
     str | None,

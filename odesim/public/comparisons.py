@@ -30,12 +30,12 @@ def compare(
     """Compare two runs of one system, or the flow of a system with SGD, on the times of the second run.
 
     Arguments:
-        first: A run; or a system, of which both runs are made.
-        second: The other run, where `first` is one.
+        first: A run, or a system. Of a system both runs are made.
+        second: The second run, if `first` is a run.
         method: SGD of a system: "compressed" or "explicit".
         over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
-        request: For a system: `step_size`, `batch`, `seeds` (5 replicas), and the other arguments of `simulate`; of the
-            flow `rtol`, `atol`, `solver` and `step`; and parameters.
+        request: For a system: parameters, the arguments of `simulate` (`seeds` is 5), and `rtol`, `atol`, `solver` and
+            `step` of the flow.
 
     Returns:
         A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree

@@ -305,7 +305,7 @@ class Trajectory(RunMapping):
         return data
 
     def places(self) -> dict[str, Variable]:
-        """Return the places of every dimension but time and seed that has no names of its own, counted from 1.
+        """Return the numbers 1, 2, .. of the entries of every dimension (teachers, experts, ..) that has no names.
 
         Returns:
             A coordinate by the name of the dimension.

@@ -40,9 +40,9 @@ FLOATS = frozenset({float})
 class Flow:
     """A small autonomous flow, dx/dt = F(x), of a few entries, given as SymPy expressions.
 
-    Symbols without a slope are parameters, which may differ from flow to flow.  The method is written out for the
-    expressions, so that the time to compile grows with their size.  A slope depends on time through an entry of
-    constant slope, such as {"t": 1, "m": exp(-t) * m}.
+    Symbols without a slope are parameters, which may differ from flow to flow.  odesim compiles
+    one function for the expressions, so that long ones take longer to compile.  For a flow that depends on time, make
+    time an entry of slope 1: {"t": 1, "m": exp(-t) * m}.
 
     Attributes:
         slopes: Derivative in time of every entry, by name or symbol.
@@ -197,7 +197,7 @@ class Flow:
             values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.
             entry: The entry, by name or symbol.
             level: The level.
-            until: The time up to which it is followed; a flow ends at its crossing.
+            until: End time; a flow also ends when it crosses the level.
             direction: 1 upwards, -1 downwards.
             absolute: Follow the size of the entry.
             rtol, atol: Tolerances of a step, as of `integrate`; crossings are located to round-off.
@@ -316,8 +316,8 @@ class Flow:
         """Raise `UsageError` for entries at 0, to which no error can be relative."""
         if (table[..., : len(self.slopes)] == 0.0).any():
             raise UsageError(
-                "atol = 0 leaves the error of an entry that starts at 0 without a scale: leave atol out, and the "
-                "default follows the smallest entry that does not"
+                "atol = 0 leaves the error of an entry that starts at 0 without a scale: leave atol out, and "
+                "odesim takes it from the smallest entry that starts above 0"
             )
 
     @staticmethod

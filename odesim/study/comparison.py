@@ -289,7 +289,7 @@ def compare(first: Trajectory, second: Trajectory) -> Comparison:
     if one.name != other.name or not (one.system == other.system or one.declaration):
         raise UsageError(f"cannot compare a run of {one.name} with one of {other.name}")
     if one.declaration != other.declaration:
-        raise UsageError(f"cannot compare the two runs: both are of models called {one.name}, but of different ones")
+        raise UsageError(f"cannot compare the two runs: their models are both called {one.name} but differ")
     if first.clock != second.clock:
         raise UsageError(f"the clocks differ: {first.clock!r} against {second.clock!r}")
     names = shared_components(first, second)
