@@ -20,6 +20,7 @@ STYLE: Any = {
     "legend.fontsize": 6.5, "lines.linewidth": 1.0, "axes.linewidth": 0.6, "xtick.major.width": 0.6,
     "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5, "xtick.major.pad": 2.5,
     "ytick.major.pad": 2.5, "axes.labelpad": 2.5, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.formatter.limits": (-4, 5), "axes.formatter.use_mathtext": True,
     "savefig.dpi": 200, "figure.constrained_layout.h_pad": 0.05, "figure.constrained_layout.w_pad": 0.03,
 }  # fmt: skip
 

@@ -220,7 +220,7 @@ def _scales(axis: Any, x: np.ndarray | None, measure: Measure) -> None:
     last = list(measure.lines.values())[-1]
     missing = int((~np.isfinite(last)).sum())
     if missing:
-        words = f"{missing} of {last.size} runs never reach it"
+        words = f"{missing} of {last.size} not reached"
         axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=6.5, ha="right")
 
 

@@ -88,3 +88,12 @@ def test_the_time_of_a_data_set_has_a_short_label_and_the_clock_as_its_meaning()
     run = odesim.integrate("liao", m=2, m_star=1, d=100, until=1, save_points=3)
     time = run.dataset()["time"]
     assert time.attrs["long_name"] == "time t" and time.attrs["meaning"] == run.clock
+
+
+def test_ticks_of_many_steps_are_short_numbers_with_a_power_of_ten():
+    with plot.style():
+        figure = Figure(figsize=(COLUMN / 2, 1.4), layout="constrained")
+        figure.subplots().plot([180_000, 235_000], [0.0, 1.0])
+    figure.draw_without_rendering()
+    words = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+    assert "1.75" in words[0] and "10^" in figure.axes[0].xaxis.get_offset_text().get_text()

@@ -80,7 +80,7 @@ def test_what_is_not_reached_is_counted_and_not_drawn(grid):
     missing = int((~np.isfinite(last)).sum())
     assert missing > 0
     (said,) = panel(figure, "T_gamma2").texts
-    assert said.get_text() == f"{missing} of 18 runs never reach it"
+    assert said.get_text() == f"{missing} of 18 not reached"
     for line in panel(figure, "T_gamma2").lines:
         assert np.isfinite(line.get_ydata()).all()
 
