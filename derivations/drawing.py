@@ -30,6 +30,8 @@ NOISE = 1e-6
 """An overlap that passes 1 by more does so truly, not by rounding or the tolerance of a run."""
 NEAR = 0.05
 """An overlap that ends closer to 1 than this is at a plateau there, where only its distance shows more."""
+COLUMN = 3.4
+"""Inches: the width of a picture, that of one column of a two-column paper. Its text has at least six points."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 """Marks beside the colours; eight and seven have no common factor, so that 56 pairs differ."""
 
@@ -136,19 +138,60 @@ def at_plateau(curves: Sequence[np.ndarray]) -> bool:
     return any(abs(1 - abs(float(c[-1]))) < NEAR and spans_decade(1 - np.abs(c)) for c in curves)
 
 
-def in_rows(figure: Any, count: int, most: int = 3, row: float = 1.75) -> list[Any]:
-    """Return `count` panels in rows that fill the width of a figure, whose size is set: 7 inches for three beside.
+def in_rows(figure: Any, count: int, row: float = 1.45) -> list[Any]:
+    """Return `count` panels in rows of two, in a figure whose size is set to one column.
 
     >>> from matplotlib.figure import Figure
     >>> [len(in_rows(Figure(), count)) for count in (1, 4, 5)]
     [1, 4, 5]
     """
+    return in_blocks(figure, (), count, row)[1]
+
+
+def in_blocks(
+    figure: Any, blocks: Sequence[int], others: int, row: float = 1.25, across: int = 3
+) -> tuple[list[list[list[Any]]], list[Any]]:
+    """Return the panels of blocks of small multiples, row by row, and `others` below them in rows of two.
+
+    The figure gets the width of one column. `blocks` holds the number of panels of each block, at most `across` in a
+    row. All of them share time, those of one block share their values. The others share nothing.
+
+    >>> from matplotlib.figure import Figure
+    >>> (experts, routers), scalars = in_blocks(Figure(), (4, 1), 3)
+    >>> [len(row) for row in experts], [len(row) for row in routers], len(scalars)
+    ([2, 2], [1], 3)
+    """
+    lengths = [_even(count, across) for count in blocks]
+    below = _even(others, 2)
+    rows = max(1, sum(map(len, lengths)) + len(below))
+    figure.set_size_inches(COLUMN, row * rows + 0.1)
+    grid = iter(figure.add_gridspec(rows, 1))
+    small: list[list[list[Any]]] = []
+    for k, block in enumerate(lengths):
+        small.append([])
+        for length in block:
+            first = small[-1][0][0] if small[-1] else None
+            time = small[0][0][0] if small[0] else None
+            panels: list[Any] = []
+            for cell in next(grid).subgridspec(1, length):
+                panels.append(figure.add_subplot(cell, sharex=time, sharey=first))
+                time, first = time or panels[0], first or panels[0]
+                panels[-1].tick_params(labelleft=len(panels) == 1)
+            small[-1].append(panels)
+        for panels in small[-1][: None if k < len(lengths) - 1 else -1]:
+            for axis in panels:
+                axis.tick_params(labelbottom=False)
+    return small, [figure.add_subplot(cell) for length in below for cell in next(grid).subgridspec(1, length)]
+
+
+def _even(count: int, most: int) -> list[int]:
+    """Lengths of the fewest rows of at most `most` that hold `count`, the longest first.
+
+    >>> _even(4, 3), _even(5, 3), _even(0, 3)
+    ([2, 2], [3, 2], [])
+    """
     rows = -(-count // most)
-    lengths = [count // rows + (k < count % rows) for k in range(rows)]
-    figure.set_size_inches((3.5, 5.2, 7.0)[min(max(lengths), 3) - 1], row * rows + 0.8)
-    grid = figure.add_gridspec(rows, 1)
-    cells = [grid[k, 0].subgridspec(1, length) for k, length in enumerate(lengths)]
-    return [figure.add_subplot(cells[k][0, c]) for k, length in enumerate(lengths) for c in range(length)]
+    return [count // rows + (k < count % rows) for k in range(rows)]
 
 
 def first_change(time: np.ndarray, curves: Sequence[np.ndarray], part: float = 0.02) -> float:
@@ -189,18 +232,6 @@ def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
     every = max(1, points // 8)
     start = (every * (k % max(of, 1))) // max(of, 1)
     return {"color": colour(k), "marker": mark(k), "markevery": (start, every), "markersize": 3.5}
-
-
-def row_of_panels(figure: Any, grid: Any, row: int, count: int, alike: bool = True) -> list[Any]:
-    """`count` panels in one row of a grid; if `alike`, all of a figure share time, those of a row their values."""
-    if not count:
-        return []
-    panels: list[Any] = []
-    cells = grid[row, 0].subgridspec(1, count)  # columns of a common grid collapse where rows have 3 and 4 of them
-    for k in range(count):
-        time = figure.axes[0] if figure.axes and alike else None
-        panels.append(figure.add_subplot(cells[0, k], sharex=time, sharey=panels[0] if panels and alike else None))
-    return panels
 
 
 def parameters(run: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of
 
 
 class NumericalError(RuntimeError):
-    """A number that could not be reached, where no trajectory carries it as its outcome.  Exit code 3.
+    """A computation failed numerically and leaves no trajectory that could report it as its outcome. Exit code 3.
 
     Example:
         >>> import odesim, sympy
@@ -50,7 +50,7 @@ class StorageError(OSError):
 
 
 class MissingError(RuntimeError):
-    """A device or an extra that is not there, or one known to compute wrong numbers.  Exit code 4.
+    """A device or an optional dependency is missing, or is known to compute wrong numbers. Exit code 4.
 
     Example:
         >>> import odesim

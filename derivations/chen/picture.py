@@ -1,10 +1,11 @@
 """The pictures of a chen run: strengths and routers by feature, load, entropy and accuracy against time."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, colours, is_still, name_of, row_of_panels
+from derivations.drawing import BLACK, colours, in_blocks, is_still, name_of
 
 MOST = 6
 """Features with a column of their own."""
@@ -30,21 +31,19 @@ def draw(run: Any) -> dict[str, Any]:
     experts = [name for name in present if _moves(run, name)] or ([] if whole else present[:1])
     home = _home(run, experts)
     features = [int(k) for k in np.unique(home)][:MOST]
-    rows = len(experts) + bool(whole)
-    figure = Figure(figsize=(max(5.2, min(7.0, 0.6 + 1.6 * len(features))), 1.1 + 1.5 * rows), layout="constrained")
-    grid = figure.add_gridspec(max(rows, 1), 1)
-    for row, name in enumerate(experts):
-        panels = row_of_panels(figure, grid, row, len(features))
-        for place, (k, axis) in enumerate(zip(features, panels, strict=True)):
+    figure = Figure(layout="constrained")
+    blocks, below = in_blocks(figure, [len(features)] * len(experts), len(whole))
+    for rows, name in zip(blocks, experts, strict=True):
+        for k, axis in zip(features, itertools.chain(*rows), strict=True):
             axis.set_label(f"{name} {k + 1}")
             _experts(axis, run, name, k, np.flatnonzero(home == k))
-            axis.set_ylabel(LABELS[name] if place == 0 else "")
-            axis.set_title(f"feature $v_{{{k + 1}}}$" if row == 0 else "")
-            axis.tick_params(labelleft=place == 0, labelbottom=row == len(experts) - 1)
-    for axis, name in zip(row_of_panels(figure, grid, len(experts), len(whole), alike=False), whole, strict=True):
+            axis.set_title(f"feature $v_{{{k + 1}}}$")
+        for row in rows:
+            row[0].set_ylabel(LABELS[name])
+    for axis, name in zip(below, whole, strict=True):
         axis.set_label(name)
         _scalars(axis, run, name)
-    for axis in figure.axes[-len(whole) - len(features) :] if experts else figure.axes:
+    for axis in [*(blocks[-1][-1] if blocks else []), *below]:
         axis.set_xlabel(r"time $\tau = \eta t$")
     for axis in figure.axes:
         axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))

@@ -133,11 +133,11 @@ Stage = Dynamics | Map
 class System:
     """A model of a paper or a declared one: parameters with domains, presets, stages and claims.
 
-    It goes wherever the name of a system goes; printed, it says what it consists of (`odesim systems NAME`).
+    Every function takes it in place of a name. `print` describes it, as `odesim systems NAME` does.
     Attributes that name something are strings "module:attribute" (docs/own-system.md).
 
     Attributes:
-        name, title, source: What it is called, and the paper.
+        name, title, source: Its name, its title, and the paper.
         parameters: The class of its parameters, with defaults and domains.
         presets: Named parameter sets.
         stages: Its stages in order: those with a clock (`Dynamics`) and those that are one step (`Map`).
@@ -147,22 +147,23 @@ class System:
             file and takes the sizes from them.
         plot: Names plot(dataset) -> {name: figure}, which draws a run.
         claims: Names the claims.
-        course: course(parameters) names the stages of a complete run in order (all of them unless given).
-        begin: begin(parameters) names the stage of a run that names none (the first with a clock unless given).
-        predict: Names predict(parameters, arrays, inputs), what the network answers on samples: `arrays` are the
-            variables of a run at one time, and the dimension of the samples is called "sample".
-        numbered: Names a mapping of the paper's numbered statements to the reason why one has no claim, empty where one
-            has.
-        figures: Name of a package of figures (`odesim.show.figures`) where a system brings its own.
-        digest: Stands for what the system says where its name does not: a declared model may be edited.
+        course: course(parameters) returns the names of the stages of a complete run, in order; by default all.
+        begin: begin(parameters) returns the default stage of a run; by default the first with a clock.
+        predict: Names predict(parameters, arrays, inputs), which returns the outputs of the network on samples.
+            `arrays` are the variables of a run at one time. The dimension of the samples is called "sample".
+        numbered: Names a mapping from the paper's numbered statements to the reason why a statement has no claim, or to
+            an empty text if it has one.
+        figures: Name of the system's own package of figures, if any (`odesim.show.figures`).
+        digest: Digest of a declared model, whose file may be edited under the same name; empty for other systems.
         sizes: Parameters that the title of every picture names, with their symbols there.
-        references: Names references(dataset) -> what theory says of a run (a list of `derivations.drawing.Reference`).
-        bare: Options of a run that names neither parameters nor anything that stands for them, where the defaults show
-            little or take long: of what a user asks for, never of a claim.
-        headlines: Names a mapping of the keys of its summaries to what they are.
+        references: Names references(dataset), which returns theory to draw beside a run, a list of
+            `derivations.drawing.Reference`.
+        bare: Options of a run for which the user gives no parameters, preset or file, where the defaults show little or
+            take long. Claims do not use them.
+        headlines: Names a mapping from the keys of its summaries to their descriptions.
         about: A few sentences on what the model shows.
         declaration: The text of a declared model, from which `derivations.restored` makes the system again.
-        reference: The text by which that model was asked for.
+        reference: The name or path with which the user asked for that model.
 
     Example:
         >>> import odesim

@@ -119,8 +119,9 @@ class Declaration:
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.  `about` says what the model shows,
-    `link` is where the source is read, `until` the end time of a run that names none.  `text` is the normalised TOML
-    text that states the same model (`declaration_text`); it is stored with every run.
+    `link` is where the source is read, `until` the end time of a run that names none.  A run with `decades` goes on
+    over decades of time: its default saved times have early ones, and its picture a logarithmic axis.  `text` is the
+    normalised TOML text that states the same model (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Declaration:
     about: str = ""
     link: str = ""
     until: float = 100.0
+    decades: bool = dataclasses.field(default=False, repr=False)
     presets: tuple[Preset, ...] = ()
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)

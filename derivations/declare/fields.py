@@ -177,6 +177,14 @@ def real(
     return float(given)
 
 
+def flag(table: Mapping[str, Any], key: str, place: str) -> bool:
+    """Return a value that is true or false, by default false.  Raises `Mistake` for any other."""
+    given = table.get(key, False)
+    if not isinstance(given, bool):
+        raise Mistake(f"{key} is true or false, but {shown(given)} was given", place, key)
+    return given
+
+
 def whole(table: Mapping[str, Any], key: str, place: str, default: int, maximum: int = 10_000_000) -> int:
     given = table.get(key, default)
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= maximum:

@@ -88,7 +88,7 @@ def _events(made: Declaration, parameters: Any) -> None:
         with fields.entry_of("event", number):
             if event.of not in known:
                 raise fields.Mistake(
-                    f"event {event.name} watches {event.of!r}, which is nothing that moves; "
+                    f"event {event.name} watches {event.of!r}, which is no order parameter that moves; "
                     f"{fields.near(event.of, known)}",
                     "event",
                     "of",

@@ -66,8 +66,8 @@ def teacher_gram(parameters: Any) -> np.ndarray:
         least = 1 + min((size - 1) * parameters.gram, -parameters.gram)
         if size > 1 and least < -SYMMETRIC:
             raise UsageError(
-                f"gram = {parameters.gram:g} belongs to no {size} vectors: the least eigenvalue of their Gram matrix "
-                f"is {least:.3g}; take at least {-1 / (size - 1):.3g}"
+                f"gram = {parameters.gram:g} is impossible for {size} vectors: their Gram matrix has the least "
+                f"eigenvalue {least:.3g}; take at least {-1 / (size - 1):.3g}"
             )
         return gram
     gram = np.asarray(declared.gram, float)

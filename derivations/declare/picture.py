@@ -14,6 +14,7 @@ from derivations.drawing import (
     gap,
     in_rows,
     is_still,
+    log_time,
     moved,
     name_of,
     spans_decade,
@@ -42,7 +43,7 @@ def order_parameters(run: Any) -> Any:
     """
     from matplotlib.figure import Figure
 
-    kind, online = _stated(run)
+    kind, online, decades = _stated(run)
     panels = _panels(run, kind)
     figure = Figure(layout="constrained")
     shades = _shades(run)
@@ -57,14 +58,17 @@ def order_parameters(run: Any) -> Any:
         else:
             _units(axis, run, name, shades)
         axis.set_xlabel("time $t$ = steps$/d$" if online else "time $t$")
-        axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
+        if decades:
+            log_time(axis, run["time"].values, [run[name.removeprefix(GAP)].values for name in panels])
+        else:
+            axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
     return figure
 
 
-def _stated(run: Any) -> tuple[str, bool]:
-    """The loss of the model, and whether it is an online limit; "squared" and False where the run does not say."""
+def _stated(run: Any) -> tuple[str, bool, bool]:
+    """Loss of the model, whether it is an online limit, and whether it has `decades`; where the run says so."""
     training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
-    return str(training.get("loss", "squared")), training.get("limit") == "online"
+    return str(training.get("loss", "squared")), training.get("limit") == "online", bool(training.get("decades"))
 
 
 def _is_overlap(name: str) -> bool:
@@ -156,7 +160,7 @@ def _product(run: Any, name: str) -> str:
 def _gap(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
     """The distance of every teacher's overlap from 1."""
     gap(axis, run["time"].values, _matched(run, name), shades[run[name].dims[-1]])
-    axis.set_ylabel(f"distance of $|{_product(run, name)}|$ from 1")
+    axis.set_ylabel(f"$1 - |{_product(run, name)}|$")
 
 
 def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:

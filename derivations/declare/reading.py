@@ -22,7 +22,7 @@ TABLES = (
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "until")
+TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "until", "decades")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 STEPS = {"online": 1.0, "flow": 1e-3}
 """The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
@@ -82,6 +82,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         about=fields.text(tables, "about", "", ""),
         link=fields.address(tables, "link"),
         until=fields.real(training, "until", "training", 100.0, above=0.0),
+        decades=fields.flag(training, "decades", "training"),
         presets=presets.presets(tables),
         claims=_claims(tables),
     )
@@ -263,7 +264,7 @@ def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: 
     for word in given:
         if word not in everything:
             raise fields.Mistake(
-                f"trained names {fields.shown(word)}, which is nothing that moves; {fields.near(word, everything)}",
+                f"trained names {fields.shown(word)}, which is no trainable quantity; {fields.near(word, everything)}",
                 "training",
                 "trained",
             )
@@ -357,9 +358,7 @@ def _event(entry: Mapping[str, Any]) -> Event:
         raise fields.Mistake(
             f"direction is 1 (upwards) or -1, but {fields.shown(direction)} was given", "event", "direction"
         )
-    absolute = entry.get("absolute", False)
-    if not isinstance(absolute, bool):
-        raise fields.Mistake(f"absolute is true or false, but {fields.shown(absolute)} was given", "event", "absolute")
+    absolute = fields.flag(entry, "absolute", "event")
     return Event(name, entry["of"], fields.real(entry, "threshold", "event", 0.5), direction, absolute)
 
 

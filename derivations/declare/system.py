@@ -80,6 +80,7 @@ def system(declared: Declaration, reference: str = "") -> System:
                 step_symbol="eta/d" if declared.limit == "online" else "eta",
                 settled=f"{HERE}.tiers:settled",
                 noisy=declared.limit == "online",
+                decades=declared.decades,
                 shared={"exact": f"{HERE}.{'tilt' if _of_erf(declared) else 'lane_frame'}:SHARED"},
             ),
         ),

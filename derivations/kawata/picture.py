@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, GREY, colours, in_rows, log_time, name_of, spread
+from derivations.drawing import BLACK, COLUMN, GREY, at_plateau, colours, gap, in_rows, log_time, name_of, spread
 
 NOTHING = 1e-12
 """An overlap below this is zero."""
@@ -18,6 +18,7 @@ FACTOR = 1.5
 LABELS = {
     "kappa": r"local overlap $|\kappa|$", "xi": r"global overlap $|\xi|$", "nu": r"means $|\nu|$",
     "dn": r"$|\nu_1-\nu_2|$", "reached": "share of neurons",
+    "gap kappa": r"$1-|\kappa|$", "gap xi": r"$1-|\xi|$",
 }  # fmt: skip
 
 
@@ -34,23 +35,42 @@ def draw(run: Any) -> dict[str, Any]:
 def overlaps(run: Any) -> Any:
     """|kappa|, |xi| and |nu| of the neurons of all experts alike, and the share of all that recovered.
 
-    More than twelve neurons are bands with a few of their lines.  What does not move has no panel.
+    More than twelve neurons are bands with a few of their lines.  What does not move has no panel.  Overlaps that end
+    at a plateau at 1 have their distance from it in a panel of their own.
     """
     from matplotlib.figure import Figure
 
     names = [name for name in ("kappa", "xi", "nu", "dn") if name in run]
     names = [name for name in names if _moves(run[name].values)] or names[:1]
     recovered = [name for name in ("T_kappa", "T_xi") if name in run and _hits(run, name).size]
-    panels = [*names, *(["reached"] if recovered else [])]
+    near = {name: _near(run, name) for name in names if name in ("kappa", "xi")}
+    panels = [panel for name in names for panel in (name, *(["gap " + name] if near.get(name) else []))]
+    panels += ["reached"] if recovered else []
     figure = Figure(layout="constrained")
-    for axis, name in zip(in_rows(figure, len(panels), 2, 1.6), panels, strict=True):
+    for axis, name in zip(in_rows(figure, len(panels)), panels, strict=True):
         axis.set_label(name)
         axis.set_ylabel(LABELS[name])
-        _reached(axis, run, recovered) if name == "reached" else _neurons(axis, run, name)
+        if name.startswith("gap "):
+            close = near[name.removeprefix("gap ")]
+            gap(axis, run["time"].values, [curve for curve, _ in close], [shade for _, shade in close])
+        else:
+            _reached(axis, run, recovered) if name == "reached" else _neurons(axis, run, name)
         axis.set_xlabel(r"time $t$ = $\eta\,\times$ steps")
         if run["xi"].shape[-1] > 1:
             log_time(axis, run["time"].values, [run[name].values for name in names])
     return figure
+
+
+def _near(run: Any, name: str) -> list[tuple[np.ndarray, str]]:
+    """Neurons that come to the plateau at 1, a few of each cluster, with the colour of the cluster."""
+    values = run[name].values
+    several = values.ndim == 3
+    found = []
+    for c, shade in enumerate(colours(values.shape[2]) if several else (BLACK,)):
+        lines = values[:, :, c] if several else values
+        close = [i for i in np.argsort(-np.abs(lines[-1]), kind="stable") if at_plateau([lines[:, i]])]
+        found += [(lines[:, close[k]], shade) for k in spread(np.array(close), SOME)]
+    return found
 
 
 def _moves(values: np.ndarray) -> bool:
@@ -119,7 +139,7 @@ def gate(run: Any) -> Any:
     from matplotlib.figure import Figure
 
     values = run["routing"].values
-    figure = Figure(figsize=(2.6 + 0.45 * values.shape[0], 2.4 + 0.2 * values.shape[1]), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 1.2 + 0.18 * values.shape[1]), layout="constrained")
     axis = figure.subplots()
     image = axis.imshow(values.T, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     axis.set_xlabel("expert")

@@ -4,10 +4,25 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, PALETTE, at_plateau, colours, gap, is_still, moved, name_of, parameters
+from derivations.drawing import (
+    BLACK,
+    COLUMN,
+    PALETTE,
+    at_plateau,
+    colours,
+    gap,
+    is_still,
+    moved,
+    name_of,
+    parameters,
+    spread,
+)
 
 LEAST = {"loss": 0.0, "min_I2": 0.05, "anti_aligned": 0.5}
 """Curves that move less are constant on their axes, which show overlaps from -1 and whole pairs."""
+
+TICKS = 8
+"""Teachers that are numbered below a heat map."""
 
 
 def draw(run: Any) -> dict[str, Any]:
@@ -43,7 +58,7 @@ def trajectories(run: Any) -> Any:
         name for name in ("loss", "min_I2", "anti_aligned") if name in run and _moves(run[name].values, LEAST[name])
     ]
     ratios = [1.8 if name == "alignment" else 1.0 for name in names]
-    figure = Figure(figsize=(5.2, 1.3 + 1.05 * sum(ratios)), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 0.6 + 0.75 * sum(ratios)), layout="constrained")
     axes = figure.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     for axis, name in zip(axes, names, strict=True):
         axis.set_label(name)
@@ -110,7 +125,7 @@ def alignment(run: Any) -> Any:
 
     gamma1, gamma2 = run["gamma1"].values[-1], run["gamma2"].values[-1]
     order = sort_experts(gamma2)
-    figure = Figure(figsize=(5.8, 1.9 + 0.16 * len(order)), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 0.9 + 0.11 * len(order)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     names = (r"routers $\bar v_i\cdot\bar v^*_j$", r"experts $\bar w_i\cdot\bar w^*_j$")
     image: Any = None
@@ -118,7 +133,8 @@ def alignment(run: Any) -> Any:
         image = axis.imshow(values[order], vmin=-1, vmax=1, cmap="RdBu_r", aspect="auto", interpolation="nearest")
         axis.set_title(name)
         axis.set_xlabel("teacher $j$")
-        axis.set_xticks(range(values.shape[1]), [str(j + 1) for j in range(values.shape[1])])
+        teachers = spread(np.arange(values.shape[1]), TICKS)
+        axis.set_xticks(teachers, [str(j + 1) for j in teachers])
     axes[0].set_ylabel("student $i$ (sorted by match)")
     step = max(1, len(order) // 25)
     numbers = numbers_before(run)
@@ -138,7 +154,7 @@ def pruning(run: Any) -> Any:
     from matplotlib.figure import Figure
 
     losses, removed, kept = run["pruning_loss"].values, run["removed"].values, run["kept"].values
-    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 2.7), layout="constrained")
     top, below = figure.subplots(2, 1, height_ratios=(3, 1))
     top.set_label("pruning")
     top.plot(range(len(losses)), losses, "o-", color=BLACK, markersize=3.5)

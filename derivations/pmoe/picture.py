@@ -3,6 +3,7 @@
 A colour is a class: o_i, and v of that class.  Irrelevant patterns are grey.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from derivations.drawing import (
     BLACK,
     GREY,
     colour,
+    in_blocks,
     is_still,
-    row_of_panels,
     spans_decade,
     until_rounding,
 )
@@ -35,20 +36,19 @@ def draw(run: Any) -> dict[str, Any]:
     scalars = [name for name, own in SCALARS.items() if any(n in run and not is_still(run[n].values) for n in own)]
     names = moving or ([] if scalars else names[:1])
     experts = min(MOST, run.sizes["expert"]) if names else 1
-    rows = len(names) + bool(scalars)
-    figure = Figure(figsize=(7.0 if max(experts, len(scalars)) > 2 else 5.2, 1.0 + 1.6 * rows), layout="constrained")
-    grid = figure.add_gridspec(max(rows, 1), 1)
-    for row, name in enumerate(names):
-        for s, axis in enumerate(row_of_panels(figure, grid, row, experts)):
+    figure = Figure(layout="constrained")
+    blocks, below = in_blocks(figure, [experts] * len(names), len(scalars), across=2)
+    for rows, name in zip(blocks, names, strict=True):
+        for s, axis in enumerate(itertools.chain(*rows)):
             axis.set_label(f"{name} {s + 1}")
             _expert(axis, run, name, s)
-            axis.set_title(f"expert {s + 1}" + _of(run, experts, s) if row == 0 else "")
-            axis.set_ylabel(_label(run, name) if s == 0 else "")
-            axis.tick_params(labelleft=s == 0, labelbottom=row == len(names) - 1)
-    for axis, name in zip(row_of_panels(figure, grid, len(names), len(scalars), alike=False), scalars, strict=True):
+            axis.set_title(f"expert {s + 1}" + _of(run, experts, s))
+        for row in rows:
+            row[0].set_ylabel(_label(run, name))
+    for axis, name in zip(below, scalars, strict=True):
         axis.set_label(name)
         _scalar(axis, run, name)
-    for axis in figure.axes[-len(scalars) - experts :] if names else figure.axes:
+    for axis in [*(blocks[-1][-1] if blocks else []), *below]:
         axis.set_xlabel(r"time $\eta m t$" if run.attrs.get("stage") != "router" else r"time $\eta_r t$")
     for axis in figure.axes:
         axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))

@@ -7,12 +7,13 @@ import numpy as np
 from derivations.drawing import (
     BLACK,
     COLOURED,
+    COLUMN,
     GREY,
     colour,
+    in_blocks,
     is_still,
     log_time,
     marked,
-    row_of_panels,
 )
 
 LABELS = {"Delta": r"router growth $\Delta_s$", "x": "gap $x_s$", "p1": "own proficiency"}
@@ -40,26 +41,24 @@ def trajectories(run: Any) -> Any:
     names = [name for name in ("Delta", "x", "p1") if name in run]
     names = [name for name in names if not is_still(run[name].values)] or names[:1]
     error = "f_error" in run and not is_still(run["f_error"].values)
-    rows, signs = len(names) + error, (1, -1) if "a" in run else (0,)
-    figure = Figure(figsize=(5.2 if len(signs) > 1 else 3.5, 0.9 + 1.5 * rows), layout="constrained")
-    grid = figure.add_gridspec(rows, 1)
+    signs = (1, -1) if "a" in run else (0,)
+    figure = Figure(layout="constrained")
+    blocks, below = in_blocks(figure, [len(signs)] * len(names), int(error))
     shades = _shades(run)
-    for row, name in enumerate(names):
-        panels = row_of_panels(figure, grid, row, len(signs))
-        for column, (sign, axis) in enumerate(zip(signs, panels, strict=True)):
+    for place, (name, (panels,)) in enumerate(zip(names, blocks, strict=True)):
+        for sign, axis in zip(signs, panels, strict=True):
             axis.set_label(f"{name}{sign:+d}" if sign else name)
             _experts(axis, run, name, sign, shades)
-            axis.set_title(f"experts of sign $a = {sign:+d}$" if row == 0 and sign else "")
-            axis.set_ylabel(LABELS[name] if column == 0 else "")
-            axis.tick_params(labelleft=column == 0, labelbottom=row == rows - 1)
-    if error:
-        axis = figure.add_subplot(grid[len(names), 0], sharex=figure.axes[0] if figure.axes else None)
+            axis.set_title(f"experts of sign $a = {sign:+d}$" if place == 0 and sign else "")
+        panels[0].set_ylabel(LABELS[name])
+    for axis in below:
         axis.set_label("f_error")
         axis.plot(run["time"], run["f_error"], color=BLACK, drawstyle="steps-post")
         axis.set(ylabel="test error", ylim=(0, None))
     moving = [run[name].values for name in (*names, *(["f_error"] if error else []))]
-    log_time(figure.axes[0], run["time"].values, moving)
-    for axis in figure.axes[-1:] if error else figure.axes[-len(signs) :]:
+    for axis in (figure.axes[0], *below):
+        log_time(axis, run["time"].values, moving)
+    for axis in [*(blocks[-1][-1] if blocks else []), *below]:
         axis.set_xlabel("SGD steps")
     return figure
 
@@ -92,7 +91,7 @@ def pruning(run: Any) -> Any:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 2.2), layout="constrained")
     axis = figure.subplots()
     axis.set_label("pruning")
     curves = run["pruned_error"].values

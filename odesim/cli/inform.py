@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def systems(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One system, in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Describe this system in full [default: list all].")
+    ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -138,7 +140,7 @@ def derive(
         str,
         typer.Option(
             metavar="text|latex|latex-fragment|python|kernels",
-            help="Text, a LaTeX document or its equations alone, Python that runs alone, or the kernels as compiled.",
+            help="Text, LaTeX document or equations, stand-alone Python, or the kernels that are compiled.",
         ),
     ] = "text",
     explained: Annotated[

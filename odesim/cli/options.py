@@ -17,13 +17,13 @@ def named_systems() -> list[str]:
 SystemName = Annotated[
     str,
     typer.Option(
-        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`).", autocompletion=named_systems
+        "--system", "-s", metavar="NAME|FILE", help="The system (see `odesim systems`).", autocompletion=named_systems
     ),
 ]
 SystemOrFrom = Annotated[
     str | None,
     typer.Option(
-        "--system", "-s", metavar="NAME|FILE", help="Which system (`odesim systems`) [default: that of --from].",
+        "--system", "-s", metavar="NAME|FILE", help="The system (see `odesim systems`) [default: that of --from].",
         autocompletion=named_systems,
     ),
 ]  # fmt: skip
@@ -45,7 +45,7 @@ SeedOrFrom = Annotated[
     str | None, typer.Option(metavar="N", help="Seed of every random number [default: 0, or that of --from].")
 ]
 StageName = Annotated[
-    str | None, typer.Option("--stage", metavar="NAME[,NAME..]|all", help="Which stages [default: the first].")
+    str | None, typer.Option("--stage", metavar="NAME[,NAME..]|all", help="Stages to run [default: the first].")
 ]
 From = Annotated[str | None, typer.Option("--from", metavar="RUN_DIR", help="Continue from the end of a stored run.")]
 Until = Annotated[
@@ -59,7 +59,7 @@ SavePoints = Annotated[
     str | None,
     typer.Option(
         metavar="N",
-        help="Equally spaced saved times, both ends included [default: 201]; early times besides over decades.",
+        help="Number of equally spaced saved times [default: 201]; some systems add early ones to the default.",
     ),
 ]
 SaveAt = Annotated[
@@ -71,7 +71,7 @@ Atol = Annotated[
     str | None, typer.Option(metavar="A", help="Absolute tolerance [default: from the scale of the start].")
 ]
 Backend = Annotated[
-    str | None, typer.Option(metavar="numba|jax", help="What evaluates the right-hand side [default: numba].")
+    str | None, typer.Option(metavar="numba|jax", help="Library that evaluates the right-hand side [default: numba].")
 ]
 Solver = Annotated[
     str | None,
@@ -83,10 +83,12 @@ Solver = Annotated[
 Step = Annotated[str | None, typer.Option(metavar="H", help="The step of --solver euler: gradient descent at step H.")]
 Out = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="The folder, made with those above it [default: runs/<system>-<digest>]."),
+    typer.Option(metavar="DIR", help="Output folder, created if missing [default: runs/<system>-<digest>]."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished run in --out.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue the same request, or return it if it is finished.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue an unfinished run of the same request; a finished one is read.")
+]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no pictures.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads [default: all cores].")]
 Scheduler = Annotated[
@@ -96,7 +98,7 @@ Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at wor
 ListSolvers = Annotated[bool, typer.Option("--list-solvers", help="List the integrators, and integrate nothing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved request and folder; compute nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and only the essential line.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line and no progress.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 OptionalSystem = Annotated[
     str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (or give two run folders).")
@@ -105,7 +107,11 @@ AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run
 RunOrSweep = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run or a sweep.")]
 Method = Annotated[
     str,
-    typer.Option("--method", metavar="explicit|compressed", help="Weights in d dimensions, or their law at any d."),
+    typer.Option(
+        "--method",
+        metavar="explicit|compressed",
+        help="SGD of weights in d dimensions, or of their overlaps, exact in law.",
+    ),
 ]
 StepSize = Annotated[
     str | None,
@@ -116,16 +122,19 @@ Batch = Annotated[
     typer.Option("--batch", metavar="B", help="Samples per step [default: a declared model's; others need it]."),
 ]
 Seeds = Annotated[str | None, typer.Option("--seeds", metavar="K", help="Number of replicas [default: 1; compare: 5].")]
-Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|gpu", help="Where SGD runs; on a GPU by JAX.")]
+Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|gpu", help="Device of SGD; a GPU needs JAX.")]
 Precision = Annotated[
-    str, typer.Option("--precision", metavar="float64|float32", help="Of explicit SGD; everything else is float64.")
+    str,
+    typer.Option(
+        "--precision", metavar="float64|float32", help="Precision of explicit SGD; all other methods use float64."
+    ),
 ]
 FreshInitial = Annotated[
     bool, typer.Option("--fresh-initial", help="Draw initial weights for every replica [default: the same].")
 ]
 PopulationLoss = Annotated[
     bool,
-    typer.Option("--population-loss", help="Save the population loss even where it costs as much as training (chen)."),
+    typer.Option("--population-loss", help="Save the population loss even if it costs as much as training (chen)."),
 ]
 TwoRuns = Annotated[list[str] | None, typer.Argument(metavar="[RUN_DIR RUN_DIR]", help="Two stored runs.")]
 

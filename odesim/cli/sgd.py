@@ -29,7 +29,7 @@ from odesim.cli.options import (
 Sizes = Annotated[
     list[str] | None,
     typer.Option(
-        "--over", metavar="KEY=v1,v2,..", help="Sizes to compare at: the distance from the flow against them."
+        "--over", metavar="KEY=v1,v2,..", help="Compare at several sizes, and fit how the distance depends on them."
     ),
 ]
 

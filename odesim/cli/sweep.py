@@ -42,7 +42,9 @@ Over = Annotated[
     ),
 ]  # fmt: skip
 Yes = Annotated[bool, typer.Option("--yes", help="Start also more than 1,000 cells, or what takes over an hour.")]
-SweepMethod = Annotated[str, typer.Option("--method", metavar="flow|explicit|compressed", help="What every cell is.")]
+SweepMethod = Annotated[
+    str, typer.Option("--method", metavar="flow|explicit|compressed", help="Compute the flow, or SGD, at every point.")
+]
 
 CELLS = {**TRAINING, "device": (Device, None), "precision": (Precision, None)}
 

@@ -15,7 +15,7 @@ HEADER = ("claim", "statement", "answer", "expected", "time")
 
 
 class Verdicts(list[V]):
-    """The verdicts of `odesim.verify`, or (as dictionaries) of a stored folder: a list that shows itself as a table.
+    """List of the verdicts of `odesim.verify`, displayed as a table. Verdicts that `load` reads are dictionaries.
 
     A verdict has `claim`, `variant`, `answer`, `predicted`, `estimate`, `interval`, `reason` and more
     (`odesim.evidence.verification.Verdict`).

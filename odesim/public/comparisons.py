@@ -30,12 +30,12 @@ def compare(
     """Compare two runs of one system, or the flow of a system with SGD, on the times of the second run.
 
     Arguments:
-        first: A run; or a system, of which both runs are made.
-        second: The other run, where `first` is one.
+        first: A run, or a system. Of a system both runs are made.
+        second: The second run, if `first` is a run.
         method: SGD of a system: "compressed" or "explicit".
         over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
-        request: For a system: `step_size`, `batch`, `seeds` (5 replicas), and the other arguments of `simulate`; of the
-            flow `rtol`, `atol`, `solver` and `step`; and parameters.
+        request: For a system: parameters, the arguments of `simulate` (`seeds` is 5), and `rtol`, `atol`, `solver` and
+            `step` of the flow.
 
     Returns:
         A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree
@@ -92,10 +92,10 @@ def observe(
     """Measure the order parameters of weights that were trained elsewhere.
 
     Arguments:
-        system: The system in whose order parameters the weights are seen.
-        weights: Arrays by name, or an .npz file of them: snapshots `w` (time, unit, d) of every slot of a unit, or one
-            (unit, d), or of several runs (replica, time, unit, d); the teacher's `w_star` (teacher, d), which all runs
-            share; and `time` (time,).
+        system: The system that defines the order parameters.
+        weights: Arrays by name, or an .npz file of them. `w` holds one snapshot (unit, d), snapshots (time, unit, d),
+            or those of several runs (replica, time, unit, d); other slots are named likewise. `w_star` (teacher, d) is
+            the teacher of all runs, and `time` (time,) the times.
         stage: The stage; by default the first with a clock.
         parameters: Those of the system.
 

@@ -23,25 +23,29 @@ def sweep(
     folder: "str | os.PathLike[str] | None" = None,
     workers: int = 1,
     scheduler: str = "local",
+    pictures: bool = True,
     **request: Any,
 ) -> "xarray.Dataset":
-    """Integrate, or simulate with `method=`, at every point of a grid, and return one data set.
+    """Run a system at every point of a grid, and return one data set.
 
     Arguments:
         system: Its name, a file that declares it, or a `System`.
         over: Names and their values (lists, ranges or arrays): parameters, "seed", or options of SGD.
-        folder: Where finished runs are kept, so that the same call goes on after an interruption; `load` reads it.
+        folder: Folder in which finished runs and the picture `sweep.png` are kept. The same call goes on after an
+            interruption; `load` reads the folder.
         workers: Number of processes.
         scheduler: "local", or the address of a dask scheduler.
-        request: The other parameters and the options of `integrate`, or of `simulate` with `method`; `until` may be an
-            expression in the parameters, and with `save_points` or `save_at` the curves of every run are kept.
+        pictures: False leaves the picture out.
+        request: Other parameters, and options of `integrate`. With `method="compressed"` or `"explicit"` the runs are
+            SGD and the options are those of `simulate`. `until` may be an expression in the parameters. With
+            `save_points` or `save_at` the data set also has the curves of every run.
 
     Returns:
-        An `xarray.Dataset` over the swept names: last states `final_*`, hitting times, headline numbers, `outcome`.  A
-        run that failed is one whose `outcome` says so.
+        An `xarray.Dataset` over the swept names: last states `final_*`, hitting times, headline numbers, and `outcome`,
+        which also marks failed runs.
 
     Raises:
-        UsageError: Anything that a run of the grid refuses.
+        UsageError: A request that cannot be met at some point of the grid.
         InterruptedRun: Ctrl-C.
 
     Example:
@@ -60,7 +64,7 @@ def sweep(
     system = chosen(system)
     over = lists_of(over)
     options, parameters = split_request(request, ("method", "step", *ask.SGD))
-    known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler"), "sweep")
+    known(system, parameters, (*FLOW[:-1], *SGD, "folder", "workers", "scheduler", "pictures"), "sweep")
     wanted = ask.request(system, over, parameters, **options)
     place = Path(folder) if folder is not None else None
     crew = whole_number(workers, "--workers")
@@ -77,6 +81,10 @@ def sweep(
             stop(f"interrupted; {kept}", None)
         if place is not None:
             swept.save(wanted, data, place, keep=True)
+    if place is not None and pictures:
+        from odesim.show.sweep_pictures import redraw
+
+        redraw(place, system=wanted.system)
     return data
 
 

@@ -36,7 +36,7 @@ def verify(
         workers: Number of processes, which judge a module of claims at a time.
 
     Returns:
-        `Verdicts`, a list that shows itself as a table; `.save(folder)` keeps it.
+        `Verdicts`, a list that is displayed as a table; `.save(folder)` stores it.
 
     Raises:
         UsageError: A claim that is not there.
@@ -85,14 +85,14 @@ def figures(
     Arguments:
         system: The system; by default all.
         only: The name of a figure.
-        folder: Where the figures go, a folder for each system; by default runs/figures/out.
+        folder: Output folder, with a subfolder for each system; by default runs/figures/out.
         quick: Make smaller runs, and say so in the captions.
 
     Returns:
-        Paths of the pictures.  Runs that they lack are made first and kept.
+        Paths of the pictures. Missing runs are computed first and stored.
 
     Raises:
-        MissingError: The figures are not beside the package, as in a wheel.
+        MissingError: The package of figures is not installed; it needs a checkout of odesim.
         UsageError: A figure that is not there.
 
     Example:
@@ -149,11 +149,11 @@ def report(
 
 @speaking
 def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwrite: bool = False) -> "Path":
-    """Write an interactive page of runs, a comparison or a sweep; it holds everything that it needs.
+    """Write an interactive page of runs, a comparison or a sweep. The page needs no other file.
 
     Arguments:
-        what: What `integrate`, `simulate`, `compare`, `sweep` or `load` returned, a folder, or a list of these, which
-            are drawn together.  A sweep has curves where it kept them (`save_points` or `save_at`).
+        what: A result of `integrate`, `simulate`, `compare`, `sweep` or `load`, a folder, or a list of these, drawn
+            together. A sweep shows curves if it was made with `save_points` or `save_at`.
         out: Path of the page.
         overwrite: Replace a page that is there.
 

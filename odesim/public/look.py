@@ -37,7 +37,7 @@ def systems() -> list[str]:
 
 @speaking
 def system(name: str) -> "System":
-    """Return the system called `name`; printed, it says its parameters, presets, stages and tiers.
+    """Return the system called `name`. `print` shows its parameters, presets, stages and tiers.
 
     Arguments:
         name: A name of `systems()` or of the gallery, a file "path/to/model.toml", or a reference to Python,
@@ -180,7 +180,7 @@ def predict(
 
     Arguments:
         run: A run of this session or a stored one.
-        inputs: The arrays that the system describes a sample by (`odesim.study.prediction.predict` lists them).
+        inputs: Arrays by name that describe the samples (`odesim.study.prediction.predict` lists them for each system).
         time: A saved time, in the unit of the run's clock; by default the last.
 
     Returns:

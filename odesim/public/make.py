@@ -43,8 +43,8 @@ def integrate(
         system: Its name, a file that declares it, or a `System`; left out where `after` or `initial` is a run.
         preset: A named parameter set of the system.
         config: A TOML file with options and, in [parameters], parameters; arguments take precedence.
-        initial: The start: an .npz file or a mapping of arrays, or a run (of liao or of a declared model), at whose
-            last state this one starts, with its parameters unless they are given.
+        initial: Initial state: an .npz file, a mapping of arrays, or a run of liao or of a declared model. A run gives
+            its last state, and its parameters unless you give others.
         stage: The stage; "train,prune" or a list for several, "all" for every one.  By default the first with a clock.
         after: A run of this session or a stored one, which these stages continue.
         seed: Seed of every random number (0).
@@ -56,12 +56,12 @@ def integrate(
         atol: Absolute tolerance; by default from the size of the smallest entries of the start.
         backend: "numba" or "jax", what evaluates the right-hand side.
         solver: The integrator (`odesim integrate --list-solvers`).  "euler" is gradient descent on the order
-            parameters, of which `step` is the step.
+            parameters with step size `step`.
         parameters: Those of the system (`odesim.system(name)` lists them).
 
     Returns:
-        A `Trajectory`; of several stages, and of stages that continue a run, a list with one for each.  A numerical
-        failure is the trajectory's `outcome`.
+        A `Trajectory`, or a list with one for each stage if several stages are asked for or a run is continued. A
+        numerical failure raises nothing; the `outcome` reports it.
 
     Raises:
         UsageError: A request that cannot be met.
@@ -141,8 +141,8 @@ def simulate(
         device: "auto", "cpu" or "gpu" (through JAX).
         precision: "float64", or "float32" for explicit SGD.
         fresh_initial: Draw initial weights for every replica; by default all start alike.
-        population_loss: Save the loss of the flow's first tier at every saved state even where it costs as much as
-            training (chen at P = 3, pruning with data=iid and distinct); others have their `loss` without being asked.
+        population_loss: Save the population loss also where it costs as much as training: chen at P = 3, pruning with
+            data=iid and distinct. All other systems save it anyway.
         preset, config, initial, stage, seed, until, backend: As of `integrate`, for one stage.
         save_points: Number of saved times, at the nearest steps (201).
         save_at: The saved times themselves, increasing; states are those of the nearest steps.

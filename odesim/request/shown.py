@@ -64,7 +64,7 @@ class Result:
     """Base of runs, stored runs and comparisons: display and storage."""
 
     def plot(self, name: Any = None, *, ax: Any = None) -> Any:
-        """Draw a variable against time; replicas of SGD are lines alike.
+        """Draw a variable against time. Replicas of SGD have one colour, and the first is thick.
 
         A comparison draws a component of both runs: the first as a line, the replicas of the second as lines or, from
         ten on, as their median and their band from 10 to 90 %.
@@ -85,7 +85,7 @@ class Result:
         """Return the pictures of the run, as its folder holds them.
 
         Returns:
-            Figures of matplotlib by name, with titles and what theory says of the run.
+            Figures of matplotlib by name, with titles and with theory drawn beside the run.
         """
         return load_view("pictures")(self)
 
@@ -207,7 +207,7 @@ class RunMapping(Result):
         return load_view("values")(getattr(self, "trajectory", self), time)
 
     def continue_(self, until: Any = None, *, stage: str | None = None, **request: Any) -> Any:
-        """Integrate on from where this run ended, in its stage or in another.
+        """Continue the integration from the end of this run, in its stage or in another.
 
         Arguments:
             until: A later time on the clock of the run.

@@ -26,6 +26,8 @@ NOT_REACHED = "inf: not reached"
 NOT_SAVED = "the first saved time at or past it; inf: at none of them"
 """Ending of the meaning of every hitting time of SGD."""
 UNNUMBERED = ("time", "seed")
+TIME = "time t"
+"""Label of an axis of time; the clock, a sentence, says what it measures."""
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
 
@@ -187,14 +189,14 @@ class Trajectory(RunMapping):
         state: Components of the state and observables by name: labelled arrays with the dimensions ("time", ...), of
             SGD ("seed", "time", ...).
         extras: Labelled arrays without a time axis: hitting times, conserved norms, constants.
-        clock: What time measures, in words.
+        clock: Meaning of the time, as a sentence. The label of an axis is "time t".
         origin: System, stage, tier, method, parameters, options and seed.
         outcome: `kind` ("completed", "stopped", "failed", "interrupted"), `time` of the last good state, `reason`.
-        statistics: What the integrator or the simulation counted.
+        statistics: Counters of the integrator or the simulation, such as evaluations.
         summary: Headline numbers by name (`odesim systems NAME` says what they are).
-        invariants: What the exact dynamics conserves or bounds, as measured.
+        invariants: Measured values that test what the exact dynamics conserves or bounds, by name.
         step: Numbers of SGD steps taken (time,); None for a flow.
-        asked: The request, where the run was made in this session.
+        asked: The request; None for a run that was loaded.
 
     Example:
         >>> import odesim
@@ -277,6 +279,8 @@ class Trajectory(RunMapping):
     def dataset(self) -> "xarray.Dataset":
         """Return the run as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
 
+        The coordinate `time` also has the short label "time t" (attribute `long_name`), which pictures of xarray show.
+
         Teachers, experts and every other dimension without names of its own are counted from 1, so that
         `.sel(teacher=1)` is the first; in arrays and `.isel` the first is 0, as everywhere in Python.
 
@@ -296,10 +300,12 @@ class Trajectory(RunMapping):
         def described(group: Mapping[str, Variable]) -> dict[str, Any]:
             return {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in group.items()}
 
-        return xarray.Dataset(described(variables), described(coordinates), attributes)
+        data = xarray.Dataset(described(variables), described(coordinates), attributes)
+        data["time"].attrs["long_name"] = TIME
+        return data
 
     def places(self) -> dict[str, Variable]:
-        """Return the places of every dimension but time and seed that has no names of its own, counted from 1.
+        """Return the numbers 1, 2, .. of the entries of every dimension (teachers, experts, ..) that has no names.
 
         Returns:
             A coordinate by the name of the dimension.
@@ -314,9 +320,14 @@ class Trajectory(RunMapping):
 
     def __repr__(self) -> str:
         origin, end = self.origin, self.outcome
+        made = (
+            "observed weights"
+            if origin.method == "observed"
+            else f"{origin.tier} by {origin.method}, seed {origin.seed}"
+        )
         sizes = {d: n for v in self.state.values() for d, n in zip(v.dims, v.shape, strict=True)}
         lines = [
-            f"Trajectory: {origin.name}, stage {origin.stage}, {origin.tier} by {origin.method}, seed {origin.seed}",
+            f"Trajectory: {origin.name}, stage {origin.stage}, {made}",
             f"  {end.kind} at time {end.time:.6g}" + (f" ({end.reason})" if end.reason else ""),
             "  " + ", ".join(f"{size} {dim}" for dim, size in sizes.items()),
             f"  state: {', '.join(self.state)}",

@@ -119,7 +119,9 @@ class Chain:
         made = cls(model, parameters, d, batch, step_size, factor(gram, trained), numbers, rng, functions)
         if isinstance(model, ScalarModel):
             if initial is None:
-                raise UsageError("a model with trained numbers starts from an initial condition, not a Gram matrix")
+                raise UsageError(
+                    "a model with trained scalars needs a full initial condition, but only a Gram matrix was given"
+                )
             made.scalars = np.array(model.scalars(initial), float)
         return made
 

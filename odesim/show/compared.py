@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, GREY, colour
+from derivations.drawing import BLACK, COLUMN, GREY, colour
+from odesim.show.column import LETTERS, LINE, STYLE, TITLE, head
 from odesim.show.entries import chosen_entries
+from odesim.show.legend import ROW, SMALL, columns, lines
 from odesim.show.symbols import in_lines, label_of
 from odesim.study.comparison import Comparison
 from odesim.study.replicas import on_times, with_replicas
@@ -14,30 +16,23 @@ from odesim.study.replicas import on_times, with_replicas
 FEW = 10
 """Below so many replicas every one is drawn; from there on their median and the band from 10 to 90 % are."""
 BAND = (0.1, 0.5, 0.9)
-NOTE = 118
-"""Characters of a line below the panels."""
-NOTES = 4
-"""Sentences below the panels; the summary has all of them."""
-SIZE = (7.0, 2.5)
-"""Inches: the width of a page of two columns."""
+NOTES = 8
+"""Lines below the panels; the summary has all of them."""
+ROWS = (1.85, 1.75)
+"""Inches: the heights of the order parameters, and of loss and agreement below them."""
 ROUNDING = 1e-12
 """Differences below this share of the values are rounding."""
 THIN, THICK = 0.5, 1.4
-STYLE: Any = {
-    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
-    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.spines.top": False,
-    "axes.spines.right": False,
-}  # fmt: skip
 REPLICA = {"linewidth": THIN, "alpha": 0.6}
 
 
 def draw(run: Any, heading: str = "") -> Any:
     """Draw a comparison under a heading; `run` is the data set of `Comparison.trajectory()`.
 
-    Left: the matched entries of the order parameter that moves most, one colour for each, and the others as a grey
-    band.  Middle: the loss, where both runs have one.  Right: the times at which entries have gone half of their way,
-    second run against first, or where none is known the largest difference over time beside its 95 % bound.  A
-    comparison that an earlier version stored has differences alone.
+    Above: the matched entries of the order parameter that moves most, one colour for each, and the others as a grey
+    band.  Below on the left: the loss, where both runs have one.  On the right: the times at which entries have gone
+    half of their way, second run against first, or where none is known the largest difference over time beside its
+    95 % bound.  A comparison that an earlier version stored has differences alone.
     """
     import matplotlib as mpl
 
@@ -50,10 +45,12 @@ def _drawn(run: Any, heading: str) -> Any:
     from matplotlib.figure import Figure
 
     curves, loss = "shown_first" in run, "loss_first" in run
-    widths = [2.1] * curves + [1.4] * loss + [1.3]
     notes = _notes(run)
-    figure = Figure(figsize=(SIZE[0] * sum(widths) / 4.8, SIZE[1] + 0.14 * len(notes)), layout="constrained")
-    axes = list(figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0])
+    rows = [ROWS[0]] * curves + [ROWS[1]]
+    figure = Figure(figsize=(COLUMN, sum(rows) + LINE * len(notes)), layout="constrained")
+    grid = figure.add_gridspec(len(rows), 1, height_ratios=rows)
+    axes = [figure.add_subplot(grid[0, 0])] if curves else []
+    axes += [figure.add_subplot(cell) for cell in grid[-1, 0].subgridspec(1, 1 + loss)]
     handles: list[Any] = []
     if curves:
         handles += _curves(axes.pop(0), run)
@@ -61,13 +58,16 @@ def _drawn(run: Any, heading: str) -> Any:
         _loss(axes.pop(0), run)
     handles += _agreement(axes.pop(0), run)
     for axis, letter in zip(figure.axes, "abc", strict=False):
-        axis.set_title(letter, loc="left", fontweight="bold", fontsize=9)
+        axis.set_title(letter, loc="left", fontweight="bold", fontsize=8)
     if heading:
-        figure.suptitle(heading, fontsize=7.5, x=0.01, ha="left")
+        head(figure, heading)
+    labels = [handle.get_label() for handle in handles]
+    across = columns(labels, COLUMN)
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=4, fontsize=7, columnspacing=1.3, handlelength=1.6,
-        title="\n".join(notes), title_fontsize=7, alignment="left", frameon=False,
+        handles=handles, loc="outside lower center", ncols=across, fontsize=SMALL, columnspacing=1.2, handlelength=1.6,
+        title="\n".join(notes), title_fontsize=TITLE, alignment="left", frameon=False,
     )  # fmt: skip
+    figure.set_figheight(figure.get_figheight() + ROW * lines(labels, across))
     return figure
 
 
@@ -232,7 +232,7 @@ def _differences(axis: Any, run: Any) -> list[Any]:
     axis.set(xlabel="time $t$", xlim=(time[0], time[-1]))
     axis.set_label("differences")
     if largest.max(initial=0.0) <= ROUNDING:
-        axis.text(0.5, 0.5, "equal up to rounding", transform=axis.transAxes, ha="center", color="0.4", fontsize=8)
+        axis.text(0.5, 0.5, "equal up to rounding", transform=axis.transAxes, ha="center", color="0.4", fontsize=6.5)
         axis.set_ylabel("largest difference")
         return []
     axis.plot(time, _positive(largest), color=BLACK, linewidth=THICK)
@@ -255,7 +255,7 @@ def _notes(run: Any) -> list[str]:
     if "notes" not in run:
         return []
     said = [str(note) for note in run["notes"].values]
-    lines = [line for note in said for line in textwrap.wrap(note, NOTE)]
+    lines = [line for note in said for line in textwrap.wrap(note, LETTERS)]
     return [*lines[:NOTES], *(["(more in summary.json)"] if len(lines) > NOTES else [])]
 
 

@@ -2,48 +2,80 @@
 
 import itertools
 import re
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from odesim.show.alt import plain
 
-SMALL = 7
+SMALL = 6.5
 """Points."""
-LETTER = 0.052
+LETTER = 0.048
 """Inches that a letter of that size takes, on average."""
-ROW = 0.16
+ROW = 0.14
 """Inches of a row."""
-HANDLE = 0.45
+HANDLE = 0.4
 """Inches of a mark and the space beside it."""
 
 
-def gather(figure: Any) -> int:
+def gather(figure: Any, chosen: Sequence[Any] = ()) -> int:
     """Give a figure one legend below its panels: the labels of all panels in order, each once, others and theory last.
 
-    Legends of single panels go.  A figure that has a legend of its own keeps it.  Returns the number of rows.
+    Legends of single panels go.  A figure that has a legend of its own keeps it.  A label longer than half of the width
+    is folded into several lines.  `chosen` are handles that take the place of the labels of the panels.  Returns the
+    number of lines of the legend.
     """
     if figure.legends:
         return 0
-    entries: dict[str, Any] = {}
+    entries: dict[str, Any] = {handle.get_label(): handle for handle in chosen}
     for axis in figure.axes:
         if axis.get_legend() is not None:
             axis.get_legend().remove()
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True) if not chosen else ():
             entries.setdefault(" ".join(label.split()), handle)
     labels = _ordered(list(entries))
     labels.sort(key=lambda label: (_is_theory(entries[label]), label.startswith("other ")))
     if not labels:
         return 0
     handles = [entries[label] for label in labels]
-    letters = int((figure.get_figwidth() - 2 * HANDLE) / LETTER)
-    labels = [label if "$" in label else "\n".join(textwrap.wrap(label, letters)) for label in labels]
+    letters = int((figure.get_figwidth() / 2 - HANDLE) / LETTER)
+    labels = [fold(label, letters) for label in labels]
     across = columns(labels, figure.get_figwidth())
     figure.legend(
         handles, labels, loc="outside lower center", fontsize=SMALL, frameon=False,
-        ncols=across, columnspacing=1.3, handlelength=1.8,
+        ncols=across, columnspacing=1.2, handlelength=1.6,
     )  # fmt: skip
-    return -(-len(labels) // across)
+    return lines(labels, across)
+
+
+def lines(labels: Sequence[str], across: int) -> int:
+    r"""Return the number of lines of a legend of `across` columns.
+
+    >>> lines(["a", "b", "c"], 2), lines(["a", "b\nb", "c"], 2)
+    (2, 3)
+    """
+    columns = [labels[low:high] for low, high in itertools.pairwise(_ends(len(labels), across))]
+    return max(sum(1 + label.count("\n") for label in column) for column in columns)
+
+
+def _ends(count: int, across: int) -> list[int]:
+    """The first label of every column and the end: columns are filled from the left, the first ones are longer."""
+    short, longer = divmod(count, across)
+    return [0, *(short * (k + 1) + min(k + 1, longer) for k in range(across))]
+
+
+def fold(label: str, letters: int) -> str:
+    r"""Return a label in lines of at most `letters` letters as drawn; mathematics and words stay whole.
+
+    >>> fold(r"closed form of $v$: one pattern, infinite width", 26)
+    'closed form of $v$: one\npattern, infinite width'
+    """
+    rows: list[str] = []
+    for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", label):
+        if rows and _letters(f"{rows[-1]} {word}") <= letters:
+            rows[-1] += f" {word}"
+        else:
+            rows.append(word)
+    return "\n".join(rows)
 
 
 def _ordered(labels: list[str]) -> list[str]:
@@ -76,13 +108,11 @@ def columns(labels: Sequence[str], width: float) -> int:
 
     >>> columns(["teacher 1", "teacher 2", "teacher 3"], 7.0), columns(["a" * 60, "b"], 3.0)
     (3, 1)
-    >>> columns(["a", "b", "c", "a" * 60], 5.0)
+    >>> columns(["a", "b", "c", "a" * 60], 4.2)
     3
     """
     sizes = [HANDLE + LETTER * max(map(_letters, label.split("\n"))) for label in labels]
     for count in range(len(sizes), 1, -1):
-        short, longer = divmod(len(sizes), count)  # columns are filled from the left, the first ones are longer
-        ends = [0, *(short * (k + 1) + min(k + 1, longer) for k in range(count))]
-        if sum(max(sizes[low:high]) for low, high in itertools.pairwise(ends)) <= width:
+        if sum(max(sizes[low:high]) for low, high in itertools.pairwise(_ends(len(sizes), count))) <= width:
             return count
     return 1

@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from derivations.drawing import BLACK, GREY
-from odesim.show.axes import plain_logs
-from odesim.show.compared import STYLE
+from derivations.drawing import BLACK, COLUMN, GREY
+from odesim.show.column import STYLE, finish, head
 from odesim.study import limit
 
-SIZE = (3.4, 2.7)
-"""Inches: a column of a page of two columns."""
+SIZE = (COLUMN, 2.1)
+"""Inches, without title and legend."""
 
 
 def draw(data: Any, heading: str = "") -> Any:
@@ -48,8 +47,7 @@ def _drawn(data: Any, heading: str) -> Any:
     if not numbers:
         axes.set_xticks(sizes, [str(value) for value in data[axis].values])
     axes.set(xlabel=f"${axis}$" if len(axis) == 1 else axis.replace("_", " "), ylabel="largest |SGD - flow|")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7, handlelength=1.6)
     if heading:
-        figure.suptitle(heading, fontsize=7.5, x=0.01, ha="left")
-    plain_logs(figure)
+        head(figure, heading)
+    finish(figure)
     return figure

@@ -16,7 +16,8 @@ from odesim.show import plot as drawing
 from odesim.study.comparison import Comparison
 from odesim.study.panels import choose
 
-DPI = 70
+DPI = 140
+"""At this density a picture of one column is as wide as half of a notebook."""
 
 
 def trajectory_of(result: Any) -> Trajectory:

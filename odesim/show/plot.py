@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import System, load
-from derivations.drawing import in_rows, is_still
+from derivations.drawing import COLUMN, in_rows, is_still
 from odesim.request.stored_system import system_of
 from odesim.request.trajectory import Trajectory
 from odesim.show import beside
 from odesim.show.alt import describe
-from odesim.show.axes import plain_logs
+from odesim.show.column import LETTERS, finish, head
+from odesim.show.column import STYLE as COLUMN_STYLE
 from odesim.show.entries import THIN, draw_entries
-from odesim.show.legend import gather
 from odesim.show.symbols import in_lines, label_of
-from odesim.show.title import WIDTH, title
+from odesim.show.title import title
 from odesim.study.comparison import Comparison
 
 STYLE: Any = {
@@ -34,8 +34,6 @@ STYLE: Any = {
 }
 NARROW = 3.0
 """Inches: the width of axes below which a legend lies inside."""
-LETTERS = WIDTH / 7.0
-"""Letters of a title to an inch of picture."""
 Task = Callable[[], object]
 
 
@@ -110,20 +108,20 @@ def _finish(figure: Any, dataset: Any, system: Any) -> None:
     """Title, legend and ticks."""
     if not figure.get_suptitle():
         _head(figure, dataset, system)
-    gather(figure)
-    plain_logs(figure)
+    finish(figure)
 
 
 def _head(figure: Any, dataset: Any, system: Any) -> None:
     """The title of a picture, folded at its width."""
-    figure.suptitle(title(dataset, system, int(LETTERS * figure.get_figwidth())), fontsize=7.5, x=0.01, ha="left")
+    head(figure, title(dataset, system, LETTERS))
 
 
 def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
     """Draw one variable against time into `axis`, or into a figure of its own with the title of the run.
 
-    The legend lies beside wide axes and inside narrow ones.  Returns the axes.
+    The legend lies below a figure of its own, beside wide axes and inside narrow ones.  Returns the axes.
     """
+    own = axis is None
     variable = run.dataset()[name]
     rows = [dim for dim in ("seed", "time") if dim in variable.dims]
     variable = variable.transpose(*rows, ...)
@@ -132,7 +130,10 @@ def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
         axis = axis if axis is not None else _one_panel(run)
         draw_entries(axis, variable["time"].values, values, [str(dim) for dim in variable.dims[len(rows) :]], REPLICAS)
         axis.set(xlabel="time $t$", ylabel=in_lines(label_of(str(variable.attrs.get("meaning", "")), name)))
-        _legend(axis, axis.get_legend_handles_labels()[0])
+        if own:
+            finish(axis.figure)
+        else:
+            _legend(axis, axis.get_legend_handles_labels()[0])
     return axis
 
 
@@ -141,8 +142,13 @@ def plot_both(found: Comparison, name: str, axis: Any = None) -> Any:
     from odesim.show import compared
 
     with style():
+        own = axis is None
         axis = axis if axis is not None else _one_panel(found.trajectory())
-        _legend(axis, compared.draw_component(axis, found, name))
+        handles = compared.draw_component(axis, found, name)
+        if own:
+            finish(axis.figure, handles)
+        else:
+            _legend(axis, handles)
     return axis
 
 
@@ -150,7 +156,7 @@ def _one_panel(run: Trajectory) -> Any:
     """Axes in a new figure with the title of a run."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 2.1), dpi=COLUMN_STYLE["savefig.dpi"], layout="constrained")
     axis = figure.subplots()
     _head(figure, run.dataset(), run.origin.known)
     return axis
@@ -171,7 +177,7 @@ def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
     if dataset.attrs["method"] == "compare":
         from odesim.show import compared
 
-        return {"comparison": compared.draw(dataset, title(dataset, system))}
+        return {"comparison": compared.draw(dataset, title(dataset, system, LETTERS))}
     draw = load(system.plot) if system is not None and system.plot else lambda run: {"components": components(run)}
     return draw(dataset) if "seed" not in dataset.dims else of_replicas(dataset, draw)
 
@@ -197,7 +203,7 @@ def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
                     _thinly(axis, panels[label])
     for figure in (figure for figure in made.values() if figure.axes and replicas > 1):
         if any(axis.images for axis in figure.axes):
-            figure.supxlabel(f"replica 1 of {replicas}", fontsize=7, color="0.35", x=0.99, ha="right")
+            figure.supxlabel(f"replica 1 of {replicas}", fontsize=6.5, color="0.35", x=0.99, ha="right")
             continue
         figure.axes[0].plot([], [], color="0.35", label=f"thick: replica 1 of {replicas}")
         if shown > 1:
@@ -244,9 +250,7 @@ def components(dataset: Any) -> Any:
 
 
 def style() -> Any:
-    """Context in which pictures of runs are drawn: the style of a page of two columns."""
+    """Context in which pictures of runs are drawn: the style of one column (`odesim.show.column`)."""
     import matplotlib as mpl
 
-    from odesim.show import compared
-
-    return mpl.rc_context(rc={**STYLE, **compared.STYLE})
+    return mpl.rc_context(rc={**STYLE, **COLUMN_STYLE})

@@ -11,9 +11,8 @@ import numpy as np
 from derivations.contract import System
 from derivations.drawing import BLACK, colours, in_rows, is_still, spread
 from odesim.show import limit as limit_picture
-from odesim.show.axes import plain_logs
-from odesim.show.legend import gather
-from odesim.show.plot import LETTERS, save_figure, style
+from odesim.show.column import LETTERS, finish, head
+from odesim.show.plot import save_figure, style
 from odesim.show.symbols import as_mathematics, in_lines, symbol_of
 from odesim.show.title import equal, number, sweep_title
 from odesim.study import limit
@@ -25,13 +24,12 @@ RUNS = ("seed", "replica")
 """Names along which a sweep repeats a run."""
 ZERO = 1e-8
 """Numbers that are all smaller are what the integrator leaves."""
-TICKS = 5
-"""Swept values that are written at an axis."""
+TICKS = 4
+"""Swept values that are written at an axis, unless its powers of ten are: from `DECADES` on."""
+DECADES = 2
 COUNTED = ("evaluations", "outcome_time")
 """Numbers of every run that are no measure of the model."""
 STYLES = ("-", "--")
-LETTERS_OF_COLUMN = 62
-"""Characters of a line of the title above a picture of one column."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +67,7 @@ def draw(data: Any, manifest: Mapping[str, Any], system: System | None = None) -
 
     axes = swept_axes(data)
     if limit.is_comparison(data):
-        heading = sweep_title(data, manifest, system, [name_of(name, system) for name in axes], LETTERS_OF_COLUMN)
+        heading = sweep_title(data, manifest, system, [name_of(name, system) for name in axes], LETTERS)
         return {"sweep": limit_picture.draw(data, heading)}
     found = [m for m in measures(data, axes, system) if m.varies][:PANELS]
     if not axes or not found:
@@ -79,11 +77,8 @@ def draw(data: Any, manifest: Mapping[str, Any], system: System | None = None) -
         for axis, measure in zip(in_rows(figure, len(found)), found, strict=True):
             axis.set_label(measure.name)
             _panel(axis, data, axes, measure, system)
-        width = int(LETTERS * figure.get_figwidth())
-        heading = sweep_title(data, manifest, system, [name_of(name, system) for name in axes], width)
-        figure.suptitle(heading, fontsize=7.5, x=0.01, ha="left")
-        gather(figure)
-        plain_logs(figure)
+        head(figure, sweep_title(data, manifest, system, [name_of(name, system) for name in axes], LETTERS))
+        finish(figure)
     return {"sweep": figure}
 
 
@@ -215,7 +210,8 @@ def _scales(axis: Any, x: np.ndarray | None, measure: Measure) -> None:
     for set_scale, values in ((axis.set_xscale, x), (axis.set_yscale, measure.all)):
         if values is not None and values.min() > 0 and values.max() >= 10 * values.min():
             set_scale("log")
-    if x is not None and len(np.unique(x)) <= 2 * TICKS:
+    powers = axis.get_xscale() == "log" and x is not None and x.max() >= 10**DECADES * x.min()
+    if x is not None and not powers and len(np.unique(x)) <= 2 * TICKS:
         chosen = np.unique(x)[spread(np.unique(x), TICKS)]
         axis.set_xticks(chosen, [number(value) for value in chosen.tolist()])
         axis.minorticks_off()
@@ -224,7 +220,7 @@ def _scales(axis: Any, x: np.ndarray | None, measure: Measure) -> None:
     last = list(measure.lines.values())[-1]
     missing = int((~np.isfinite(last)).sum())
     if missing:
-        words = f"{missing} of {last.size} runs not there by the end"
+        words = f"{missing} of {last.size} not reached"
         axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=6.5, ha="right")
 
 

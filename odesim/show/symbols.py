@@ -96,15 +96,15 @@ def label_of(meaning: str, name: str) -> str:
 
 
 def in_lines(label: str) -> str:
-    r"""Return a label in lines of about thirty characters, mathematics kept whole.
+    r"""Return a label in lines of about 24 characters, mathematics kept whole.
 
     Example:
         >>> in_lines("overlap of a student with the teacher that it found $M_{ij}$")
-        'overlap of a student with the\nteacher that it found $M_{ij}$'
+        'overlap of a student\nwith the teacher that it\nfound $M_{ij}$'
     """
     words, _, symbol = label.partition(" $")
-    lines = textwrap.wrap(words, 30)
+    lines = textwrap.wrap(words, 24)
     if not symbol:
         return "\n".join(lines)
-    fits = len(lines[-1]) + len(symbol) < 34
+    fits = len(lines[-1]) + len(symbol) < 27
     return "\n".join(lines) + (" $" if fits else "\n$") + symbol

@@ -40,14 +40,14 @@ FLOATS = frozenset({float})
 class Flow:
     """A small autonomous flow, dx/dt = F(x), of a few entries, given as SymPy expressions.
 
-    Symbols without a slope are parameters, which may differ from flow to flow.  The method is written out for the
-    expressions, so that the time to compile grows with their size.  A slope depends on time through an entry of
-    constant slope, such as {"t": 1, "m": exp(-t) * m}.
+    Symbols without a slope are parameters, which may differ from flow to flow.  odesim compiles
+    one function for the expressions, so that long ones take longer to compile.  For a flow that depends on time, make
+    time an entry of slope 1: {"t": 1, "m": exp(-t) * m}.
 
     Attributes:
         slopes: Derivative in time of every entry, by name or symbol.
-        longest: Longest step.  With an entry of constant slope it is a thousandth of the horizon, so that what acts for
-            a short time is not stepped over; otherwise steps are as long as their errors allow.
+        longest: Longest step. With an entry of constant slope it is a thousandth of the horizon, so that no short pulse
+            is stepped over. Otherwise only the error limits the steps.
 
     Raises:
         UsageError: A slope with a function that cannot be compiled, or that is no finite real expression.
@@ -189,16 +189,15 @@ class Flow:
     ) -> np.ndarray:
         """Return the first times at which an entry passes a level, of one flow or of many at once.
 
-        A crossing and its return within one step are noticed on the cubic through the step, at its quarters and where
-        it
-        turns: an entry that exceeds its level by less than the error of that cubic can be missed (less of it with a
-        tighter `rtol`).
+        Within a step the entry is approximated by a cubic, which is checked at its quarters and turning points. An
+        entry that passes the level and returns within one step can be missed if it passes by less than the error of the
+        cubic, which falls with `rtol`.
 
         Arguments:
             values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.
             entry: The entry, by name or symbol.
             level: The level.
-            until: The time up to which it is followed; a flow ends at its crossing.
+            until: End time; a flow also ends when it crosses the level.
             direction: 1 upwards, -1 downwards.
             absolute: Follow the size of the entry.
             rtol, atol: Tolerances of a step, as of `integrate`; crossings are located to round-off.
@@ -317,8 +316,8 @@ class Flow:
         """Raise `UsageError` for entries at 0, to which no error can be relative."""
         if (table[..., : len(self.slopes)] == 0.0).any():
             raise UsageError(
-                "atol = 0 leaves the error of an entry that starts at 0 without a scale: leave atol out, and the "
-                "default follows the smallest entry that does not"
+                "atol = 0 leaves the error of an entry that starts at 0 without a scale: leave atol out, and "
+                "odesim takes it from the smallest entry that starts above 0"
             )
 
     @staticmethod

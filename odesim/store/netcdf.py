@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.request.trajectory import Trajectory
+from odesim.request.trajectory import TIME, Trajectory
 
 
 def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
@@ -27,6 +27,8 @@ def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
                 if dim not in file.dimensions:
                     file.dimensions[dim] = size
             values, attached = variable.values, {"meaning": variable.meaning}
+            if name == "time":
+                attached["long_name"] = TIME
             if values.dtype == bool:  # NetCDF has no such type: this is the convention of xarray
                 values, attached["dtype"] = values.astype(np.int8), "bool"
             elif values.dtype.kind == "U":

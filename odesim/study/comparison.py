@@ -154,11 +154,11 @@ class Comparison(Result):
         return self.trajectory().dataset()
 
     def offsets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return how far the mean of the replicas is from the first run, and how far chance puts it.
+        """Return the distance of the mean of the replicas from the first run, with its standard error.
 
         Returns:
-            Two arrays (time,) by component, root mean squares over the entries: of mean - first, and of the standard
-            error of that difference.  Empty for fewer than two replicas.
+            Two arrays (time,) for each component: the difference mean - first and its standard error, as root mean
+            squares over the entries. Empty for fewer than two replicas.
         """
         found = {}
         for name, first in self.reference.items():
@@ -289,7 +289,7 @@ def compare(first: Trajectory, second: Trajectory) -> Comparison:
     if one.name != other.name or not (one.system == other.system or one.declaration):
         raise UsageError(f"cannot compare a run of {one.name} with one of {other.name}")
     if one.declaration != other.declaration:
-        raise UsageError(f"cannot compare the two runs: both are of models called {one.name}, but of different ones")
+        raise UsageError(f"cannot compare the two runs: their models are both called {one.name} but differ")
     if first.clock != second.clock:
         raise UsageError(f"the clocks differ: {first.clock!r} against {second.clock!r}")
     names = shared_components(first, second)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.statement import key_of
+from derivations.statement import Indicator, key_of
+from hermite import polynomials
 from odesim.errors import UsageError
 
 sp: Any = sympy
@@ -49,9 +50,14 @@ class Expansion:
         if not e.args:
             return e
         arguments = [self.expand(argument, indices) for argument in e.args]
-        if isinstance(e, sp.Function) and (name := e.func.__name__) in self._named:
+        name = e.func.__name__
+        if isinstance(e, sp.Function) and name in self._named:
             target, value = self._named[name]
             return self.expand(value, dict(zip(target.args, arguments, strict=True)))
+        if isinstance(e, Indicator):
+            return sp.Piecewise((1, arguments[0]), (0, True))
+        if isinstance(e, sp.Function) and name == "He" and arguments[0].is_Integer and arguments[0] >= 0:
+            return polynomials.symbolic(int(arguments[0]), arguments[1])
         if isinstance(e, sp.Function) and not hasattr(sp, e.func.__name__):
             raise UsageError(f"{REFUSED}: {e.func.__name__} is computed by NumPy; {INSTEAD}")
         try:

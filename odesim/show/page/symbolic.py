@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import sympy
+
 from derivations.contract import UsageError
 from derivations.statement import Definition, Kernel, Statement, function, key_of
 
@@ -91,8 +93,12 @@ class SymbolicEquations:
                 raise UsageError(
                     f"{target} has the sizes {sizes}, counted from 0, but the entry {list(index)} was asked"
                 )
-        rate = next(rate for other, rate in self.rhs.items() if key_of(other) == key)
-        return expansion.expand(rate, dict(zip(places, index, strict=True)))
+        for other, rate in self.rhs.items():
+            own = getattr(other, "indices", ())
+            ends = [[int(expansion.expand(end, {})) for end in (i.lower, i.upper)] for i in own]
+            if key_of(other) == key and all(low <= k <= high for k, (low, high) in zip(index, ends, strict=True)):
+                return expansion.expand(rate, dict(zip(own, index, strict=True)))
+        return sympy.Integer(0)
 
     def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The constants of the request, those that are given in their place.  Raises `UsageError` for other names."""

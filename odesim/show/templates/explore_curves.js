@@ -142,9 +142,10 @@ function drawCurves(state) {
   });
   var clock = state.across === "time" && state.runs.length ? page.runs[state.runs[0]].clock : "";
   made.xaxis = axis({ type: state.logX ? "log" : "linear", anchor: count > 1 ? "y" + count : "y",
-    title: { text: text(clock && clock !== "time" && !narrow ? state.across + ": " + clock : state.across) } });
+    title: { text: text(state.across === "time" ? "time t" : state.across) } });
   document.getElementById("status").textContent = !count ? "Choose a variable." : drawn + " lines" +
     (hidden ? ", those that move most; " + hidden + " more are not drawn: choose fewer entries or variables to see all of them" : "") +
-    (state.logY ? "; on the logarithmic axis values show their size, hovering their sign" : "") + ".";
+    (state.logY ? "; on the logarithmic axis values show their size, hovering their sign" : "") + "." +
+    (clock && clock !== "time" ? " Time t: " + clock + "." : "");
   return Plotly.react("curves", traces, made, tools());
 }

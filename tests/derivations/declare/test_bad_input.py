@@ -92,9 +92,9 @@ def test_a_nested_function_has_no_closed_form_and_says_so(unit):
 
 
 LINES = [
-    ("nothing that moves; known are w", {"training": 'trained = ["v"]'}, 6),
+    ("no trainable quantity; known are w", {"training": 'trained = ["v"]'}, 6),
     ("known are w", {"start": "norm = {z = 1}"}, None),
-    ("nothing that moves", {"training": 'trained = ["a"]'}, 6),
+    ("no trainable quantity", {"training": 'trained = ["a"]'}, 6),
     ("not symmetric", {"teacher": "units = 2\ngram = [[1.0, 0.5], [0.4, 1.0]]"}, 5),
     ("least eigenvalue is -1", {"teacher": "units = 2\ngram = [[1.0, 2.0], [2.0, 1.0]]"}, 5),
     ("must be 2 x 2", {"teacher": "units = 2\ngram = [[1.0]]"}, 5),
@@ -121,6 +121,7 @@ LINES = [
     ("belongs to no vectors", {"start": "Q_ww = [[1.0]]\nM_ww = [[2.0]]"}, 8),
     ("is zero", {"start": "Q_ww = [[0.0]]\nM_ww = [[0.0]]"}, 8),
     ("no output is 'trained'", {"start": "a = 1.0"}, 8),
+    ("decades is true or false, but 'yes' was given", {"training": "decades = 'yes'"}, 6),
     ("name of something else", {"rest": "[parameters]\nd = 1"}, 10),
     ("name of something else", {"rest": "[parameters]\ncounts = 1"}, 10),
     ("default in [parameters]", {"unit": "relu(w + b)", "teacher": 'unit = "relu(w)"', "start": "b = 0.3",

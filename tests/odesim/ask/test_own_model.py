@@ -92,7 +92,7 @@ def test_an_edited_file_leaves_its_runs_alone(edited, whole, tmp_path):
     with pytest.raises(UsageError, match="the declaration has changed since: leave system="):
         odesim.integrate(str(file), initial=run, until=1)
     again = odesim.integrate(str(file), until=1, save_points=3)
-    with pytest.raises(UsageError, match="both are of models called committee, but of different ones"):
+    with pytest.raises(UsageError, match="their models are both called committee but differ"):
         odesim.compare(run, again)
 
 

@@ -45,3 +45,12 @@ def test_sgd_takes_the_same_steps_and_saves_more_of_them():
     place = np.isin(more.time, even.time)
     assert len(more.time) > len(even.time) == place.sum()
     assert np.array_equal(more["Delta"][:, place], even["Delta"])
+
+
+def test_a_declared_model_over_decades_has_early_times_and_a_logarithmic_picture():
+    from odesim.show import plot
+
+    run = odesim.integrate("martin_2024", d=100)
+    assert len(run.time) > 201 and run.time[1] == pytest.approx(0.1)
+    assert {axis.get_xscale() for axis in plot.figures(run)["order_parameters"].axes} == {"log"}
+    assert len(odesim.integrate("ren_2025", until=1).time) == 201

@@ -26,7 +26,7 @@ def theory(axis):
 def legend(figure):
     (one,) = figure.legends
     assert all(axis.get_legend() is None for axis in figure.axes)
-    return [text.get_text() for text in one.get_texts()]
+    return [text.get_text().replace("\n", " ") for text in one.get_texts()]
 
 
 def panel(figure, name):

@@ -35,7 +35,7 @@ def test_the_picture_has_three_panels_one_legend_and_the_judgement(comparison, d
     (legend,) = figure.legends
     said = [text.get_text() for text in legend.get_texts()]
     assert said[:4] == ["teacher 1", "teacher 2", "ODE", "SGD, 5 replicas"]
-    assert comparison.summary()["agreement"] in legend.get_title().get_text()
+    assert comparison.summary()["agreement"] in legend.get_title().get_text().replace("\n", " ")
     assert "5 replicas" in figure.get_suptitle() and "$B = 256$" in figure.get_suptitle()
     assert all(axis.get_legend() is None for axis in figure.axes)
 

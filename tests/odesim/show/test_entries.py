@@ -16,10 +16,11 @@ def run():
 
 
 def labels(axis):
-    return [text.get_text() for text in axis.get_legend().get_texts()]
+    legend = axis.get_legend() or axis.figure.legends[0]
+    return [text.get_text().replace("\n", " ") for text in legend.get_texts()]
 
 
-def test_the_matched_pairs_have_the_colours_of_their_teachers_and_the_legend_lies_beside_the_data(run):
+def test_the_matched_pairs_have_the_colours_of_their_teachers_and_the_legend_lies_below_the_data(run):
     axis = run.plot("gamma2")
     assert labels(axis) == ["teacher 1", "teacher 2", "teacher 3", "other entries"]
     named = [line for line in axis.lines if line.get_label().startswith("teacher")]
@@ -28,7 +29,7 @@ def test_the_matched_pairs_have_the_colours_of_their_teachers_and_the_legend_lie
     drawn = [np.asarray(line.get_ydata()).tobytes() for line in axis.lines if np.size(line.get_ydata())]
     assert set(drawn) == curves and len(drawn) == 15
     axis.figure.draw_without_rendering()
-    assert axis.get_legend().get_window_extent().x0 > axis.get_window_extent().x1
+    assert axis.figure.legends[0].get_window_extent().y1 < axis.get_window_extent().y0
     assert axis.get_ylabel().replace("\n", " ") == r"expert alignment $\gamma^{(2)}_{ij}$"
     assert axis.figure.get_suptitle() == "liao: ODE · $d = 400$, $m = 5$, $m^{*} = 3$, seed 0"
 
@@ -48,7 +49,7 @@ def test_replicas_are_thin_behind_the_first():
         "liao", method="compressed", m=3, m_star=2, d=100, until=0.2, seeds=12, step_size=1e-3, batch=8, save_points=9
     )
     axis = run.plot("gamma2")
-    assert labels(axis)[-2:] == ["thick: replica 1 of 12", "thin: replicas 2 to 8"]
+    assert {"thick: replica 1 of 12", "thin: replicas 2 to 8"} <= set(labels(axis))
     thick = [line for line in axis.lines if line.get_linewidth() > 0.5 and np.size(line.get_ydata())]
     assert len(thick) == 2
     first = {run["gamma2"][0, :, i, j].tobytes() for i in range(3) for j in range(2)}

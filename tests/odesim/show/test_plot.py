@@ -23,7 +23,7 @@ def panel(figure, name):
 
 def legend(figure):
     """The words of the one legend, below all panels."""
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+    return [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()]
 
 
 def drawn(axis):
@@ -293,3 +293,11 @@ def test_criteria_that_agree_share_a_line_of_the_legend_that_fits_the_picture():
     box = one.get_window_extent()
     assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
     assert {"random"} < set(", ".join(legend(figure)).replace("\n", " ").split(", "))
+
+
+def test_neurons_of_kawata_at_the_plateau_have_a_panel_of_their_distance_from_it():
+    figure = plot.figures(odesim.integrate("kawata", save_points=101))["overlaps"]
+    axis = panel(figure, "gap kappa")
+    assert axis.get_yscale() == "log" and axis.get_ylabel() == r"$1-|\kappa|$"
+    assert all(line.get_ydata()[0] > 0.9 and np.nanmin(line.get_ydata()) < 0.1 for line in axis.lines)
+    assert "gap xi" not in labels(figure)

@@ -194,3 +194,10 @@ def test_online_sgd_written_by_hand_lies_on_the_flow_of_its_declaration():
     assert found.overall[0] < 0.05
     assert np.ptp(flow["M_ww"], axis=0).max() > 0.15
     assert np.abs(seen["loss"] - flow["loss"]).max() < 0.02
+
+
+def test_observed_weights_are_called_so_and_their_seed_which_means_nothing_is_not_named():
+    system = odesim.declare(student={"unit": "erf(w)"}, teacher={})
+    run = odesim.observe(system, {"w": np.ones((3, 1, 4)), "w_star": np.eye(4)[:1], "time": [0.0, 1.0, 2.0]})
+    assert repr(run).splitlines()[0].endswith("stage train, observed weights")
+    assert "exact by flow, seed 0" in repr(odesim.integrate(system, until=0.1, save_points=2))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray
 
+import odesim
 from derivations.contract import UsageError
 from odesim.errors import MissingError
 from odesim.flow import solve
@@ -168,3 +169,17 @@ def test_a_cell_that_holds_something_else_is_computed_again(tmp_path):
         assert cells.stored(path) is None
     np.savez(path, **arrays)  # the form of before
     assert set(cells.stored(path)) == set(arrays)
+
+
+def test_a_folder_of_a_sweep_from_python_has_the_picture_of_the_command(tmp_path):
+    from odesim.cli import main
+
+    over = {"d": [100, 1000], "seed": [0, 1]}
+    odesim.sweep("liao", over, folder=tmp_path / "python", m=2, m_star=1, until=5.0)
+    words = ["sweep", "--system", "liao", "--over", "d=100,1000", "--over", "seed=0,1", "-p", "m=2", "-p", "m_star=1"]
+    with pytest.raises(SystemExit):
+        main([*words, "--until", "5", "--workers", "1", "--quiet", "--out", str(tmp_path / "command")])
+    both = [(tmp_path / name / "sweep.png").read_bytes() for name in ("python", "command")]
+    assert both[0] == both[1]
+    odesim.sweep("liao", over, folder=tmp_path / "bare", pictures=False, m=2, m_star=1, until=5.0)
+    assert not (tmp_path / "bare" / "sweep.png").exists()

@@ -104,11 +104,12 @@ def test_entries_variables_and_axes_are_chosen(browser, pages):
     browser.find_element("id", "log-y").click()
     browser.find_element("id", "log-x").click()
     axes = browser.execute_script(
-        "var l = document.getElementById('curves').layout; return [l.xaxis.type, l.yaxis.type]"
+        "var l = document.getElementById('curves').layout; return [l.xaxis.type, l.yaxis.type, l.xaxis.title.text]"
     )
-    assert axes == ["log", "log"]
+    assert axes == ["log", "log", "time t"]
     assert min(min(line["y"]) for line in drawn(browser) if "gamma2[" in line["says"]) >= 0
-    assert "show their size" in browser.find_element("id", "status").text
+    status = browser.find_element("id", "status").text
+    assert "show their size" in status and status.endswith("advances it by the step size.")
 
 
 def test_hovering_says_name_and_value(browser, pages):

@@ -106,6 +106,30 @@ def test_an_entry_is_an_expression_in_the_state_alone(name):
         np.testing.assert_allclose(float(found.xreplace(values)), rates[key][place], rtol=1e-9, atol=1e-12)
 
 
+PAPERS = {
+    "kawata": ({"neurons": 3}, {"kappa": (2, 1), "xi": (0,), "nu": (1, 1)}),  # Hermite polynomials
+    "pmoe": ({"preset": "tiny-separate"}, {"response": (1, 1), "route": (0, 2)}),  # indicators
+    "pruning": (
+        {"d": 12, "n": 6, "k": 4, "l": 3, "m": 2, "important": 1, "weak": 1, "missigned": 0},
+        {"h": (2, 3), "u": (1, 1, 0)},  # an equation for each range of indices
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_an_entry_of_a_paper_without_series_is_written_out(name):
+    given, wanted = PAPERS[name]
+    equations = odesim.derive(name, "sympy", **given)
+    run = odesim.integrate(name, until=3, save_points=2, **given)
+    state = {key: np.asarray(run[key][-1]) for key in equations.state}
+    rates = equations.lambdify()(state)
+    for key, place in wanted.items():
+        found = equations.entry(key, *place)
+        values = {a: state[str(a.base)][tuple(int(k) for k in a.indices)] for a in found.atoms(sympy.Indexed)}
+        np.testing.assert_allclose(float(found.subs(values)), rates[key][place], rtol=1e-9, atol=1e-15, err_msg=key)
+    assert any(np.abs(rates[key][place]) > 0 for key, place in wanted.items())
+
+
 def test_a_refusal_names_the_formats_that_a_model_has():
     with pytest.raises(odesim.UsageError, match=r'format="text" has them, and format="python" evaluates them$'):
         odesim.derive("saad_solla_1995_step", "sympy")
