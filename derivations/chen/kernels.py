@@ -1,4 +1,4 @@
-"""The scalar kernels of the population flow: an activation with its slope, and the two branches of a specialist.
+"""The scalar kernel of the population flow: an activation with its slope.
 
 All follow by SymPy from the definition of the expert, f = sum_j sum_p sigma(w_j . x_p), and the logistic loss.
 """
@@ -46,29 +46,6 @@ def slope(name: str) -> Any:
 def expert_kernels(name: str) -> dict[str, Kernel]:
     """`activation(z, power)` -> (sigma, sigma')."""
     return {"activation": Kernel((), ("z", "power"), {"value": activation(name), "slope": slope(name)})}
-
-
-@functools.cache
-def manifold_kernels() -> dict[str, Kernel]:
-    """The margin weights of a specialist of strength s at gate pi, with cubic experts.
-
-    `own(strength, s, gate)`: alpha^3 q(pi alpha^3 s^3), on its own cluster;
-    `other(strength, s, gate)`: minus the mean of +-gamma^3 q(+-pi gamma^3 s^3) over the sign, on another one,
-    which SymPy brings to gamma^3 tanh(pi gamma^3 s^3/2)/2.
-    """
-    strength, s, gate = sympy.symbols("strength s gate", positive=True)
-    names = ("strength", "s", "gate")
-    cube = strength**3
-    own = cube * q_of(gate * cube * s**3)
-    u = sympy.Symbol("u", real=True)
-    mean = (u * q_of(u) - u * q_of(-u)) / 2
-    halved = sympy.simplify(-mean.rewrite(sympy.tanh) / u)
-    other = cube * halved.subs(u, gate * cube * s**3)
-    positive = {symbol: sympy.Symbol(symbol.name) for symbol in (strength, s, gate)}
-    return {
-        "own": Kernel((), names, {"weight": own.subs(positive)}),
-        "other": Kernel((), names, {"weight": other.subs(positive)}),
-    }
 
 
 @functools.cache

@@ -42,7 +42,7 @@ class Dense:
         shape = tuple(values.shape[-1] // known if n == -1 else n for n in self.shape)
         return values.reshape((*values.shape[:-1], *shape))
 
-    def take(self, values: np.ndarray) -> np.ndarray:
+    def take(self, values: Any) -> Any:
         """The numbers (..., count) of a component (..., *shape)."""
         lead = values.shape[: values.ndim - len(self.shape)]
         return values.reshape(*lead, math.prod(values.shape[len(lead) :]))
@@ -78,7 +78,7 @@ class Upper:
         full[..., np.arange(self.size), np.arange(self.size)] = self.diagonal if diagonal is None else diagonal
         return full
 
-    def take(self, values: np.ndarray) -> np.ndarray:
+    def take(self, values: Any) -> Any:
         """The numbers (..., count) of matrices (..., size, size), whose other entries are not looked at."""
         rows, columns = above(self.size)
         return values[..., rows, columns]
@@ -112,7 +112,7 @@ class Symmetric:
         full[..., columns, rows] = values
         return full
 
-    def take(self, values: np.ndarray) -> np.ndarray:
+    def take(self, values: Any) -> Any:
         """The numbers (..., count) of matrices (..., size, size)."""
         rows, columns = np.triu_indices(self.size)
         return values[..., rows, columns]

@@ -11,7 +11,7 @@ from derivations.chen import initial, route
 from derivations.chen.claims.tools import claim
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
-from derivations.chen.reduced import closed_form
+from derivations.chen.tiers.explore import closed_form
 from derivations.claim import Variant
 from derivations.laws import Bounded, Equals, Power, Vanishes
 

@@ -11,7 +11,7 @@ from derivations.broken import break_measure, break_number, over
 from derivations.chen.claims.tools import claim
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
-from derivations.chen.reduced import closed_form
+from derivations.chen.tiers.explore import closed_form
 from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Equals
 

@@ -17,6 +17,6 @@ def statement(parameters: Parameters, tier: str) -> Statement:
         from derivations.chen.statements import full
 
         return full.statement(parameters)
-    from derivations.chen.statements import reduced
+    from derivations.chen.tiers import reduced
 
-    return {"explore": reduced.explore, "group2": reduced.group2}.get(tier, reduced.manifold)(parameters, tier)
+    return reduced(parameters, tier)

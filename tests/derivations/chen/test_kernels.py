@@ -7,6 +7,7 @@ import pytest
 from scipy.special import erf
 
 from derivations.chen import kernels
+from derivations.chen.tiers import parts
 from odesim.code.arrays import array_kernel
 
 KNOWN = {
@@ -35,16 +36,23 @@ def test_an_activation_and_its_slope(name, library):
     assert np.allclose(slope, numeric, rtol=1e-7, atol=1e-8)  # step^2 times third derivatives, round-off over step
 
 
-def test_the_branches_of_a_specialist_are_means_over_the_label_and_the_feature_noise():
-    own, other = (array_kernel(kernels.manifold_kernels()[name]) for name in ("own", "other"))
+def test_the_weights_of_a_specialist_are_means_over_the_label_and_the_feature_noise():
     a, s, gate = 1.7, 0.9, 0.3
     u = gate * (a * s) ** 3
 
     def q(z):
         return 1 / (1 + math.exp(z))
 
-    assert own(None, a, s, gate)[0] == pytest.approx(a**3 * q(u), rel=1e-14)
-    assert other(None, a, s, gate)[0] == pytest.approx(-(a**3) * (q(u) - q(-u)) / 2, rel=1e-14)
+    def at_one_node(definition):
+        value = definition.value.function
+        kernel = parts.Q.values["q"]
+        value = value.replace(lambda e: type(e).__name__ == "q", lambda e: kernel.subs(parts.Q.arguments[0], e.args[0]))
+        nodes = {parts.XA[parts.I]: a, parts.XC[parts.R]: a, parts.WA[parts.I]: 1, parts.WC[parts.R]: 1}
+        return float(value.xreplace(nodes))
+
+    own, other = parts.mean_weights(s, gate, parts.OWN[parts.M], parts.OTHER[parts.M])
+    assert at_one_node(own) == pytest.approx(a**3 * q(u), rel=1e-14)
+    assert at_one_node(other) == pytest.approx(-(a**3) * (q(u) - q(-u)) / 2, rel=1e-14)
 
 
 def test_the_early_drift_has_the_coefficient_of_lemma_e5():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from derivations.chen import initial, nodes, reduced
+from derivations.chen import initial, nodes
 from derivations.chen.parameters import Parameters
+from derivations.chen.tiers import explore
 from odesim import integrate
 from odesim.evidence.laboratory import Laboratory
 from odesim.request.case import find_system
@@ -140,11 +141,11 @@ def test_the_manifold_is_invariant_under_the_exact_flow(lab):
 def test_the_race_has_its_closed_form_and_its_limits():
     start = 0.01 * np.array([[1, 0.8], [0.5, -0.6]])
     times = np.array([0.01, 0.03, 0.1])
-    closed = reduced.closed_form(start, times)
+    closed = explore.closed_form(start, times)
     # An independent program's values, and the losers' limits feat/(1 - feat/max) = 0.04, 0.01, -0.00375.
     assert closed[0].ravel() == pytest.approx([0.01857381, 0.01268404, 0.00650029, -0.00469864], abs=1e-8)
     assert closed[2].ravel() == pytest.approx([0.10655691, 0.02908274, 0.00914205, -0.00388679], abs=1e-8)
-    assert reduced.closed_form(start, np.array([1e3]))[0].ravel()[1:] == pytest.approx([0.04, 0.01, -0.00375], rel=1e-4)
+    assert explore.closed_form(start, np.array([1e3]))[0].ravel()[1:] == pytest.approx([0.04, 0.01, -0.00375], rel=1e-4)
     given = {"M": 1, "J": 2, "K": 2, "d": 4, "tier": "explore"}
     state = initial.from_overlaps(Parameters(**given), start[None], 0 * start[None], np.zeros((1, 2)), np.zeros((1, 2)))
     run = Laboratory(find_system("chen")).integrate(start=state, until=0.1, save_points=11, **given)

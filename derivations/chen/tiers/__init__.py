@@ -1,12 +1,15 @@
 """The equations of every tier of `chen`, above the files that hold them."""
 
-from derivations.chen import full, population, reduced
+from derivations.chen import full, population
 from derivations.chen.parameters import Parameters
 from derivations.contract import Equations, UsageError
+from derivations.statement import Statement
 
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier (`p3`, `full`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
+    from derivations.equations.tier import equations_of
+
     tier = tier or parameters.tier
     if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
         raise UsageError(
@@ -15,4 +18,15 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
         )
     if tier == "p3":
         return population.exact(parameters)
-    return full.full(parameters) if tier == "full" else reduced.equations(parameters, tier)
+    return full.full(parameters) if tier == "full" else equations_of(reduced(parameters, tier))
+
+
+def reduced(parameters: Parameters, tier: str) -> Statement:
+    """The statement of a reduced tier."""
+    from derivations.chen.tiers import explore, group2, manifold
+
+    if tier == "explore":
+        return explore.statement(parameters)
+    if parameters.activation != "cubic":
+        raise UsageError(f"tier {tier} is derived for cubic experts, but activation = {parameters.activation}")
+    return group2.statement(parameters) if tier == "group2" else manifold.statement(parameters, tier)

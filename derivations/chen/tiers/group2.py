@@ -1,0 +1,99 @@
+"""Tier group2: K equal groups of experts, two numbers: the strength s and the contrast D of the router."""
+
+from typing import Any
+
+import numpy as np
+
+from derivations.chen.parameters import Parameters
+from derivations.chen.population import ANY
+from derivations.chen.statements.parts import CLOCK, GCEN, K_SIZE, M_SIZE, NOTATION, PI, RHO, UNITARY, H, L, M, Q
+from derivations.chen.summary import constants
+from derivations.chen.tiers import parts
+from derivations.chen.tiers.parts import BETA, HIGH, KINKS, LOW, MEMBER, PUSH, Q_SYMBOLS, SOURCE, W_BETA, WEIGH, I, R
+from derivations.contract import Crossing, Initial, Observables
+from derivations.indexed import nested
+from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Statement, sp
+
+S, CONTRAST = sp.symbols("s D", real=True)
+NET, SIZE = sp.symbols("net size", real=True)
+H_GROUP = Base("h_g")
+
+
+def statement(p: Parameters) -> Statement:
+    """The strength of every specialist and the contrast of the router, seen from cluster 1."""
+    given, cuts, n, beta, weight = parts.centres(p, False)
+    if cuts:  # one column of logits
+        n = sp.Idx("n", KINKS)
+        beta, weight = BETA[n], W_BETA[n]
+        (cut,) = cuts
+        means = cut.means.subs(GCEN[L, sp.Idx("k", K_SIZE)], H_GROUP[L])
+        cuts = (Definition((beta, weight), (H_GROUP, LOW, HIGH), cut.meaning, rule=cut.rule, means=means),)
+    group, inside = M_SIZE / K_SIZE, MEMBER[M]
+    drift = PUSH[M, n] * (inside / group - (1 - inside) / (M_SIZE - group))
+    return Statement(
+        tier="group2",
+        name="chen, group2",
+        title="K equal groups of specialists, two variables, seen from cluster 1",
+        source=SOURCE,
+        clock=CLOCK,
+        validity="exact for P = 3 and cubic experts on the specialised manifold with K equal groups",
+        neglects="differences between the experts of a group, the losers of the race, cen, gfeat and noise patches",
+        indices=[
+            ((M, L), "experts, those of group 1 first"),
+            ((I,), "strengths of the feature"),
+            ((R,), "of its noise"),
+            ((n,), "of the centre"),
+        ],
+        state=(
+            Named(S, "alignment of every specialist with its feature", bounds=ANY, symbol="s"),
+            Named(CONTRAST, "router contrast, gcen of the own group minus that of the others", bounds=ANY, symbol="D"),
+        ),
+        constants=tuple(parts.sizes_and_laws(p, given, 2 * p.K, "groups, one for every cluster")),
+        bind=parts.bind,
+        begin=lambda initial: {"s": parts.strength(initial).mean(), "D": contrast(initial)},
+        definitions=(Q, UNITARY, *definitions(cuts, n, beta, weight)),
+        equations=(
+            Equation(S, parts.unit_speed(NET, SIZE), "Algorithm 1"),
+            Equation(CONTRAST, RHO / K_SIZE * nested(weight * beta * drift, M, n), "equation (3.4)"),
+        ),
+        crossings=(
+            Crossing("T_half", "D", 0.5, meaning="first time the contrast reaches 1/2"),
+            Crossing("T_one", "D", 1.0, meaning="first time the contrast reaches 1"),
+        ),
+        observables=Observables(
+            observe=parts.observe,
+            constants=constants,
+            summary=lambda initial, run: {
+                "s": float(run["s"][-1]),
+                "D": float(run["D"][-1]),
+                "routed_in": float(run["routed_in"][-1]),
+            },
+        ),
+        notation={**NOTATION, **Q_SYMBOLS, "h_g": ("\\eta", "η")},
+        example=Example('start = {"s": np.array(0.02), "D": np.array(0.1)}', "D", 0.5, 2.0),
+    )
+
+
+def definitions(cuts: tuple[Definition, ...], n: Any, beta: Any, weight: Any) -> tuple[Definition, ...]:
+    """The definitions of tier group2, seen from cluster 1."""
+    inside, here = MEMBER[M], (M, n)
+    gathered = sp.Sum(WEIGH[(L, n)] * S**3, L)
+    return (
+        Definition((inside,), Indicator(sp.Lt(M * K_SIZE, M_SIZE)), "whether an expert is of group 1"),
+        Definition((H_GROUP[M],), CONTRAST * inside, "logit over beta"),
+        *cuts,
+        Definition((H[here],), beta * H_GROUP[M], "logits on cluster 1"),
+        *parts.weigh((n,), inside, S, weight, (NET, SIZE)),
+        Definition((PUSH[here],), WEIGH[here] * S**3 - PI[here] * gathered, "drift of the logits"),
+    )
+
+
+def contrast(initial: Initial) -> float:
+    """D: the mean over clusters of gcen inside the group k*_m = k minus the mean outside it (0 without either)."""
+    gcen, kstar = initial.state["gcen"], initial.constants["kstar"]
+    found = []
+    for k in range(gcen.shape[1]):
+        inside = kstar == k
+        if inside.any() and not inside.all():
+            found.append(gcen[inside, k].mean() - gcen[~inside, k].mean())
+    return float(np.mean(found)) if found else 0.0
