@@ -41,8 +41,8 @@ def products(columns, x, sums):
 def router_fields(routers, total, table, atoms, amplitudes, first, logits):
     """Fill logits (M, b) of the examples from `first` on: routers . total_i + sum_s amplitude_s table[m, atom_s].
 
-    A block of examples is computed example by example and then written expert by expert: rows of `logits` lie a multiple
-    of 4096 bytes apart for many sizes of a batch, so that what is written by columns evicts itself from the cache.
+    A block of examples is computed example by example and then written expert by expert: for many sizes of a batch
+    rows of `logits` lie a multiple of 4096 bytes apart, and what is written by columns evicts itself from the cache.
     """
     columns, along = flipped(routers), flipped(table)
     fields = np.empty((min(64, logits.shape[1]), routers.shape[0]))

@@ -9,7 +9,8 @@ from odesim.sgd import light
 TEXT = """def all_of(z, values):
     chosen = np.argmax(z, axis=0)
     rows = np.multiply(values, values[0, 1]), np.subtract(z, z[1])
-    return *rows, chosen, z.sum(0), values.sum(1), np.where(z > 0, z, -1.0), np.where(values < 0, 0.0, 1.0).sum(1).sum(0)
+    sums = z.sum(0), values.sum(1), np.where(values < 0, 0.0, 1.0).sum(1).sum(0)
+    return *rows, *sums, chosen, np.where(z > 0, z, -1.0)
 """
 
 
