@@ -301,6 +301,7 @@ CLAIMS = (
         ),
         control_variant="in-the-window",
         erratum="window of Lemma 4.4(i)",
+        seconds=19.0,
     ),
     claim(
         "lem-4.4-iii",
@@ -318,6 +319,7 @@ CLAIMS = (
         ),
         break_measure(lambda lab, point, seed: post_slope(lab, {**point, "factor": 1.2}, seed)),
         rungs=(4, 9),
+        seconds=15.0,
     ),
     claim(
         "gap-claim",
@@ -331,5 +333,6 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: separation(lab, {**point, "p": 0.05}, seed)),
         rungs=(4, 9),
         full=over("d", 50, 100, 200, 400, 800, seeds=10),
+        seconds=32.0,
     ),
 )

@@ -87,6 +87,11 @@ def test_a_claim_that_says_what_it_costs_is_judged_by_itself_after_the_modules_a
     assert together == [{"lem-29"}, {"eq-5-sol"}, {"fig-3a"}, {"lem-31"}, {"prop-S"}]
 
 
+def test_a_laboratory_saves_at_listed_times():
+    lab = Laboratory(find_system("ren_2025"))
+    assert lab.integrate(save_at=[0.0, 0.03, 0.1]).time.tolist() == [0.0, 0.03, 0.1]
+
+
 def test_claims_share_their_runs_up_to_the_memory_of_a_laboratory(monkeypatch):
     solved = []
     whole = laboratory.solve.solve
