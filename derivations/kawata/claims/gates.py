@@ -229,9 +229,9 @@ CLAIMS = (
     Claim(
         "lem-C.15-noise", "The batch noise of the gate falls like n^{-1/2}.", at("Lemma C.15"), sampled_noise,
         Power(-0.5, over="n", margin=0.03), {"quick": Grid(tuple({"n": n} for n in (125, 500, 2000, 8000, 32_000)),
-        24)},
+        32)},
         break_number(-3), (7, 8, 9),
-        seconds=23.0,
+        seconds=31.0,
     ),
     Claim(
         "lem-C.14", "theta . x is positive on the own cluster with probability Phi(rho "
