@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure, break_number, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Vanishes
 from derivations.laws.tools import EXCEPTIONS
@@ -67,16 +67,6 @@ def slow_router(measure: Any) -> Any:
     def broken(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
         d, l = int(point.get("d", 100)), int(point.get("l", 5))
         return measure(lab, {**point, "eta_r": 0.01 / d / (20 * l**2) / d}, seed)
-
-    return broken
-
-
-def fixed_time(measure: Any) -> Any:
-    """The same after a fine-tuning whose length does not grow with l."""
-
-    def broken(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-        l = float(point["l"])
-        return measure(lab, {**point, "K": 8.0 * 3 * math.sqrt(math.log(3)) / (l * math.sqrt(math.log(l)))}, seed)
 
     return broken
 
@@ -193,7 +183,7 @@ CLAIMS = (
                 ),
                 sweep={"quick": over("l", 3, 5, 8, 12, 20, seeds=6)},
                 expected="consistent",
-                control=break_measure(fixed_time(displacement)),
+                control=break_law(exponent=2.5),
             ),
         ),
         control_variant="in-d",
