@@ -106,7 +106,10 @@ def dispatch(logits, noise, given):
 
 
 def coefficients(expert, fields, logits, noise, labels, share, given):
-    """Minus the gradient of the loss through the chosen expert's output; the choice itself is held fixed."""
+    """Minus the gradient of the loss through the chosen expert's output; the choice itself is held fixed.
+
+    `np.multiply` and `np.subtract` are products and differences along the examples, which `odesim.sgd.light` compiles.
+    """
     M, kind, power = given.M, given.kind, given.power
     released, balance, signs = given.released, given.balance, given.signs
     value, slope = activation(fields, kind, power)
@@ -120,12 +123,14 @@ def coefficients(expert, fields, logits, noise, labels, share, given):
         q = 0.5 * (1.0 - t * t) / (1.0 + np.exp(t))
         routers = q * labels * f * mine - spread
     else:
-        ratio = np.exp(logits - (mine * logits).sum(0))
+        ratio = np.exp(np.subtract(logits, (mine * logits).sum(0)))
         gate = 1.0 / ratio.sum(0)
         margin = labels * gate * f
         q = 1.0 / (1.0 + np.exp(margin))
-        routers = q * labels * gate * f * (mine - gate * ratio) - spread
-    filters = signs.reshape(-1, 1, 1) * (q * gate * labels) * slope
+        routers = np.multiply(mine - np.multiply(ratio, gate), q * labels * gate * f) - spread
+    filters = np.multiply(slope, q * gate * labels)
+    if released == 1:
+        filters = signs.reshape(-1, 1, 1) * filters
     return filters, routers, margin
 
 

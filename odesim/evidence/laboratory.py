@@ -149,7 +149,7 @@ class Laboratory:
         parameters = {name: value for name, value in request.items() if name not in options}
         options = {
             "backend": self.backend,
-            "save_points": SAVED,
+            "save_points": None if "save_at" in options else SAVED,
             **options,
             "seed": seed + FAR * self.seed,
             "until": until,

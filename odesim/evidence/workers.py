@@ -1,4 +1,4 @@
-"""Claims judged by several processes at once: each takes a module of claims, whose runs its laboratory shares."""
+"""Claims judged by several processes at once: each takes a group of claims, whose runs its laboratory shares."""
 
 import functools
 import multiprocessing
@@ -26,17 +26,22 @@ WAIT_SECONDS = 1.0
 
 
 def groups(todo: Sequence[tuple[Claim, Variant]], effort: str) -> list[list[Task]]:
-    """Return the tasks, module by module of their measurements: claims of one module measure on the same runs.
+    """Return the tasks in groups for one worker each: modules of claims, then claims that say what they cost.
 
-    The module with most measurements comes first, because the last one is waited for.
+    Claims of one module measure on the same runs, which a worker makes once.  A claim with `seconds` shares none and is
+    a group of its own.  The module with most measurements and the dearest claim come first, because the last group is
+    waited for.
     """
-    tasks: dict[str, list[Task]] = {}
-    measurements: Counter[str] = Counter()
+    tasks: dict[tuple[float, str], list[Task]] = {}
+    measurements: Counter[tuple[float, str]] = Counter()
     for claim, variant in todo:
-        module, grid = claim.measure.__module__, grid_of(claim, variant, effort)
-        tasks.setdefault(module, []).append((claim.id, variant.name))
-        measurements[module] += len(grid.points) * grid.seeds if grid is not None else 0
-    return [tasks[module] for module in sorted(tasks, key=lambda module: -measurements[module])]
+        name = claim.id if claim.seconds else claim.measure.__module__
+        key, grid = (claim.seconds, name), grid_of(claim, variant, effort)
+        tasks.setdefault(key, []).append((claim.id, variant.name))
+        measurements[key] += len(grid.points) * grid.seeds if grid is not None else 0
+    modules = sorted((key for key in tasks if not key[0]), key=lambda key: -measurements[key])
+    dear = sorted((key for key in tasks if key[0]), key=lambda key: -key[0])
+    return [tasks[key] for key in (*modules, *dear)]
 
 
 def verdicts(system: System, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
@@ -69,14 +74,14 @@ def verdicts(system: System, settings: tuple[Any, ...], tasks: list[list[Task]],
 
 
 def far_verdicts(scheduler: str, system: System, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
-    """The `Verdict`s of all tasks by the workers of a dask scheduler, a module of claims at a time."""
+    """The `Verdict`s of all tasks by the workers of a dask scheduler, a group of claims at a time."""
     for _, found in completed(judge_group, [(system, settings, group) for group in tasks], scheduler, len(tasks)):
         yield from found
 
 
 @in_double
 def judge_group(system: System, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
-    """The verdicts on the claims of one module, by a laboratory of their own."""
+    """The verdicts on one group of claims, by a laboratory of their own."""
     return [judged() for judged in _judges(system, settings, group)]
 
 
@@ -123,7 +128,7 @@ def verify_all(
 ) -> list[dict[str, Any]]:
     """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
 
-    With several `workers` the forms are judged by as many processes, a module of claims at a time; so they are by those
+    With several `workers` the forms are judged by as many processes, a group of claims at a time; so they are by those
     of the dask `scheduler` at an address.
     """
     forms = [(claim, variant) for claim in claims for variant in claim.variants]

@@ -39,18 +39,27 @@ def products(columns, x, sums):
 
 
 def router_fields(routers, total, table, atoms, amplitudes, first, logits):
-    """Fill logits (M, b) of the examples from `first` on: routers . total_i + sum_s amplitude_s table[m, atom_s]."""
-    columns, field = flipped(routers), np.empty(routers.shape[0])
-    for i in range(logits.shape[1]):
-        for m in range(field.size):
-            field[m] = 0.0
-        products(columns, total[first + i], field)
-        for m in range(field.size):
-            logits[m, i] = field[m]
-    for s in range(atoms.shape[0]):
-        for i in range(logits.shape[1]):
-            for m in range(table.shape[0]):
-                logits[m, i] += amplitudes[s, first + i] * table[m, atoms[s, first + i]]
+    """Fill logits (M, b) of the examples from `first` on: routers . total_i + sum_s amplitude_s table[m, atom_s].
+
+    A block of examples is computed example by example and then written expert by expert: for many sizes of a batch
+    rows of `logits` lie a multiple of 4096 bytes apart, and what is written by columns evicts itself from the cache.
+    """
+    columns, along = flipped(routers), flipped(table)
+    fields = np.empty((min(64, logits.shape[1]), routers.shape[0]))
+    for at in range(0, logits.shape[1], 64):
+        b = min(64, logits.shape[1] - at)
+        for i in range(b):
+            field, example = fields[i], first + at + i
+            for m in range(field.size):
+                field[m] = 0.0
+            products(columns, total[example], field)
+            for s in range(atoms.shape[0]):
+                row, amplitude = along[atoms[s, example]], amplitudes[s, example]
+                for m in range(field.size):
+                    field[m] += amplitude * row[m]
+        for m in range(fields.shape[1]):
+            for i in range(b):
+                logits[m, at + i] = fields[i, m]
 
 
 def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields):
@@ -58,23 +67,22 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
 
     Plain loops: the products are too small for the threads of a BLAS, which would cost four times as much here.
     """
-    J, S, b = bias.size, atoms.shape[0], index.size
-    D = dense.shape[1]
-    atom, amplitude = np.empty(b, dtype=np.int64), np.empty(b)
-    for s in range(S):
-        for i in range(b):
-            atom[i], amplitude[i] = atoms[s, index[i]], amplitudes[s, index[i]]
-        for j in range(J):
-            for i in range(b):
-                fields[j, s, i] = amplitude[i] * table[j, atom[i]] + bias[j]
-    columns, sums = flipped(filters), np.empty(J)
-    for i in range(b):
-        for p in range(D):
-            for j in range(J):
-                sums[j] = bias[j]
-            products(columns, dense[index[i], p], sums)
-            for j in range(J):
-                fields[j, S + p, i] = sums[j]
+    S = atoms.shape[0]
+    columns, along, sums = flipped(filters), flipped(table), np.empty((index.size, bias.size))
+    for p in range(S + dense.shape[1]):
+        for i in range(index.size):
+            row = sums[i]
+            for j in range(row.size):
+                row[j] = bias[j]
+            if p < S:
+                values, amplitude = along[atoms[p, index[i]]], amplitudes[p, index[i]]
+                for j in range(row.size):
+                    row[j] += amplitude * values[j]
+            else:
+                products(columns, dense[index[i], p - S], row)
+        for j in range(bias.size):
+            for i in range(index.size):
+                fields[j, p, i] = sums[i, j]
 
 
 def collect_dense(dense, index, change, S, G):

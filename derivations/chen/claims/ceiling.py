@@ -127,6 +127,7 @@ CLAIMS = (
         grid(seeds=60),
         break_measure(lambda lab, point, seed: four_points(lab, {"equal": True}, seed)),
         rungs=(1, 2, 9),
+        seconds=12.0,
     ),
     claim(
         "thm-4.1-tight",

@@ -152,6 +152,7 @@ CLAIMS = (
             Variant(name, {"sum": name}, identity=SUMS) for name in ("y beta^3", "y eps gamma^3", "alpha^3")
         ),
         control_variant="alpha^3",
+        seconds=25.0,
     ),
     claim(
         "lem-D.2",
@@ -263,5 +264,6 @@ CLAIMS = (
                 control=break_number(),
             ),
         ),
+        seconds=57.0,
     ),
 )

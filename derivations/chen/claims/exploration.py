@@ -277,6 +277,7 @@ CLAIMS = (
                 control=break_number(-2),
             ),
         ),
+        seconds=25.0,
     ),
     claim(
         "explore-collapse",
@@ -363,6 +364,7 @@ CLAIMS = (
                 expected="consistent",
             ),
         ),
+        seconds=21.0,
     ),
     claim(
         "act-race",

@@ -72,6 +72,7 @@ CLAIMS = (
         grid(seeds=30),
         break_setting(rho=75.0),
         rungs=(7, 9),
+        seconds=36.0,
     ),
     claim(
         "sstar",
@@ -97,6 +98,7 @@ CLAIMS = (
                 sweep={"quick": over("M", 4, 8, 16, 32, seeds=6)},
             ),
         ),
+        seconds=12.0,
     ),
     claim(
         "rho-law",
@@ -168,6 +170,7 @@ CLAIMS = (
                 sweep={"quick": grid()},
             ),
         ),
+        seconds=14.0,
     ),
     claim(
         "lem-E.14",
@@ -179,6 +182,7 @@ CLAIMS = (
         break_law(exponent=-1.0),
         rungs=(7, 8, 9),
         erratum="errata-2",
+        seconds=42.0,
     ),
     claim(
         "lem-E.16",
@@ -276,6 +280,7 @@ CLAIMS = (
         over("n", 500, 1600, 5000, 16000, 50000, seeds=30),
         break_measure(lambda lab, point, seed: closure(lab, {**point, "stretch": 1.2}, seed)),
         rungs=(6, 7, 8, 9),
+        seconds=23.0,
     ),
     claim(
         "starve",
@@ -292,6 +297,7 @@ CLAIMS = (
         grid(seeds=60),
         break_measure(lambda lab, point, seed: starving(lab, {"gap": 0.2}, seed)),
         rungs=(7, 9),
+        seconds=18.0,
     ),
     claim(
         "load",

@@ -229,8 +229,9 @@ CLAIMS = (
     Claim(
         "lem-C.15-noise", "The batch noise of the gate falls like n^{-1/2}.", at("Lemma C.15"), sampled_noise,
         Power(-0.5, over="n", margin=0.03), {"quick": Grid(tuple({"n": n} for n in (125, 500, 2000, 8000, 32_000)),
-        40)},
+        32)},
         break_number(-3), (7, 8, 9),
+        seconds=31.0,
     ),
     Claim(
         "lem-C.14", "theta . x is positive on the own cluster with probability Phi(rho "
@@ -253,7 +254,8 @@ CLAIMS = (
         short="a batch of order d at 6400 takes minutes"),
         {"quick": Grid(tuple({"d": d} for d in (64, 125, 250, 500, 1000)), 6)},
         break_number(-2), (7, 8, 9),
-        (Variant("main", expected="inconclusive"),),  # (log d)^-1/2 is not rejected by so few decades
+        (Variant("main", expected="inconclusive"),),  # (log d)^-1/2 is not rejected by so few decades,
+        seconds=30.0,
     ),
     Claim(
         "rem-4.11", "Routing works although |z| is much larger than rho: theta . z has the size of theta, not of z.",

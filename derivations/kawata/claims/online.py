@@ -169,7 +169,7 @@ CLAIMS = (
                            "again in Phase III behind a gate from a batch of order d, where every cluster's expert "
                            "recovers its own and the global task (k = 3).",
         at("Theorem 4.6"), online_samples, orders(2.0),
-        {"quick": Grid(tuple({"d": d} for d in (32, 51, 80, 128)), 10)}, new_law(orders(1.5)), (7, 8, 9),
+        {"quick": Grid(tuple({"d": d} for d in (32, 51, 80, 128)), 7)}, new_law(orders(1.5)), (7, 8, 9),
         (Variant("main", expected="inconclusive"),),  # logarithms are not rejected by less than a decade
     ),
 )  # fmt: skip

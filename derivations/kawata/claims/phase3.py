@@ -186,5 +186,6 @@ CLAIMS = (
                     expected="consistent", control=break_setting(network="gated")),
         ),
         "gated",
+        seconds=30.0,
     ),
 )  # fmt: skip

@@ -124,6 +124,7 @@ CLAIMS = (
         at("Lemma C.29"), sample_error, Power(-0.5, over="T", margin=0.06, meaning="test error"),
         {"quick": Grid(tuple({"T": t} for t in (500, 2000, 8000, 32_000, 64_000)), 16)}, break_number(-2),
         (7, 8, 9), erratum="errata-13",
+        seconds=32.0,
     ),
     Claim(
         "thm-4.6-krr", "Kernel ridge regression needs d^{p*} samples: at n = d^2 it has not learned a cubic.",
@@ -148,5 +149,6 @@ CLAIMS = (
                     control=break_setting(network="mixture")),
         ),
         "mixture",
+        seconds=118.0,
     ),
 )  # fmt: skip

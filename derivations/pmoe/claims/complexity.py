@@ -345,6 +345,7 @@ CLAIMS = (
         grid({"over": "l"}, {"over": "k"}, seeds=30),
         break_measure(lambda lab, point, seed: error_order(lab, {**point, "reverse": True}, seed)),
         rungs=(7, 9),
+        seconds=19.0,
     ),
     claim(
         "markov-eps",

@@ -138,6 +138,7 @@ CLAIMS = (
             Variant("printed", {"zeta": "tau/2"}, "The same with zeta's slopes taken on [-tau/2, tau/2].", "refuted"),
         ),
         erratum="errata-18",
+        seconds=45.0,
     ),
     claim(
         "lem-J.2",

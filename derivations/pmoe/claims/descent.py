@@ -218,6 +218,7 @@ CLAIMS = (
             Variant("L1 to L2", {"levels": "L1-L2"}, expected="inconclusive"),
         ),
         control_variant="L0 to L1",
+        seconds=32.0,
     ),
     claim(
         "sliding-neurons",
@@ -296,5 +297,6 @@ CLAIMS = (
             ),
         ),
         erratum="errata-14",
+        seconds=44.0,
     ),
 )

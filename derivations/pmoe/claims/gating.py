@@ -241,5 +241,6 @@ CLAIMS = (
             ),
         ),
         erratum="errata-17",
+        seconds=50.0,
     ),
 )

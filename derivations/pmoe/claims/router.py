@@ -179,6 +179,7 @@ CLAIMS = (
         over("n", 4, 16, seeds=2),
         break_measure(lambda lab, point, seed: population_gradient(lab, {**point, "factor": 0.9}, seed)),
         rungs=(2, 6, 9),
+        seconds=10.0,
     ),
     claim(
         "rtr-conserve",

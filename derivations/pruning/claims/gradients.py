@@ -291,6 +291,7 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: drift(lab, {**point, "of": "own"}, seed)),
         rungs=(4, 8, 9),
         variants=(Variant("main", {"kind": "important", "of": "q"}),),
+        seconds=26.0,
     ),
     claim(
         "eq-25",

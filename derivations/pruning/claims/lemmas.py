@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure, break_number, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_number, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Bounded, Power, Vanishes
 from derivations.laws.tools import EXCEPTIONS
@@ -67,16 +67,6 @@ def slow_router(measure: Any) -> Any:
     def broken(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
         d, l = int(point.get("d", 100)), int(point.get("l", 5))
         return measure(lab, {**point, "eta_r": 0.01 / d / (20 * l**2) / d}, seed)
-
-    return broken
-
-
-def fixed_time(measure: Any) -> Any:
-    """The same after a fine-tuning whose length does not grow with l."""
-
-    def broken(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-        l = float(point["l"])
-        return measure(lab, {**point, "K": 8.0 * 3 * math.sqrt(math.log(3)) / (l * math.sqrt(math.log(l)))}, seed)
 
     return broken
 
@@ -193,7 +183,7 @@ CLAIMS = (
                 ),
                 sweep={"quick": over("l", 3, 5, 8, 12, 20, seeds=6)},
                 expected="consistent",
-                control=break_measure(fixed_time(displacement)),
+                control=break_law(exponent=2.5),
             ),
         ),
         control_variant="in-d",
@@ -301,6 +291,7 @@ CLAIMS = (
         ),
         control_variant="in-the-window",
         erratum="window of Lemma 4.4(i)",
+        seconds=19.0,
     ),
     claim(
         "lem-4.4-iii",
@@ -318,6 +309,7 @@ CLAIMS = (
         ),
         break_measure(lambda lab, point, seed: post_slope(lab, {**point, "factor": 1.2}, seed)),
         rungs=(4, 9),
+        seconds=15.0,
     ),
     claim(
         "gap-claim",
@@ -331,5 +323,6 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: separation(lab, {**point, "p": 0.05}, seed)),
         rungs=(4, 9),
         full=over("d", 50, 100, 200, 400, 800, seeds=10),
+        seconds=32.0,
     ),
 )

@@ -35,12 +35,15 @@ def test_samples_have_the_law_of_the_setup():
     assert (centre[:4] == 0).all()
 
 
-def test_one_sample_and_a_batch_are_the_same_function():
-    start = LAB.initial(C=3, M=2, J=3, d=50, rho=2.0, zeta=0.5, k_star=3, activation="polynomial", sigma=SIGMA)
-    rng, args = np.random.default_rng(1), arguments(start)
+@pytest.mark.parametrize("gated", [model.FAIR, model.GATED, model.PERFECT])
+@pytest.mark.parametrize("activation", ["polynomial", "relu", "erf", "exp", "cos", "probit"])
+def test_one_sample_and_a_batch_are_the_same_function(gated, activation):
+    series = {"sigma": SIGMA} if activation == "polynomial" else {}
+    start = LAB.initial(C=3, M=2, J=3, d=50, rho=2.0, zeta=0.5, k_star=3, bias=(0.3,), activation=activation, **series)
+    rng, args = np.random.default_rng(1), arguments(start, gated)
     uniform, normal = rng.random((2, 40)), rng.standard_normal((1, 40))
     labels = model.draw(uniform, normal, *args)
-    fields = rng.standard_normal((6 + 7, 40))
+    fields = rng.standard_normal((6 + 7 + (2 if gated == model.GATED else 0), 40))
     batch = model.coefficients(fields, labels, *args)
     for k in range(40):
         one = model.draw(uniform[:, k].copy(), normal[:, k].copy(), *args)

@@ -1,6 +1,7 @@
 """The command `odesim verify`: verdicts in their order, mistakes as sentences, nothing lost by a kill."""
 
 import collections
+import dataclasses
 import json
 import os
 import signal
@@ -75,6 +76,20 @@ def test_what_runs_at_once_is_a_module_of_claims_and_the_largest_comes_first():
             {"eq-5-sol"},
             {"fig-3a"},
         ]
+
+
+def test_a_claim_that_says_what_it_costs_is_judged_by_itself_after_the_modules_and_the_dearest_first():
+    seconds = {"prop-S": 20.0, "lem-31": 30.0}
+    chosen = verification.claims_of(find_system("liao"), FAST)
+    chosen = [dataclasses.replace(claim, seconds=seconds.get(claim.id, 0.0)) for claim in chosen]
+    found = groups([(claim, variant) for claim in chosen for variant in claim.variants], "quick")
+    together = [{claim for claim, _ in group} for group in found]
+    assert together == [{"lem-29"}, {"eq-5-sol"}, {"fig-3a"}, {"lem-31"}, {"prop-S"}]
+
+
+def test_a_laboratory_saves_at_listed_times():
+    lab = Laboratory(find_system("ren_2025"))
+    assert lab.integrate(save_at=[0.0, 0.03, 0.1]).time.tolist() == [0.0, 0.03, 0.1]
 
 
 def test_claims_share_their_runs_up_to_the_memory_of_a_laboratory(monkeypatch):
