@@ -127,25 +127,3 @@ def averaged(drives: Callable[..., Any], g: Any, phi: Any, p: Arguments) -> tupl
     """The drives averaged over the shifts of the route values."""
     found = [drives(g + p.jitter[r], phi, p) for r in range(p.jitter.shape[0])]
     return tuple(sum(part) / len(found) for part in zip(*found, strict=True))
-
-
-def build_l3(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow` and `loss` of the two-sample closed form."""
-
-    def margins(y: Any, start: Any, coupling: Any) -> tuple[Any, ...]:
-        return kernels["logistic"](None, start + coupling @ y)
-
-    return {
-        "flow": lambda t, y, *arguments: margins(y, *arguments)[1],
-        "loss": lambda y, *arguments: margins(y, *arguments)[0].mean(),
-    }
-
-
-def build_router(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow` of the routers' own training, pair by pair of classes."""
-
-    def flow(t: Any, y: Any, k: int, P: int, gram: Any, means: Any) -> Any:
-        push = means @ gram
-        return xp.stack([push, -push], axis=1).reshape(-1)
-
-    return {"flow": flow}

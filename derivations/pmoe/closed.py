@@ -21,22 +21,12 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import (
-    Code,
-    Component,
-    Dense,
-    Equations,
     Initial,
     Labelled,
-    Layout,
-    Observables,
-    Smooth,
-    Tier,
     UsageError,
 )
 from derivations.pmoe import arrays
-from derivations.pmoe.parameters import Parameters
 from derivations.pmoe.signal import kernel
-from derivations.pmoe.summary import constants, summarise
 
 OVERFLOW = 700.0
 """Beyond this e^A overflows, and u + e^u = A is solved by Newton's method."""
@@ -93,39 +83,6 @@ def rate(start: np.ndarray, coupling: np.ndarray) -> float:
         1 + abs(start[0])
     )
     return float(coupling[0, 0] + coupling[0, 1]) if equal else math.nan
-
-
-def equations(p: Parameters) -> Equations:
-    """The two-dimensional exact equation of two samples at infinite width."""
-    return Equations(
-        about=Tier(
-            name="L3",
-            validity=(
-                "exact at infinite width for one sample of each class and frozen routers; the closed form where both "
-                "classes have the same margin"
-            ),
-            neglects="all fluctuations of the composition of samples, and those of neurons at finite width",
-        ),
-        advance=Smooth(),
-        code=Code(
-            structure="pmoe_l3",
-            kernels=_kernels,
-            loops=("derivations.pmoe.loops:l3_flow_loss",),
-            roles={"flow_loss": "l3_flow_loss"},
-            arrays=arrays.build_l3,
-        ),
-        state=(Component("push", ("class",), (0.0, np.inf), "X", "int v dt of the samples of class +1 and -1"),),
-        layout=Layout((Dense("push", (2,)),)),
-        arguments=two_samples,
-        begin=lambda initial: {"push": np.zeros(2)},
-        observables=Observables(observe=observe, constants=constants, summary=summarise),
-    )
-
-
-def _kernels() -> Mapping[str, Any]:
-    from derivations.pmoe.kernels import network_kernels
-
-    return network_kernels()
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:

@@ -256,30 +256,6 @@ def l2_flow_loss(t, y, p):
     return follow_responses(y, p, metric)
 
 
-def l3_flow_loss(t, y, start, coupling):
-    """(dX/dt, L) of two samples: dX_a/dt = v(u_a), u = u(0) + coupling X, the margins of classes + and -."""
-    S = np.empty((1, 1))
-    dy = np.empty(2)
-    loss = 0.0
-    for a in range(2):
-        u = start[a] + coupling[a, 0] * y[0] + coupling[a, 1] * y[1]
-        cost, v = logistic(S, 0, u)
-        dy[a] = v
-        loss += 0.5 * cost
-    return dy, loss
-
-
-def router_flow(t, y, k, P, gram, means):
-    """dg_i/dt = Gam c, dg_(i+1)/dt = -Gam c for every pair of classes, c its label-weighted mean counts (k/2, P)."""
-    dy = np.empty(y.size)
-    for pair in range(k // 2):
-        at = 2 * pair * P
-        times(gram, means[pair], 1.0, dy[at : at + P])
-        for p in range(P):  # an assignment of slices takes two seconds to compile
-            dy[at + P + p] = -dy[at + p]
-    return dy
-
-
 def watch_rows(route, response, p):
     """error, v1, v2, assumption 4.4, the routed copies (k, P), and P(o_a routed by s | class a) (2, k), flat."""
     l, gate, width, counts, label, weight = p.l, p.gate % 10, p.width, p.counts, p.label, p.weight  # noqa: E741

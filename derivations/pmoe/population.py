@@ -65,63 +65,11 @@ LOOPS = {
     "l1": (*CORE, "follow_responses", "l1_flow_loss", "watch_rows", "l1_watch"),
     "l2": (*CORE, "follow_responses", "kernel_of", "l2_flow_loss", "watch_rows", "l1_watch", "l2_watch"),
 }
-ROUTER_LOOPS = ("derivations.pmoe.loops:times", "derivations.pmoe.loops:router_flow")
 NEGLECTS = {
     "L0": "nothing: it is the population gradient step for patterns that are points",
     "L1": "changes of the neurons' activation pattern (the paper's pseudo network): O(m^(-1/2)) at fixed flow",
     "L2": "also the fluctuations of the frozen pattern at finite width: O((m/k)^(-1/2))",
 }
-
-
-def routers(p: Parameters, tier: str) -> Equations:
-    """The routers' own training, solved exactly: the loss is linear.  Source: equation (6), Lemma E.1."""
-    return Equations(
-        about=Tier(
-            name=tier,
-            validity="exact for every batch size, step and number of samples N_r (0: the population)",
-            neglects="nothing",
-        ),
-        advance=Smooth(),
-        code=Code(
-            structure="pmoe_router",
-            kernels=dict,
-            loops=ROUTER_LOOPS,
-            roles={"flow": "router_flow"},
-            arrays=arrays.build_router,
-        ),
-        state=(ROUTE,),
-        layout=Layout((Dense("route", (2, p.width)),)),
-        arguments=lambda initial: (2, p.width, initial.constants["gram"], sample_mean(initial)[None]),
-        observables=Observables(
-            observe=observe_routers,
-            constants=constants,
-            invariants=lambda initial, state: {"router_sum": spread(state["route"].sum(axis=1))},
-            summary=summarise,
-        ),
-    )
-
-
-def observe_routers(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The routers' linear loss -E[y <w_1 - w_2, sum_j x_j>], of the population and on the samples that train them."""
-    route, mean = state["route"], sample_mean(initial)
-    apart = route[:, 0] - route[:, 1]
-    meaning = "the routers' linear loss -mean of y <w_1 - w_2, sum_j x_j> over the samples that train them"
-    return {
-        "router_loss": (("time",), (apart[:, 1] - apart[:, 0]) / 2, "the routers' linear loss over the population"),
-        "router_loss_samples": (("time",), -(apart * mean).sum(axis=-1), meaning),
-    }
-
-
-def sample_mean(initial: Initial) -> np.ndarray:
-    """The label-weighted mean counts that train the routers: of a file's samples, of N_r drawn ones, or the
-    population's.
-    """
-    from derivations.pmoe import router, world
-
-    c, p = initial.constants, initial.parameters
-    if bool(c["given"]):
-        return (c["weight"] * c["label"]) @ c["counts"]
-    return router.sample_means(p, world.generator(p.data_seed, "router"), 1)[0]
 
 
 def equations(p: Parameters, tier: str) -> Equations:

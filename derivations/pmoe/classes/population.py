@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Code, Component, Dense, Equations, Initial, Labelled, Layout, Observables, Smooth, Tier
-from derivations.pmoe import population, router, world
-from derivations.pmoe.arrays import build_router
+from derivations.contract import Code, Component, Dense, Equations, Initial, Labelled, Observables, Tier
+from derivations.pmoe import population
 from derivations.pmoe.classes import arrays
-from derivations.pmoe.classes.model import PAIR_LOSS, SHARE, pair_loss
+from derivations.pmoe.classes.model import SHARE
 from derivations.pmoe.initial import act_of
 from derivations.pmoe.loops import Arguments
 from derivations.pmoe.parameters import Parameters, require_outputs
@@ -90,62 +89,6 @@ def equations(p: Parameters, tier: str) -> Equations:
             summary=summarise,
         ),
     )
-
-
-def routers(p: Parameters, tier: str) -> Equations:
-    """The routers' own training, by pairs of classes, solved exactly.  Source: equation (6), Appendix M.1, step 2."""
-    require_outputs(p, tier)
-    return Equations(
-        about=Tier(
-            name=tier,
-            validity="exact for every batch size, step and number of samples N_r (0: the population)",
-            neglects="nothing",
-        ),
-        advance=Smooth(),
-        code=Code(
-            structure="pmoe_router",
-            kernels=dict,
-            loops=population.ROUTER_LOOPS,
-            roles={"flow": "router_flow"},
-            arrays=build_router,
-        ),
-        state=(ROUTE,),
-        layout=Layout((Dense("route", (p.k, p.width)),)),
-        arguments=lambda initial: (p.k, p.width, initial.constants["gram"], pair_means(initial)),
-        observables=Observables(
-            observe=observe_routers,
-            constants=constants,
-            invariants=lambda initial, state: {"router_sum": population.spread(pair_sums(state["route"]))},
-            summary=summarise,
-        ),
-    )
-
-
-def pair_sums(route: np.ndarray) -> np.ndarray:
-    """g_i + g_(i+1) of every pair (..., c/2, P), which no step changes."""
-    return route[..., 0::2, :] + route[..., 1::2, :]
-
-
-def pair_means(initial: Initial) -> np.ndarray:
-    """The label-weighted mean counts (c/2, P) that train the pairs: of a file's samples, of N_r drawn ones, or all."""
-    c, p = initial.constants, initial.parameters
-    if bool(c["given"]):
-        return router.pair_means_of(c["counts"], c["label"], c["weight"], p.classes)
-    return router.pair_means(p, world.generator(p.data_seed, "router"))
-
-
-def observe_routers(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The linear loss of every pair, over its population and over the samples that train it."""
-    route, mean = state["route"], pair_means(initial)
-    apart = route[:, 0::2] - route[:, 1::2]
-    return {
-        "router_loss": (("time", "pair"), pair_loss(route), PAIR_LOSS),
-        "router_loss_samples": (
-            ("time", "pair"),
-            -(apart * mean).sum(axis=-1),
-            "the linear loss of a pair, -mean of +-<w_i - w_(i+1), sum_j x_j>, over the samples that train it",
-        ),
-    }
 
 
 def arguments(initial: Initial, level: str) -> Arguments:

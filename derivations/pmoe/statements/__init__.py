@@ -6,10 +6,10 @@ from derivations.statement import Statement
 
 def router(parameters: Parameters, tier: str) -> Statement:
     """The statement of the routers' own training, the same for every level."""
-    from derivations.pmoe.statements import classes, small
+    from derivations.pmoe.tiers import router, router_pairs
 
     p = settle(parameters, "router")
-    return classes.routers(p, tier) if p.softmax else small.routers(p, tier)
+    return (router_pairs if p.softmax else router).statement(p, tier)
 
 
 def experts(parameters: Parameters, tier: str) -> Statement:
@@ -28,9 +28,9 @@ def _statement(p: Parameters, tier: str, stage: str) -> Statement:
 
         return classes.statement(p, tier, stage)
     if tier == "L3":
-        from derivations.pmoe.statements import small
+        from derivations.pmoe.tiers import two_samples
 
-        return small.two_samples(p, stage)
+        return two_samples.statement(p, stage)
     from derivations.pmoe.statements import levels
 
     return levels.statement(p, tier, stage)
