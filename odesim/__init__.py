@@ -8,8 +8,8 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 >>> run.outcome.kind
 'completed'
 
-To look: `systems`, `system`, `derive`, `declare`, `linearise`, `predict`.  To compute: `integrate`, `simulate`,
-`compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
+To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
+`simulate`, `compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
 `save`, `load`.  What they
 return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
 sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`, which
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
 from odesim.public.keep import explore, figures, load, report, save, verify
-from odesim.public.look import declare, derive, linearise, predict, system, systems
+from odesim.public.look import declare, derivatives, derive, linearise, predict, system, systems
 from odesim.public.make import integrate, simulate
 from odesim.version import __version__
 
@@ -48,6 +48,7 @@ __all__ = [
     "__version__",
     "compare",
     "declare",
+    "derivatives",
     "derive",
     "explore",
     "figures",

@@ -254,6 +254,12 @@ def is_leaf(expression: Any) -> bool:
     return not expression.args or isinstance(expression, (sp.Indexed, sp.Idx)) or bool(expression.is_number)
 
 
+def is_condition(expression: Any) -> bool:
+    """Return True for a relation or several: SymPy calls a symbol Boolean, and a relation not."""
+    boolalg = sp.logic.boolalg
+    return isinstance(expression, (sp.core.relational.Relational, boolalg.BooleanFunction, boolalg.BooleanAtom))
+
+
 def entry(name: str, axes: tuple[Any, ...]) -> Any:
     """The entry of an array at indices; a number has none.
 

@@ -8,7 +8,7 @@ from typing import Any
 GROUPS = (
     ("Models and their equations", ("systems", "system", "declare", "derive", "System")),
     ("Runs", ("integrate", "simulate", "sweep", "Trajectory", "Run", "Flow")),
-    ("Comparisons and analyses", ("compare", "observe", "linearise", "predict", "Comparison")),
+    ("Comparisons and analyses", ("compare", "observe", "linearise", "derivatives", "predict", "Comparison")),
     ("Theorems", ("verify", "Verdicts")),
     ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),
     ("Errors", ("UsageError", "NumericalError", "MissingError", "InterruptedRun")),
@@ -16,6 +16,7 @@ GROUPS = (
 """Every public name under its heading; a test compares them with `odesim.__all__`."""
 RETURNED = (
     "odesim.show.page.symbolic.SymbolicEquations",
+    "odesim.study.derivatives.Derivatives",
     "odesim.study.linearisation.Linearisation",
     "odesim.study.linearisation.Stationary",
     "odesim.evidence.verification.Verdict",

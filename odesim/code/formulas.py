@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from derivations.equations.program import is_leaf, series
+from derivations.equations.program import is_condition, is_leaf, series
 from derivations.statement import Indicator, sp
 
 RELATIONS = {sp.Ge: ">=", sp.Gt: ">", sp.Le: "<=", sp.Lt: "<", sp.Eq: "==", sp.Ne: "!="}
@@ -36,6 +36,8 @@ class Printer:
         if e.is_number and not e.atoms(sp.Idx):
             value = float(e)
             return f"({value!r})" if value < 0 else repr(value)
+        if is_condition(e):  # a condition that several formulas have
+            return self.test(e)
         if isinstance(e, sp.Add):
             return self.add(e)
         if isinstance(e, sp.Mul):
@@ -109,11 +111,15 @@ class Printer:
         """A condition."""
         if c in (sp.true, sp.false):
             return str(bool(c))
+        if isinstance(c, sp.Symbol):
+            return self.leaf(c)
         for kind, sign in RELATIONS.items():
             if isinstance(c, kind):
                 return f"({self.show(c.lhs)} {sign} {self.show(c.rhs)})"
         if isinstance(c, sp.Not):
             return f"(not {self.test(c.args[0])})"
+        if not isinstance(c, (sp.And, sp.Or)):
+            raise Unsupported(f"the condition {type(c).__name__}")
         word = " and " if isinstance(c, sp.And) else " or "
         return "(" + word.join(map(self.test, c.args)) + ")"
 
@@ -168,8 +174,8 @@ def replace_leaves(e: Any, slots: dict[Any, Any]) -> Any:
 
 def horner(e: Any) -> Any:
     """A polynomial of many terms by its most frequent factor, again and again, which saves multiplications."""
-    if not isinstance(e, sp.Add) or len(e.args) < 3 or e.has(sp.Piecewise):
-        return e
+    if not isinstance(e, sp.Add) or len(e.args) < 3 or e.has(sp.Piecewise, Indicator, sp.Max, sp.Min):
+        return e  # expanding cases would multiply them
     return _horner(list(sp.Add.make_args(sp.expand(e))))
 
 

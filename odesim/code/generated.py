@@ -75,17 +75,33 @@ class Right:
 
     def _compiled(self, what: What) -> Callable[[np.ndarray, np.ndarray], None]:
         """Write the tables of the rates or of the loss, compile their kernel, and bind both."""
-        from odesim.code import engine
-        from odesim.code.module_cache import load_module
+        return _filling(tables_of(self._statement, self._layout, self._numbers, what))
 
-        tables = tables_of(self._statement, self._layout, self._numbers, what)
-        kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
-        arrays = tables.steps.arrays()
 
-        def evaluate(y: np.ndarray, out: np.ndarray) -> None:
-            engine.evaluate(y if y.flags.carray else np.array(y, float), out, arrays, kernels)
+def _filling(tables: "Tables") -> Callable[[np.ndarray, np.ndarray], None]:
+    """fill(y, out) of some tables, with their kernel compiled."""
+    from odesim.code import engine
+    from odesim.code.module_cache import load_module
 
-        return evaluate
+    kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
+    arrays = tables.steps.arrays()
+
+    def fill(y: np.ndarray, out: np.ndarray) -> None:
+        engine.evaluate(y if y.flags.carray else np.array(y, float), out, arrays, kernels)
+
+    return fill
+
+
+def bound(tables: "Tables") -> Callable[[np.ndarray], np.ndarray]:
+    """The rates of some tables as a function of the flat state."""
+    fill = _filling(tables)
+
+    def rates(y: np.ndarray) -> np.ndarray:
+        out = np.empty(y.size)
+        fill(y, out)
+        return out
+
+    return rates
 
 
 def lowered(statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What) -> "Program":

@@ -32,7 +32,8 @@ class Places:
         self.one, self.zero = self.number(1.0), self.number(0.0)
         for part in self.layout.parts:
             places = self.layout.places(part.name, self.state_size)
-            self.arrays[part.name] = np.where(places < 0, self.one, places)
+            diagonal = self.number(getattr(part, "diagonal", 1.0))
+            self.arrays[part.name] = np.where(places < 0, diagonal, places)
         self.state = dict(self.arrays)
 
     def reserve(self, count: int) -> int:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from odesim.request.case import Case
     from odesim.request.trajectory import Trajectory, Variable
     from odesim.store import Run
+    from odesim.study.derivatives import Derivatives
     from odesim.study.linearisation import Linearisation
 
 
@@ -108,6 +109,45 @@ def derive(
     if format == "sympy":
         return symbolic(case)
     return render(case.system, case.parameters, format, case.stage)
+
+
+@speaking
+def derivatives(
+    system: "str | System", *, preset: str | None = None, stage: str | None = None, **parameters: Any
+) -> "Derivatives":
+    """Return the derivatives of a right-hand side by its state and by its constants, exact up to rounding.
+
+    They follow from the equations of the tier, definition by definition, and are compiled like the flow.
+
+    Arguments:
+        system: Its name, or a `System`.
+        preset: A named parameter set of the system.
+        stage: The stage; by default the first that has a clock.
+        parameters: Those of the system, `tier` among them.
+
+    Returns:
+        A `Derivatives` with `jacobian(y)` (n, n), `along(y, direction)` (n,), `by_constants(y)`, a mapping from names
+        to arrays (n, *shape), and `second(y, M)` (n,), the second derivatives contracted with a matrix M (n, n).
+        `start` is the flat state at time 0 (n,), `constants` the numbers of the constants.
+
+    Raises:
+        UsageError: A tier with a rule that has no derivative, one whose state is a stack of rows, or a declared model.
+
+    Example:
+        >>> import numpy as np
+        >>> import odesim
+        >>> d = odesim.derivatives("liao", tier="riccati", m=1, m_star=1, d=100, seed=0)
+        >>> y = d.start
+        >>> bool(np.abs(d.jacobian(y) @ y - d.along(y, y)).max() < 1e-15)
+        True
+    """
+    from odesim.request.case import Case
+    from odesim.study.derivatives import derivatives as run
+
+    system = chosen(system)
+    seed = parameters.pop("seed", 0)
+    known(system, parameters, ("preset", "stage"), "derivatives")
+    return run(Case.build(system, parameters, preset=preset, stage=stage, seed=seed))
 
 
 @speaking

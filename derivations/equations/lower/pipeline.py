@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from derivations.equations.lower.lift import Lift
@@ -9,6 +10,7 @@ from derivations.equations.lower.pairs import gather_pairs
 from derivations.equations.lower.products import find_products
 from derivations.equations.lower.simplify import fold_constants, hoist, inline, narrow
 from derivations.equations.program import Item, Output, Program, Ranges
+from derivations.equations.tangent import tangent
 from derivations.statement import Statement, indices_of, key_of, sp
 
 
@@ -17,11 +19,13 @@ def lower(
     numbers: Mapping[str, Any],
     symmetric: frozenset[str] = frozenset(),
     what: Literal["rates", "loss"] = "rates",
+    along: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Program]:
     """The program of the rates of a statement, or of its loss, at numbers of its constants: after every pass, by name.
 
     `symmetric` are components of the state that are symmetric matrices.  The last program is the one that is compiled;
-    all of them have the same values.
+    all of them have the same values.  `along` asks for derivatives: prefixes of the names of directions, with the
+    constants that each direction has components for (`derivations.equations.tangent`).
     """
     ranges = Ranges(numbers, statement.terms)
     lift = Lift(statement, ranges)
@@ -35,7 +39,14 @@ def lower(
         outputs = tuple(lift.rate(e.target, e.rate, e.source) for e in statement.equations)
     setup, body = split(statement, lift.items, {o.name for o in outputs})
     stages = {"lift": drop_unread(Program(statement, ranges, setup, body, outputs))}
-    stages["pairs"] = drop_unread(gather_pairs(stages["lift"], lift, symmetric))
+    first = stages["lift"]
+    for prefix, constants in along.items():
+        first = tangent(first, constants, prefix, lift.fresh)
+        symmetric |= {f"{prefix}{name}" for name in symmetric}
+    if along:
+        lift.kernels = []  # a kernel and its derivatives are separate definitions
+        stages["tangent"] = drop_unread(first)
+    stages["pairs"] = drop_unread(gather_pairs(first, lift, symmetric))
     stages["fold"] = fold_constants(stages["pairs"], lift)
     stages["hoist"] = hoist(stages["fold"], lift)
     stages["inline"] = inline(stages["hoist"])

@@ -15,6 +15,7 @@ from derivations.equations.program import (
     Program,
     entry,
     indices_in,
+    is_condition,
     is_leaf,
     names_in,
     operations,
@@ -58,7 +59,7 @@ def fold_constants(program: Program, lift: Lift) -> Program:
 
 
 def _folded(e: Any, fixed: Callable[[Any], bool], name: Callable[[Any], Any]) -> Any:
-    if is_leaf(e) or e.is_Boolean:
+    if is_leaf(e) or is_condition(e):
         return e
     if fixed(e):
         number, rest = e.as_coeff_Mul()
@@ -68,6 +69,8 @@ def _folded(e: Any, fixed: Callable[[Any], bool], name: Callable[[Any], Any]) ->
         if len(constant) > 1 and fixed(e.func(*constant)):
             rest = (_folded(a, fixed, name) for a in e.args if a not in constant)
             return e.func(name(e.func(*constant)), *rest)
+    if isinstance(e, sp.Piecewise):
+        return sp.Piecewise(*((_folded(value, fixed, name), condition) for value, condition in e.args))
     return e.func(*(_folded(a, fixed, name) for a in e.args))
 
 
@@ -92,7 +95,7 @@ def hoist(program: Program, lift: Lift) -> Program:
             continue
 
         def go(e: Any, item: Define = item) -> Any:
-            if is_leaf(e) or e.is_Boolean or isinstance(e, sp.Piecewise):
+            if is_leaf(e) or is_condition(e) or isinstance(e, sp.Piecewise):
                 return e
             e = e.func(*map(go, e.args))
             fewer = program.ranges.volume(indices_in(e)) < program.ranges.volume(item.domain)

@@ -31,6 +31,7 @@ def calls(run, tmp_path, monkeypatch):
     return {
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "declare": {"student": {"unit": "erf(w)"}, "teacher": {}},
+        "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html"},
         "figures": {"only": "nothing of that name"},

@@ -16,6 +16,7 @@ def calls(run):
     """A good call of every public function with options."""
     return {
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
+        "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html", "overwrite": True},
         "integrate": {"system": "liao", **TINY},
