@@ -207,8 +207,9 @@ def _line(axis: Any, x: np.ndarray, values: np.ndarray, shade: str, dashes: str)
 
 def _scales(axis: Any, x: np.ndarray | None, measure: Measure) -> None:
     """Logarithmic axes where what they show spans a decade; and how many runs never reached what is measured."""
+    drawn = any(len(line.get_xdata()) for line in axis.lines)  # a logarithmic axis without data cannot be drawn
     for set_scale, values in ((axis.set_xscale, x), (axis.set_yscale, measure.all)):
-        if values is not None and values.min() > 0 and values.max() >= 10 * values.min():
+        if drawn and values is not None and values.min() > 0 and values.max() >= 10 * values.min():
             set_scale("log")
     powers = axis.get_xscale() == "log" and x is not None and x.max() >= 10**DECADES * x.min()
     if x is not None and not powers and len(np.unique(x)) <= 2 * TICKS:

@@ -1,15 +1,17 @@
 """The equations of every tier of `chen`, above the files that hold them."""
 
+from typing import TYPE_CHECKING
+
 from derivations.chen import full, population
 from derivations.chen.parameters import Parameters
 from derivations.contract import Equations, UsageError
-from derivations.statement import Statement
+
+if TYPE_CHECKING:
+    from derivations.statement import Statement
 
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier (`p3`, `full`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
-    from derivations.equations.tier import equations_of
-
     tier = tier or parameters.tier
     if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
         raise UsageError(
@@ -18,10 +20,14 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
         )
     if tier == "p3":
         return population.exact(parameters)
-    return full.full(parameters) if tier == "full" else equations_of(reduced(parameters, tier))
+    if tier == "full":
+        return full.full(parameters)
+    from derivations.equations.tier import equations_of  # which loads SymPy
+
+    return equations_of(reduced(parameters, tier))
 
 
-def reduced(parameters: Parameters, tier: str) -> Statement:
+def reduced(parameters: Parameters, tier: str) -> "Statement":
     """The statement of a reduced tier."""
     from derivations.chen.tiers import explore, group2, manifold
 

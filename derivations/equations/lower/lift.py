@@ -10,6 +10,8 @@ contracted one index at a time where that costs fewer operations.
 import itertools
 from typing import Any
 
+import numpy as np
+
 from derivations.equations.program import (
     Apply,
     Define,
@@ -140,8 +142,10 @@ class Lift:
             return sp.Integer(0)
         if order == 0:
             return sp.Integer(1)
-        z = sp.Dummy()
-        return sp.horner(sp.hermite_prob(order, z), z).xreplace({z: self.named(self.lift(argument, scope), scope)})
+        z, value = self.named(self.lift(argument, scope), scope), sp.Integer(0)
+        for coefficient in reversed(np.polynomial.hermite_e.herme2poly([0] * order + [1])):  # by Horner's rule
+            value = value * z + int(coefficient)
+        return value
 
     def _kernel(self, name: str, kernel: Kernel, arguments: Any, scope: tuple[Any, ...]) -> Any:
         """The value of a kernel at its arguments, each of them named once; orders are whole numbers."""

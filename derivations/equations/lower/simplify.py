@@ -36,7 +36,7 @@ FEW, READ = 6, 3
 def fold_constants(program: Program, lift: Lift) -> Program:
     """Move parts that depend on constants alone to the set-up.
 
-    >>> # x[i] = (a + b) y[i]  becomes  part_x = a + b (set-up),  x[i] = part_x y[i]
+    x[i] = (a + b) y[i] becomes part_x = a + b, in the set-up, and x[i] = part_x y[i].
     """
     setup, body = list(program.setup), []
     changing = program.changing

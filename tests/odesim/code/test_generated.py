@@ -30,6 +30,14 @@ LONG = {
 """Tiers whose kernel takes more than two seconds to compile, or that are like a shorter one."""
 
 
+SMALL = {"homogeneous", "riccati", "cascade", "linear", "R3", "L3", "explore", "group2", "flow"}
+"""Tiers that JAX compiles in a second."""
+
+
+def traced(tier):
+    return pytest.param(*tier, id="-".join(tier), marks=[] if tier[2] in SMALL else [pytest.mark.slow])
+
+
 def marked(tier):
     system, _, name = tier
     return pytest.param(*tier, id="-".join(tier), marks=[pytest.mark.slow] if (system, name) in LONG else [])
@@ -74,7 +82,7 @@ def test_compiled_losses_are_those_of_the_interpreter(system, stage, name):
     assert compiled(run, "loss")(y)[0] == pytest.approx(wanted, rel=1e-12, abs=1e-13)
 
 
-@pytest.mark.parametrize(("system", "stage", "name"), list(map(marked, TIERS)))
+@pytest.mark.parametrize(("system", "stage", "name"), list(map(traced, TIERS)))
 def test_traced_rates_are_those_of_the_interpreter(system, stage, name):
     import jax
 
@@ -83,12 +91,12 @@ def test_traced_rates_are_those_of_the_interpreter(system, stage, name):
     program = lower(run.statement, run.constants, symmetric)["narrow"]
     device.configure("cpu")
     library, special = arrays.libraries("jax")
-    traced = jax.jit(lambda state: arrays.evaluate(program, run.constants, state, library, special))
+    rates = jax.jit(lambda state: arrays.evaluate(program, run.constants, state, library, special))
     rng = np.random.default_rng(1)
     for _ in range(10):
         state = run.state(rng)[1]
         wanted = Evaluator(run.statement, {**run.constants, **state}).rates()
-        found = {name: np.asarray(value) for name, value in traced(state).items()}
+        found = {name: np.asarray(value) for name, value in rates(state).items()}
         assert distance(found, wanted, run.statement) < CLOSE
 
 

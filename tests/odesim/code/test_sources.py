@@ -59,7 +59,7 @@ def test_every_file_that_equations_are_made_of_changes_their_digest(monkeypatch,
     seen, edited = set(), set()
     for found in equations():
         modules = sources.roots(found)
-        if modules in seen:
+        if modules in seen or found.code.statement is not None:  # a statement is named by a digest of itself
             continue
         seen.add(modules)
         before = compile.source_digest("any", modules)
@@ -74,7 +74,7 @@ def test_every_file_that_equations_are_made_of_changes_their_digest(monkeypatch,
         edited |= files
         reread()
         assert compile.source_digest("any", modules) == before
-    assert len(seen) >= 15
+    assert len(seen) >= 10
 
 
 def executed(write):
@@ -117,7 +117,7 @@ def flow():
 
 ASKED = {
     "flow": lambda: flow()._numba,
-    "homogeneous": lambda: compile.compile_numba(tier("pruning", "tune", "homogeneous")),
+    "riccati": lambda: compile.compile_numba(tier("liao", "train", "riccati")),
     "blocks": lambda: blocks(),
     "ndf": lambda: importlib.import_module("odesim.flow.solvers.ndf").compile_ndf(),
     "compressed": lambda: sgd("compressed", "kawata", "phase1"),

@@ -38,7 +38,10 @@ def taken(system, stage, tier):
     return found, rates, run.state(np.random.default_rng(1))[0]
 
 
-@pytest.mark.parametrize(("system", "stage", "tier"), TIERS, ids=["-".join(one) for one in TIERS])
+@pytest.mark.parametrize(
+    ("system", "stage", "tier"),
+    [pytest.param(*one, id="-".join(one), marks=[] if one in SHORT else [pytest.mark.slow]) for one in TIERS],
+)
 def test_the_jacobian_is_that_of_differences_and_of_jax(system, stage, tier):
     import jax
 
