@@ -1,8 +1,10 @@
 """A tier from its statement alone: state, layout, events, arguments, and generated functions.
 
-def statement(parameters) -> Statement     the file of a tier; all that is said of it stands there
-equations_of(statement)                    what the program integrates
+The file of a tier has one function `statement(parameters)`; `equations_of(statement)` is what the program integrates.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from derivations.contract import Code, Component, Dense, Equations, Layout, Symmetric, Tier, Upper
 from derivations.equations.program import Ranges
@@ -17,19 +19,24 @@ def equations_of(statement: Statement) -> Equations:
     s = statement
     if not s.tier or s.observables is None:
         raise ValueError(f"{s.name} does not say how it runs: give the statement a tier and observables")
-    ranges = Ranges(s.sizes, s.terms)
     return Equations(
         about=Tier(name=s.tier, validity=s.validity, neglects=s.neglects),
         advance=s.advance,
         code=Code(structure=f"{s.name} {s.fingerprint}", statement=lambda: s),
         state=tuple(component(v) for v in s.state),
-        layout=Layout(tuple(part(v, ranges) for v in s.state)),
+        layout=layout_of(s, s.sizes),
         arguments=s.arguments,
         begin=s.begin,
         admits=s.admits,
         crossings=s.crossings,
         observables=s.observables,
     )
+
+
+def layout_of(statement: Statement, numbers: Mapping[str, Any]) -> Layout:
+    """The flat state of a statement at given sizes, numbers by the names of their symbols."""
+    ranges = Ranges(numbers, statement.terms)
+    return Layout(tuple(part(v, ranges) for v in statement.state))
 
 
 def component(variable: Named) -> Component:

@@ -29,7 +29,7 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
     if backend != "numba":
         key = (equations.code.structure, backend)
         if key not in _traced:
-            _traced[key] = _array_functions(statement, equations, backend)
+            _traced[key] = _array_functions(statement, backend)
         return _traced[key]
     last: list[tuple[tuple[Any, ...], Right]] = []
 
@@ -37,7 +37,7 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
         for known, found in last:
             if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
                 return found
-        last[:] = [(arguments, Right(statement, equations, arguments))]
+        last[:] = [(arguments, Right(statement, arguments))]
         return last[0][1]
 
     functions: dict[str, Callable[..., Any]] = {
@@ -52,9 +52,11 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
 class Right:
     """The right-hand side dy/dt of an autonomous flow at fixed arguments, compiled; and its loss."""
 
-    def __init__(self, statement: "Statement", equations: Equations, arguments: tuple[Any, ...]) -> None:
-        self._statement, self._layout = statement, equations.layout
-        self._numbers = statement.named(arguments)
+    def __init__(self, statement: "Statement", arguments: tuple[Any, ...]) -> None:
+        from derivations.equations.tier import layout_of
+
+        self._statement, self._numbers = statement, statement.named(arguments)
+        self._layout = layout_of(statement, self._numbers)
         self._rates = self._compiled("rates")
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
@@ -121,16 +123,16 @@ def tables_of(statement: "Statement", layout: Layout, numbers: Mapping[str, Any]
     return Tables(program, layout, setup(program, numbers))
 
 
-def _array_functions(statement: "Statement", equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
+def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable[..., Any]]:
     """The same by whole arrays, with NumPy or traced by JAX."""
     from derivations.equations import arrays
+    from derivations.equations.tier import layout_of
 
     library, special = arrays.libraries(backend)
-    layout = equations.layout
     programs: dict[Any, Any] = {}
 
-    def evaluated(what: What, y: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        numbers = statement.named(arguments)
+    def evaluated(what: What, y: Any, numbers: dict[str, Any]) -> dict[str, Any]:
+        layout = layout_of(statement, numbers)
         sizes = tuple((name, value) for name, value in numbers.items() if isinstance(value, int))
         if (what, sizes) not in programs:
             programs[what, sizes] = lowered(statement, layout, numbers, what)
@@ -139,9 +141,10 @@ def _array_functions(statement: "Statement", equations: Equations, backend: str)
         return arrays.evaluate(program, numbers, state, library, special)
 
     def flow(t: Any, y: Any, *arguments: Any) -> Any:
-        return arrays.packed(layout, evaluated("rates", y, arguments), library)
+        numbers = statement.named(arguments)
+        return arrays.packed(layout_of(statement, numbers), evaluated("rates", y, numbers), library)
 
     functions: dict[str, Callable[..., Any]] = {"flow": flow}
     if statement.loss is not None:
-        functions["loss"] = lambda y, *arguments: evaluated("loss", y, arguments)["loss"]
+        functions["loss"] = lambda y, *arguments: evaluated("loss", y, statement.named(arguments))["loss"]
     return functions

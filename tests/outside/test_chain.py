@@ -10,6 +10,7 @@ import pytest
 
 import odesim
 from derivations.contract.system import System
+from odesim.evidence.laboratory import Laboratory
 
 PATH = str(Path(__file__).with_name("chain.py"))
 
@@ -83,3 +84,16 @@ def test_the_command_takes_the_file(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "trajectory.nc").is_file()
+
+
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_one_set_of_functions_serves_runs_of_several_sizes(chain, backend):
+    # A laboratory and JAX keep the functions of a tier; the sizes of its state belong to the arguments.
+    laboratory = Laboratory(chain, backend=backend)
+    for n in (2, 3, 1, 2):
+        initial = laboratory.initial(n=n, seed=n)
+        rates = laboratory.functions(initial).flow(initial.state)
+        u, v, w = (initial.state[name] for name in "uvw")
+        assert np.allclose(rates["u"], v * w * (1.0 + np.arange(n) - u * v * w), rtol=1e-13)
+        run = odesim.integrate(chain, backend=backend, n=n, until=1.0)
+        assert run["u"].shape[1] == n
