@@ -32,7 +32,7 @@ INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of
 
 
 class NumericalError(RuntimeError):
-    """A computation failed numerically and leaves no trajectory that could report it as its outcome. Exit code 3.
+    """Numerical failure without a trajectory; runs that have one report it in `outcome` instead. Exit code 3.
 
     Example:
         >>> import odesim, sympy
@@ -40,8 +40,8 @@ class NumericalError(RuntimeError):
         >>> try:
         ...     odesim.Flow({m: m**2}).integrate({m: 1.0}, until=2.0)  # infinite at time 1
         ... except odesim.NumericalError as error:
-        ...     print(str(error)[:19])
-        the state is no lon
+        ...     print(str(error)[:29])
+        the state is no longer finite
     """
 
 

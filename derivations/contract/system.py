@@ -228,7 +228,7 @@ class System:
         raise KeyError(f"{self.name} has no stage {name!r}; it has {', '.join(s.name for s in self.stages)}")
 
     def dynamics(self, name: str) -> Dynamics:
-        """Return the stage called `name`, which has a clock.
+        """Return the stage called `name`. It must have equations of motion.
 
         Arguments:
             name: Its name.
@@ -237,7 +237,7 @@ class System:
             A `Dynamics`.
 
         Raises:
-            UsageError: A stage that is one step.
+            UsageError: The stage is a single step (a `Map`) and has no dynamics.
         """
         found = self.stage(name)
         if isinstance(found, Dynamics):

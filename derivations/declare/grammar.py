@@ -231,7 +231,7 @@ def _degrees(tree: Tree, text: str) -> None:
                 raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, in {text!r}")
     for call in tree.calls(*SHARES):
         if any(inner is not call and inner.word in SHARES for inner in call.walk() if inner.kind == "call"):
-            raise UsageError(f"a share within a share, in {text!r}: softmax and top1 mix once")
+            raise UsageError(f"softmax(..) or top1(..) must not contain another one, but {text!r} does")
     if len({call for call in tree.calls(*SHARES)}) > 1:
         raise UsageError(f"two different shares in {text!r}: a unit has one, softmax(..) or top1(..)")
 

@@ -1,7 +1,8 @@
 """One compiled right-hand side for all models: it walks through a table of steps over one vector of numbers.
 
-W holds the state, then constants, then everything that the steps make, then room for one block.  A step is one row of
-whole numbers: what to do, how often, and where (`odesim.code.steps`).  A model's own machine code is one function,
+The right-hand side is interpreted like byte code.  W holds the state, then constants, then everything that the steps
+make, then room for one block.  A step is one row of whole numbers: what to do, how often, and where (see
+`odesim.code.steps` for the columns).  A model's own machine code is one function,
 `kernel`, with its scalar formulas and its sums.  So the engine is compiled once for all models, and every integrator
 once for all of them: they take the engine as a function pointer and its tables as one argument of one type.
 
@@ -19,7 +20,7 @@ from numba import types  # noqa: E402
 from numba.typed import List  # noqa: E402
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "nsz"}, "nogil": True}
-"""Not `nnan` or `ninf`: whether a state is finite must be seen."""
+"""`nnan` and `ninf` are left out, since runs must notice a state that is not finite."""
 numbers, places, wholes = types.float64[::1], types.uint32[::1], types.uint64[::1]
 KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)
 """kernel(which, x, s, z, g): formula `which` of a model, from arguments x and values of series s to results z.
@@ -27,7 +28,7 @@ KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)
 Formulas with loops find their arguments in W, which is x then, at places and with strides that g says.
 """
 TABLES = types.Tuple((numbers, places, wholes))
-"""W, places in W, and steps with the numbers of the loops."""
+"""W, the vector of numbers; T, places in W; N, the steps and the numbers of their loops."""
 POINTER = types.FunctionType(KERNEL)
 ARGUMENTS = types.Tuple((numbers, places, wholes, POINTER))
 """The tables and the kernel."""

@@ -11,7 +11,18 @@ from odesim.code.places import Places
 LANES, WIDTH, HEAD = 16, 10, 8
 """Points of a block, numbers of a step, and numbers before the first: how many steps, and where room for a block is."""
 COPY, SUM, PRODUCT, BLOCKS, LOOPS, RATES = range(6)
-"""What a step does."""
+"""What a step does.  The columns of its row, by their names in the engine:
+
+    what     count       at                 to      by                more             which
+    COPY     entries     places in T        target
+    SUM      entries     places in T        target  factors in W      terms
+    PRODUCT  rows        left matrix        target  right matrix      inner dimension  columns
+    BLOCKS   blocks      places in T        target  arguments         results          formula, series, argument, many
+    LOOPS    numbers     numbers in N                                                  formula
+    RATES    entries     places in T
+
+BLOCKS count arguments and results in numbers of one block, sixteen for each.
+"""
 NEGLIGIBLE = 1e-300
 """Coefficients of a series below this are zeros of its parity."""
 TOLERANCE = 1e-14

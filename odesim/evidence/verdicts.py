@@ -68,14 +68,15 @@ class Verdicts(list[V]):
         """Store the verdicts with their evidence, as `odesim verify` does.
 
         Arguments:
-            folder: The folder, made with those above it.
+            folder: Folder to write; it and its parents are created.
             overwrite: Replace a finished folder.
 
         Returns:
             The path of the folder.
 
         Raises:
-            UsageError: Verdicts that were read from a folder, and a folder that is finished already.
+            UsageError: The verdicts were loaded from a folder, or `folder` holds a finished verification and
+                `overwrite` is false.
         """
         return load_view("save")(self, folder, overwrite=overwrite)
 

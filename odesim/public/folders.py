@@ -16,7 +16,7 @@ from odesim.sweeps import swept
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
-    """What a folder of any kind holds.  Raises `UsageError` where there is none, or none that is whole."""
+    """Load the result that a folder holds.  Raises `UsageError` if it does not exist or is incomplete."""
     if not isinstance(folder, str | os.PathLike):
         raise UsageError(f"load needs the path of a folder, but got {type(folder).__name__}")
     kind = require(folder, "run", "sweep", "verdicts", "figures")

@@ -73,11 +73,11 @@ def derive(
         system: Its name, a file that declares it, or a `System`.
         format: "text"; "latex", a document; "latex-fragment", its equations without a preamble, for an article with
             amsmath; "python", a file that runs alone with NumPy and SciPy; "kernels", the module that is compiled;
-            "program", what the equations become pass by pass before that;
+            "program", the intermediate form after every pass of the compiler;
             "explanation", why the equations close, by which methods and with what error; or "sympy", expressions.
         preset: A named parameter set of the system.
         stage: The stage; by default the first that has a clock.
-        parameters: Those of the system, `tier` among them.
+        parameters: Parameters of the system, including `tier`.
 
     Returns:
         A text; for "sympy" an object with `state`, `rhs`, `definitions`, `loss` and `lambdify()`
@@ -115,23 +115,25 @@ def derive(
 def derivatives(
     system: "str | System", *, preset: str | None = None, stage: str | None = None, **parameters: Any
 ) -> "Derivatives":
-    """Return the derivatives of a right-hand side by its state and by its constants, exact up to rounding.
+    """Return the derivatives of a right-hand side with respect to its state and its constants, exact up to rounding.
 
-    They follow from the equations of the tier, definition by definition, and are compiled like the flow.
+    The equations of the tier are differentiated definition by definition, and the result is compiled like the flow.
 
     Arguments:
         system: Its name, or a `System`.
         preset: A named parameter set of the system.
         stage: The stage; by default the first that has a clock.
-        parameters: Those of the system, `tier` among them.
+        parameters: Parameters of the system, including `tier`.
 
     Returns:
         A `Derivatives` with `jacobian(y)` (n, n), `along(y, direction)` (n,), `by_constants(y)`, a mapping from names
         to arrays (n, *shape), and `second(y, M)` (n,), the second derivatives contracted with a matrix M (n, n).
-        `start` is the flat state at time 0 (n,), `constants` the numbers of the constants.
+        `start` is the flat state at time 0 (n,), `constants` has the values of the
+        constants by name.
 
     Raises:
-        UsageError: A tier with a rule that has no derivative, one whose state is a stack of rows, or a declared model.
+        UsageError: A tier with a rule that has no derivative (chen), one with a row of numbers for every neuron
+            (kawata), or a declared model.
 
     Example:
         >>> import numpy as np

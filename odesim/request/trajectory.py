@@ -240,7 +240,7 @@ class Trajectory(RunMapping):
         return ["time", *(() if self.step is None else ("step",)), *self.state, *self.extras]
 
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
-        """Return what the data set is made of.
+        """Return the variables, coordinates and attributes of the data set.
 
         Returns:
             Variables, coordinates (`time`, `step` of SGD, counted places) and attributes, each by name.

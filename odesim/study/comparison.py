@@ -320,8 +320,8 @@ def shared_components(first: Trajectory, second: Trajectory) -> list[str]:
         names.append(name)
     if not names:
         raise UsageError(
-            f"the runs share no component: {', '.join(first.state)} against {', '.join(second.state)} "
-            "(compare tier exact, or two runs of one tier)"
+            f"the runs share no component: {', '.join(first.state)} against {', '.join(second.state)}"
+            "; run both at tier=exact, or at the same tier"
         )
     return names
 

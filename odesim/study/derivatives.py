@@ -147,7 +147,8 @@ def _turned(part: Part, prefix: str) -> Part:
 def derivatives(case: Case) -> Derivatives:
     """The derivatives of the flow of a case, at its own constants.
 
-    Raises `UsageError` for a stage without equations, for equations that are stated otherwise, and for a state in rows.
+    Raises `UsageError` for a stage without equations, for equations without a `Statement`, and for a state that has a
+    row of numbers for every neuron (kawata).
     """
     stage = case.system.stage(case.stage)
     if not isinstance(stage, Dynamics) or not stage.statement:

@@ -88,8 +88,8 @@ def _merged(run: Trajectory, times: np.ndarray) -> Trajectory:
         problem, states = rebuild.problem_of(run)
     except UsageError:
         raise UsageError(
-            f"this run of {run.origin.name} cannot be read between its saved times, because its start cannot be "
-            "rebuilt from what it holds: list the times that you need in save_at="
+            f"this run of {run.origin.name} can be read at its saved times only, because its initial state cannot be "
+            "rebuilt from the stored arrays: integrate again with the times that you need in save_at="
         ) from None
     begin = float(run.time[0])
     rows = [problem.start]

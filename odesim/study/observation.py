@@ -185,11 +185,11 @@ def observe(
 ) -> Trajectory:  # fmt: skip
     """The order parameters of weights that were trained elsewhere, as a trajectory that `compare` takes.
 
-    `snapshots` (an .npz file or arrays) holds what an initial file of the system holds, with the time in front of what
-    moves: weights of the student `w` (time, unit, d) for every slot, of the teacher `w_star` (teacher, d), readouts
-    `a` (time, unit) and other scalars; and `time` (time,) on the clock of the stage (0, 1, 2, .. without it).  An axis
-    of replicas stands in front of the time: `w` (replica, time, unit, d), with one teacher and the same times.  The
-    result has method "observed".  Raises `UsageError` as `Observation.build` does.
+    `snapshots` (an .npz file or arrays) has the arrays of an initial file of the system.  Trained arrays have a first
+    axis for the time: student weights `w` (time, unit, d), readouts `a` (time, unit).  Fixed arrays have none: teacher
+    weights `w_star` (teacher, d).  `time` (time,) has the times on the clock of the stage, by default 0, 1, 2, ..
+    Replicas are an axis in front of the time, `w` (replica, time, unit, d), with one teacher and the same times.  The
+    result has method "observed".  Raises `UsageError` for arrays that are missing, unknown or of a wrong shape.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

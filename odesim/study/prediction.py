@@ -18,16 +18,16 @@ NEAR = 1e-9
 
 
 def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | None = None) -> dict[str, Variable]:
-    """Outputs and, for samples with labels `y` (N,), margins y f, of the network of a run at one of its saved times.
+    """Return the outputs f of a run's network at a saved time; with labels `y` (N,) also the margins y f.
 
-    The samples are, with N of them in the last axis named "sample" of every answer:
+    Every returned array has a last axis "sample" of length N.  Samples are given as:
 
     - pmoe: `index` (N, n), numbers of patterns (o1 is 0, o2 is 1, .., then q_1, ..), or their `counts` (N, P);
     - chen: `X` (N, P, 2 K), patches in the coordinates of the signals v_1..v_K, c_1..c_K;
     - pruning: `tokens` (N, n), numbers of patterns (o1 is 0, o2 is 1, q_i is i + 1).
 
-    Replicas of a simulation come first, as "seed".  Raises `UsageError` for a system whose network has no output on
-    samples, for a time that was not saved, and for samples that do not fit.
+    For a simulation, the first axis, "seed", runs over the replicas.  Raises `UsageError` for a system whose network
+    has no output on samples, for a time that was not saved, and for samples that do not fit.
 
     >>> import odesim
     >>> run = odesim.integrate("pmoe", mode="cnn", n=3, p=1, m=20, d=5, until=50.0, save_points=3)

@@ -1,9 +1,9 @@
 """Tier homogeneous: all irrelevant patterns alike, two numbers per expert, with a first integral.
 
-    dx/dt = (eta_r/2) (1 + 1/N) S (1 - S) (delta_0 + m_eff D),   dD/dt = (eta_e/2) S,   S = 1/(1 + (l - 1) e^-x)
+    dx/dt = (eta_r/2) (1 + 1/N) G (1 - G) (delta_0 + m_eff D),   dD/dt = (eta_e/2) G,   G = 1/(1 + (l - 1) e^-x)
 
-x is the gap of the own task token over the irrelevant ones, delta_0 the initial difference of activations, and
-m_eff = m_plus(own) + m_plus(q)/N counts active neurons.
+for every expert s.  x is the gap of the own task token over the irrelevant ones, delta_0 the initial difference of
+activations, and m_eff = m_plus(own) + m_plus(q)/N counts active neurons.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ ANY = (-np.inf, np.inf)
 
 
 def equations(p: Parameters) -> Equations:
-    """The tier as it runs."""
+    """The equations of the tier, generated from its statement."""
     return equations_of(statement(p, "tune"))
 
 
 def statement(p: Parameters, stage: str) -> Statement:
-    """All irrelevant patterns alike."""
+    """State the tier of a stage; experts have the index `S`, of `K` values."""
     mass = GATE["G"](X[S], TOKENS)
     pull = DELTA[S] + ACTIVE[S] * D[S]
     kept = X[S] + sp.exp(X[S]) / (TOKENS - 1)
@@ -62,7 +62,7 @@ def statement(p: Parameters, stage: str) -> Statement:
             Named(ETA_R, "rate of the routers", 0.01 if p.eta_r < 0 else p.eta_r),
             Named(ETA_E, "rate of the experts", p.eta_e),
             Named(DELTA[S], "initial difference of activations", "np.full(k, 0.1)"),
-            Named(ACTIVE[S], "active neurons, those of irrelevant patterns by 1/N", "np.full(k, 10.0)"),
+            Named(ACTIVE[S], "active neurons; those of irrelevant patterns are weighted by 1/N", "np.full(k, 10.0)"),
         ),
         bind=bind,
         begin=begin,
@@ -103,7 +103,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def begin(initial: Initial) -> Mapping[str, np.ndarray]:
-    """x and D = 0; a saved state of the tier itself is taken as it is."""
+    """The initial gap x, and D = 0.  A state of this tier is returned unchanged."""
     if "x" in initial.state:
         return initial.state
     return {"x": reduce(initial)["x"], "D_own": np.zeros(initial.parameters.k)}

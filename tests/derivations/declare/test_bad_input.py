@@ -63,7 +63,7 @@ EXPRESSIONS = {
     "-" * 300 + "w": "nested brackets", "": "unit is an expression", "w+": "found the end", "w)": "found ')'",
     "3": "no weight vector", "erf()": "column 5", "erf(w, w)": "takes 1 argument", "relo(w)": "did you mean 'relu'",
     "f*w": "'f' cannot be", "nan*w": "'nan' cannot be", "v*w*u*t*s": "at most 4 weight vectors", "w\0": "column 2",
-    "softmax(softmax(v))*w": "share within a share", "w = 1": "found '='",
+    "softmax(softmax(v))*w": "must not contain another one", "w = 1": "found '='",
     "2w^2": "a product is written with *", "np.tanh(w)": "without a module", "erf(w, v)": "1 argument,",
     "w[0]": "found '['", "w;w": "found ';'",
 }  # fmt: skip
