@@ -6,6 +6,8 @@ Nothing is allocated inside the loops.  The innermost loops run over examples th
 import numpy as np
 from numba import njit
 
+from derivations.equations.options import OPTIONS
+
 BLOCK = 256
 """Examples that are treated together: their numbers stay in the first cache."""
 MOST = 64
@@ -16,7 +18,6 @@ WEIGHTS = np.array([np.pad(w / 2, (0, MOST - w.size)) for _, w in RULES])
 """Row n holds the nodes on [0, 1] and the weights of the rule with n + 1 nodes."""
 TINY = 1e-300
 """In place of a distance of 0, which only a piece of no length has."""
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "nsz"}, "nogil": True}
 
 
 @njit(**OPTIONS)

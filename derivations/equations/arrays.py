@@ -333,6 +333,3 @@ def packed(layout: Layout, components: Mapping[str, Any], library: Any) -> Any:
     parts = [part.take(components[part.name]) for part in layout.parts]
     joined = library.concatenate(parts, axis=-1)
     return joined.reshape(-1)
-
-
-__all__ = ["Arrays", "collected", "evaluate", "libraries", "packed", "setup", "unpacked", "with_unit_diagonals"]

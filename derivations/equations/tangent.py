@@ -40,8 +40,7 @@ def tangent(program: Program, constants: tuple[str, ...], prefix: str, fresh: Ca
     moving |= {name: f"{prefix}{name}" for name in constants}
     setup: list[Item] = []
     body: list[Item] = []
-    for item in (*program.setup, *program.body):
-        target = setup if item in program.setup else body
+    for item, target in [*((item, setup) for item in program.setup), *((item, body) for item in program.body)]:
         target.append(item)
         if not item.reads & moving.keys():
             continue

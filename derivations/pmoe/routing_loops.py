@@ -4,7 +4,8 @@ import math
 
 from numba import njit
 
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "nsz"}, "nogil": True}
+from derivations.equations.options import OPTIONS
+
 HALVINGS = 64
 """Each halves the interval of the threshold: at the end it is below the rounding of its ends."""
 

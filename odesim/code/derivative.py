@@ -49,16 +49,7 @@ class Derivative:
 
 def roles(code: Addressed, made: Callable[..., Any]) -> Mapping[str, Callable[..., Any]]:
     """`derivative(arguments)`, and by it flow(t, y, *arguments) and, where it is known, loss(y, *arguments)."""
-    last: list[tuple[tuple[Any, ...], Derivative]] = []
-
-    def derivative(arguments: tuple[Any, ...]) -> Derivative:
-        for known, found in last:
-            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
-                return found
-        found = Derivative(code, made, arguments)
-        last[:] = [(arguments, found)]  # another thread may put its own there
-        return found
-
+    derivative = last_made(lambda arguments: Derivative(code, made, arguments))
     found: dict[str, Callable[..., Any]] = {
         "derivative": derivative,
         "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
@@ -66,3 +57,25 @@ def roles(code: Addressed, made: Callable[..., Any]) -> Mapping[str, Callable[..
     if code.loss:
         found["loss"] = lambda y, *arguments: derivative(arguments).both(y)[1]
     return found
+
+
+def last_made(make: Callable[[tuple[Any, ...]], Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """`make` of run-time arguments, with the last answer kept: it is given again for the same objects.
+
+    >>> import numpy as np
+    >>> taken = last_made(lambda arguments: [arguments[0].sum()])
+    >>> x = np.ones(2)
+    >>> taken((x,)) is taken((x,)), taken((x,)) is taken((np.ones(2),))
+    (True, False)
+    """
+    last: list[tuple[tuple[Any, ...], Any]] = []
+
+    def taken(arguments: tuple[Any, ...]) -> Any:
+        for known, answer in last:
+            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
+                return answer
+        answer = make(arguments)
+        last[:] = [(arguments, answer)]  # another thread may put its own there
+        return answer
+
+    return taken

@@ -12,6 +12,7 @@ All tables are unsigned: numba tests a signed index for being negative, which do
 
 import numpy as np
 
+from derivations.equations.options import OPTIONS
 from odesim.code.module_cache import compiled, prepare_numba
 from odesim.code.steps import BLOCKS, COPY, HEAD, LANES, LOOPS, PRODUCT, RATES, SUM, WIDTH
 
@@ -19,8 +20,6 @@ prepare_numba()
 from numba import types  # noqa: E402
 from numba.typed import List  # noqa: E402
 
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "nsz"}, "nogil": True}
-"""`nnan` and `ninf` are left out, since runs must notice a state that is not finite."""
 numbers, places, wholes = types.float64[::1], types.uint32[::1], types.uint64[::1]
 KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)
 """kernel(which, x, s, z, g): formula `which` of a model, from arguments x and values of series s to results z.

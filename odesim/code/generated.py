@@ -2,12 +2,14 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from derivations.contract import Equations
 from derivations.contract.layout import Dense, Layout
+from odesim.code.derivative import last_made
 
 if TYPE_CHECKING:
     from derivations.equations.program import Program
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from odesim.code.tables import Tables
 
 What = Literal["rates", "loss"]
+Along = Mapping[str, tuple[str, ...]]
+NO_DIRECTION: Along = MappingProxyType({})
 _traced: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {}
 """Functions for array libraries by the structure of their equations: JAX compiles anew for every new object."""
 
@@ -31,15 +35,7 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
         if key not in _traced:
             _traced[key] = _array_functions(statement, backend)
         return _traced[key]
-    last: list[tuple[tuple[Any, ...], Right]] = []
-
-    def derivative(arguments: tuple[Any, ...]) -> Right:
-        for known, found in last:
-            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
-                return found
-        last[:] = [(arguments, Right(statement, arguments))]
-        return last[0][1]
-
+    derivative = last_made(lambda arguments: RightHandSide(statement, arguments))
     functions: dict[str, Callable[..., Any]] = {
         "derivative": derivative,
         "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
@@ -49,8 +45,8 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
     return functions
 
 
-class Right:
-    """The right-hand side dy/dt of an autonomous flow at fixed arguments, compiled; and its loss."""
+class RightHandSide:
+    """dy/dt of an autonomous flow at fixed arguments, compiled; and its loss."""
 
     def __init__(self, statement: "Statement", arguments: tuple[Any, ...]) -> None:
         from derivations.equations.tier import layout_of
@@ -106,20 +102,24 @@ def bound(tables: "Tables") -> Callable[[np.ndarray], np.ndarray]:
     return rates
 
 
-def lowered(statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What) -> "Program":
-    """The program of the rates or of the loss of a statement, after all passes."""
+def lowered(
+    statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What, along: Along = NO_DIRECTION
+) -> "Program":
+    """The program of the rates or of the loss of a statement, after all passes; `along` is that of `lower`."""
     from derivations.equations.lower import lower
 
     symmetric = frozenset(part.name for part in layout.parts if not isinstance(part, Dense))
-    return list(lower(statement, numbers, symmetric, what).values())[-1]
+    return list(lower(statement, numbers, symmetric, what, along).values())[-1]
 
 
-def tables_of(statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What) -> "Tables":
-    """The tables of the rates or of the loss of a statement at given numbers of its constants."""
+def tables_of(
+    statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What, along: Along = NO_DIRECTION
+) -> "Tables":
+    """The tables of that program, for a flat state that is laid out so and given numbers of the constants."""
     from derivations.equations.arrays import setup
     from odesim.code.tables import Tables
 
-    program = lowered(statement, layout, numbers, what)
+    program = lowered(statement, layout, numbers, what, along)
     return Tables(program, layout, setup(program, numbers))
 
 
@@ -137,8 +137,7 @@ def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable
         if (what, sizes) not in programs:
             programs[what, sizes] = lowered(statement, layout, numbers, what)
         program = programs[what, sizes]
-        state = layout.unpack(y) if library is np else arrays.unpacked(layout, y, library)
-        return arrays.evaluate(program, numbers, state, library, special)
+        return arrays.evaluate(program, numbers, arrays.unpacked(layout, y, library), library, special)
 
     def flow(t: Any, y: Any, *arguments: Any) -> Any:
         numbers = statement.named(arguments)

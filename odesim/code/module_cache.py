@@ -68,17 +68,17 @@ def load_module(stem: str, text: str) -> ModuleType:
 def _written(name: str, text: str) -> Path:
     """A file with the text: in the cache folder, or in a temporary one where that cannot be written."""
     path = cache.folder() / "kernels" / f"{name}.py"
-    try:
-        if path.read_text(encoding="utf-8") == text:
-            return path
-    except (OSError, UnicodeDecodeError):
-        pass
-    cache.offer(path, text.encode())
-    try:
-        if path.read_text(encoding="utf-8") == text:
-            return path
-    except (OSError, UnicodeDecodeError):
-        pass
-    path = Path(tempfile.mkdtemp(prefix="odesim-")) / f"{name}.py"
-    path.write_text(text, encoding="utf-8")
+    if not _holds(path, text):
+        cache.offer(path, text.encode())
+    if not _holds(path, text):
+        path = Path(tempfile.mkdtemp(prefix="odesim-")) / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
     return path
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Return True if a file has exactly this text."""
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -274,7 +274,8 @@ class Tables:
             digest = hashlib.sha256(inspect.getsource(importlib.import_module(module)).encode()).hexdigest()[:16]
             head += [f"from {module} import {name}  # {digest}"]
         head += [
-            "from odesim.code.engine import KERNEL, OPTIONS",
+            "from derivations.equations.options import OPTIONS",
+            "from odesim.code.engine import KERNEL",
             "from odesim.code.module_cache import compiled",
             "",
             "",

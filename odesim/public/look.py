@@ -127,7 +127,7 @@ def derivatives(
 
     Returns:
         A `Derivatives` with `jacobian(y)` (n, n), `along(y, direction)` (n,), `by_constants(y)`, a mapping from names
-        to arrays (n, *shape), and `second(y, M)` (n,), the second derivatives contracted with a matrix M (n, n).
+        to arrays of shape (n, ..), and `second(y, M)` (n,), the second derivatives contracted with a matrix M (n, n).
         `start` is the flat state at time 0 (n,), `constants` has the values of the
         constants by name.
 

@@ -82,7 +82,7 @@ class Derivatives:
             names: The constants; by default all that are not sizes.
 
         Returns:
-            Arrays (n, *shape) by name, `shape` being that of the constant.
+            Arrays by name: a first axis of length n, then the axes of the constant.
 
         Raises:
             UsageError: A constant that there is not, or one that is a size.
@@ -124,18 +124,13 @@ class Derivatives:
 
     def _compiled(self, layout: Layout, along: Mapping[str, tuple[str, ...]]) -> Callable[[np.ndarray], np.ndarray]:
         """The rates of the state and of its directions, as a function of both in one flat vector."""
-        from derivations.equations.arrays import setup
-        from derivations.equations.lower import lower
         from derivations.equations.tangent import NotDifferentiable
-        from odesim.code.generated import bound
-        from odesim.code.tables import Tables
+        from odesim.code.generated import bound, tables_of
 
-        symmetric = frozenset(part.name for part in self.layout.parts if not isinstance(part, Dense))
         try:
-            program = list(lower(self.statement, self.constants, symmetric, along=along).values())[-1]
+            return bound(tables_of(self.statement, layout, self.constants, "rates", along))
         except NotDifferentiable as error:
             raise UsageError(f"{self.statement.name}: {error}; take odesim.linearise") from None
-        return bound(Tables(program, layout, setup(program, self.constants)))
 
 
 def _turned(part: Part, prefix: str) -> Part:

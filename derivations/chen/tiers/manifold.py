@@ -29,16 +29,10 @@ def statement(p: Parameters, tier: str) -> Statement:
     given, cuts, n, beta, weight = parts.centres(p, noisy)
     at = (K, n, Z) if noisy else (K, n)
     drift = RHO / K_SIZE * nested(PUSH[(M, *at)] * beta, *at[1:])
-    about = "feature of an expert's specialised filter (in code from 0)"
-    shared = parts.sizes_and_laws(p, given, p.K, "clusters")
-    fixed = [*shared, Named(KSTAR[M], about, "np.arange(M) % K", whole=True)]
     indices = [((M, L), "experts"), ((K, E), "clusters"), ((I,), "strengths of the feature"), ((R,), "of its noise")]
     indices.append(((n,), "of the centre"))
     if noisy:
         drift += RHO / K_SIZE * nested(PUSH[(M, E, n, Z)] * ZETA[Z, K], E, n, Z)
-        default = "np.sqrt(0.02) * np.random.default_rng(6).standard_normal((n_z, K))"
-        fixed.append(Named(NZ, "samples of the noise patches", 8))
-        fixed.append(Named(ZETA[Z, K], "products of the noise patches with the centres", default))
         indices.append(((Z,), "samples of noise patches"))
     missing = f"the noise patches' effect on the experts; {ZETAS} samples of them" if noisy else "noise patches"
     return Statement(
@@ -68,7 +62,7 @@ def statement(p: Parameters, tier: str) -> Statement:
                 symbol="<theta, c_k>",
             ),
         ),
-        constants=tuple(fixed),
+        constants=fixed_numbers(p, given, noisy),
         bind=bind_noisy if noisy else bind,
         begin=lambda initial: {**initial.state, "strength": parts.strength(initial)},
         definitions=(Q, UNITARY, *definitions(cuts, at, beta, weight)),
@@ -87,6 +81,21 @@ def statement(p: Parameters, tier: str) -> Statement:
         ),
         notation={**NOTATION, **Q_SYMBOLS},
         example=Example('start = {"strength": np.full(M, 0.02), "gcen": 0.1 * np.eye(M, K)}', "gcen", 0.5, 2.0),
+    )
+
+
+def fixed_numbers(p: Parameters, given: tuple[Named, ...], noisy: bool) -> tuple[Named, ...]:
+    """The constants: sizes, rates, laws, the features of the specialists, and the samples of the noise patches."""
+    about = "feature of an expert's specialised filter (in code from 0)"
+    shared = parts.sizes_and_laws(p, given, p.K, "clusters")
+    numbers = (*shared, Named(KSTAR[M], about, "np.arange(M) % K", whole=True))
+    if not noisy:
+        return numbers
+    default = "np.sqrt(0.02) * np.random.default_rng(6).standard_normal((n_z, K))"
+    return (
+        *numbers,
+        Named(NZ, "samples of the noise patches", 8),
+        Named(ZETA[Z, K], "products of the noise patches with the centres", default),
     )
 
 

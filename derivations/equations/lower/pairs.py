@@ -9,7 +9,7 @@ import random
 from typing import Any
 
 from derivations.equations.lower.lift import Lift
-from derivations.equations.program import Define, Item, Pairs, Program, Use, series
+from derivations.equations.program import Item, Pairs, Program, Use, series
 from derivations.statement import Definition, Kernel, indices_of, key_of, sp
 
 EQUAL = 1e-12
@@ -41,10 +41,10 @@ def gather_pairs(program: Program, lift: Lift, symmetric: frozenset[str]) -> Pro
             body.append(place[first])
         elif not item.writes & replaced:
             body.append(item)
-    return dataclasses.replace(program, body=ordered(body, program))
+    return dataclasses.replace(program, body=ordered(body))
 
 
-def ordered(body: list[Item], program: Program) -> tuple[Item, ...]:
+def ordered(body: list[Item]) -> tuple[Item, ...]:
     """The items so that each comes after those that write what it reads, in their order otherwise."""
     waiting, done = list(body), frozenset()
     pending = frozenset().union(*(item.writes for item in body))
@@ -118,6 +118,3 @@ def _equal(one: Any, two: Any) -> bool:
     places = {a: sp.Float(draw.uniform(0.2, 0.4)) for a in symbols}
     first, second = (float(e.xreplace(places).evalf()) for e in (one, two))
     return abs(first - second) < EQUAL * (1 + abs(first))
-
-
-__all__ = ["Define", "gather_pairs", "ordered"]

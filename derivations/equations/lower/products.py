@@ -17,7 +17,7 @@ from derivations.equations.program import Define, Item, Product, Program, Rows, 
 from derivations.statement import key_of, sp
 
 LEAST = 64
-"""Multiplications from which on a product of matrices is faster than loops ."""
+"""Multiplications from which on a product of matrices is faster than loops."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +58,11 @@ def find_products(program: Program, lift: Lift, symmetric: frozenset[str]) -> Pr
     replaced = {name for name in sums if name not in program.output_names}
     body = [item for item in body if not item.writes & replaced]
     for product in _stacked(totals, symmetric):
-        body = _inserted(body, product, program)
-    return dataclasses.replace(program, body=ordered(body, program))
+        body = _inserted(body, product)
+    return dataclasses.replace(program, body=ordered(body))
 
 
-def _inserted(body: list[Item], product: Product, program: Program) -> list[Item]:
+def _inserted(body: list[Item], product: Product) -> list[Item]:
     """The items with a product behind the last of those that it reads."""
     after = max((k + 1 for k, item in enumerate(body) if item.writes & product.reads), default=0)
     return [*body[:after], product, *body[after:]]

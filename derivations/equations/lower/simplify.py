@@ -40,14 +40,15 @@ def fold_constants(program: Program, lift: Lift) -> Program:
     """
     setup, body = list(program.setup), []
     changing = program.changing
+
+    def fixed(e: Any) -> bool:
+        small = program.ranges.volume(indices_in(e)) <= STORED
+        return bool(names_in(e)) and not names_in(e) & changing and small
+
     for item in program.body:
         if not isinstance(item, Define):
             body.append(item)
             continue
-
-        def fixed(e: Any) -> bool:
-            small = program.ranges.volume(indices_in(e)) <= STORED
-            return bool(names_in(e)) and not names_in(e) & changing and small
 
         def name(e: Any, item: Define = item) -> Any:
             found, made = _defined(lift, e, item)

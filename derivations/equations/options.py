@@ -1,0 +1,8 @@
+"""Options of numba for the loops of rules, generated kernels, and the engine that calls them."""
+
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "nsz"}, "nogil": True}
+"""`nnan` and `ninf` are left out, since runs must notice a state that is not finite.
+
+numba's cache looks only at the file of each function.  After a change here, delete its folder (`NUMBA_CACHE_DIR`, else
+`numba` in the cache folder), or it gives machine code with the former options.
+"""
