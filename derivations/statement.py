@@ -145,7 +145,8 @@ class Statement:
     name to (LaTeX, text); other names are SymPy's own.  `laws` says of a number behind `Mean` between which two
     constants or numbers it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index
     is cut.
-    `rules` are sentences on what happens where the right-hand side jumps.
+    `rules` are sentences on what happens where the right-hand side jumps.  `loss_is_square` says that the loss is a
+    mean square: where its sums cancel, a negative number of the size of their rounding is 0.
 
     A statement with a `tier` is also what runs (`derivations.equations.tier`).  Then `sizes` gives the lengths of the
     axes of its state by the names of their symbols, `begin(initial)` the state at time 0, `admits(initial)` raises
@@ -167,6 +168,7 @@ class Statement:
     definitions: tuple[Any, ...] = ()
     steps: tuple[Step, ...] = ()
     loss: Any = None
+    loss_is_square: bool = False
     conserved: tuple[Step, ...] = ()
     notation: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     laws: Mapping[str, tuple[Any, Any, int]] = dataclasses.field(default_factory=dict)

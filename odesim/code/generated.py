@@ -1,24 +1,19 @@
 """Functions that are generated from the statement of a tier: for numba, for JAX, and for NumPy."""
 
 import functools
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from derivations.contract import Equations
-from derivations.contract.layout import Dense, Layout
+from derivations.equations.rounding import mean_square
 from odesim.code.derivative import last_made
+from odesim.code.prepared import Fill, What, filling, lowered
 
 if TYPE_CHECKING:
-    from derivations.equations.program import Program
     from derivations.statement import Statement
-    from odesim.code.tables import Tables
 
-What = Literal["rates", "loss"]
-Along = Mapping[str, tuple[str, ...]]
-NO_DIRECTION: Along = MappingProxyType({})
 _traced: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {}
 """Functions for array libraries by the structure of their equations: JAX compiles anew for every new object."""
 
@@ -53,7 +48,7 @@ class RightHandSide:
 
         self._statement, self._numbers = statement, statement.named(arguments)
         self._layout = layout_of(statement, self._numbers)
-        self._rates = self._compiled("rates")
+        self._rates = filling(statement, self._layout, self._numbers, "rates")
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """dy/dt, which does not depend on t."""
@@ -63,64 +58,13 @@ class RightHandSide:
 
     def loss(self, y: np.ndarray) -> float:
         """The loss that the statement gives."""
-        value = np.empty(1)
-        self._loss(y, value)
-        return float(value[0])
+        values = np.empty(2 if self._statement.loss_is_square else 1)
+        self._loss(y, values)
+        return float(mean_square(*values, np.where) if self._statement.loss_is_square else values[0])
 
     @functools.cached_property
-    def _loss(self) -> Callable[[np.ndarray, np.ndarray], None]:
-        return self._compiled("loss")
-
-    def _compiled(self, what: What) -> Callable[[np.ndarray, np.ndarray], None]:
-        """Write the tables of the rates or of the loss, compile their kernel, and bind both."""
-        return _filling(tables_of(self._statement, self._layout, self._numbers, what))
-
-
-def _filling(tables: "Tables") -> Callable[[np.ndarray, np.ndarray], None]:
-    """fill(y, out) of some tables, with their kernel compiled."""
-    from odesim.code import engine
-    from odesim.code.module_cache import load_module
-
-    kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
-    arrays = tables.steps.arrays()
-
-    def fill(y: np.ndarray, out: np.ndarray) -> None:
-        engine.evaluate(y if y.flags.carray else np.array(y, float), out, arrays, kernels)
-
-    return fill
-
-
-def bound(tables: "Tables") -> Callable[[np.ndarray], np.ndarray]:
-    """The rates of some tables as a function of the flat state."""
-    fill = _filling(tables)
-
-    def rates(y: np.ndarray) -> np.ndarray:
-        out = np.empty(y.size)
-        fill(y, out)
-        return out
-
-    return rates
-
-
-def lowered(
-    statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What, along: Along = NO_DIRECTION
-) -> "Program":
-    """The program of the rates or of the loss of a statement, after all passes; `along` is that of `lower`."""
-    from derivations.equations.lower import lower
-
-    symmetric = frozenset(part.name for part in layout.parts if not isinstance(part, Dense))
-    return list(lower(statement, numbers, symmetric, what, along).values())[-1]
-
-
-def tables_of(
-    statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What, along: Along = NO_DIRECTION
-) -> "Tables":
-    """The tables of that program, for a flat state that is laid out so and given numbers of the constants."""
-    from derivations.equations.arrays import setup
-    from odesim.code.tables import Tables
-
-    program = lowered(statement, layout, numbers, what, along)
-    return Tables(program, layout, setup(program, numbers))
+    def _loss(self) -> Fill:
+        return filling(self._statement, self._layout, self._numbers, "loss")
 
 
 def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable[..., Any]]:
@@ -144,6 +88,11 @@ def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable
         return arrays.packed(layout_of(statement, numbers), evaluated("rates", y, numbers), library)
 
     functions: dict[str, Callable[..., Any]] = {"flow": flow}
+
+    def loss(y: Any, *arguments: Any) -> Any:
+        found = evaluated("loss", y, statement.named(arguments))
+        return mean_square(found["loss"], found["loss_size"], library.where) if "loss_size" in found else found["loss"]
+
     if statement.loss is not None:
-        functions["loss"] = lambda y, *arguments: evaluated("loss", y, statement.named(arguments))["loss"]
+        functions["loss"] = loss
     return functions

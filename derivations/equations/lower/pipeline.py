@@ -10,6 +10,7 @@ from derivations.equations.lower.pairs import gather_pairs
 from derivations.equations.lower.products import find_products
 from derivations.equations.lower.simplify import fold_constants, hoist, inline, narrow
 from derivations.equations.program import Item, Output, Program, Ranges
+from derivations.equations.rounding import size_of
 from derivations.equations.tangent import tangent
 from derivations.statement import Statement, indices_of, key_of, sp
 
@@ -35,6 +36,8 @@ def lower(
             lift.define_array(definition)
     if what == "loss":
         outputs: tuple[Output, ...] = (lift.number("loss", statement.loss),)
+        if statement.loss_is_square:
+            outputs += (lift.number("loss_size", size_of(statement.loss)),)
     else:
         outputs = tuple(lift.rate(e.target, e.rate, e.source) for e in statement.equations)
     setup, body = split(statement, lift.items, {o.name for o in outputs})

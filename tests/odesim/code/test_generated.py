@@ -8,10 +8,9 @@ from derivations.equations import arrays
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.lower import lower
 from derivations.statement import key_of
-from odesim.code import engine
+from odesim.code import prepared as prepared_module
 from odesim.code.formulas import Unsupported
-from odesim.code.generated import tables_of
-from odesim.code.module_cache import load_module
+from odesim.code.prepared import filling, prepare_tables, tables_of
 from odesim.machine import device
 from tests.odesim.show.page.test_statements import distance
 from tests.odesim.show.page.tiers import Compiled, parameters, scan
@@ -50,15 +49,20 @@ def prepared(system, stage, name, given):
 def compiled(run, what="rates"):
     """evaluate(y) -> dy of the tables of a tier."""
     tables = tables_of(run.statement, run.equations.layout, run.constants, what)
-    kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
-    found = tables.steps.arrays()
+    fill = prepare_tables(tables).bound(tables.places.constants)
 
     def evaluate(y):
         dy = np.empty(y.size if what == "rates" else 1)
-        engine.evaluate(y, dy, found, kernels)
+        fill(y, dy)
         return dy
 
     return evaluate
+
+
+def rates(made, y, constants):
+    found = np.empty(y.size)
+    made.bound(constants)(y, found)
+    return found
 
 
 @pytest.mark.parametrize(("system", "stage", "name"), list(map(marked, TIERS)))
@@ -129,3 +133,27 @@ def test_overlaps_near_one_take_more_terms_of_the_series():
     wanted = Evaluator(run.statement, {**run.constants, **run.equations.unpack(y)}).rates()
     assert distance(run.equations.unpack(compiled(run)(y)), wanted, run.statement) < 1e-11
     assert {key_of(v.target) for v in run.statement.state} == set(wanted)
+
+
+@pytest.mark.parametrize(("system", "stage", "name", "changed"), [
+    ("liao", "train", "exact", "a"),
+    ("pruning", "tune", "homogeneous", "delta_0"),
+    ("chen", "train", "explore", "rho"),
+])  # fmt: skip
+def test_kept_tables_serve_other_numbers(system, stage, name, changed, monkeypatch, tmp_path):
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path))
+    run = prepared(system, stage, name, parameters(system, stage, name)[0])
+    y, layout = run.state(np.random.default_rng(0))[0], run.equations.layout
+    other = {**run.constants, changed: 1.5 * np.asarray(run.constants[changed])}
+    wanted = [
+        rates(prepare_tables(tables), y, tables.places.constants)
+        for tables in (tables_of(run.statement, layout, numbers, "rates") for numbers in (run.constants, other))
+    ]
+    assert not np.array_equal(*wanted)
+    for memory in ({}, prepared_module._memory, {}):  # made; from memory; from the file that the first one wrote
+        monkeypatch.setattr(prepared_module, "_memory", memory)
+        for numbers, right in zip((run.constants, other), wanted, strict=True):
+            found = np.empty(y.size)
+            filling(run.statement, layout, numbers, "rates")(y, found)
+            assert np.array_equal(found, right)
+            monkeypatch.setattr(prepared_module, "tables_of", None)  # not called again
