@@ -200,7 +200,9 @@ class Statement:
     @functools.cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal characters of everything that its numbers depend on, beside those of its constants."""
-        parts = [e for e in self.equations] + [self.loss, self.step, dict(self.laws), dict(self.terms)]
+        parts: list[Any] = [*self.equations, self.loss, self.loss_is_square, self.step, dict(self.laws)]
+        parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state]]
+        parts += [(n.target, n.size) for n in self.constants]
         parts += [(d.targets, d.value, d.kernel and d.kernel.name, d.rule and d.rule.name) for d in self.arrays]
         parts += [(k.name, k.arguments, dict(k.values), k.orders) for k in self.kernels]
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]

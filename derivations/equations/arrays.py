@@ -96,7 +96,7 @@ class Arrays:
             if not np.ndim(value):
                 number = number * value
                 continue
-            present = [k for k in range(len(item.domain)) if value.shape[k] > 1]
+            present = [k for k in range(len(item.domain)) if value.shape[k] != 1]
             operands.append(value.reshape([value.shape[k] for k in present]))
             subscripts.append("".join(letters[item.domain[k]] for k in present))
         covered = set("".join(subscripts))

@@ -8,8 +8,8 @@ import numpy as np
 
 from derivations.contract import Equations
 from derivations.equations.rounding import mean_square
-from odesim.code.derivative import last_made
-from odesim.code.prepared import Fill, What, filling, lowered
+from odesim.code.prepared import What, filling, lowered
+from odesim.code.right_hand_side import Fill, RightHandSide, last_made
 
 if TYPE_CHECKING:
     from derivations.statement import Statement
@@ -30,7 +30,7 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
         if key not in _traced:
             _traced[key] = _array_functions(statement, backend)
         return _traced[key]
-    derivative = last_made(lambda arguments: RightHandSide(statement, arguments))
+    derivative = last_made(lambda arguments: Generated(statement, arguments))
     functions: dict[str, Callable[..., Any]] = {
         "derivative": derivative,
         "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
@@ -40,21 +40,15 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
     return functions
 
 
-class RightHandSide:
-    """dy/dt of an autonomous flow at fixed arguments, compiled; and its loss."""
+class Generated(RightHandSide):
+    """dy/dt of the flow of a statement at fixed arguments, and its loss."""
 
     def __init__(self, statement: "Statement", arguments: tuple[Any, ...]) -> None:
         from derivations.equations.tier import layout_of
 
         self._statement, self._numbers = statement, statement.named(arguments)
         self._layout = layout_of(statement, self._numbers)
-        self._rates = filling(statement, self._layout, self._numbers, "rates")
-
-    def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """dy/dt, which does not depend on t."""
-        dy = np.empty(y.size)
-        self._rates(y, dy)
-        return dy
+        super().__init__(filling(statement, self._layout, self._numbers, "rates"))
 
     def loss(self, y: np.ndarray) -> float:
         """The loss that the statement gives."""

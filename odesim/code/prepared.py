@@ -8,10 +8,9 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import inspect
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +22,7 @@ from derivations import cache
 from derivations.contract.layout import Dense, Layout
 from derivations.installed import version
 from hermite.sealed import unsealed
+from odesim.code.right_hand_side import Filling, aligned
 
 if TYPE_CHECKING:
     from derivations.equations.program import Item, Program
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 What = Literal["rates", "loss"]
 Along = Mapping[str, tuple[str, ...]]
 NO_DIRECTION: Along = MappingProxyType({})
-Fill = Callable[[np.ndarray, np.ndarray], None]
-"""fill(y, out) writes the rates, or the numbers, of the state y."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,21 +54,15 @@ class Prepared:
         """Return True if the series of these constants are those that the tables were made for."""
         return all(np.array_equal(values[name], known) for name, known in self.series.items())
 
-    def bound(self, values: Mapping[str, Any]) -> Fill:
+    def bound(self, values: Mapping[str, Any]) -> Filling:
         """The function fill(y, out) at numbers of the constants, those of the set-up included."""
-        from odesim.code import engine
         from odesim.code.module_cache import load_module
         from odesim.code.places import put_constants
 
         W, T, N = self.arrays
-        W = W.copy()  # the engine works in it: two threads must not share it
+        W = aligned(W)
         put_constants(W, self.read, values)
-        tables, kernels = (W, T, N), engine.hold(load_module("kernel", self.kernel).kernel)
-
-        def fill(y: np.ndarray, out: np.ndarray) -> None:
-            engine.evaluate(y if y.flags.carray else np.array(y, float), out, tables, kernels)
-
-        return fill
+        return Filling((W, T, N), load_module("kernel", self.kernel).kernel)
 
 
 def lowered(
@@ -96,7 +88,7 @@ def tables_of(
 
 def filling(
     statement: "Statement", layout: Layout, numbers: Mapping[str, Any], what: What, along: Along = NO_DIRECTION
-) -> Fill:
+) -> Filling:
     """fill(y, out) of a statement at numbers of its constants: by tables that are kept, else by new ones."""
     key = _key(statement, layout, numbers, what, along)
     made, values = _kept(key, statement, numbers)
@@ -147,8 +139,15 @@ def _key(statement: "Statement", layout: Layout, numbers: Mapping[str, Any], wha
     """Of everything that tables depend on but the numbers: equations, sizes, layout, our files, and versions."""
     sizes = sorted((name, value) for name, value in numbers.items() if isinstance(value, int))
     said = repr((statement.fingerprint, sizes, layout, what, sorted(along.items())))
-    rules = [inspect.getsource(inspect.getmodule(d.rule.code) or d.rule.code) for d in statement.arrays if d.rule]
-    return hashlib.sha256("\0".join([said, _sources(), *rules]).encode()).hexdigest()[:32]
+    modules = tuple(sorted({d.rule.code.__module__ for d in statement.arrays if d.rule}))
+    return hashlib.sha256(f"{said} {_sources()} {_texts(modules)}".encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _texts(modules: tuple[str, ...]) -> str:
+    """A digest of the files of some modules."""
+    files = [Path(str(sys.modules[name].__file__)).read_bytes() for name in modules]
+    return hashlib.sha256(bytes(0).join(files)).hexdigest()
 
 
 @functools.cache

@@ -122,7 +122,9 @@ class Steps:
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """W, places, and steps with the numbers of the loops, as new arrays: two threads must not share them."""
-        room = [self.places.reserve(count) for count in (*self._room, LANES)]
+        # Blocks are vectors of the processor: from places of the same remainder they are read at once.
+        self.places.reserve(-self.places.size % LANES)
+        room = [self.places.reserve(-(-count // LANES) * LANES) for count in (*self._room, LANES)]
         rows, loops = [list(row) for row in self.rows], [n for _, numbers in self._loops for n in numbers]
         at = HEAD + WIDTH * len(rows)
         for row, numbers in self._loops:

@@ -1,5 +1,7 @@
 """The tiers of system `liao`, one file for each."""
 
+import dataclasses
+import functools
 from typing import TYPE_CHECKING
 
 from derivations.contract import Equations
@@ -11,13 +13,30 @@ if TYPE_CHECKING:
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier (`exact`, `cascade`, `riccati`, `riccati_paper`, `linear`) for given sizes."""
-    from derivations.equations.tier import equations_of  # which loads SymPy
-
-    return equations_of(statement(parameters, tier or parameters.tier))
+    return _equations(_relevant(parameters), tier or parameters.tier)
 
 
 def statement(parameters: Parameters, tier: str) -> "Statement":
     """The statement of a tier of the stages train and tune."""
+    return _statement(_relevant(parameters), tier)
+
+
+def _relevant(parameters: Parameters) -> Parameters:
+    """The parameters with defaults for those that no statement depends on: runs of a sweep share theirs."""
+    default = Parameters()
+    others = ("d", "init", "tier", "prune_samples", "renormalise")
+    return dataclasses.replace(parameters, **{name: getattr(default, name) for name in others})
+
+
+@functools.lru_cache(maxsize=64)
+def _equations(parameters: Parameters, tier: str) -> Equations:
+    from derivations.equations.tier import equations_of  # which loads SymPy
+
+    return equations_of(_statement(parameters, tier))
+
+
+@functools.lru_cache(maxsize=64)
+def _statement(parameters: Parameters, tier: str) -> "Statement":
     from derivations.liao.tiers import cascade, exact, linear, riccati
 
     if tier == "exact":

@@ -16,7 +16,7 @@ import numpy as np
 
 from derivations import clusters
 from derivations.contract import Initial, Observables, Smooth
-from derivations.indexed import dot
+from derivations.indexed import dot, nested
 from derivations.liao.initial import components
 from derivations.liao.overlaps import assemble_gram
 from derivations.liao.parameters import Parameters
@@ -46,10 +46,11 @@ from derivations.liao.tiers.parts import (
     L,
     R,
 )
-from derivations.statement import HALF, Base, Definition, Equation, Example, Rate, Statement, Step, sp
+from derivations.statement import HALF, Base, Definition, Equation, Example, Kernel, Rate, Statement, Step, sp
 
 V, W, V_STAR, W_STAR = map(Base, ("v", "w", "v_star", "w_star"))
 LAM, HAT = [Base(f"lam{x}") for x in range(1, 6)], [Base(f"hat{x}") for x in range(1, 6)]
+K_SS, K_ST, K_TT = map(Base, ("K_ss", "K_st", "K_tt"))
 P = {x + y: Base(f"P_{x}{y}") for x in "vw" for y in "vw"}
 PRODUCTS: Mapping[tuple[str, str], Any] = {
     ("v", "v"): lambda x, y: I1[x, y],
@@ -95,9 +96,9 @@ def statement(parameters: Parameters) -> Statement:
         state=STATE,
         constants=(*SIZES, *LENGTHS, *TEACHERS),
         bind=parts.bind,
-        definitions=(*kernels, *definitions(p, kernels.slopes, grad)),
+        definitions=(*kernels, *products(kernels.energy), *definitions(p, kernels.slopes, grad)),
         steps=shown_steps(grad),
-        loss=squared_error(kernels.energy["K"]),
+        loss=HALF * nested(K_SS[I, R], I, R) - nested(K_ST[I, L], I, L) + HALF * nested(K_TT[KL], *KL),
         loss_is_square=True,
         equations=equations_of_motion(grad),
         advance=Smooth(coupled=labels),
@@ -111,10 +112,13 @@ def statement(parameters: Parameters) -> Statement:
     )
 
 
-def squared_error(K: Callable[..., Any]) -> Any:
-    """Half the mean square of the student minus the teacher."""
-    students, teachers = sp.Sum(sp.Sum(K(*STUDENT), R), I), sp.Sum(sp.Sum(K(*BOTH_TEACHERS), L), TEACHER_K)
-    return HALF * students - sp.Sum(sp.Sum(K(*TEACHER), L), I) + HALF * teachers
+def products(energy: Kernel) -> tuple[Definition, ...]:
+    """The mean products of the outputs of two experts."""
+    return (
+        Definition((K_SS[I, R],), STUDENT, "mean product of the outputs of two students", energy),
+        Definition((K_ST[I, L],), TEACHER, "of a student and a teacher", energy),
+        Definition((K_TT[KL],), BOTH_TEACHERS, "of two teachers", energy),
+    )
 
 
 def gradients(p: int) -> dict[str, Any]:

@@ -137,5 +137,6 @@ def notation() -> dict[str, tuple[str, str]]:
     found |= {f"grad_{x}": (rf"\nabla^{{{x}}}", f"∇{x}") for x in "vw"}
     found |= {f"Lam{x}": (rf"\Lambda_{x}", f"Λ{'₀₁₂₃₄₅'[x]}") for x in range(1, 6)} | {"Lam": (r"\Lambda", "Λ")}
     found |= {"m_star": ("m^*", "m*"), "v_star": ("v^*", "v*"), "w_star": ("w^*", "w*"), "Gate": (r"\pi", "π")}
+    found |= {f"K_{x}{y}": (f"K^{{{x}{y}}}", f"K{x}{y}") for x, y in ("ss", "st", "tt")}
     found |= {"I3_self": ("I^{(3)}", "I³")}
     return found | {f"{x}{y}x": (rf"{x}_{y}{{\cdot}}x", f"{x}{'₀₁₂'[y]}·x") for x in "vw" for y in (1, 2)}

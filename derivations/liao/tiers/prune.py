@@ -2,12 +2,12 @@
 
 from derivations.indexed import nested
 from derivations.liao.parameters import Parameters
-from derivations.liao.tiers.exact import BOTH_TEACHERS, KL, STUDENT, TEACHER
+from derivations.liao.tiers.exact import K_SS, K_ST, K_TT, KL, products
 from derivations.liao.tiers.kernels import S_INDEX, N, notation, pair_kernels, terms
 from derivations.liao.tiers.parts import SIZES, STATE, TEACHERS, I, J, L, R, bind
 from derivations.statement import Base, Definition, Named, Statement, sp
 
-KEPT, K_STUDENTS, K_MIXED, K_TEACHERS, CHANGE = map(Base, ("kept", "K_ss", "K_st", "K_tt", "Delta"))
+KEPT, CHANGE = map(Base, ("kept", "Delta"))
 RULE = (
     "Starting with all experts, the expert of the least change is removed as long as that change is negative; changes "
     "are computed anew after each removal (equation (8)). The stage leaves the overlaps and norms of the experts kept."
@@ -17,9 +17,9 @@ RULE = (
 def statement(parameters: Parameters, tier: str) -> Statement:
     """Greedy removal of experts while the squared error falls."""
     coefficients, correlation, energy, _ = pair_kernels(parameters)
-    own = KEPT[I] * KEPT[R] * K_STUDENTS[I, R]
-    squared = nested(own, I, R) - 2 * nested(KEPT[I] * K_MIXED[I, L], I, L)
-    residual = sp.Sum(KEPT[R] * K_STUDENTS[I, R], R) - sp.Sum(K_MIXED[I, L], L)
+    own = KEPT[I] * KEPT[R] * K_SS[I, R]
+    squared = nested(own, I, R) - 2 * nested(KEPT[I] * K_ST[I, L], I, L)
+    residual = sp.Sum(KEPT[R] * K_SS[I, R], R) - sp.Sum(K_ST[I, L], L)
     samples = parameters.prune_samples
     estimated = f"; here from {samples} samples instead of these means" if samples else ""
     return Statement(
@@ -38,20 +38,13 @@ def statement(parameters: Parameters, tier: str) -> Statement:
             coefficients,
             correlation,
             energy,
-            Definition((K_STUDENTS[I, R],), energy["K"](*STUDENT), "mean product of the outputs of two students"),
-            Definition((K_MIXED[I, L],), energy["K"](*TEACHER), "of a student and a teacher"),
-            Definition((K_TEACHERS[KL],), energy["K"](*BOTH_TEACHERS), "of two teachers"),
-            Definition(
-                (CHANGE[I],), K_STUDENTS[I, I] - 2 * residual, "change of the squared error by removing expert i"
-            ),
+            *products(energy),
+            Definition((CHANGE[I],), K_SS[I, I] - 2 * residual, "change of the squared error by removing expert i"),
         ),
         equations=(),
-        loss=squared + nested(K_TEACHERS[KL], *KL),
+        loss=squared + nested(K_TT[KL], *KL),
         notation={
             **notation(),
-            "K_ss": ("K^{ss}", "Kss"),
-            "K_st": ("K^{st}", "Kst"),
-            "K_tt": ("K^{tt}", "Ktt"),
             "kept": ("\\chi", "χ"),
             "Delta": ("\\Delta", "Δ"),
         },

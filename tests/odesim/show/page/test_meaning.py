@@ -17,7 +17,7 @@ from derivations.chen.statements import rules
 from derivations.contract import load
 from derivations.equations.interpreter import Evaluator
 from derivations.kawata.parameters import ACTIVATIONS
-from derivations.liao.statements import reduced
+from derivations.liao.tiers import riccati
 from derivations.pmoe.statements.soft import soft_top
 from derivations.pruning.statements import rules as tokens_of_pruning
 from derivations.statement import function, indices_of
@@ -91,7 +91,7 @@ def test_repulsion_of_an_expert_and_its_router_is_eighteen_c3():
     state = {"gamma1": np.zeros((2, 1)), "gamma2": np.zeros((2, 1)), "I2": np.eye(2), "I3_self": np.zeros(2)}
     run = Evaluator(stated, {"m": 2, "m_star": 1, "a": np.ones(2), "b": np.ones(2), **state})
     assert float(run.values["r"]) == pytest.approx(-18 * run.values["c"][3], rel=1e-12)
-    assert sp.expand(reduced.repulsion(3)) != 0
+    assert sp.expand(riccati.repulsion(3)) != 0
 
 
 SIGMAS = {
