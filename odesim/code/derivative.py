@@ -19,7 +19,7 @@ from odesim.code.steps import HEAD, LOOPS, RATES, WIDTH
 def through_address(which, x, s, z, g):
     """The derivative and the loss of the state x[:n]: g = (n, address of the function, that of its arguments)."""
     n = g[0]
-    x[2 * n] = by_address(SLOPED, np.int64(g[1]), (x[:n], x[n : 2 * n], np.int64(g[2])))
+    x[2 * n] = by_address(SLOPED, np.int64(g[1]), (x[:n], x[n : 2 * n], np.int64(g[2])))  # pyright: ignore[reportCallIssue]
 
 
 class Derivative(RightHandSide):
@@ -47,10 +47,9 @@ class Derivative(RightHandSide):
             self._fills[n] = Filling((W, T, N), through_address)
         return self._fills[n]
 
-    @property
-    def rates(self) -> tuple[Any, Any]:
-        """(tables, kernels) for the states that have been asked for."""
-        return next(iter(self._fills.values())).rates
+    def rates(self, n: int) -> tuple[Any, Any]:
+        """(tables, kernels) for states of n numbers."""
+        return self._filling(n).rates
 
     def both(self, y: np.ndarray) -> tuple[np.ndarray, float]:
         """dy/dt, and the loss where the function meets it on the way (else 0)."""

@@ -54,7 +54,7 @@ class Generated(RightHandSide):
         """The loss that the statement gives."""
         values = np.empty(2 if self._statement.loss_is_square else 1)
         self._loss(y, values)
-        return float(mean_square(*values, np.where) if self._statement.loss_is_square else values[0])
+        return float(mean_square(values[0], values[1], np.where) if self._statement.loss_is_square else values[0])
 
     @functools.cached_property
     def _loss(self) -> Fill:

@@ -17,14 +17,11 @@ import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from derivations import cache
 from hermite.sealed import seal, unsealed
 from odesim.errors import MissingError
-
-if TYPE_CHECKING:
-    from hermite.kept import Other
 
 LLVM_LEVEL = 2
 """At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
@@ -95,7 +92,7 @@ def imported(path: Path, text: str) -> types.ModuleType:
         from odesim.code.linked import link
 
         for function in functions:
-            function._cache = MachineCode(function.py_func, kept.parent, path.stem, _cannot_keep, OTHERS)
+            function._cache = MachineCode(function.py_func, kept.parent, path.stem, _cannot_keep)
             _at_level(function)
             link(function, _at_level)
     return module
@@ -119,8 +116,6 @@ def _cannot_keep(error: OSError) -> None:
 
 
 _told: list[OSError] = []
-OTHERS: list["Other"] = []
-"""Processes that compile beside this one (`odesim.cli.compiler`)."""
 
 
 BUSY: list[str] = []

@@ -53,10 +53,14 @@ class Filling:
 
 
 class RightHandSide:
-    """dy/dt = F(y), compiled; `rates` is that of `Filling`."""
+    """dy/dt = F(y), compiled."""
 
     def __init__(self, fill: Filling) -> None:
-        self.fill, self.rates = fill, fill.rates
+        self.fill = fill
+
+    def rates(self, n: int) -> tuple[Any, Any]:
+        """(tables, kernels) for states of n numbers, as compiled loops are given them."""
+        return self.fill.rates
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """dy/dt, which does not depend on t."""

@@ -116,7 +116,7 @@ class _CompiledAttempts(_Attempts):
         from odesim.flow.solvers import dop853_loops
 
         super().__init__(slope, span)
-        self.compiled, self.rates = dop853_loops.attempt, slope.rates
+        self.compiled, self.rates = dop853_loops.attempt, slope.rates(span.y.size)
         self.sums = np.empty((3, span.y.size))
 
     def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
