@@ -21,6 +21,7 @@ from typing import Any
 
 from derivations import cache
 from hermite.sealed import seal, unsealed
+from odesim.code.busy import busy
 from odesim.errors import MissingError
 
 LLVM_LEVEL = 2
@@ -116,20 +117,6 @@ def _cannot_keep(error: OSError) -> None:
 
 
 _told: list[OSError] = []
-
-
-BUSY: list[str] = []
-"""What is being derived or compiled at this moment: progress says so, and says nothing of it while this is empty."""
-
-
-@contextlib.contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Say that something is being made which the next run finds in the cache."""
-    BUSY.append(what)
-    try:
-        yield
-    finally:
-        BUSY.pop()
 
 
 @contextlib.contextmanager

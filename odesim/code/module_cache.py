@@ -5,6 +5,7 @@ module or in `NUMBA_CACHE_DIR`.  That folder is set here, unless the user has se
 cache only saves time: where it is damaged, or cannot be written, functions are compiled again.
 """
 
+import glob
 import hashlib
 import importlib.util
 import os
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from derivations import cache
+from odesim.code.busy import busy
 
 LOCK = threading.RLock()
 """Two replicas in threads may ask for one module: the second must not see half of it."""
@@ -29,20 +31,56 @@ def prepare_numba() -> None:
 
 
 def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator like `numba.njit(signature, cache=True)` that compiles anew where the cache fails.
+    """Decorator like `numba.njit(signature, cache=True)` that takes nothing damaged from the cache.
 
-    A damaged file makes numba raise whatever reading it raises; a folder that cannot be written, `RuntimeError`.  The
-    retry is without a cache, so that an error of the function itself is raised by it.
+    numba runs whatever machine code its files hold: a changed byte gives other numbers, or ends the process.  So each
+    of its files has another one beside it with a hash of its content, and is removed where that is missing or wrong.
+    Where the cache cannot be read or written, the function is compiled without one.
     """
     from numba import njit
 
     def compile_function(function: Callable[..., Any]) -> Any:
-        try:
-            return njit(signature, cache=True, **options)(function)
-        except Exception:
-            return njit(signature, **options)(function)
+        with busy(f"compiling {function.__name__}"):
+            try:
+                for path in _files(function):
+                    if not _is_whole(path):
+                        path.unlink()
+                dispatcher = njit(signature, cache=True, **options)(function)
+            except Exception:  # whatever reading a file of the cache raises; an error of the function comes again
+                return njit(signature, **options)(function)
+            for path in _files(function):
+                if not _is_whole(path):
+                    cache.offer(_seal_of(path), _hash(path).encode())
+            return dispatcher
 
     return compile_function
+
+
+def _files(function: Callable[..., Any]) -> list[Path]:
+    """The files in which numba keeps a function, by how it names them; none where its folder is not ours."""
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    if not folder:
+        return []
+    code = function.__code__
+    stem = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}."
+    found = Path(folder).glob(f"*/{glob.escape(stem)}*")
+    return [path for path in found if path.suffix in (".nbi", ".nbc")]
+
+
+def _seal_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _is_whole(path: Path) -> bool:
+    """Return True if a file of numba's cache has the content that it was written with."""
+    try:
+        return _seal_of(path).read_text(encoding="utf-8") == _hash(path)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def load_module(stem: str, text: str) -> ModuleType:

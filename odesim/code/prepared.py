@@ -22,6 +22,7 @@ from derivations import cache
 from derivations.contract.layout import Dense, Layout
 from derivations.installed import version
 from hermite.sealed import unsealed
+from odesim.code.busy import busy
 from odesim.code.right_hand_side import Filling, aligned
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def filling(
     key = _key(statement, layout, numbers, what, along)
     made, values = _kept(key, statement, numbers)
     if made is None:
-        made = prepare_tables(tables_of(statement, layout, numbers, what, along))
+        with busy(f"deriving {statement.name}"):
+            made = prepare_tables(tables_of(statement, layout, numbers, what, along))
         with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError):  # a rule that has no name
             cache.offer_sealed(_path(key), key, pickle.dumps(made))
         values = _remembered(key, statement, made)(numbers)
