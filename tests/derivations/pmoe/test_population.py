@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, tiers, world
+from derivations.pmoe import initial, model, routing_loops, tiers, world
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.flow.problem import compile_functions
 
@@ -55,15 +55,19 @@ def test_numba_and_numpy_agree(tier, extra):
 
 def test_the_soft_rule_routes_l_patches_and_hardens():
     """sum n_s = l for every composition, and the hard rule at width 1e-6."""
-    from derivations.pmoe import arrays
-
     rng = np.random.default_rng(3)
     counts = rng.multinomial(7, np.ones(5) / 5, size=20).astype(float)
     g = rng.standard_normal((2, 5))
-    soft = arrays.soft_share(np, g, counts, 3, 0.3)
-    assert np.allclose(soft.sum(axis=-1), 3, atol=1e-12)
-    assert np.allclose(arrays.soft_share(np, g, counts, 3, 1e-6), arrays.hard_share(np, g, counts, 3), atol=1e-9)
-    assert (arrays.soft_share(np, g, counts, 7, 0.3) == counts).all()
+
+    def taken(rule, *given):
+        found = np.empty((2, counts.size))
+        rule(g, counts, *given, found)
+        return found.reshape(2, *counts.shape)
+
+    assert np.allclose(taken(routing_loops.soft_top, 3.0, 0.3).sum(axis=-1), 3, atol=1e-12)
+    hard = taken(routing_loops.top_copies, 3.0)
+    assert np.allclose(taken(routing_loops.soft_top, 3.0, 1e-6), hard, atol=1e-9)
+    assert (taken(routing_loops.soft_top, 7.0, 0.3) == counts).all()
 
 
 def test_the_expected_routed_counts_telescope():
