@@ -219,7 +219,7 @@ def test_a_step_calls_what_is_compiled_ahead_in_one_form():
 
 @pytest.mark.parametrize(
     ("system", "wanted"),
-    [("liao", ()), ("kawata", ("loss",)), ("chen", ("watch",)), ("pmoe", ("watch",)), ("pruning", ("loss", "watch"))],
+    [("liao", ()), ("kawata", ("loss",)), ("chen", ("watch",)), ("pmoe", ()), ("pruning", ("loss", "watch"))],
 )
 def test_what_a_flow_calls_after_its_first_function(system, wanted):
     assert compiler._later(prepare(Case.build(system, {})).equations) == wanted

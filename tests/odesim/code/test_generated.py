@@ -10,7 +10,7 @@ from derivations.equations.lower import lower
 from derivations.statement import key_of
 from odesim.code import engine
 from odesim.code.formulas import Unsupported
-from odesim.code.generated import tables_of
+from odesim.code.generated import RightHandSide, tables_of
 from odesim.code.module_cache import load_module
 from odesim.machine import device
 from tests.odesim.show.page.test_statements import distance
@@ -80,6 +80,31 @@ def test_compiled_losses_are_those_of_the_interpreter(system, stage, name):
     y, state = run.state(np.random.default_rng(3))
     wanted = Evaluator(run.statement, {**run.constants, **state}).loss()
     assert compiled(run, "loss")(y)[0] == pytest.approx(wanted, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"tie_rule": "jitter", "jitters": 2, "softness": 0.3}, {"gate": "sharp"}, {"classes": 3}]
+)
+def test_compiled_observables_are_those_of_the_interpreter(given):
+    run = prepared("pmoe", "joint", "L1", {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12, **given})
+    whole = RightHandSide(run.statement, run.arguments)
+    for seed in range(5):
+        y, state = run.state(np.random.default_rng(seed))
+        evaluator = Evaluator(run.statement, {**run.constants, **state})
+        flat = np.concatenate([value.ravel() for value in evaluator.watched().values()])
+        assert np.abs(whole.watch(y) - flat).max() < CLOSE
+        assert np.abs(whole.watch(y) - run.functions["watch"](y, *run.arguments)).max() < CLOSE
+        assert whole.loss(y) == pytest.approx(evaluator.loss(), rel=1e-12)
+
+
+def test_rates_loss_and_observables_are_one_kernel():
+    run = prepared("pmoe", "joint", "L1", {"n": 4, "p": 2, "m": 8})
+    layout = run.equations.layout
+    rates = tables_of(run.statement, layout, run.constants, "rates")
+    alone = tables_of(run.statement, layout, run.constants, "loss")
+    both = tables_of(run.statement, layout, run.constants, "loss", beside=rates)
+    assert both.kernel_text() == rates.kernel_text()
+    assert 0 < len(both.steps.texts) - len(alone.steps.texts) < len(rates.steps.texts)
 
 
 @pytest.mark.parametrize(("system", "stage", "name"), list(map(traced, TIERS)))
