@@ -3,6 +3,7 @@ width.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from derivations.equations.arrays import Arrays
 from derivations.equations.program import Ranges
 from derivations.pmoe import kernels, signal
 from derivations.pmoe.tiers.parts import LOSS, SLOPE
+from derivations.statement import sp
 
 
 def test_the_loss_and_its_slope():
@@ -25,7 +27,7 @@ def test_the_loss_and_its_slope():
 
 
 def test_the_loss_does_not_overflow():
-    x = sympy.IndexedBase("x")[sympy.Idx("i", 3)]
+    x: Any = sp.IndexedBase("x")[sp.Idx("i", 3)]
     arrays = Arrays(Ranges({}, {}), {"x": np.array([-2000.0, 0.0, 2000.0])})
     with np.errstate(over="ignore"):
         value, slope = (
