@@ -15,12 +15,15 @@ from typing import Any, Literal
 
 import numpy as np
 import sympy
+from sympy.codegen import cfunctions
 
 from derivations.contract import Advance, Crossing, Initial, Observables, Smooth
 
 sp: Any = sympy
 """SymPy, whose annotations are too loose to say anything useful where it is used as here."""
 Base = sp.IndexedBase
+expm1: Any = cfunctions.expm1
+log1p: Any = cfunctions.log1p
 HALF = sp.Rational(1, 2)
 
 
@@ -90,11 +93,29 @@ class Rule:
 
 
 @dataclasses.dataclass(frozen=True)
+class Shortcut:
+    """Loops that fill an array faster than its formula, as an ordering is faster than comparisons of all pairs.
+
+    `compiled` ("module:function") takes the arrays named in `arguments`, as that of a `Rule` does.  Only the compiled
+    engine uses it: pages, JAX, derivatives and the interpreter evaluate the formula, which holds the loops to it.
+    """
+
+    compiled: str
+    arguments: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.compiled.partition(":")[2]
+
+
+@dataclasses.dataclass(frozen=True)
 class Definition:
     """An array named for short: target = value.
 
     Several targets share one call of a `kernel`, whose arguments are `value`, or of a `rule`, whose arguments are the
-    arrays named in `value`.  `means` is shown beside or, for a rule, instead of the value.
+    arrays named in `value`.  `means` is shown beside or, for a rule, instead of the value.  A `shortcut` makes the
+    same array in less time.
     """
 
     targets: tuple[Any, ...]
@@ -103,6 +124,7 @@ class Definition:
     kernel: Kernel | None = None
     rule: Rule | None = None
     means: Any = None
+    shortcut: Shortcut | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +134,18 @@ class Equation:
     target: Any
     rate: Any
     source: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Watched:
+    """An observable that is saved beside the state: target = value, with what `Named` says of a state variable."""
+
+    target: Any
+    value: Any
+    meaning: str
+    dims: tuple[str, ...] = ()
+    bounds: tuple[float, float] = (0.0, 1.0)
+    symbol: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,8 +184,8 @@ class Statement:
 
     A statement with a `tier` is also what runs (`derivations.equations.tier`).  Then `sizes` gives the lengths of the
     axes of its state by the names of their symbols, `begin(initial)` the state at time 0, `admits(initial)` raises
-    `UsageError` for a start that the tier cannot follow, `crossings` are the events that are located, and `observables`
-    what is told of a run beside its state.
+    `UsageError` for a start that the tier cannot follow, `crossings` are the events that are located, `watched` the
+    numbers and arrays that are evaluated at saved states, and `observables` what else is told of a run.
     """
 
     name: str
@@ -182,6 +216,7 @@ class Statement:
     begin: Callable[[Initial], Mapping[str, Any]] = lambda initial: initial.state
     admits: Callable[[Initial], None] = lambda initial: None
     crossings: tuple[Crossing, ...] = ()
+    watched: tuple[Watched, ...] = ()
     observables: Observables | None = None
     advance: Advance = dataclasses.field(default_factory=Smooth)
 
@@ -202,7 +237,7 @@ class Statement:
         """16 hexadecimal characters of everything that its numbers depend on, beside those of its constants."""
         parts: list[Any] = [*self.equations, self.loss, self.loss_is_square, self.step, dict(self.laws)]
         parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state]]
-        parts += [(n.target, n.size) for n in self.constants]
+        parts += [(n.target, n.size) for n in self.constants] + [(w.target, w.value) for w in self.watched]
         parts += [(d.targets, d.value, d.kernel and d.kernel.name, d.rule and d.rule.name) for d in self.arrays]
         parts += [(k.name, k.arguments, dict(k.values), k.orders) for k in self.kernels]
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
@@ -247,8 +282,9 @@ def function(name: str, rule: Callable[[Any, int], Any] | None = None) -> Any:
 
 E, Gate, Partial, Rate = (function(name) for name in ("E", "Gate", "Partial", "Rate"))
 """Shown only: the mean of a product over the inputs, pi^(n)(z), dy/dx, dx/dt."""
-He, Mean = (function(name) for name in ("He", "Mean"))
-"""Evaluated too: Hermite's He_n(z); and Mean(f, x), an expectation over a number x whose law the statement gives."""
+He, Mean, Largest = (function(name) for name in ("He", "Mean", "Largest"))
+"""Evaluated too: Hermite's He_n(z); Mean(f, x), an expectation over a number x whose law the statement gives; and
+Largest(f, i), the largest f over an index.  Derivatives take that as constant: it is subtracted where it cancels."""
 
 
 class Indicator(sympy.Function):

@@ -16,7 +16,7 @@ from derivations.contract.layout import Layout
 from derivations.equations.interpreter import infinite_tables
 from derivations.equations.lower.lift import NODE_W, NODE_X
 from derivations.equations.program import Apply, Define, Item, Pairs, Product, Program, Ranges, Use, is_leaf, series
-from derivations.statement import key_of, sp
+from derivations.statement import Rule, key_of, sp
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 RELATIONS = {
@@ -44,6 +44,7 @@ class Arrays:
     def run(self, item: Item) -> None:
         """Evaluate an item and keep its arrays."""
         if isinstance(item, Apply):
+            assert isinstance(item.rule, Rule), f"{item.rule.name} is for the compiled engine alone"
             made = with_library(item.rule.code, self.xp)(*(self.values[name] for name in item.arguments))
             made = made if len(item.targets) > 1 else (made,)
             self.values.update({name: value for (name, _), value in zip(item.targets, made, strict=True)})

@@ -78,6 +78,10 @@ class Evaluator:
         """The loss that the statement gives."""
         return float(self.value(self.statement.loss))
 
+    def watched(self) -> dict[str, np.ndarray]:
+        """The observables that are saved beside the state, by their names."""
+        return {key_of(w.target): self.at(w.target, w.value) for w in self.statement.watched}
+
     def at(self, target: Any, expression: Any) -> np.ndarray:
         """The array of an expression over the ranges of the indices of its target."""
         indices = indices_of(target)
@@ -154,6 +158,9 @@ class Evaluator:
             return self.total(self.value(inner, (*scope, index), frame), index, len(scope))
         if type(e).__name__ == "Mean":
             return self.total(self.value(e.args[0], (*scope, e.args[1]), frame), e.args[1], len(scope))
+        if type(e).__name__ == "Largest":
+            body = np.asarray(self.value(e.args[0], (*scope, e.args[1]), frame), float)
+            return body.max(axis=0) if body.ndim > len(scope) else body
         kernel = self.statement.kernel_of(type(e).__name__)
         if kernel is not None:
             inner = tuple((symbol, (a, scope, frame)) for symbol, a in zip(kernel.arguments, e.args, strict=True))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from derivations.statement import Rule, Statement, key_of, sp
+from derivations.statement import Rule, Shortcut, Statement, key_of, sp
 
 series = type("series", (sp.Function,), {"__doc__": "series(label, x) = sum_s label[s] x^s, for constants label[s]."})
 
@@ -50,10 +50,10 @@ class Define:
 
 @dataclasses.dataclass(frozen=True)
 class Apply:
-    """Arrays `targets` (name, axes) made by a `rule` of the whole arrays named in `arguments`."""
+    """Arrays `targets` (name, axes) made by a `rule`, or by a shortcut, of the whole arrays named in `arguments`."""
 
     targets: tuple[tuple[str, tuple[Any, ...]], ...]
-    rule: Rule
+    rule: Rule | Shortcut
     arguments: tuple[str, ...]
     meaning: str = ""
 
@@ -144,7 +144,7 @@ Item = Define | Apply | Pairs | Product
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """The array `name` holds the rates of the entries `axes` of a component of the state."""
+    """The array `name` holds the rates of the entries `axes` of a component of the state, or an observable."""
 
     component: str
     axes: tuple[Any, ...]
@@ -163,7 +163,7 @@ class Program:
 
     @property
     def output_names(self) -> frozenset[str]:
-        """Names of the arrays that hold rates."""
+        """Names of the arrays that are wanted."""
         return frozenset(output.name for output in self.outputs)
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 from derivations.contract import Code, Component, Dense, Equations, Layout, Symmetric, Tier, Upper
 from derivations.equations.program import Ranges
-from derivations.statement import Named, Statement, indices_of, key_of
+from derivations.statement import Named, Statement, Watched, indices_of, key_of
 
 
 def equations_of(statement: Statement) -> Equations:
@@ -30,6 +30,7 @@ def equations_of(statement: Statement) -> Equations:
         begin=s.begin,
         admits=s.admits,
         crossings=s.crossings,
+        watched=tuple(component(w) for w in s.watched),
         observables=s.observables,
     )
 
@@ -46,8 +47,8 @@ def _layout(state: tuple[Named, ...], sizes: tuple[tuple[str, int], ...]) -> Lay
     return Layout(tuple(part(v, ranges) for v in state))
 
 
-def component(variable: Named) -> Component:
-    """What is saved of a state variable."""
+def component(variable: Named | Watched) -> Component:
+    """Return what is saved of a state variable, or of an observable."""
     return Component(key_of(variable.target), variable.dims, variable.bounds, variable.symbol, variable.meaning)
 
 

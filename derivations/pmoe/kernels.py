@@ -1,4 +1,4 @@
-"""The scalar kernels of the population dynamics, by SymPy: the logistic loss, and overlaps of random ReLU units.
+"""Overlaps of random ReLU units, by SymPy.
 
 For standard normal (u, u') of correlation rho, sigma the ReLU and 1(.) its derivative,
 
@@ -7,26 +7,13 @@ For standard normal (u, u') of correlation rho, sigma the ReLU and 1(.) its deri
     kappa1(rho) = E[sigma(u) sigma(u')] = rho kappa0(rho) + sqrt(1 - rho^2)/(2 pi)
 """
 
-import functools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import sympy
 
-from derivations.contract import Kernel
-
 U: Any = sympy.Symbol("u", real=True)
 RHO: Any = sympy.Symbol("rho", real=True)
-
-
-@functools.cache
-def logistic() -> Kernel:
-    """`logistic(u)` -> (log(1 + e^-u), 1/(1 + e^u)) of the margin u = y f, by |u| so that no exponential overflows."""
-    small = sympy.exp(-sympy.Abs(U))
-    loss = sympy.log(1 + small) + (sympy.Abs(U) - U) / 2
-    slope = sympy.exp(-(sympy.Abs(U) + U) / 2) / (1 + small)
-    return Kernel((), ("u",), {"loss": loss, "slope": slope})
 
 
 def step_coefficient(j: int) -> Any:
@@ -52,15 +39,3 @@ def kappa1() -> Any:
     """E[sigma(u) sigma(u')]: kappa1' = kappa0 (Gaussian integration by parts), kappa1(-1) = 0."""
     r = sympy.Symbol("r", real=True)
     return sympy.simplify(sympy.integrate(kappa0().subs(RHO, r), (r, -1, RHO)))
-
-
-@functools.cache
-def network_kernels() -> Mapping[str, Kernel]:
-    """The kernel of the levels that follow neurons or their frozen activation pattern."""
-    return {"logistic": logistic()}
-
-
-@functools.cache
-def limit_kernels() -> Mapping[str, Kernel]:
-    """Those of infinite width: the logistic loss, and `overlap(rho)` -> kappa0."""
-    return {"logistic": logistic(), "overlap": Kernel((), ("rho",), {"kappa0": kappa0()})}

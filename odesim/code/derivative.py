@@ -44,7 +44,7 @@ class Derivative(RightHandSide):
             head = np.array([2, *room, *[0] * (HEAD - 5)], np.uint64)
             N = np.concatenate([head, steps.ravel(), np.array([n, *self._place], np.uint64)])
             W, T = np.zeros(2 * n + 1 + 64), np.arange(n, 2 * n, dtype=np.uint32)
-            self._fills[n] = Filling((W, T, N), through_address)
+            self._fills[n] = Filling((W, T, N), through_address, n)
         return self._fills[n]
 
     def rates(self, n: int) -> tuple[Any, Any]:

@@ -38,18 +38,24 @@ def held(kernel: Any) -> Any:
 class Filling:
     """fill(y, out): what the steps in the tables write of a state y.
 
-    `rates` = (tables, kernels) is what compiled loops are given.  The engine works in the tables: two threads must not
-    share them.
+    `rates` = (tables, kernels) is what compiled loops are given; `count` numbers are written.  The engine works in the
+    tables: two threads must not share them.
     """
 
-    def __init__(self, tables: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: Any) -> None:
+    def __init__(self, tables: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: Any, count: int) -> None:
         from odesim.code import engine
 
-        self.rates = (tables, held(kernel))
+        self.rates, self.count = (tables, held(kernel)), count
         self._evaluate = engine.evaluate
 
     def __call__(self, y: np.ndarray, out: np.ndarray) -> None:
         self._evaluate(y if y.flags.carray else np.array(y, float), out, *self.rates)
+
+    def new(self, y: np.ndarray) -> np.ndarray:
+        """What is written, as a new array."""
+        out = np.empty(self.count)
+        self(y, out)
+        return out
 
 
 class RightHandSide:

@@ -33,13 +33,12 @@ class Steps:
     """Rows of steps, the tables that they read, and the texts of the model's kernel.
 
     Factors and coefficients of series stand in W; how many there are of these depends on the numbers of the series that
-    `labels` names.
+    `labels` names.  The `texts` may be those of other steps too, with which the model's kernel is shared.
     """
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, places: Places, texts: dict[tuple[str, ...], int]) -> None:
+        self.places, self.texts = places, texts
         self.rows: list[list[int]] = []
-        self.texts: dict[tuple[str, ...], int] = {}
         self._T: list[np.ndarray] = []
         self._size = 0
         self._loops: list[tuple[int, list[int]]] = []

@@ -28,13 +28,19 @@ CHEAP = 8
 
 
 class Tables:
-    """The tables of a program at given constants, and the text of its kernel."""
+    """The tables of a program at given constants, and the text of its kernel; `count` numbers are what it makes.
 
-    def __init__(self, program: Program, layout: Layout, constants: Mapping[str, Any]) -> None:
+    Tables that are written `beside` others have one kernel with them: loops that both need are compiled once.
+    """
+
+    def __init__(
+        self, program: Program, layout: Layout, constants: Mapping[str, Any], beside: "Tables | None" = None
+    ) -> None:
         self.program, self.ranges = program, program.ranges
         self.places = Places(layout, program.ranges, state_size(program, layout), constants)
-        self.steps = Steps(self.places)
-        self.rules: set[str] = set()
+        self.steps = Steps(self.places, {} if beside is None else beside.steps.texts)
+        self.rules: set[str] = set() if beside is None else beside.rules
+        self.count = 0
         for item in program.body:
             self._add(item)
         self._finish()
@@ -66,7 +72,8 @@ class Tables:
     def _points(self, item: Define) -> dict[Any, np.ndarray]:
         """The points at which a definition is evaluated: the upper triangle alone for rates of a packed matrix."""
         output = next((o for o in self.program.outputs if o.name == item.name), None)
-        triangle = None if output is None or len(item.axes) != 2 else self.places.triangle(output.component)
+        packed = output is not None and len(item.axes) == 2 and output.component in self.places.state
+        triangle = self.places.triangle(output.component) if output is not None and packed else None
         if triangle is None:
             return self.places.grid(item.axes)
         rows, columns = np.triu_indices(self.ranges.size(item.axes[0]), triangle)
@@ -246,12 +253,15 @@ class Tables:
         return found
 
     def _finish(self) -> None:
-        """The last step gathers the rates of the state, or the numbers that are wanted in their place."""
-        numbers = [o for o in self.program.outputs if o.component not in self.places.state]
-        if numbers:
-            self.steps.rates(np.array([int(self.places.of(o.name)) for o in numbers]))
+        """The last step gathers the rates of the state, or the numbers that are wanted in their place, in order."""
+        wanted = [o for o in self.program.outputs if o.component not in self.places.state]
+        if wanted:
+            places = np.concatenate([np.ravel(self.places.of(o.name)) for o in wanted])
+            self.count = places.size
+            self.steps.rates(places)
             return
-        out = np.full(self.places.state_size, self.places.zero)
+        self.count = self.places.state_size
+        out = np.full(self.count, self.places.zero)
         for output in self.program.outputs:
             targets, made = self.places.state[output.component], self.places.of(output.name)
             triangle, points = self.places.triangle(output.component), self.places.grid(output.axes)

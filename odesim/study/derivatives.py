@@ -125,19 +125,12 @@ class Derivatives:
     def _compiled(self, layout: Layout, along: Mapping[str, tuple[str, ...]]) -> Callable[[np.ndarray], np.ndarray]:
         """The rates of the state and of its directions, as a function of both in one flat vector."""
         from derivations.equations.tangent import NotDifferentiable
-        from odesim.code.prepared import filling
+        from odesim.code.prepared import fillings
 
         try:
-            fill = filling(self.statement, layout, self.constants, "rates", along)
+            return fillings(self.statement, layout, self.constants, ("rates",), along)["rates"].new
         except NotDifferentiable as error:
             raise UsageError(f"{self.statement.name}: {error}; take odesim.linearise") from None
-
-        def rates(y: np.ndarray) -> np.ndarray:
-            out = np.empty(y.size)
-            fill(y, out)
-            return out
-
-        return rates
 
 
 def _turned(part: Part, prefix: str) -> Part:

@@ -1,4 +1,4 @@
-"""The two forms of every rule, arrays and compiled loops, at random rows."""
+"""The two forms of every rule, arrays and compiled loops, and of every shortcut, formula and loops, at random rows."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,11 @@ import pytest
 from derivations.chen import routing_loops as chen
 from derivations.chen.route import probabilities
 from derivations.chen.statements import rules
+from derivations.equations.interpreter import Evaluator
 from derivations.pmoe import routing_loops as pmoe
-from derivations.pmoe.statements.soft import soft_top
+from derivations.pmoe.parameters import Parameters, settle
+from derivations.pmoe.rules import soft_top
+from derivations.pmoe.tiers import levels
 
 
 @pytest.mark.parametrize("experts", [1, 2, 3, 8, 21])
@@ -51,3 +54,25 @@ def test_soft_top(width):
     pmoe.soft_top(route, count, 3, width, found)
     assert np.abs(found.reshape(wanted.shape) - wanted).max() < 1e-9
     assert np.allclose(found.reshape(wanted.shape).sum(-1), np.minimum(count.sum(1), 3), rtol=1e-9)
+
+
+@pytest.mark.parametrize("patterns", [3, 6, 20])
+@pytest.mark.parametrize("tie_rule", ["hard", "jitter"])
+def test_routing_by_an_order_is_that_of_its_formula(patterns, tie_rule):
+    p = Parameters(mode="joint", p=patterns - 2, k=3, l=3, m=12, gate="sharp", tie_rule=tie_rule, jitters=2)
+    stated, rng = levels.statement(settle(p, "joint"), "L1", "joint"), np.random.default_rng(patterns)
+    route = rng.integers(-2, 3, (3, patterns)) / 2  # with ties
+    count = rng.integers(0, 3, (15, patterns)).astype(float)
+    given = {"k": 3, "M": 4, "P": patterns, "l": 3, "n_x": 15, "gram": np.eye(patterns), "count": count, "n_j": 2}
+    given |= {"act": np.ones((3, patterns, patterns)), "label": np.ones(15), "weight": np.ones(15), "route": route}
+    given |= {"jitter": rng.integers(-1, 2, (2, 3, patterns)) / 2, "response": np.zeros((3, patterns))}
+    values = Evaluator(stated, given).values
+    wanted, first = values["taken"], values["share"]
+    g = values["g_j"].reshape(2, -1) if tie_rule == "jitter" else route
+    shape = (len(g), wanted.size // len(g))
+    taken, found = np.full(shape, np.nan), np.full(shape, np.nan)
+    pmoe.top_copies(g, count, 3.0, taken)
+    pmoe.leading(g, count, taken, found)
+    assert np.array_equal(taken.reshape(wanted.shape), wanted)
+    assert np.array_equal(found.reshape(first.shape), first)
+    assert (taken.reshape(wanted.shape).sum(-1) == np.minimum(count.sum(1), 3)).all()

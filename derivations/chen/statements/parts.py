@@ -9,7 +9,7 @@ from derivations.chen.kernels import Z as ARGUMENT
 from derivations.chen.nodes import rule
 from derivations.chen.parameters import Parameters
 from derivations.chen.statements import rules
-from derivations.statement import Base, Definition, Kernel, Named, Rule, function, sp
+from derivations.statement import Base, Definition, Kernel, Largest, Named, Rule, sp
 
 M_SIZE, J_SIZE, K_SIZE = sp.symbols("M J K", integer=True, positive=True)
 RHO, LAYER, UNIT = sp.symbols("rho delta_c u", real=True)
@@ -106,7 +106,7 @@ def nodes_of(
 def routing(rest: tuple[Any, ...]) -> tuple[Definition, Definition]:
     """The law of the chosen expert, and the softmax, from the logits h[m, rest]."""
     others, own = H[(L, *rest)], H[(M, *rest)]
-    top = function("Top")(others, L)
+    top = Largest(others, L)
     means = sp.Integral(sp.Product(sp.Min(1, UNIT - others), L) / sp.Min(1, UNIT - own), (UNIT, top, own + 1))
     where = (
         "chance that expert m has the largest logit under uniform noise on [0, 1]; 0 where h_m + 1 is below the largest"

@@ -32,10 +32,13 @@ NAMED_AFTER = (sp.exp, sp.log, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, sp.Piec
 
 
 class Lift:
-    """The definitions of a statement, in order of use, with equal parts defined once."""
+    """The definitions of a statement, in order of use, with equal parts defined once.
 
-    def __init__(self, statement: Statement, ranges: Ranges) -> None:
-        self.statement, self.ranges = statement, ranges
+    With `shortcuts` an array that has one is made by its loops and not by its formula.
+    """
+
+    def __init__(self, statement: Statement, ranges: Ranges, shortcuts: bool = False) -> None:
+        self.statement, self.ranges, self.shortcuts = statement, ranges, shortcuts
         self.items: list[Item] = []
         self.kernels: list[Definition] = []
         self.prefix, self.flat = "", False
@@ -53,6 +56,11 @@ class Lift:
             arguments = tuple(key_of(v) for v in definition.value)
             self.items.append(Apply(targets, definition.rule, arguments, definition.meaning))
             return
+        if self.shortcuts and definition.shortcut is not None:
+            targets = tuple((key_of(t), tuple(indices_of(t))) for t in definition.targets)
+            arguments = tuple(key_of(v) for v in definition.shortcut.arguments)
+            self.items.append(Apply(targets, definition.shortcut, arguments, definition.meaning))
+            return
         kernel = definition.kernel
         for k, target in enumerate(definition.targets):
             value = definition.value if kernel is None else function(list(kernel.values)[k])(*definition.value)
@@ -67,11 +75,12 @@ class Lift:
         self.place(name, axes, rate, meaning)
         return Output(self.prefix, axes, name)
 
-    def number(self, name: str, value: Any) -> Output:
-        """Add one number that is wanted, like the loss."""
-        self.prefix, made = name, self.fresh(name)
-        self.place(made, (), value, "")
-        return Output(name, (), made)
+    def wanted(self, target: Any, value: Any, meaning: str = "") -> Output:
+        """Add a number or an array that is wanted, like the loss or an observable."""
+        self.prefix, axes = key_of(target), tuple(indices_of(target))
+        made = self.fresh(self.prefix)
+        self.place(made, axes, value, meaning)
+        return Output(self.prefix, axes, made)
 
     def place(self, name: str, axes: tuple[Any, ...], value: Any, meaning: str) -> None:
         """Define name[axes] = value; a value that is one sum alone needs no second name."""
@@ -102,6 +111,9 @@ class Lift:
         name = type(e).__name__
         if name == "Mean":
             return self._mean(e, scope)
+        if name == "Largest":
+            body, over = e.args
+            return self.define(self.lift(body, (*scope, over)), (over,), scope, "max")
         if name == "He":
             return self._hermite(int(e.args[0]), e.args[1], scope)
         kernel = self.statement.kernel_of(name)
@@ -168,21 +180,31 @@ class Lift:
         return series(sp.Symbol(label), arguments[-1])
 
     def _softmax(self, e: Any, scope: tuple[Any, ...]) -> Any:
-        """exp(x_m)/sum_l exp(x_l) with the largest x subtracted, which a formula need not say and float64 needs."""
+        """w_m exp(x_m)/sum_l w_l exp(x_l), with the largest x subtracted, which float64 needs.
+
+        With weights w it is the largest x of those above 0; the others may be larger by any number.
+        """
         above = [f for f in e.args if isinstance(f, sp.exp)]
         below = [f for f in e.args if isinstance(f, sp.Pow) and f.exp == -1 and isinstance(f.base, sp.Sum)]
-        if len(above) != 1 or len(below) != 1 or not isinstance(below[0].base.function, sp.exp):
+        if len(above) != 1 or len(below) != 1 or len(below[0].base.limits) > 1:
             return None
-        own, over, others = above[0].args[0], below[0].base.limits[0][0], below[0].base.function.args[0]
-        member = next((i for i in scope if own.xreplace({i: over}) == others), None)
-        if member is None or len(below[0].base.limits) > 1:
+        own, over, terms = above[0].args[0], below[0].base.limits[0][0], sp.Mul.make_args(below[0].base.function)
+        raised = [f for f in terms if isinstance(f, sp.exp)]
+        member = next((i for i in scope if raised and own.xreplace({i: over}) == raised[0].args[0]), None)
+        if member is None or len(raised) != 1:
             return None
-        largest = self.define(self.lift(others, (*scope, over)), (over,), scope, "max")
-        raised = self.named(sp.exp(self.lift(own, scope) - largest), scope)
-        outer = tuple(i for i in scope if i != member)
-        total = self.define(raised.xreplace({member: over}), (over,), outer)
-        rest = (self.lift(f, scope) for f in e.args if f not in (above[0], below[0]))
-        return sp.Mul(raised / total, *rest)
+        weights = [f.xreplace({over: member}) for f in terms if f != raised[0]]
+        if not all(w in e.args for w in weights):
+            return None
+        weight, logit = self.lift(sp.Mul(*weights), scope), self.lift(own, scope)
+        counts = sp.Gt(weight, 0)
+        largest = sp.Piecewise((logit, counts), (-sp.oo, True)) if weights else logit
+        largest = self.define(largest.xreplace({member: over}), (over,), scope, "max")
+        mine = sp.exp(logit - largest)
+        mine = self.named(sp.Piecewise((weight * mine, counts), (0, True)) if weights else mine, scope)
+        total = self.define(mine.xreplace({member: over}), (over,), tuple(i for i in scope if i != member))
+        rest = (self.lift(f, scope) for f in e.args if f not in (above[0], below[0], *weights))
+        return sp.Mul(mine / total, *rest)
 
     def total(self, body: Any, over: tuple[Any, ...], scope: tuple[Any, ...]) -> Any:
         """The sum of a body without sums: factors that do not depend on an index stand outside."""
@@ -253,6 +275,7 @@ def written_out(statement: Statement) -> frozenset[str]:
     for d in statement.arrays:
         values += d.value if isinstance(d.value, (tuple, list, sp.Tuple)) else [d.value]
     values += [] if statement.loss is None else [statement.loss]
+    values += [w.value for w in statement.watched]
     values += [value for kernel in statement.kernels for value in kernel.values.values()]
     for e in values:
         for part in sp.preorder_traversal(sp.sympify(e)):

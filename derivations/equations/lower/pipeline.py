@@ -19,25 +19,31 @@ def lower(
     statement: Statement,
     numbers: Mapping[str, Any],
     symmetric: frozenset[str] = frozenset(),
-    what: Literal["rates", "loss"] = "rates",
+    what: Literal["rates", "loss", "watch"] = "rates",
     along: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    shortcuts: bool = False,
 ) -> dict[str, Program]:
-    """The program of the rates of a statement, or of its loss, at numbers of its constants: after every pass, by name.
+    """The program of the rates of a statement, of its loss, or of its observables, at numbers of its constants.
+
+    It is given after every pass, by the name of the pass.
 
     `symmetric` are components of the state that are symmetric matrices.  The last program is the one that is compiled;
     all of them have the same values.  `along` asks for derivatives: prefixes of the names of directions, with the
-    constants that each direction has components for (`derivations.equations.tangent`).
+    constants that each direction has components for (`derivations.equations.tangent`).  With `shortcuts`, arrays are
+    made by the loops that they have beside their formulas; these have no derivatives.
     """
     ranges = Ranges(numbers, statement.terms)
-    lift = Lift(statement, ranges)
+    lift = Lift(statement, ranges, shortcuts and not along)
     for definition in statement.arrays:
         infinite = any(i.upper == sp.oo for t in definition.targets for i in indices_of(t))
         if not infinite:
             lift.define_array(definition)
     if what == "loss":
-        outputs: tuple[Output, ...] = (lift.number("loss", statement.loss),)
+        outputs: tuple[Output, ...] = (lift.wanted("loss", statement.loss),)
         if statement.loss_is_square:
-            outputs += (lift.number("loss_size", size_of(statement.loss)),)
+            outputs += (lift.wanted("loss_size", size_of(statement.loss)),)
+    elif what == "watch":
+        outputs = tuple(lift.wanted(w.target, w.value, w.meaning) for w in statement.watched)
     else:
         outputs = tuple(lift.rate(e.target, e.rate, e.source) for e in statement.equations)
     setup, body = split(statement, lift.items, {o.name for o in outputs})

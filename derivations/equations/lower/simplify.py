@@ -21,9 +21,9 @@ from derivations.equations.program import (
     operations,
     series,
 )
-from derivations.statement import indices_of, key_of, sp
+from derivations.statement import expm1, indices_of, key_of, log1p, sp
 
-COSTLY = (sp.exp, sp.log, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, series)
+COSTLY = (sp.exp, sp.log, expm1, log1p, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, series)
 """Functions that take longer than ten multiplications."""
 STORED = 8192
 """A constant array of more numbers is made again where it is read: that is faster than reading it from memory."""

@@ -1,36 +1,44 @@
-"""The equations of every stage and tier of `pmoe`, above the files that hold them."""
+"""The statements and the equations of every stage and tier of `pmoe`, above the files that hold them."""
 
 from derivations.contract import Equations
-from derivations.pmoe import population
-from derivations.pmoe.classes import population as several
+from derivations.equations.tier import equations_of
 from derivations.pmoe.parameters import Parameters, settle
+from derivations.pmoe.tiers import classes, levels, router, router_pairs, two_samples
+from derivations.statement import Statement
+
+
+def experts_statement(parameters: Parameters, tier: str) -> Statement:
+    """The statement of a level of the experts' training with frozen routers."""
+    return _by_loss(settle(parameters, "experts"), tier, "experts")
+
+
+def joint_statement(parameters: Parameters, tier: str) -> Statement:
+    """The statement of a level of joint training."""
+    return _by_loss(settle(parameters, "joint"), tier, "joint")
+
+
+def routers_statement(parameters: Parameters, tier: str) -> Statement:
+    """The statement of the routers' own training, the same for every level."""
+    p = settle(parameters, "router")
+    return (router_pairs if p.softmax else router).statement(p, tier)
+
+
+def _by_loss(p: Parameters, tier: str, stage: str) -> Statement:
+    if p.softmax:
+        return classes.statement(p, tier, stage)
+    return two_samples.statement(p, stage) if tier == "L3" else levels.statement(p, tier, stage)
 
 
 def experts(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of the experts' training with frozen routers."""
-    return _by_loss(settle(parameters, "experts"), tier or parameters.tier, "experts")
+    return equations_of(experts_statement(parameters, tier or parameters.tier))
 
 
 def joint(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of joint training."""
-    return _by_loss(settle(parameters, "joint"), tier or parameters.tier, "joint")
-
-
-def _by_loss(p: Parameters, tier: str, stage: str) -> Equations:
-    if p.softmax:
-        return several.equations(p, tier)
-    if tier == "L3":
-        from derivations.equations.tier import equations_of
-        from derivations.pmoe.tiers import two_samples
-
-        return equations_of(two_samples.statement(p, stage))
-    return population.equations(p, tier)
+    return equations_of(joint_statement(parameters, tier or parameters.tier))
 
 
 def routers(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of the routers' own training."""
-    from derivations.equations.tier import equations_of
-    from derivations.pmoe.tiers import router, router_pairs
-
-    p = settle(parameters, "router")
-    return equations_of((router_pairs if p.softmax else router).statement(p, tier or p.tier))
+    return equations_of(routers_statement(parameters, tier or parameters.tier))

@@ -12,14 +12,12 @@ import numpy as np
 
 from derivations.contract import Initial, Labelled, Observables
 from derivations.pmoe.parameters import Parameters
-from derivations.pmoe.population import ANY, PAIR, spread
-from derivations.pmoe.statements.parts import GRAM, NOTATION, P, W, Z
 from derivations.pmoe.summary import constants, summarise
+from derivations.pmoe.tiers.parts import ANY, GRAM, NOTATION, PAIR, PAPER, P, W, Z, spread
 from derivations.statement import Base, Definition, Equation, Example, Named, Statement, sign, sp
 
 A = sp.Idx("a", 2)
 LABEL, ROUTE, MEAN_COUNT = map(Base, ("y", "route", "mean_count"))
-PAPER = "Chowdhury et al. 2023"
 VALIDITY = "exact for every batch size, step and number of samples N_r (0: the population)"
 
 

@@ -12,12 +12,10 @@ from derivations.contract import Initial, Labelled, Observables
 from derivations.pmoe import router, world
 from derivations.pmoe.classes.model import PAIR_LOSS, pair_loss
 from derivations.pmoe.parameters import Parameters, require_outputs
-from derivations.pmoe.population import ANY, PAIR, spread
-from derivations.pmoe.statements.classes import MEAN_COUNT, NAMES, PATTERNS
-from derivations.pmoe.statements.levels import ROUTE
-from derivations.pmoe.statements.parts import GRAM, K, P, S, W, Z
 from derivations.pmoe.summary import constants, summarise
-from derivations.pmoe.tiers.router import VALIDITY
+from derivations.pmoe.tiers.classes import NAMES, PATTERNS
+from derivations.pmoe.tiers.parts import ANY, GRAM, PAIR, K, P, S, W, Z, spread
+from derivations.pmoe.tiers.router import MEAN_COUNT, ROUTE, VALIDITY
 from derivations.statement import Equation, Example, Named, Statement, sp
 
 

@@ -4,19 +4,24 @@ With one sample of each class two numbers X_a = int v(u_a) dt carry everything; 
 responses and the closed form of the margins.
 """
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Observables
+from derivations.contract import Initial, Labelled, Observables, UsageError
 from derivations.indexed import nested
-from derivations.pmoe.closed import observe, shares, two_samples
+from derivations.pmoe.closed import OVERFLOW, SAME, lambert, rate
 from derivations.pmoe.parameters import Parameters
-from derivations.pmoe.statements.parts import (
+from derivations.pmoe.signal import kernel
+from derivations.pmoe.summary import constants, summarise
+from derivations.pmoe.tiers.parts import (
     GRAM,
     LOSS,
     METRIC,
     NOTATION,
+    PAPER,
     SLOPE,
     TOKENS,
     K,
@@ -26,12 +31,11 @@ from derivations.pmoe.statements.parts import (
     Z,
     infinite_width,
 )
-from derivations.pmoe.summary import constants, summarise
+from derivations.pmoe.tiers.routing import shares_of
 from derivations.statement import HALF, Base, Definition, Equation, Example, Named, Statement, sp
 
 A, B = (sp.Idx(n, 2) for n in "ab")
 PUSH, LABEL, SHARE, PHI, U0, COUPLING, MARGIN = map(Base, ("push", "y", "share", "phi", "u0", "C", "u"))
-PAPER = "Chowdhury et al. 2023"
 
 
 def margins() -> tuple[Definition, ...]:
@@ -90,7 +94,7 @@ def statement(p: Parameters, stage: str) -> Statement:
 
 def bind(initial: Initial) -> dict[str, Any]:
     """The numbers of the constants in a run.  Raises `UsageError` for what the level does not describe."""
-    two_samples(initial)
+    shares(initial)
     p = initial.parameters
     return {
         "k": p.k,
@@ -100,4 +104,52 @@ def bind(initial: Initial) -> dict[str, Any]:
         "gram": initial.constants["gram"],
         "share": shares(initial),
         "phi": initial.state["response"],
+    }
+
+
+def shares(initial: Initial) -> np.ndarray:
+    """n_s G_s of both samples, (2, k, P), class + first.  Raises `UsageError` for what the level does not describe."""
+    p, c = initial.parameters, initial.constants
+    if p.lam > 0:
+        raise UsageError("tier L3 is for frozen routers: give -p lam=0, or gate=uniform, sharp or frozen")
+    if len(c["label"]) != 2 or set(c["label"]) != {1.0, -1.0} or abs(c["weight"][0] - 0.5) > SAME:
+        raise UsageError(
+            "tier L3 needs two samples, one of each class: composition=deterministic, or a training set of two"
+        )
+    found = shares_of(p, initial.state["route"], c["counts"])
+    return np.moveaxis(found, 1, 0)[np.argsort(-c["label"])]
+
+
+def margins_at_start(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
+    """(u(0) (2,), C (2, 2)): the margins at the start, and what they gain per unit of X."""
+    p, share = initial.parameters, shares(initial)
+    sign = np.array([1.0, -1.0])
+    metric = kernel(initial.constants["gram"])
+    found = np.einsum("asz,zw,bsw->ab", share, metric, share) / (2 * p.k * p.l**2)
+    margins = sign * np.einsum("asz,sz->a", share, initial.state["response"]) / p.l
+    return margins, found * np.outer(sign, sign)
+
+
+def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
+    """Margins, responses, route values and error from X; the margin itself is exact, no series."""
+    p, push = initial.parameters, np.asarray(state["push"])
+    start, coupling = margins_at_start(initial)
+    margin = start + push @ coupling.T
+    share = shares(initial) * np.array([1.0, -1.0])[:, None, None]
+    gain = np.einsum("ta,asw,wz->tsz", push, share, kernel(initial.constants["gram"])) / (2 * p.k * p.l)
+    pair = ("time", "expert", "pattern")
+    v = 1 / (1 + np.exp(np.minimum(margin, OVERFLOW)))
+    speed = rate(start, coupling)
+    closed = {}
+    if not math.isnan(speed):
+        exact = lambert(start[0], speed, np.asarray(state["time"]))
+        closed["margin_closed"] = (("time",), exact, "the margin of both classes by Lambert's function, A - W(e^A)")
+    return {
+        **closed,
+        "margin": (("time", "class"), margin, "margin y f of the samples of class +1 and -1 (u)"),
+        "response": (pair, initial.state["response"] + gain, "response of an expert to a pattern (phi_s(z))"),
+        "route": (pair, np.broadcast_to(initial.state["route"], gain.shape).copy(), "route value (frozen)"),
+        "error": (("time",), (margin <= 0).mean(axis=1), "probability of a wrong or zero output (P(y f <= 0))"),
+        "v1": (("time",), v[:, 0], "v in class +1"),
+        "v2": (("time",), v[:, 1], "v in class -1"),
     }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from derivations.statement import Indicator, Statement, indices_of, key_of, sp
+from derivations.statement import Indicator, Largest, Statement, indices_of, key_of, sp
 from odesim.show.page.text import Text
 from odesim.show.page.walk import turned
 
@@ -74,6 +74,7 @@ class Code:
     def free(self, e: Any, axes: Axes) -> list[Any]:
         """The indices of an expression in the order of `axes`; summed ones are not free."""
         bound = {limit[0] for total in e.atoms(sp.Sum, sp.Product) for limit in total.limits}
+        bound |= {largest.args[1] for largest in e.atoms(Largest)}
         free = e.atoms(sp.Idx) - bound
         return [i for i in axes if i in free]
 
@@ -173,6 +174,8 @@ class Code:
         if name == "Mean":
             low, high, nodes = self.statement.laws[e.args[1].name]
             return f"mean(lambda {e.args[1].name}: {self.expr(e.args[0], axes)}, {low}, {high}, {nodes})"
+        if isinstance(e, Largest):
+            return f"({self.expr(e.args[0], (e.args[1], *axes))}).max(0)"
         shown = [self.expr(a, axes) for a in e.args]
         if isinstance(e, (sp.Max, sp.Min)):
             one = "np.maximum" if isinstance(e, sp.Max) else "np.minimum"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from derivations.statement import Indicator, key_of
+from derivations.statement import Indicator, Largest, key_of
 from hermite import polynomials
 from odesim.errors import UsageError
 
@@ -39,8 +39,8 @@ class Expansion:
         e = expression
         if e in indices:
             return indices[e]
-        if isinstance(e, sp.Sum):
-            return self._sum(e, indices)
+        if isinstance(e, (sp.Sum, Largest)):
+            return self._sum(e, indices) if isinstance(e, sp.Sum) else self._largest(e, indices)
         if isinstance(e, sp.Indexed):
             return self._entry(e.base, tuple(_whole(self.expand(index, indices)) for index in e.indices))
         if isinstance(e, sp.Piecewise):
@@ -72,6 +72,12 @@ class Expansion:
         ranges = [range(low, high + 1) for low, high in ends]
         terms = (dict(zip(names, map(sp.Integer, places), strict=True)) for places in itertools.product(*ranges))
         return sp.Add(*(self.expand(e.function, {**indices, **term}) for term in terms))
+
+    def _largest(self, e: Any, indices: Values) -> Any:
+        """The largest of a value over an index."""
+        value, index = e.args
+        places = map(sp.Integer, range(_whole(self.expand(index.upper, {})) + 1))
+        return sp.Max(*(self.expand(value, {**indices, index: place}) for place in places))
 
     def _entry(self, base: Any, places: tuple[int, ...]) -> Any:
         """An entry of an array: its definition, its number, or a symbol of the state."""

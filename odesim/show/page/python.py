@@ -1,11 +1,13 @@
 """A statement as a Python file that runs alone with NumPy and SciPy: parameters, right-hand side, an example."""
 
+import dataclasses
 import inspect
 import textwrap
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.statement import Definition, Kernel, Statement, indices_of, key_of, sp
+from derivations.equations.program import names_in
+from derivations.statement import Definition, Kernel, Largest, Statement, indices_of, key_of, sp
 from odesim.show.page import templates
 from odesim.show.page.code import Code
 
@@ -213,6 +215,8 @@ class Python:
                 found.add(x)
             elif isinstance(x, (sp.Sum, sp.Product)):
                 visit(x.function)
+            elif isinstance(x, Largest):
+                visit(x.args[0])
             elif isinstance(x, sp.Indexed):
                 for i in x.indices:
                     if not isinstance(i, sp.Idx):
@@ -243,6 +247,21 @@ class Python:
         )  # fmt: skip
 
 
+def of_rates(statement: Statement) -> Statement:
+    """The statement without observables, and without arrays that its kernels and right-hand side do not read."""
+    values = [*(e.rate for e in statement.equations), *(v for k in statement.kernels for v in k.values.values())]
+    names = frozenset().union(*(names_in(sp.sympify(v)) for v in values))
+    read: list[Any] = []
+    for d in reversed(statement.definitions):
+        if isinstance(d, Definition) and not names & {key_of(t) for t in d.targets}:
+            continue
+        read.insert(0, d)
+        if isinstance(d, Definition):
+            parts = d.value if isinstance(d.value, tuple) else (d.value,)
+            names |= frozenset().union(*(names_in(sp.sympify(v)) for v in parts))
+    return dataclasses.replace(statement, definitions=tuple(read), watched=())
+
+
 def page(statement: Statement) -> str:
     """The page of a statement as a Python file."""
-    return Python(statement).page()
+    return Python(of_rates(statement)).page()

@@ -34,6 +34,7 @@ class Text(Walk):
             "Derivation": lambda: [self.line(x) for x in s.steps],
             HEADINGS[s.kind]: lambda: [self.motion(e) for e in s.equations],
             "where": self.arrays,
+            "Observables": lambda: [Row(self.show(w.target), [self.show(w.value)], w.meaning) for w in s.watched],
             "Kernels": self.kernels,
             "Conserved": lambda: [self.line(x) for x in s.conserved],
         }

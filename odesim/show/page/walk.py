@@ -7,7 +7,7 @@ subscript, and cannot break a line.  Here terms follow the order of declaration,
 import functools
 from typing import Any
 
-from derivations.statement import Indicator, Statement, indices_of, key_of, sp
+from derivations.statement import Indicator, Largest, Statement, indices_of, key_of, sp
 from odesim.show.page.style import MARK, Style
 
 LAST = 999
@@ -198,7 +198,9 @@ class Walk(Style):
             "loggamma": lambda: self.upright("log") + self.round(factorial(self.show(arguments[0] - 1))),
             "floor": lambda: self.floor(shown[0]),
             "binomial": lambda: self.choose(*shown),
-            "Top": lambda: self.extreme(self.upright("max"), shown[1], shown[0]),
+            "log1p": lambda: self.show(sp.log(1 + arguments[0])),
+            "expm1": lambda: self.round(self.show(sp.exp(arguments[0]) - 1)),
+            "Largest": lambda: self.extreme(self.upright("max"), shown[1], shown[0]),
             "Abs": lambda: self.bars(shown[0]),
         }
         if name in forms:
@@ -256,6 +258,8 @@ class Walk(Style):
                 found.add(x.name)
             elif isinstance(x, (sp.Sum, sp.Product)):
                 visit(x.function)
+            elif isinstance(x, Largest):
+                visit(x.args[0])
             elif not isinstance(x, (sp.Indexed, sp.KroneckerDelta, sp.logic.boolalg.Boolean)):
                 for a in x.args:
                     visit(a)

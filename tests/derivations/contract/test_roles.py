@@ -26,7 +26,8 @@ def test_roles_name_functions_that_are_compiled_and_take_what_the_role_gives(nam
     assert found
     for equations in found:
         if equations.code.statement is not None:  # all functions are generated
-            assert not equations.code.loops and not equations.code.roles and not equations.watched
+            assert not equations.code.loops and not equations.code.roles
+            assert len(equations.watched) == len(equations.code.statement().watched)
             continue
         functions = {
             reference.partition(":")[2]: reference for reference in (*equations.code.loops, *equations.code.around)

@@ -5,14 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from derivations.contract.layout import Dense
+from derivations.contract.layout import Dense, Layout
 from derivations.equations import arrays
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.lower import lower, pairs, products, simplify
 from derivations.equations.lower.lift import Lift
 from derivations.equations.program import Define, Pairs, Product
 from derivations.equations.text import passes
-from derivations.statement import key_of, sp
+from derivations.statement import Named, Statement, Watched, key_of, sp
+from odesim.code.generated import bound, tables_of
 from tests.odesim.show.page.test_statements import VARIANTS, distance, label
 from tests.odesim.show.page.tiers import Compiled, parameters, scan
 
@@ -161,6 +162,37 @@ def test_a_planted_error_is_noticed(plant):
     state = run.state(np.random.default_rng(0))[1]
     assert gap(program, run, state) < CLOSE
     assert gap(plant(program), run, state) > 1e-6
+
+
+def softmax(weighted):
+    """A statement without equations that watches a softmax, with weights or without."""
+    i, j = sp.Idx("i", 3), sp.Idx("j", 3)
+    x, w, y = map(sp.IndexedBase, "xwy")
+    weight = {i: w[i], j: w[j]} if weighted else {i: 1, j: 1}
+    value = weight[i] * sp.exp(x[i]) / sp.Sum(weight[j] * sp.exp(x[j]), j)
+    return Statement(
+        name="softmax", title="", source="", clock="", validity="", neglects="", indices=[((i, j), "members")],
+        state=(Named(x[i], "logits"),), constants=(Named(w[i], "weights"),), equations=(), bind=lambda initial: {},
+        watched=(Watched(y[i], value, "shares"),),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("logits", "weights", "wanted"),
+    [
+        ([2000.0, 0.0, -2000.0], None, [1.0, 0.0, 0.0]),
+        ([2000.0, 0.0, -2000.0], [0.0, 2.0, 1.0], [0.0, 1.0, 0.0]),
+        ([2000.0, -2000.0, -2000.0], [0.0, 3.0, 1.0], [0.0, 0.75, 0.25]),
+    ],
+)
+def test_a_softmax_subtracts_the_largest_logit_that_counts(logits, weights, wanted):
+    numbers = {"w": np.array(weights or np.ones(3))}
+    stated = softmax(weights is not None)
+    assert np.isnan(Evaluator(stated, {**numbers, "x": np.array(logits)}).watched()["y"]).any()  # as it is written
+    program = lower(stated, numbers, what="watch")["narrow"]
+    assert np.array_equal(arrays.evaluate(program, numbers, {"x": np.array(logits)})["y"], wanted)
+    layout = Layout((Dense("x", (3,)),))
+    assert np.array_equal(bound(tables_of(stated, layout, numbers, "watch"))(np.array(logits)), wanted)
 
 
 def test_the_generator_finds_the_one_product_of_liao():

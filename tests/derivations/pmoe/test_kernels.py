@@ -3,28 +3,37 @@ width.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import sympy
 from scipy import integrate, stats
 
+from derivations.equations.arrays import Arrays
+from derivations.equations.program import Ranges
 from derivations.pmoe import kernels, signal
-from odesim.code.arrays import array_kernel
+from derivations.pmoe.tiers.parts import LOSS, SLOPE
+from derivations.statement import sp
 
 
 def test_the_loss_and_its_slope():
     u = kernels.U
-    loss, slope = kernels.logistic().outputs.values()
-    for sign in (1, -1):
-        x = sympy.Symbol("x", positive=True)
-        here, there = loss.subs(u, sign * x), slope.subs(u, sign * x)
-        assert sympy.simplify(here - sympy.log(1 + sympy.exp(-sign * x))) == 0
-        assert sympy.simplify(there + sympy.diff(here, x) * sign) == 0
+    cost, slope = LOSS.values["cost"], SLOPE.values["v"]
+    assert sympy.simplify(LOSS.means["cost"][0].diff(u) + slope) == 0
+    for x in (-3, -1, 2, 5):
+        assert float(cost.subs(u, x)) == pytest.approx(math.log(1 + math.exp(-x)), rel=1e-14)
+        assert float(cost.subs(u, x)) == pytest.approx(float(LOSS.means["cost"][0].subs(u, x)), rel=1e-14)
 
 
 def test_the_loss_does_not_overflow():
-    value, slope = array_kernel(kernels.logistic())(None, np.array([-2000.0, 0.0, 2000.0]))
+    x: Any = sp.IndexedBase("x")[sp.Idx("i", 3)]
+    arrays = Arrays(Ranges({}, {}), {"x": np.array([-2000.0, 0.0, 2000.0])})
+    with np.errstate(over="ignore"):
+        value, slope = (
+            arrays.value(kernel.values[name].subs(kernels.U, x), x.indices)
+            for kernel, name in ((LOSS, "cost"), (SLOPE, "v"))
+        )
     assert np.allclose(value, [2000, math.log(2), 0])
     assert np.allclose(slope, [1, 0.5, 0])
 

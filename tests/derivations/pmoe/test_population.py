@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.pmoe import initial, model, tiers, world
+from derivations.pmoe import initial, model, routing_loops, tiers, world
 from derivations.pmoe.parameters import Parameters, settle
 from odesim.flow.problem import compile_functions
 
@@ -53,17 +53,44 @@ def test_numba_and_numpy_agree(tier, extra):
     assert np.allclose(functions["watch"](y, *arguments), other["watch"](y, *arguments), atol=1e-9)
 
 
+@pytest.mark.parametrize("gate", ["softmax", "sharp", "one"])
+def test_observables_are_those_of_the_model(gate):
+    """error, v1, v2, E n_s(z), shares of a class that are found, and Assumption 4.4, sample by sample."""
+    p = Parameters(mode="joint", n=6, p=3, k=3, l=2, m=12, d=8, sigma_r=0.6, gate=gate, lam=0.0)
+    _, y, functions, arguments, start = compiled(p, "joint", "L0")
+    c, route, p = start.constants, start.state["route"], start.parameters
+    found = functions["watch"](y, *arguments)
+    measured = model.measure(start, start.state["pre"], route)
+    assert found[:3] == pytest.approx(measured[-3:], rel=1e-12)
+    taken = model.top_l(route[..., None], c["counts"].T, p.l)  # (k, P, compositions)
+    share = model.gates(route[..., None], taken, p.l, model.GATES[gate])
+    gates = np.where(taken > 0, share / np.where(taken > 0, taken, 1.0), 0.0)
+    assert found[4:19] == pytest.approx((taken @ c["weight"]).ravel(), rel=1e-12)
+    holds = []
+    for a, sign in enumerate((1.0, -1.0)):
+        own = c["label"] == sign
+        there = taken[:, a, own] > 0
+        best = there & (gates[:, a, own] >= gates[:, :, own].max(axis=1) * (1 - 1e-12))
+        assert found[19 + 3 * a : 22 + 3 * a] == pytest.approx(2 * there @ c["weight"][own], rel=1e-12)
+        holds.append(best.all(axis=1).any())
+    assert found[3] == float(all(holds))
+
+
 def test_the_soft_rule_routes_l_patches_and_hardens():
     """sum n_s = l for every composition, and the hard rule at width 1e-6."""
-    from derivations.pmoe import arrays
-
     rng = np.random.default_rng(3)
     counts = rng.multinomial(7, np.ones(5) / 5, size=20).astype(float)
     g = rng.standard_normal((2, 5))
-    soft = arrays.soft_share(np, g, counts, 3, 0.3)
-    assert np.allclose(soft.sum(axis=-1), 3, atol=1e-12)
-    assert np.allclose(arrays.soft_share(np, g, counts, 3, 1e-6), arrays.hard_share(np, g, counts, 3), atol=1e-9)
-    assert (arrays.soft_share(np, g, counts, 7, 0.3) == counts).all()
+
+    def taken(rule, *given):
+        found = np.empty((2, counts.size))
+        rule(g, counts, *given, found)
+        return found.reshape(2, *counts.shape)
+
+    assert np.allclose(taken(routing_loops.soft_top, 3.0, 0.3).sum(axis=-1), 3, atol=1e-12)
+    hard = taken(routing_loops.top_copies, 3.0)
+    assert np.allclose(taken(routing_loops.soft_top, 3.0, 1e-6), hard, atol=1e-9)
+    assert (taken(routing_loops.soft_top, 7.0, 0.3) == counts).all()
 
 
 def test_the_expected_routed_counts_telescope():

@@ -156,7 +156,12 @@ def test_quiet_progress_stays_quiet():
     assert stream.getvalue() == ""
 
 
-MARKS = [("text", "dγ¹ᵢₖ/dt ="), ("latex", "z_{12}"), ("python", "def rates("), ("kernels", "def kernel(which, x, s, z, g)")]
+MARKS = [
+    ("text", "dγ¹ᵢₖ/dt ="),
+    ("latex", "z_{12}"),
+    ("python", "def rates("),
+    ("kernels", "def kernel(which, x, s, z, g)"),
+]
 
 
 @pytest.mark.parametrize(("format", "mark"), MARKS)

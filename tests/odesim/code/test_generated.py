@@ -10,7 +10,7 @@ from derivations.equations.lower import lower
 from derivations.statement import key_of
 from odesim.code import prepared as prepared_module
 from odesim.code.formulas import Unsupported
-from odesim.code.prepared import filling, prepare_tables, tables_of
+from odesim.code.prepared import fillings, prepare_tables, tables_of
 from odesim.machine import device
 from tests.odesim.show.page.test_statements import distance
 from tests.odesim.show.page.tiers import Compiled, parameters, scan
@@ -46,23 +46,16 @@ def prepared(system, stage, name, given):
     return Compiled(system, stage, name, given, backend="numpy")
 
 
+def fresh(statement, layout, numbers, what="rates"):
+    """The filling of new tables, which nothing has kept."""
+    tables = tables_of(statement, layout, numbers, what)
+    made = prepare_tables({what: tables})
+    return made.parts[what].bound(tables.places.constants, made.kernel)
+
+
 def compiled(run, what="rates"):
-    """evaluate(y) -> dy of the tables of a tier."""
-    tables = tables_of(run.statement, run.equations.layout, run.constants, what)
-    fill = prepare_tables(tables).bound(tables.places.constants)
-
-    def evaluate(y):
-        dy = np.empty(y.size if what == "rates" else 1)
-        fill(y, dy)
-        return dy
-
-    return evaluate
-
-
-def rates(made, y, constants):
-    found = np.empty(y.size)
-    made.bound(constants)(y, found)
-    return found
+    """evaluate(y) of the tables of a tier."""
+    return fresh(run.statement, run.equations.layout, run.constants, what).new
 
 
 @pytest.mark.parametrize(("system", "stage", "name"), list(map(marked, TIERS)))
@@ -84,6 +77,31 @@ def test_compiled_losses_are_those_of_the_interpreter(system, stage, name):
     y, state = run.state(np.random.default_rng(3))
     wanted = Evaluator(run.statement, {**run.constants, **state}).loss()
     assert compiled(run, "loss")(y)[0] == pytest.approx(wanted, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"tie_rule": "jitter", "jitters": 2, "softness": 0.3}, {"gate": "sharp"}, {"classes": 3}]
+)
+def test_compiled_observables_are_those_of_the_interpreter(given):
+    run = prepared("pmoe", "joint", "L1", {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12, **given})
+    whole = Generated(run.statement, run.arguments)
+    for seed in range(5):
+        y, state = run.state(np.random.default_rng(seed))
+        evaluator = Evaluator(run.statement, {**run.constants, **state})
+        flat = np.concatenate([value.ravel() for value in evaluator.watched().values()])
+        assert np.abs(whole.watch(y) - flat).max() < CLOSE
+        assert np.abs(whole.watch(y) - run.functions["watch"](y, *run.arguments)).max() < CLOSE
+        assert whole.loss(y) == pytest.approx(evaluator.loss(), rel=1e-12)
+
+
+def test_rates_loss_and_observables_are_one_kernel():
+    run = prepared("pmoe", "joint", "L1", {"n": 4, "p": 2, "m": 8})
+    layout = run.equations.layout
+    rates = tables_of(run.statement, layout, run.constants, "rates")
+    alone = tables_of(run.statement, layout, run.constants, "loss")
+    both = tables_of(run.statement, layout, run.constants, "loss", beside=rates)
+    assert both.kernel_text() == rates.kernel_text()
+    assert 0 < len(both.steps.texts) - len(alone.steps.texts) < len(rates.steps.texts)
 
 
 @pytest.mark.parametrize(("system", "stage", "name"), list(map(traced, TIERS)))
@@ -145,15 +163,11 @@ def test_kept_tables_serve_other_numbers(system, stage, name, changed, monkeypat
     run = prepared(system, stage, name, parameters(system, stage, name)[0])
     y, layout = run.state(np.random.default_rng(0))[0], run.equations.layout
     other = {**run.constants, changed: 1.5 * np.asarray(run.constants[changed])}
-    wanted = [
-        rates(prepare_tables(tables), y, tables.places.constants)
-        for tables in (tables_of(run.statement, layout, numbers, "rates") for numbers in (run.constants, other))
-    ]
+    wanted = [fresh(run.statement, layout, numbers).new(y) for numbers in (run.constants, other)]
     assert not np.array_equal(*wanted)
     for memory in ({}, prepared_module._memory, {}):  # made; from memory; from the file that the first one wrote
         monkeypatch.setattr(prepared_module, "_memory", memory)
         for numbers, right in zip((run.constants, other), wanted, strict=True):
-            found = np.empty(y.size)
-            filling(run.statement, layout, numbers, "rates")(y, found)
-            assert np.array_equal(found, right)
+            found = fillings(run.statement, layout, numbers, ("rates",))["rates"]
+            assert np.array_equal(found.new(y), right)
             monkeypatch.setattr(prepared_module, "tables_of", None)  # not called again

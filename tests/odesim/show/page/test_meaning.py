@@ -18,7 +18,7 @@ from derivations.contract import load
 from derivations.equations.interpreter import Evaluator
 from derivations.kawata.parameters import ACTIVATIONS
 from derivations.liao.tiers import riccati
-from derivations.pmoe.statements.soft import soft_top
+from derivations.pmoe.rules import soft_top
 from derivations.pruning.statements import rules as tokens_of_pruning
 from derivations.statement import function, indices_of
 

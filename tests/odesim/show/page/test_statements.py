@@ -109,6 +109,9 @@ def test_the_page_follows_the_parameters(system, stage, tier, given):
     assert distance(run.printed(state), wanted, run.statement) < CLOSE
     if run.statement.loss is not None:
         assert evaluator.loss() == pytest.approx(run.loss(y), rel=1e-12, abs=1e-13)
+    if run.statement.watched:
+        flat = np.concatenate([value.ravel() for value in evaluator.watched().values()])
+        assert run.functions["watch"](y, *run.arguments) == pytest.approx(flat, rel=1e-12, abs=1e-13)
 
 
 @pytest.mark.parametrize(("gate", "temperature"), [("logistic", 1.7), ("probit", 1.7), ("logistic", 2.2)])

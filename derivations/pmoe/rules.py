@@ -1,11 +1,11 @@
-"""The soft top l of tie_rule=fractional, for the page: a root, which no formula of sums says."""
+"""The rule of the tiers of `pmoe` by arrays: the soft top l of tie_rule=fractional is the root of an equation."""
 
 from typing import Any
 
 import numpy as np
 
 
-def soft_top(route: Any, count: Any, l: Any, width: Any) -> Any:
+def soft_top(route: Any, count: Any, l: Any, width: Any) -> Any:  # noqa: E741
     """count sigmoid((route - theta)/width) (s, x, z), theta such that every expert takes l patches of a sample."""
     g, copies = route[:, None, :], count[None]
     low = np.min(route) - width * (np.log(count.sum(1).max()) + 40.0) + np.zeros((len(route), len(count), 1))
