@@ -11,7 +11,7 @@ from hermite.gaussian import pair_kernel
 
 RHO, G = sp.symbols("rho g")
 OVERLAPS = Z11, Z12, Z21, Z22 = sp.symbols("z11 z12 z21 z22")
-C = Base("c")
+C = Base("c_bar")
 N, S_INDEX = sp.Idx("n", (0, sp.oo)), sp.Idx("s", (0, sp.oo))
 S = function("S", lambda x, at: S(x[0] + 1, x[1] + 1, x[2]) if at == 3 else None)
 """S_pq(rho), with Price's rule dS_pq/drho = S_(p+1)(q+1)."""
@@ -36,7 +36,7 @@ def terms(p: Parameters) -> dict[str, int]:
 
 
 def coefficients(p: Parameters) -> Definition:
-    """The orthonormal Hermite coefficients c_n = E[pi^(n)(Z)]/sqrt(n!) of the gate pi.
+    """The orthonormal Hermite coefficients E[pi^(n)(Z)]/sqrt(n!) of the gate pi; the paper has c_n = E[pi^(n)(Z)].
 
     pi(x) is the logistic function or the normal distribution function of beta x.
     """
@@ -138,5 +138,6 @@ def notation() -> dict[str, tuple[str, str]]:
     found |= {f"Lam{x}": (rf"\Lambda_{x}", f"Λ{'₀₁₂₃₄₅'[x]}") for x in range(1, 6)} | {"Lam": (r"\Lambda", "Λ")}
     found |= {"m_star": ("m^*", "m*"), "v_star": ("v^*", "v*"), "w_star": ("w^*", "w*"), "Gate": (r"\pi", "π")}
     found |= {f"K_{x}{y}": (f"K^{{{x}{y}}}", f"K{x}{y}") for x, y in ("ss", "st", "tt")}
+    found |= {"c_bar": (r"\bar{c}", "c̄")}
     found |= {"I3_self": ("I^{(3)}", "I³")}
     return found | {f"{x}{y}x": (rf"{x}_{y}{{\cdot}}x", f"{x}{'₀₁₂'[y]}·x") for x in "vw" for y in (1, 2)}

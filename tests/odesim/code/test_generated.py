@@ -156,7 +156,7 @@ def test_overlaps_near_one_take_more_terms_of_the_series():
 @pytest.mark.parametrize(("system", "stage", "name", "changed"), [
     ("liao", "train", "exact", "a"),
     ("pruning", "tune", "homogeneous", "delta_0"),
-    ("chen", "train", "explore", "rho"),
+    ("pmoe", "joint", "L1", "gram"),
 ])  # fmt: skip
 def test_kept_tables_serve_other_numbers(system, stage, name, changed, monkeypatch, tmp_path):
     monkeypatch.setenv("ODESIM_CACHE", str(tmp_path))

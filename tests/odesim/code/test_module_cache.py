@@ -14,7 +14,6 @@ import importlib.util, json, os, pathlib, sys
 from odesim.code import module_cache
 
 folder = pathlib.Path(sys.argv[1])
-module_cache.prepare_numba()
 path = folder / "thrice.py"
 path.write_text('''
 from numba import types
@@ -33,7 +32,7 @@ def load():
     return module.thrice
 
 def files():
-    return module_cache._files(first.py_func)
+    return module_cache._files(first.py_func, folder / "cache" / "numba")
 
 first = load()
 assert len(files()) == 2 and all(map(module_cache._is_whole, files()))
