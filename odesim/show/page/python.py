@@ -5,7 +5,6 @@ import inspect
 import textwrap
 from typing import Any
 
-from derivations.contract import UsageError
 from derivations.equations.program import names_in
 from derivations.statement import Definition, Kernel, Largest, Statement, indices_of, key_of, sp
 from odesim.show.page import templates
@@ -68,11 +67,6 @@ class Python:
     def module_array(self, d: Definition) -> str:
         """An array that depends on nothing: the coefficients of a series."""
         (index,) = indices_of(d.targets[0])
-        if index.name not in self.statement.terms:
-            raise UsageError(
-                f"{self.statement.name}: the series in {index.name} needs more terms than float64 can evaluate, so "
-                "that there is no Python to print; --format text and latex print the formulas"
-            )
         lines = [f"{index.name} = np.arange({self.statement.terms[index.name]})"]
         lines.append('with np.errstate(divide="ignore", invalid="ignore"):  # in branches that are not taken')
         return "\n".join([*lines, wrapped(f"{key_of(d.targets[0])} = {self.code.expr(d.value, (index,))}")])
