@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure, break_number, over
+from derivations.broken import break_measure, break_number, break_setting, over
 from derivations.chen.claims.tools import claim
 from derivations.chen.nodes import moment
 from derivations.chen.parameters import Parameters
@@ -63,8 +63,9 @@ def wrong_elsewhere(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The mean over 64 experts and the other clusters of P(wrong | the feature noise is the own feature against y).
 
     At T_1, signals only; the event has the probability 1/(2 (K - 1)), which makes the error elsewhere Omega(1/K).
+    With `third` the feature noise is that of a third cluster (control).
     """
-    s, k = point.get("sigma_0", 1e-8), int(point["K"])
+    s, k = 1e-8, int(point["K"])
     rng, found = np.random.default_rng([seed, lab.seed, 9]), []
     for _ in range(64):
         start = s * rng.standard_normal((16, k))
@@ -72,7 +73,8 @@ def wrong_elsewhere(lab: Any, point: Mapping[str, Any], seed: int) -> float:
         home = int(start.max(axis=0).argmax())
         for cluster in set(range(k)) - {home}:
             alpha, gamma = rng.uniform(0.5, 2, (2, 2000))
-            found.append(float((alpha**3 * cubes[cluster] <= gamma**3 * cubes[home]).mean()))
+            noise = min(set(range(k)) - {home, cluster}) if point.get("third") else home
+            found.append(float((alpha**3 * cubes[cluster] <= gamma**3 * cubes[noise]).mean()))
     return float(np.mean(found))
 
 
@@ -107,7 +109,7 @@ CLAIMS = (
         wrong_elsewhere,
         Equals(1.0, absolute=0.02, meaning="P(wrong | that event)", because="1 - 1/d at d = 50"),
         over("K", 3, 4, 6, 8, 12, seeds=6),
-        break_measure(lambda lab, point, seed: wrong_elsewhere(lab, {**point, "sigma_0": 3.0}, seed)),
+        break_setting(third=True),
         rungs=(8, 9),
         seconds=17.0,
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_setting, grid, over, with_seeds
 from derivations.chen.claims.tools import SETTINGS, claim
 from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Power, Probability, Tends, Typical
@@ -22,7 +22,7 @@ def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
     size = {
         **PAPER,
         **SETTINGS[point.get("setting", 3)],
-        **{k: point[k] for k in ("M", "J", "activation", "d") if k in point},
+        **{k: point[k] for k in ("M", "J", "activation", "d", "gamma") if k in point},
     }
     return lab.simulate(
         method="explicit", step_size=STEP, batch=point.get("n", EXAMPLES * size["d"]),
@@ -276,9 +276,13 @@ CLAIMS = (
                     f"A single {name} expert stays below 7/8.",
                     law=Typical(high=0.875, meaning="best test accuracy", **SIDE),
                     sweep={"quick": TABLE},
-                    control=break_setting(single=False),
+                    control=control,
                 )
-                for name in ("cubic", "linear")
+                # A linear mixture lies barely above 7/8; without feature noise a linear expert has no ceiling.
+                for name, control in (
+                    ("cubic", break_setting(single=False)),
+                    ("linear", break_setting(gamma=(0.01, 0.1))),
+                )
             ),
         ),
         control_variant="setting 3",
@@ -318,7 +322,8 @@ CLAIMS = (
         with_balance,
         Typical(high=0.97, meaning="accuracy of balanced linear mixtures"),
         grid({"setting": 1, "activation": "linear"}, seeds=8),
-        break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
+        # One cubic run in six ends at 0.97: the interval of eight runs, their range, does not exclude it.
+        with_seeds(16, break_setting(activation="cubic")),
         rungs=(7, 9),
         full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=8),
         seconds=11.0,
