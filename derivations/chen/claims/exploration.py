@@ -366,7 +366,6 @@ CLAIMS = (
                 expected="consistent",
             ),
         ),
-        seconds=21.0,
     ),
     claim(
         "act-race",

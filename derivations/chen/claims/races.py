@@ -114,6 +114,5 @@ CLAIMS = (
         over("K", 3, 4, 6, 8, 12, seeds=6),
         break_setting(third=True),
         rungs=(8, 9),
-        seconds=17.0,
     ),
 )

@@ -16,9 +16,12 @@ PAPER: dict[str, Any] = {"K": 4, "M": 8, "J": 16, "P": 4, "d": 50, "rho": 100.0,
 STEP, EXAMPLES, UNTIL = 1e-2, 40, 2.0
 """The step, the training examples of a dimension (the theorem has n of order d), and the horizon.
 
-On other seeds a step of 0.005 gave the same shares within their error, but for the router at d = 16, which is purer.
-The horizon is needed: routers become pure between 1.8 and 2.0.
+On other seeds a step of 0.005 gave the same shares within their error in setting 3, but for the router at d = 16, which
+is purer.  The horizon is needed: routers become pure between 1.8 and 2.0.
 """
+FINE: dict[str, Any] = {"step": 5e-3}
+"""The step where the doubled one does not give the same: with setting 4's noise one run of 20 reaches zero error, where
+with this one none does, and in setting 1 cubic mixtures lose half of their lead."""
 
 
 def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
@@ -29,7 +32,7 @@ def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
         **{k: point[k] for k in ("M", "J", "activation", "d", "gamma") if k in point},
     }
     return lab.simulate(
-        method="explicit", step_size=STEP, batch=point.get("n", EXAMPLES * size["d"]),
+        method="explicit", step_size=point.get("step", STEP), batch=point.get("n", EXAMPLES * size["d"]),
         until=point.get("until", UNTIL), save_points=point.get("saves", 2), seed=seed, data_seed=seed, **size,
     )  # fmt: skip
 
@@ -186,7 +189,7 @@ CLAIMS = (
         full=LARGER,
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive", sweep=SOME),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted", sweep=SOME),
+            Variant("setting 4", {"setting": 4, "M": 16, **FINE}, expected="refuted", sweep=SOME),
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},
@@ -297,7 +300,7 @@ CLAIMS = (
         "Section 6, Table 1",
         final("entropy"),
         Typical(low=1.0, meaning="dispatch entropy"),
-        grid({"activation": "linear", "setting": 1}, seeds=8),
+        grid({"activation": "linear", "setting": 1, **FINE}, seeds=8),
         break_setting(activation="cubic"),
         rungs=(7, 9),
         variants=(
@@ -315,7 +318,7 @@ CLAIMS = (
                 "Linear mixtures are less accurate, in the typical run.",
                 law=Typical(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
                 control=break_setting(exchanged=True),
-                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=15)},
+                sweep={"quick": grid({"activation": "linear", "setting": 1, **FINE}, seeds=15)},
             ),
         ),
     ),
