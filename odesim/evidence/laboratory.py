@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Laboratory:
         self._bytes = 0
         self._functions: dict[str, Any] = {}
         self._drifts: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._measurements: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
     def integrate(
         self,
@@ -140,6 +141,22 @@ class Laboratory:
         digest = digest_of({"case": case.digest, "start": content(arrays)})
         asked = case.request() | {"start": "the end of an earlier stage"}
         return self._remember(digest, asked, lambda: pipeline.run_stage(case, arrays))
+
+    def measurement(self, measure: Callable[..., Any], point: Mapping[str, Any], seed: int) -> Any:
+        """The value of a claim's `measure` at a point, made once for the forms that ask for the same.
+
+        Its runs are evidence of every form.  They may be too many to be remembered themselves.
+        """
+        key = (measure, repr(point), seed)
+        if key not in self._measurements:
+            before, self.evidence = self.evidence, {}
+            try:
+                self._measurements[key] = measure(self, point, seed), self.evidence
+            finally:
+                self.evidence = {**before, **self.evidence}
+        value, runs = self._measurements[key]
+        self.evidence.update(runs)
+        return value
 
     def take_evidence(self) -> dict[str, Any]:
         """The runs since the last call: what was asked, by digest."""

@@ -178,7 +178,7 @@ CLAIMS = (
         "Lemma E.14",
         contamination,
         Power(-0.5, over="n", margin=0.1, meaning="max <theta, v>/D", no_log_rival=MEANS),
-        over("n", 250, 800, 2500, 8000, 25000, seeds=16),
+        over("n", 250, 1000, 4000, 16000, 32000, seeds=16),
         break_law(exponent=-1.0),
         rungs=(7, 8, 9),
         erratum="errata-2",

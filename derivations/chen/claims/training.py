@@ -1,5 +1,6 @@
 """Theorem 4.2 end to end, at sizes where training can be run: accuracy, groups, dispatch, and the comparisons."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -171,10 +172,8 @@ FEW = Variant(
     sweep={"quick": grid(seeds=60)},
     control=break_setting(M=24),
 )
-GROUPS = (
-    Variant("M = 24", {"M": 24}, expected="inconclusive"),
-    Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get."),
-)
+NAMED = Variant("M = 24", {"M": 24}, expected="inconclusive")
+LOADED = Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get.")
 SIDE = {"visible": math.inf, "because": "which side it is on"}
 CLAIMS = (
     claim(
@@ -224,7 +223,9 @@ CLAIMS = (
         break_measure(happens(lambda *a: own_error(*a, shift=1), high=0.01)),
         rungs=(7, 9),
         full=LARGER,
-        variants=GROUPS,
+        # By load 37, 39, 38 and 39 of 40 runs: so high from the start that no rise is seen, and 40 runs at d = 16 do
+        # not exclude a share below 0.8.
+        variants=(NAMED, dataclasses.replace(LOADED, expected="inconclusive")),
         control_variant="M = 24, by load",
         erratum="improvement-5",
     ),
@@ -239,7 +240,7 @@ CLAIMS = (
         break_measure(happens(lambda *a: purity(*a, at=0), low=0.99)),
         rungs=(7, 9),
         full=LARGER,
-        variants=GROUPS,
+        variants=(NAMED, LOADED),
         control_variant="M = 24, by load",
         erratum="improvement-5",
     ),

@@ -234,7 +234,7 @@ CLAIMS = (
         Power(-0.5, over="n", margin=0.03),
         {"quick": Grid(tuple({"n": n} for n in (160, 500, 1600, 5000, 16_000)), 32)},
         break_number(-3), (7, 8, 9),
-        seconds=31.0,
+        seconds=20.0,
     ),
     Claim(
         "lem-C.14", "theta . x is positive on the own cluster with probability Phi(rho "

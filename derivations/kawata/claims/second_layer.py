@@ -127,7 +127,7 @@ CLAIMS = (
         at("Lemma C.29"), sample_error, Power(-0.5, over="T", margin=0.06, meaning="test error"),
         {"quick": Grid(tuple({"T": t} for t in (500, 1600, 5000, 16_000, 50_000)), 16)}, break_number(-2),
         (7, 8, 9), erratum="errata-13",
-        seconds=32.0,
+        seconds=15.0,
     ),
     Claim(
         "thm-4.6-krr", "Kernel ridge regression needs d^{p*} samples: at n = d^2 it has not learned a cubic.",
@@ -152,6 +152,6 @@ CLAIMS = (
                     control=break_setting(network="mixture")),
         ),
         "mixture",
-        seconds=118.0,
+        seconds=90.0,
     ),
 )  # fmt: skip

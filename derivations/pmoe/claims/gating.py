@@ -241,6 +241,6 @@ CLAIMS = (
             ),
         ),
         erratum="errata-17",
-        seconds=50.0,
+        seconds=35.0,
     ),
 )

@@ -161,7 +161,7 @@ CLAIMS = (
             ),
         ),
         control_variant="prefactor",
-        seconds=90.0,
+        seconds=30.0,
     ),
     claim(
         "B-needed",
