@@ -258,7 +258,6 @@ CLAIMS = (
         {"quick": Grid(tuple({"d": d} for d in (64, 125, 250, 500, 1000)), 6)},
         break_number(-2), (7, 8, 9),
         (Variant("main", expected="inconclusive"),),  # (log d)^-1/2 is not rejected by so few decades,
-        seconds=30.0,
     ),
     Claim(
         "rem-4.11", "Routing works although |z| is much larger than rho: theta . z has the size of theta, not of z.",
