@@ -84,6 +84,16 @@ def break_setting(**settings: Any) -> Callable[[Claim], Claim]:
     return broken
 
 
+def with_seeds(seeds: int, control: Callable[[Claim], Claim]) -> Callable[[Claim], Claim]:
+    """A control that is measured with so many seeds a point: the broken twin may scatter more than the claim."""
+
+    def broken(claim: Claim) -> Claim:
+        sweep = {effort: plan and dataclasses.replace(plan, seeds=seeds) for effort, plan in claim.sweep.items()}
+        return control(dataclasses.replace(claim, sweep=sweep))
+
+    return broken
+
+
 def new_law(law: Law) -> Callable[[Claim], Claim]:
     """A control with another law altogether."""
     return lambda claim: _with_law(claim, law)

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ class Laboratory:
         self._runs: collections.OrderedDict[str, Trajectory] = collections.OrderedDict()
         self._bytes = 0
         self._functions: dict[str, Any] = {}
+        self._drifts: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._measurements: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
     def integrate(
         self,
@@ -101,10 +103,15 @@ class Laboratory:
         self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard error of the model's drift in a stage (the first): of the raw Gram matrix for Gaussian
-        inputs, of what `descent` gives otherwise.
+        inputs, of what `descent` gives otherwise.  Forms of a claim that ask for the same share it.
         """
-        model = self._model(initial, stage)
-        return families.drift_of(model)(model, initial, samples, seed + 7919 * self.seed)
+        arrays = content({**initial.state, **initial.constants})
+        asked = {"start": arrays, "parameters": repr(initial.parameters), "stage": stage}
+        digest = digest_of({**asked, "samples": samples, "seed": seed})
+        if digest not in self._drifts:
+            model = self._model(initial, stage)
+            self._drifts[digest] = families.drift_of(model)(model, initial, samples, seed + 7919 * self.seed)
+        return self._drifts[digest]
 
     def descent(
         self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True, stage: str | None = None
@@ -134,6 +141,22 @@ class Laboratory:
         digest = digest_of({"case": case.digest, "start": content(arrays)})
         asked = case.request() | {"start": "the end of an earlier stage"}
         return self._remember(digest, asked, lambda: pipeline.run_stage(case, arrays))
+
+    def measurement(self, measure: Callable[..., Any], point: Mapping[str, Any], seed: int) -> Any:
+        """The value of a claim's `measure` at a point, made once for the forms that ask for the same.
+
+        Its runs are evidence of every form.  They may be too many to be remembered themselves.
+        """
+        key = (measure, repr(point), seed)
+        if key not in self._measurements:
+            before, self.evidence = self.evidence, {}
+            try:
+                self._measurements[key] = measure(self, point, seed), self.evidence
+            finally:
+                self.evidence = {**before, **self.evidence}
+        value, runs = self._measurements[key]
+        self.evidence.update(runs)
+        return value
 
     def take_evidence(self) -> dict[str, Any]:
         """The runs since the last call: what was asked, by digest."""

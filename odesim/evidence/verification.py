@@ -153,7 +153,7 @@ def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samp
     samples = []
     for point in grid.points:
         full = {**point, **variant.settings}
-        samples += [(full, seed, claim.measure(lab, full, seed)) for seed in range(grid.seeds)]
+        samples += [(full, seed, lab.measurement(claim.measure, full, seed)) for seed in range(grid.seeds)]
     return samples
 
 

@@ -15,6 +15,7 @@ from derivations.broken import (
     form_of_control,
     grid,
     twin_of,
+    with_seeds,
 )
 from derivations.claim import Variant
 from derivations.contract import Source
@@ -65,6 +66,16 @@ def test_a_claim_reduced_to_a_form_measures_the_same():
     assert reduced.law is POWER.law
     assert reduced.measure is measure
     assert reduced.variants[0].law is None
+
+
+def test_a_control_with_more_seeds_breaks_the_same_at_the_same_points():
+    whole = claim(
+        with_seeds(16, break_setting(x=3.0)),
+        variants=(Variant("main", sweep={"quick": None, "full": grid({"x": 2.0}, seeds=8)}),),
+    )
+    twin = twin_of(whole)
+    assert twin.sweep == {"quick": None, "full": grid({"x": 2.0}, seeds=16)}
+    assert twin.variants[0].settings == {"x": 3.0}
 
 
 def test_law_part_and_measure_are_replaced_alone():

@@ -343,7 +343,9 @@ CLAIMS = (
         part_of_errors("others"),
         Power(-1.0, over="K", margin=0.1, bound="at least", meaning="error on the others", short="M and J grow with K"),
         over("K", 2, 4, 8, 16, 32, seeds=6),
-        break_law(exponent=0.5),
+        # The error settles at that of a third cluster's feature noise, and its local exponent moves by 0.32: the margin
+        # leaves room for that, as the curve is no power that a narrow one could refute.
+        break_law(exponent=0.5, margin=0.4),
         rungs=(8, 9),
         variants=(
             Variant("others", expected="consistent"),
@@ -364,7 +366,6 @@ CLAIMS = (
                 expected="consistent",
             ),
         ),
-        seconds=21.0,
     ),
     claim(
         "act-race",

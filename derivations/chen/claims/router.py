@@ -156,7 +156,7 @@ CLAIMS = (
         "Lemma E.12",
         specialist_lead,
         Power(1.0, over="sigma_0", margin=0.06, meaning="|s - tau|"),
-        over("sigma_0", 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, seeds=8),
+        over("sigma_0", 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, seeds=6),
         break_number(-2),
         rungs=(4, 8, 9),
         variants=(
@@ -191,7 +191,7 @@ CLAIMS = (
         "Lemma E.16",
         growth_rate,
         Equals(1.0, absolute=0.05, meaning="growth rate over kappa", error=1e-3),
-        grid({"M": 8, "K": 4}, {"M": 6, "K": 3}, {"M": 12, "K": 4}),
+        grid({"M": 8, "K": 4}, {"M": 6, "K": 3}, {"M": 9, "K": 3}),
         break_number(),
         rungs=(4, 8, 9),
         erratum="errata-3",
@@ -241,7 +241,7 @@ CLAIMS = (
             Variant(
                 "M",
                 law=Power(-3.0, over="M", margin=0.05, meaning="drift", error=1e-6, short="experts cost M^2"),
-                sweep={"quick": over("M", 6, 12, 24, 48, 96)},
+                sweep={"quick": over("M", 4, 7, 12, 20, 32)},
             ),
             Variant(
                 "constant",

@@ -1,20 +1,28 @@
 """Theorem 4.2 end to end, at sizes where training can be run: accuracy, groups, dispatch, and the comparisons."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_law, break_measure, break_setting, grid, over
+from derivations.broken import break_law, break_measure, break_setting, grid, over, with_seeds
 from derivations.chen.claims.tools import SETTINGS, claim
 from derivations.claim import Grid, Variant
 from derivations.laws import Bounded, Power, Probability, Tends, Typical
 
 PAPER: dict[str, Any] = {"K": 4, "M": 8, "J": 16, "P": 4, "d": 50, "rho": 100.0, "sigma_0": 1e-3, "n_test": 4000}
-"""The paper's sizes, with n = 2000 training examples and a step of 0.005 so that a run takes seconds."""
-STEP, EXAMPLES, UNTIL = 5e-3, 40, 2.0
-"""The step, the training examples of a dimension (the theorem has n of order d), and the horizon."""
+"""The paper's sizes, with n = 2000 training examples and a step of 0.01 so that a run takes a second."""
+STEP, EXAMPLES, UNTIL = 1e-2, 40, 2.0
+"""The step, the training examples of a dimension (the theorem has n of order d), and the horizon.
+
+On other seeds a step of 0.005 gave the same shares within their error in setting 3, but for the router at d = 16, which
+is purer.  The horizon is needed: routers become pure between 1.8 and 2.0.
+"""
+FINE: dict[str, Any] = {"step": 5e-3}
+"""The step where the doubled one does not give the same: with setting 4's noise one run of 20 reaches zero error, where
+with this one none does, and in setting 1 cubic mixtures lose half of their lead."""
 
 
 def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
@@ -22,10 +30,10 @@ def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
     size = {
         **PAPER,
         **SETTINGS[point.get("setting", 3)],
-        **{k: point[k] for k in ("M", "J", "activation", "d") if k in point},
+        **{k: point[k] for k in ("M", "J", "activation", "d", "gamma") if k in point},
     }
     return lab.simulate(
-        method="explicit", step_size=STEP, batch=point.get("n", EXAMPLES * size["d"]),
+        method="explicit", step_size=point.get("step", STEP), batch=point.get("n", EXAMPLES * size["d"]),
         until=point.get("until", UNTIL), save_points=point.get("saves", 2), seed=seed, data_seed=seed, **size,
     )  # fmt: skip
 
@@ -164,10 +172,8 @@ FEW = Variant(
     sweep={"quick": grid(seeds=60)},
     control=break_setting(M=24),
 )
-GROUPS = (
-    Variant("M = 24", {"M": 24}, expected="inconclusive"),
-    Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get."),
-)
+NAMED = Variant("M = 24", {"M": 24}, expected="inconclusive")
+LOADED = Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get.")
 SIDE = {"visible": math.inf, "because": "which side it is on"}
 CLAIMS = (
     claim(
@@ -182,7 +188,7 @@ CLAIMS = (
         full=LARGER,
         variants=(
             Variant("setting 3", {"setting": 3, "M": 16}, expected="inconclusive", sweep=SOME),
-            Variant("setting 4", {"setting": 4, "M": 16}, expected="refuted", sweep=SOME),
+            Variant("setting 4", {"setting": 4, "M": 16, **FINE}, expected="refuted", sweep=SOME),
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},
@@ -217,7 +223,9 @@ CLAIMS = (
         break_measure(happens(lambda *a: own_error(*a, shift=1), high=0.01)),
         rungs=(7, 9),
         full=LARGER,
-        variants=GROUPS,
+        # By load 37, 39, 38 and 39 of 40 runs: so high from the start that no rise is seen, and 40 runs at d = 16 do
+        # not exclude a share below 0.8.
+        variants=(NAMED, dataclasses.replace(LOADED, expected="inconclusive")),
         control_variant="M = 24, by load",
         erratum="improvement-5",
     ),
@@ -232,7 +240,7 @@ CLAIMS = (
         break_measure(happens(lambda *a: purity(*a, at=0), low=0.99)),
         rungs=(7, 9),
         full=LARGER,
-        variants=GROUPS,
+        variants=(NAMED, LOADED),
         control_variant="M = 24, by load",
         erratum="improvement-5",
     ),
@@ -276,9 +284,13 @@ CLAIMS = (
                     f"A single {name} expert stays below 7/8.",
                     law=Typical(high=0.875, meaning="best test accuracy", **SIDE),
                     sweep={"quick": TABLE},
-                    control=break_setting(single=False),
+                    control=control,
                 )
-                for name in ("cubic", "linear")
+                # A linear mixture lies barely above 7/8; without feature noise a linear expert has no ceiling.
+                for name, control in (
+                    ("cubic", break_setting(single=False)),
+                    ("linear", break_setting(gamma=(0.01, 0.1))),
+                )
             ),
         ),
         control_variant="setting 3",
@@ -289,7 +301,7 @@ CLAIMS = (
         "Section 6, Table 1",
         final("entropy"),
         Typical(low=1.0, meaning="dispatch entropy"),
-        grid({"activation": "linear", "setting": 1}, seeds=8),
+        grid({"activation": "linear", "setting": 1, **FINE}, seeds=8),
         break_setting(activation="cubic"),
         rungs=(7, 9),
         variants=(
@@ -307,7 +319,7 @@ CLAIMS = (
                 "Linear mixtures are less accurate, in the typical run.",
                 law=Typical(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
                 control=break_setting(exchanged=True),
-                sweep={"quick": grid({"activation": "linear", "setting": 1}, seeds=15)},
+                sweep={"quick": grid({"activation": "linear", "setting": 1, **FINE}, seeds=15)},
             ),
         ),
     ),
@@ -318,7 +330,8 @@ CLAIMS = (
         with_balance,
         Typical(high=0.97, meaning="accuracy of balanced linear mixtures"),
         grid({"setting": 1, "activation": "linear"}, seeds=8),
-        break_measure(lambda lab, point, seed: with_balance(lab, {**point, "activation": "cubic"}, seed)),
+        # One cubic run in six ends at 0.97: the interval of eight runs, their range, does not exclude it.
+        with_seeds(16, break_setting(activation="cubic")),
         rungs=(7, 9),
         full=grid({"setting": 1, "activation": "linear"}, {"setting": 3, "activation": "linear"}, seeds=8),
         seconds=11.0,

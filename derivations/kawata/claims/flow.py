@@ -163,7 +163,7 @@ CLAIMS = (
         break_measure(functools.partial(drift_score, factor=0.9)), (6, 9),
         (Variant("printed", {"tier": "paper"}, "With the projection of the paper, without the means.", "refuted"),
          Variant("corrected", {"tier": "exact"})), "corrected", erratum="errata-14",
-        seconds=66.0,
+        seconds=27.0,
     ),
     Claim(
         "ratio-law", "The ratio of two overlaps does not feel the projection on the sphere.", at("Appendix B (ours)"),

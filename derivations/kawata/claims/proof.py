@@ -142,8 +142,7 @@ CLAIMS = (
                    "stay O(d^{-1/2}) (median).",
         at("Lemma 4.5"), others,
         Power(-0.5, bound="at most", margin=0.03, meaning="median of the other overlaps"), TALL,
-        break_setting(all=True),
-        (4, 8, 9), (Variant("main", expected="inconclusive"),),
+        break_setting(all=True), (4, 8, 9),
     ),
     Claim(
         "lem-B.9a", "Tasks outside C_j shrink, up to a term of order d^{-1/2} |xi|^k.", at("Lemma B.9"), losers,

@@ -38,14 +38,18 @@ def subset(start: Initial, chosen: np.ndarray) -> Initial:
 
 
 def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request: Any) -> Iterator[tuple[Initial, Any]]:
-    """(start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`; beta = 1, C = 2."""
+    """(start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`; beta = 1, C = 2.
+
+    From there to recovery it takes a share (d^-1/2/level)^(k-2) of the time so far, 1e-6 at d = 3e6: a hitting time of
+    the tolerances `LOOSE` would let some runs end after recovery.
+    """
     k, d = request["k_star"], request["d"]
     start = learners(lab, seed, C=2, rho=1.0, bias=(BIAS[k],), neurons=neurons, threshold=level, **request)
     horizon = 1e3 * d ** ((k - 2) / 2)
-    times = lab.integrate(start=start, until=horizon, **LOOSE)["T_kappa"].min(axis=1)
+    times = lab.integrate(start=start, until=horizon, save_points=2, rtol=1e-9)["T_kappa"].min(axis=1)
     for j in np.flatnonzero(np.isfinite(times) & (times > 0)):
         one = subset(start, np.array([j]))
-        yield one, lab.integrate(start=one, until=float(times[j]), save_points=2)
+        yield one, lab.integrate(start=one, until=float(times[j]), save_points=2, rtol=1e-9)
 
 
 def global_sup(lab: Any, point: Mapping[str, Any], seed: int) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.broken import break_measure, grid, over
+from derivations.broken import break_measure, break_setting, grid, over
 from derivations.claim import Variant
 from derivations.laws import Equals, Typical
 from derivations.pmoe import digits, model, world
@@ -15,12 +15,17 @@ from derivations.pmoe.parameters import Parameters, settle
 
 SPURIOUS = 0.95
 """How often the spurious pattern (q_1 in class +1, q_2 in class -1) agrees with the label in training."""
+LEAD = 1.5
+"""How much larger than any other a gate is that no untrained router gives by chance: trained ones reach 1.9 at least on
+other seeds, untrained ones 1.003."""
 
 
 def balls(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The smaller of the shares of class +1 and -1 whose discriminative patch has the largest gate in one expert.
+    """The smaller of the shares of class +1 and -1 whose discriminative patch has by far the largest gate of an expert.
 
-    Joint training in d = 60 dimensions on 300 samples whose irrelevant patches are balls of radius 0.3, many epochs.
+    That is LEAD times the gate of every other patch: of eight untrained experts one gives it the largest gate for a
+    whole class in four of six runs, by a hair.  Joint training in d = 60 dimensions on 300 samples whose irrelevant
+    patches are balls of radius 0.3, many epochs.
     """
     p = settle(Parameters(mode="joint", n=16, p=8, k=8, l=6, m=40, d=60), "joint")
     run = lab.simulate(
@@ -31,8 +36,8 @@ def balls(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     route, (counts, label, weight) = run["route"][0, -1], world.population(p)
     shares = []
     for a, sign in ((0, 1.0), (1, -1.0)):
-        top = np.where(counts[:, None, :] > 0, route[None], -np.inf).max(axis=-1)
-        first = route[None, :, a] >= top
+        others = np.where((counts > 0) & (np.arange(counts.shape[1]) != a), 0.0, -np.inf)
+        first = route[:, a] >= (route[None] + others[:, None]).max(axis=-1) + math.log(LEAD)
         of = weight * (label == sign)
         shares.append(float((of @ first).max() / of.sum()))
     return min(shares)
@@ -89,7 +94,7 @@ def index_of(counts: np.ndarray) -> np.ndarray:
 
 def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
     """Training with a spurious pattern, tests without its correlation: accuracies, and how the separate router ranks
-    it.
+    it.  Routers `turned` by 4 rank irrelevant patterns in the place of o1, o2, q_1 and q_2 (control).
     """
     rng = stream(seed, 72, lab)
     p = settle(Parameters(n=16, p=8, m=400, d=20))
@@ -103,7 +108,7 @@ def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
     for mode, k, taken in (("cnn", 1, 16), ("separate", 2, 1), ("joint", 4, 6)):
         router = np.zeros((k, p.p + 2)) if mode == "cnn" else 1e-3 * rng.standard_normal((k, p.p + 2))
         if mode == "separate":
-            router = router + np.array([[1.0], [-1.0]]) * pull
+            router = router + np.array([[1.0], [-1.0]]) * np.roll(pull, point.get("turned", 0))
         arrays = {
             "patterns": x, "hidden": neurons.reshape(k, -1, p.p + 2), "out": out.reshape(k, -1), "router": router,
             "index": index_of(train), "y": y.astype(int),
@@ -125,10 +130,11 @@ CLAIMS = (
     claim(
         "disc-1",
         "Jointly trained routers become discriminative: with 300 samples, at the centres of the balls, o1 (o2) has the "
-        "largest gate of one expert for most of class +1 (-1). Stand-ins: balls; digits in place of MNIST.",
+        "largest gate of one expert, 1.5 times that of any other, for most of class +1 (-1). Stand-ins: balls; digits "
+        "in place of MNIST.",
         "Section 5.1, Figure 9",
         balls,
-        Typical(low=0.85, meaning="share with the largest gate"),
+        Typical(low=0.85, meaning="share with 1.5 times the largest other gate"),
         grid(seeds=6),
         break_measure(lambda lab, point, seed: balls(lab, {"speed": 0.0}, seed)),
         rungs=(7, 9),
@@ -189,7 +195,7 @@ CLAIMS = (
         break_measure(lambda lab, point, seed: -spurious(lab, point, seed)[point["of"]]),
         rungs=(7, 9),
         variants=(
-            Variant("separate, l = 1", {"of": "gap"}),
+            Variant("separate, l = 1", {"of": "gap"}, control=break_setting(turned=4)),
             Variant("joint", {"of": "joint gap"}, "The same for joint training after the same flow.", "inconclusive"),
         ),
     ),

@@ -188,7 +188,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
         f"Lemma {id[4:]}",
         flips,
         Power(-0.5, over="m", margin=0.1, meaning="changed activations"),
-        over("m", *WIDTHS, seeds=30, mode=mode),
+        over("m", *WIDTHS, seeds=30 if mode == "cnn" else 20, mode=mode),
         break_number(-2),
         rungs=(8, 9),
     )

@@ -151,8 +151,9 @@ def wrong_rank(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 SIZES = (24, 48, 98, 198, 398)
 IID_SIZES = (15, 30, 60, 120, 240)
-MANY = {"stride": 2.0, "spread": 0.5, "most": 4.5}
-EQUAL = {"stride": 2.0, "spread": 1e-4}
+# A stride of 4 in the place of 2 lowers all delays by 2 %, and their exponent by less than .01.
+MANY = {"stride": 4.0, "spread": 0.5, "most": 4.5}
+EQUAL = {"stride": 4.0, "spread": 1e-4}
 KNOWN = {100: 0.251, 1000: 0.156, 10_000: 0.0914, 100_000: 0.0515, 1_000_000: 0.0284}
 """Critical proficiencies found independently for a gain of log l, from a finite list of irrelevant logits."""
 PATTERNS = "a run grows like d^2 in time and memory"
@@ -208,7 +209,7 @@ CLAIMS = (
             ),
         ),
         control_variant="many",
-        seconds=95.0,
+        seconds=40.0,
     ),
     claim(
         "escape-1/4",

@@ -52,6 +52,8 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
         method="compressed", step_size=1e-7, batch=batch, until=steps, save_points=2, seed=seed,
         seeds=12 if point.get("of") else 24, initial=arrays, n=30, l=4, data="iid", eta_r=eta_r, n_test=2, keep_u=False,
     )  # fmt: skip
+    if point.get("of"):
+        return float((run["dw"][:, -1] ** 2).mean())
     from derivations.pruning.inputs import table
 
     rows, _, _ = table(start)
@@ -66,8 +68,6 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
         same = kept[:, :, None] == kept[:, None, :]
         law.append(float((push[:, :, None] * push[:, None, :] * same).sum(axis=(1, 2)).mean()))
     found = (run["dw"][:, -1] ** 2).mean(axis=0) / (eta_r**2 * steps / batch * np.array(law))
-    if point.get("of"):
-        return float((run["dw"][:, -1] ** 2).mean())
     return float(found.mean())
 
 
@@ -132,7 +132,8 @@ CLAIMS = (
         "section 4.1 (our law)",
         neutral_noise,
         Equals(1.0, relative=0.15, meaning="variance over the law", because="the specification's figure"),
-        grid({"eta_r": 1e-3, "B": 8, "T": 150}, seeds=18),
+        # The scatter of |dw|^2 is one of runs and dimensions: longer runs do not lessen it.
+        grid({"eta_r": 1e-3, "B": 8, "T": 40}, seeds=18),
         break_number(),
         rungs=(2, 7, 9),
         variants=(
@@ -142,25 +143,25 @@ CLAIMS = (
                 {"of": "variance", "eta_r": 1e-3, "B": 8},
                 "It grows like T.",
                 law=Power(1.0, over="T", margin=0.1, meaning="E|dw|^2"),
-                sweep={"quick": over("T", 2, 7, 20, 70, 200, seeds=10)},
+                sweep={"quick": over("T", 1, 3, 10, 32, 100, seeds=10)},
             ),
             Variant(
                 "in-B",
-                {"of": "variance", "eta_r": 1e-3, "T": 100},
+                {"of": "variance", "eta_r": 1e-3, "T": 25},
                 "It falls like 1/B.",
                 law=Power(-1.0, over="B", margin=0.1, meaning="E|dw|^2"),
                 sweep={"quick": over("B", 1, 3, 10, 30, 100, seeds=10)},
             ),
             Variant(
                 "in-eta_r",
-                {"of": "variance", "T": 100, "B": 8},
+                {"of": "variance", "T": 25, "B": 8},
                 "It grows like eta_r^2.",
                 law=Power(2.0, over="eta_r", margin=0.1, meaning="E|dw|^2"),
                 sweep={"quick": over("eta_r", 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, seeds=6)},
             ),
         ),
         control_variant="prefactor",
-        seconds=90.0,
+        seconds=30.0,
     ),
     claim(
         "B-needed",

@@ -107,6 +107,24 @@ def test_claims_share_their_runs_up_to_the_memory_of_a_laboratory(monkeypatch):
     assert len(solved) == 203
 
 
+def test_forms_that_ask_for_the_same_measurement_share_it_and_its_evidence():
+    lab, made = Laboratory(find_system("ren_2025")), []
+
+    def measure(lab, point, seed):
+        made.append(seed)
+        return float(lab.integrate(until=0.1, seed=seed).time[-1])
+
+    evidence = []
+    for _ in range(2):
+        assert lab.measurement(measure, {"x": 1}, 0) == pytest.approx(0.1)
+        evidence.append(lab.take_evidence())
+    assert made == [0]
+    assert evidence[0] == evidence[1]
+    assert len(evidence[0]) == 1
+    lab.measurement(measure, {"x": 2}, 0)
+    assert made == [0, 0]
+
+
 def test_a_printed_formula_that_is_wrong_is_refuted_and_strict_accepts_it_as_expected(verify):
     answer = verify("--claim", "eq-5-sol", "--strict", "--json", "--quiet")
     assert {v["variant"]: v["answer"] for v in json.loads(answer.out)["verdicts"]} == {
