@@ -1,9 +1,15 @@
 """Where generated and derived code is kept between processes."""
 
+import hashlib
+import json
 import os
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from hermite.sealed import write
+from derivations.installed import version
+from hermite.sealed import seal, unsealed, write
 
 
 def folder() -> Path:
@@ -21,3 +27,27 @@ def offer(path: Path, content: bytes) -> None:
         write(path, content)
     except OSError:
         return
+
+
+def offer_sealed(path: Path, key: str, content: bytes) -> None:
+    """The same for a sealed file, which is read for this key alone (`hermite.sealed.unsealed`)."""
+    try:
+        seal(path, key, content)
+    except OSError:
+        return
+
+
+def remembered(stem: str, modules: Sequence[str], derive: Callable[[], Any]) -> Any:
+    """Plain data that SymPy derives: from a file of the cache, or derived and kept there.
+
+    The file is read for the same text of `modules`, which are imported and derive it, and the same SymPy alone; one
+    that is missing or damaged is written anew.
+    """
+    texts = [Path(str(sys.modules[name].__file__)).read_bytes() for name in modules]
+    key = f"{version('sympy')} {hashlib.sha256(bytes(0).join(texts)).hexdigest()}"
+    path = folder() / f"{stem}.json"
+    content = unsealed(path, key)
+    if content is None:
+        content = json.dumps(derive()).encode()
+        offer_sealed(path, key, content)
+    return json.loads(content)

@@ -179,7 +179,8 @@ class Statement:
     name to (LaTeX, text); other names are SymPy's own.  `laws` says of a number behind `Mean` between which two
     constants or numbers it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index
     is cut.
-    `rules` are sentences on what happens where the right-hand side jumps.
+    `rules` are sentences on what happens where the right-hand side jumps.  `loss_is_square` says that the loss is a
+    mean square: where its sums cancel, a negative number of the size of their rounding is 0.
 
     A statement with a `tier` is also what runs (`derivations.equations.tier`).  Then `sizes` gives the lengths of the
     axes of its state by the names of their symbols, `begin(initial)` the state at time 0, `admits(initial)` raises
@@ -201,6 +202,7 @@ class Statement:
     definitions: tuple[Any, ...] = ()
     steps: tuple[Step, ...] = ()
     loss: Any = None
+    loss_is_square: bool = False
     conserved: tuple[Step, ...] = ()
     notation: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     laws: Mapping[str, tuple[Any, Any, int]] = dataclasses.field(default_factory=dict)
@@ -233,8 +235,9 @@ class Statement:
     @functools.cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal characters of everything that its numbers depend on, beside those of its constants."""
-        parts = [e for e in self.equations] + [self.loss, self.step, dict(self.laws), dict(self.terms)]
-        parts += [(w.target, w.value) for w in self.watched]
+        parts: list[Any] = [*self.equations, self.loss, self.loss_is_square, self.step, dict(self.laws)]
+        parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state]]
+        parts += [(n.target, n.size) for n in self.constants] + [(w.target, w.value) for w in self.watched]
         parts += [(d.targets, d.value, d.kernel and d.kernel.name, d.rule and d.rule.name) for d in self.arrays]
         parts += [(k.name, k.arguments, dict(k.values), k.orders) for k in self.kernels]
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -8,9 +8,9 @@ a function is one file, under a seal that covers the machine that it was made fo
 import copy
 import hashlib
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import llvmlite
 import numba
@@ -28,32 +28,17 @@ Refused = Callable[[OSError], None]
 """Told of a file that could not be written."""
 
 
-@runtime_checkable
-class Other(Protocol):
-    """Another process that compiles the same functions, as this one sees it."""
-
-    def begin(self, path: Path) -> bool:
-        """Told of a form that is to be compiled here; True where it stands in its file after all."""
-        ...
-
-    def end(self, path: Path) -> None:
-        """Told of a form that was compiled here, and is in its file if that could be written."""
-        ...
-
-
 class MachineCode(_Cache):
     """The compiled forms of one function, in the place of numba's own cache.
 
     `folder` None keeps nothing.  `stamp` is what the code depends on beside the function's own: the text of its module.
-    `others` compile too: what one of them has made meanwhile is not compiled here.
     """
 
     def __init__(
-        self, function: Callable[..., Any], folder: Path | None, stamp: str, refused: Refused | None = None,
-        others: Sequence[Other] = (),
-    ) -> None:  # fmt: skip
+        self, function: Callable[..., Any], folder: Path | None, stamp: str, refused: Refused | None = None
+    ) -> None:
         code = function.__code__
-        self.folder, self.stamp, self.refused, self.others = folder, stamp, refused, others
+        self.folder, self.stamp, self.refused = folder, stamp, refused
         self.name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
         self.enabled = True
 
@@ -92,8 +77,6 @@ class MachineCode(_Cache):
         if place is None:
             return None
         content = unsealed(*place)
-        if content is None and any(other.begin(place[0]) for other in self.others):
-            content = unsealed(*place)
         return CompileResult._rebuild(target_context, *pickle.loads(content)) if content is not None else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -106,8 +89,6 @@ class MachineCode(_Cache):
         except OSError as error:
             if self.refused is not None:
                 self.refused(error)
-        for other in self.others:
-            other.end(place[0])
 
     def enable(self) -> None:
         """Keep, which is how it begins."""

@@ -14,7 +14,6 @@ from derivations.contract.equations import Kind as Kind
 from derivations.contract.equations import Observables as Observables
 from derivations.contract.equations import Recursion as Recursion
 from derivations.contract.equations import Role as Role
-from derivations.contract.equations import Shared as Shared
 from derivations.contract.equations import Smooth as Smooth
 from derivations.contract.equations import Stepped as Stepped
 from derivations.contract.equations import Tier as Tier

@@ -212,22 +212,6 @@ class Code:
     statement: Callable[[], Any] | None = None
 
 
-class Shared(NamedTuple):
-    """The function `name` of a `common` group of `Code`, and the types of its arguments wherever it is called.
-
-    It can be compiled before anything is derived.  The `signature` is in numba's notation; it is called by its address,
-    or, if `entered`, by Python.
-
-    >>> Shared(("derivations.lanes:gather",), "gather", "f8[::1], i8").name
-    'gather'
-    """
-
-    group: tuple[str, ...]
-    name: str
-    signature: str
-    entered: bool = False
-
-
 @dataclasses.dataclass(frozen=True)
 class Observables:
     """What is told of a run beside its state.

@@ -64,7 +64,7 @@ class Dynamics:
     that names none, where the model says so, and `settled` names settled(parameters) -> the tier of a run that names
     none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
-    gives a `Page`.  `shared` names by tier what a flow is compiled of but for its kernels, as a tuple of `Shared`.
+    gives a `Page`.
     `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
     size in titles.  With `decades` a run of its default saved times has early ones besides, for a logarithmic axis.
 
@@ -86,7 +86,6 @@ class Dynamics:
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
     usual: Callable[[Any], tuple[float, int]] | None = None
     settled: str = ""
-    shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     noisy: bool = False
     step_symbol: str = "eta"
     decades: bool = False

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from derivations.addressed import SLOPED, WRAPPED
-from derivations.contract import Shared
+from derivations.addressed import WRAPPED
 from derivations.declare.loops import motion, packed, seen
 
 SEEN = "f8[::1], Tuple((f8[::1], i8[:,::1], i8[::1], i8[:,::1])), f8[::1], f8[::1], f8[::1], f8[::1], f8[::1]"
@@ -36,12 +35,6 @@ COMMON = (
     *(f"{__name__}:{name}" for name in ("gradient", "product", "large_product", "closed", "slope")),
     *WRAPPED,
 )
-SHARED = (
-    Shared(COMMON, "closed", CLOSED),
-    Shared(COMMON, "sloped", SLOPED),
-    Shared(COMMON, "seen", SEEN),
-)
-"""What a process beside can compile while the pairs of a model are derived, in the order in which it does."""
 address: Callable[..., int]
 dgemm: Callable[[], int]
 multiplied: Callable[..., None]

@@ -81,7 +81,6 @@ def system(declared: Declaration, reference: str = "") -> System:
                 settled=f"{HERE}.tiers:settled",
                 noisy=declared.limit == "online",
                 decades=declared.decades,
-                shared={"exact": f"{HERE}.{'tilt' if _of_erf(declared) else 'lane_frame'}:SHARED"},
             ),
         ),
         check=check,

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivations.contract import Shared
-from derivations.declare import lane_frame, symbols
+from derivations.declare import symbols
 from derivations.declare.gates import Shape
-from derivations.declare.lane_frame import SECOND
 
 
 def factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
@@ -34,10 +32,6 @@ def factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
 
 LOOPS = tuple(f"{__name__}:{name}" for name in ("half_arcsine", "add_arcsines", "conditioned", "tilted", "second"))
 """The second-order term of all models of erf units."""
-SHARED = (
-    Shared(LOOPS, "second", SECOND),
-    *sorted(lane_frame.SHARED, key=lambda one: one.name != "sloped"),
-)
 """As that of `lane_frame`: the longest first, and last what who derives has begun by then."""
 
 

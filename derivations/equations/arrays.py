@@ -7,7 +7,7 @@ checks what the compiled engine does; under `jax.jit` the same functions are a t
 import functools
 import operator
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ class Arrays:
             if not np.ndim(value):
                 number = number * value
                 continue
-            present = [k for k in range(len(item.domain)) if value.shape[k] > 1]
+            present = [k for k in range(len(item.domain)) if value.shape[k] != 1]
             operands.append(value.reshape([value.shape[k] for k in present]))
             subscripts.append("".join(letters[item.domain[k]] for k in present))
         covered = set("".join(subscripts))
@@ -232,20 +232,10 @@ def scipy_special() -> Any:
     )
 
 
-def setup(program: Program, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """The constants of a program and the arrays that depend on them alone, by name."""
-    arrays = Arrays(program.ranges, {**numbers, **_constants(program, numbers)})
-    with np.errstate(all="ignore"):  # in cases of a Piecewise that are not taken
-        for item in program.setup:
-            arrays.run(item)
-    return arrays.values
-
-
-def gauss_nodes(program: Program) -> dict[str, np.ndarray]:
-    """Nodes on [0, 1] and weights of every Gauss-Legendre rule that the program reads."""
-    reads = frozenset().union(*(item.reads for item in (*program.setup, *program.body)))
+def gauss_nodes(names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Nodes on [0, 1] and weights of every Gauss-Legendre rule among the names of arrays."""
     found: dict[str, np.ndarray] = {}
-    for name in reads:
+    for name in names:
         for word, part in ((NODE_X, 0), (NODE_W, 1)):
             if name.startswith(word):
                 rule = np.polynomial.legendre.leggauss(int(name.removeprefix(word)))
@@ -272,7 +262,7 @@ def evaluate(
 
 
 def _constants(program: Program, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    return {**infinite_tables(program.statement, numbers), **gauss_nodes(program)}
+    return {**infinite_tables(program.statement, numbers), **gauss_nodes(program.reads)}
 
 
 def with_unit_diagonals(program: Program, state: Mapping[str, Any], library: Any) -> dict[str, Any]:

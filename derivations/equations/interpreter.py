@@ -19,6 +19,7 @@ NUMPY = {
     "asin": np.arcsin,
     "factorial": lambda n: _special().gamma(n + 1.0),
     "binomial": lambda n, k: _special().binom(n, k),
+    "loggamma": lambda x: _special().gammaln(x),
     "erf": lambda x: _special().erf(x),
     "Abs": np.abs,
     "Indicator": lambda holds: np.asarray(holds, float),
@@ -215,12 +216,21 @@ def evaluate(statement: Statement, values: Mapping[str, Any]) -> dict[str, np.nd
 
 def infinite_tables(statement: Statement, numbers: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The values of definitions over an infinite index, cut where the statement says, by their names."""
-    tables = [d for d in statement.arrays if any(i.upper == sp.oo for t in d.targets for i in indices_of(t))]
+    tables = _tables(statement)
     if not tables:
         return {}
     alone = dataclasses.replace(
         statement, definitions=(*statement.kernels, *tables), state=(), equations=(), loss=None, conserved=()
     )
-    needed = {s.name for d in tables for s in sp.sympify(d.value).free_symbols}
+    needed = symbols_of_tables(statement)
     values = Evaluator(alone, {name: value for name, value in numbers.items() if name in needed}).values
     return {key_of(t): values[key_of(t)] for d in tables for t in d.targets}
+
+
+def symbols_of_tables(statement: Statement) -> frozenset[str]:
+    """The names of all symbols in definitions over an infinite index."""
+    return frozenset(s.name for d in _tables(statement) for s in sp.sympify(d.value).free_symbols)
+
+
+def _tables(statement: Statement) -> list[Definition]:
+    return [d for d in statement.arrays if any(i.upper == sp.oo for t in d.targets for i in indices_of(t))]

@@ -167,6 +167,11 @@ class Program:
         return frozenset(output.name for output in self.outputs)
 
     @property
+    def reads(self) -> frozenset[str]:
+        """Names of all arrays that its items read."""
+        return frozenset().union(*(item.reads for item in (*self.setup, *self.body)))
+
+    @property
     def changing(self) -> frozenset[str]:
         """Names of all arrays that depend on the state."""
         components = {key_of(v.target) for v in self.statement.state}

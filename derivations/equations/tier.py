@@ -3,6 +3,7 @@
 The file of a tier has one function `statement(parameters)`; `equations_of(statement)` is what the program integrates.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,8 +37,14 @@ def equations_of(statement: Statement) -> Equations:
 
 def layout_of(statement: Statement, numbers: Mapping[str, Any]) -> Layout:
     """The flat state of a statement at given sizes, numbers by the names of their symbols."""
-    ranges = Ranges(numbers, statement.terms)
-    return Layout(tuple(part(v, ranges) for v in statement.state))
+    sizes = tuple((name, value) for name, value in numbers.items() if isinstance(value, int))
+    return _layout(statement.state, sizes)
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(state: tuple[Named, ...], sizes: tuple[tuple[str, int], ...]) -> Layout:
+    ranges = Ranges(dict(sizes), {})
+    return Layout(tuple(part(v, ranges) for v in state))
 
 
 def component(variable: Named | Watched) -> Component:

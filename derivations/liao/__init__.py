@@ -18,7 +18,6 @@ SOURCE = Source(
 }""",
 )
 
-SHARED = {"exact": "derivations.liao.loops:SHARED"}
 CLOCK = "time t of the gradient flow; one SGD step advances it by the step size"
 
 SYSTEM = System(
@@ -36,19 +35,18 @@ SYSTEM = System(
             name="train",
             tiers=("exact", "cascade", "riccati", "riccati_paper", "linear"),
             equations="derivations.liao.tiers:equations",
-            statement="derivations.liao.statements:statement",
+            statement="derivations.liao.tiers:statement",
             enter="derivations.liao.initial:enter",
             model="derivations.liao.model:MODEL",
             clock=CLOCK,
             horizon=lambda parameters: 90.0,
             meaning="gradient flow of all experts and routers on the population loss (Theorem 1)",
-            shared=SHARED,
         ),
         Map(
             name="prune",
             tiers=("exact",),
             equations="derivations.liao.tiers:equations",
-            statement="derivations.liao.statements.pruning:statement",
+            statement="derivations.liao.tiers.prune:statement",
             enter="derivations.liao.initial:enter",
             apply="derivations.liao.pruning:apply",
             meaning="greedy removal of experts while the loss falls (Theorem 2)",
@@ -57,13 +55,12 @@ SYSTEM = System(
             name="tune",
             tiers=("exact", "linear"),
             equations="derivations.liao.tiers:equations",
-            statement="derivations.liao.statements:statement",
+            statement="derivations.liao.tiers:statement",
             enter="derivations.liao.initial:enter",
             model="derivations.liao.model:MODEL",
             clock=CLOCK,
             horizon=lambda parameters: 60.0,
             meaning="gradient flow of the experts that pruning kept (Theorems 3 and 4)",
-            shared=SHARED,
         ),
     ),
     check=check,

@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from derivations.contract import Initial, MapResult
-from derivations.liao.loops import resolved
+from derivations.equations.rounding import mean_square
 from derivations.liao.overlaps import assemble_gram
 from derivations.vectors import root
 
@@ -26,22 +26,13 @@ class Pruning:
 
 def kernel_matrix(initial: Initial) -> np.ndarray:
     """K (m + m_star, m + m_star): E[h_a h_b] of all expert outputs, students first, in closed form."""
-    from derivations.liao.arrays import blocks, correlations
-    from derivations.liao.gate import gate_table
-    from derivations.liao.kernels import exact_kernels, numpy_kernel
+    from derivations.equations.interpreter import Evaluator  # which loads SymPy
+    from derivations.liao.tiers import prune
 
-    p = initial.parameters
-    table = gate_table(p.gate, p.temperature, p.degree)
-    energy = numpy_kernel(exact_kernels(p.degree)["pair_energy"])
-    gram = assemble_gram(initial.state, initial.constants["teacher_gram"])
-    rows = []
-    for first in ("student", "teacher"):
-        row = []
-        for second in ("student", "teacher"):
-            rho, g, *z = blocks(gram, p.m, p.m_star, first, second)
-            row.append(energy(correlations(np, rho, *table[:3]), g, *z)[0] + 0.0 * g)
-        rows.append(np.concatenate(row, axis=1))
-    return np.concatenate(rows)
+    stated = prune.statement(initial.parameters, "exact")
+    kept = {"kept": np.ones(initial.parameters.m)}
+    found = Evaluator(stated, {**stated.numbers(initial), **initial.state, **kept}).values
+    return np.block([[found["K_ss"], found["K_st"]], [found["K_st"].T, found["K_tt"]]])
 
 
 def sample_matrix(initial: Initial, samples: int, rng: np.random.Generator, block: int = 4096) -> np.ndarray:
@@ -71,7 +62,7 @@ def greedy_prune(matrix: np.ndarray, m: int) -> Pruning:
 
     def loss() -> float:
         terms = signed[:, None] * matrix * signed
-        return float(resolved(terms.sum(), np.abs(terms).sum()))
+        return float(mean_square(terms.sum(), np.abs(terms).sum(), np.where))
 
     losses = [loss()]
     while kept:

@@ -18,7 +18,7 @@ CLAIMS = ("fig-3a",)
 def measure(points: int, samples: int, seed: int) -> Mapping[str, Any]:
     """The exact curve on 201 covariances, and estimates with standard errors at `points` of them."""
     from derivations.liao.gate import gate_table
-    from derivations.liao.kernels import correlation_pairs
+    from derivations.liao.pairs import correlation_pairs
 
     table, k = gate_table("logistic", 1.0, 3), correlation_pairs(3).index((1, 3))
     rho = np.linspace(-1, 1, 201)

@@ -22,9 +22,9 @@ YEAR = 365.25 * 86400.0
 def beginning() -> str:
     """What goes on before the first step: only where something is derived or compiled, it is a preparation.
 
-    The compilers' modules are looked at, not imported: a command that needs none of them has none.
+    The module is looked at, not imported: a command that compiles nothing has none.
     """
-    making = getattr(sys.modules.get("odesim.code.kept"), "BUSY", [])
+    making = getattr(sys.modules.get("odesim.code.busy"), "BUSY", [])
     if making:
         return f"preparing ({making[-1]}, the first time)"
     return "preparing (compiling)" if "jax" in sys.modules else "starting"

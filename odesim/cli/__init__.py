@@ -10,7 +10,21 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from odesim.cli import examples, figures, inform, interrupts, observe, report, run, sgd, stored, streams, sweep, verify
+from odesim.cli import (
+    examples,
+    figures,
+    inform,
+    interrupts,
+    observe,
+    report,
+    run,
+    sgd,
+    stored,
+    streams,
+    sweep,
+    verify,
+    warm,
+)
 from odesim.cli.output import INTERRUPTED, complain
 from odesim.machine.ownership import claim_process
 from odesim.version import PURPOSE
@@ -58,6 +72,7 @@ for command, name in (
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),
+    (warm.warm, "warm"),
     (inform.cite, "cite"),
 ):
     app.command(name, short_help=examples.SUMMARIES[name], epilog=examples.epilog(name))(command)
@@ -72,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or the interpreter goes through every object of a compiler before it ends: 0.3 s
     warnings.showwarning = _warned
-    os.environ["MPLBACKEND"] = "agg"  # pictures are files: a name that matplotlib does not know would end the painter
+    os.environ["MPLBACKEND"] = "agg"  # pictures are files, whatever the user's setting opens
     streams.spell()
     sys.exit(_run(words or ["--help"]))
 

@@ -24,6 +24,7 @@ SUMMARIES: Mapping[str, str] = {
     "show": "Show the contents of a stored folder.",
     "plot": "Draw the pictures of a stored run again.",
     "doctor": "Examine this installation.",
+    "warm": "Compile ahead what first runs would compile.",
     "cite": "Print BibTeX entries of a paper and of odesim.",
 }
 """A command in one line, which `odesim --help` prints whole at a width of 80 columns."""
@@ -71,6 +72,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "show": ("odesim show runs/liao-0123456789ab", "odesim show runs/mine --json"),
     "plot": ("odesim plot runs/liao-0123456789ab --svg",),
     "doctor": ("odesim doctor", "odesim doctor --json"),
+    "warm": ("odesim warm", "odesim warm liao kawata"),
     "cite": ("odesim cite --system liao >> references.bib",),
 }  # fmt: skip
 

@@ -44,24 +44,19 @@ def integrate(
     from odesim.machine import device
 
     device.set_threads(given["threads"])  # before NumPy is imported, or BLAS does not notice
-    from odesim.cli.compiler import compiling
+    from odesim.ask import flow as ask
     from odesim.request.parse import parse_assignments
 
     assignments, options = parse_assignments(parameter or []), of(given, CONTINUED, EULER)
-    named = None if start is not None or given["dry_run"] else system
-    with compiling("flow", {"system": named, "parameters": assignments, **options}, given["threads"]) as later:
-        from odesim.ask import flow as ask
-
-        request = ask.request(system, assignments, start=start, **options)
-        if start is None and not given["quiet"] and not given["json"]:
-            say_bare(ask.bare(system, assignments, options))
-        if given["dry_run"]:
-            return show_request(request, given)
-        later(request)
-        return execute(
-            request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
-            f"integrating {request.name}", started, given,
-        )  # fmt: skip
+    request = ask.request(system, assignments, start=start, **options)
+    if start is None and not given["quiet"] and not given["json"]:
+        say_bare(ask.bare(system, assignments, options))
+    if given["dry_run"]:
+        return show_request(request, given)
+    return execute(
+        request, lambda progress, checkpoint: ask.run(request, progress, checkpoint, given["threads"]),
+        f"integrating {request.name}", started, given,
+    )  # fmt: skip
 
 
 def show_solvers(given: "Mapping[str, Any]") -> int:
@@ -98,7 +93,6 @@ def execute(
     `given` are the options of the folder and of the answer.
     """
     from odesim import store
-    from odesim.cli.ahead import made_ready
 
     resume, json, quiet = given.get("resume", False), given["json"], given["quiet"]
     with store.claimed(store.folder_of(request, given["out"])):
@@ -107,20 +101,27 @@ def execute(
             runs = target.stored.stages or (target.stored,)
             made = [run.trajectory for run in runs]
             return report(made, target.folder, json=json, quiet=quiet, note="already finished")
-        with made_ready(not given["no_figures"]) as draw:
-            trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
-            if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
-                request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
-            if len(getattr(request, "cases", ())) > 1:
-                store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
-            else:
-                store.save(trajectories[0], request, target.folder, {"solve": seconds}, draw)
+        trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
+        if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
+            request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
+        draw = None if given["no_figures"] else draw_pictures
+        if len(getattr(request, "cases", ())) > 1:
+            store.save_stages(trajectories, request, target.folder, {"solve": seconds}, draw)
+        else:
+            store.save(trajectories[0], request, target.folder, {"solve": seconds}, draw)
         note = f"{time.perf_counter() - started:.1f} s in all"
         if refused is not None:
             report(trajectories, target.folder, json=json, quiet=quiet, note=note)
             kept = f"the stages before it are kept: --from {target.folder} goes on from there"
             raise type(refused)(f"{str(refused).rstrip('.')}; {kept}", trajectories)
         return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
+
+
+def draw_pictures(trajectory: "Trajectory", folder: Path) -> None:
+    """Draw the pictures of a trajectory into a folder; the drawing library is imported here, when a run is done."""
+    from odesim.show import plot
+
+    plot.draw(trajectory, folder)
 
 
 def _compute(

@@ -44,32 +44,27 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
     from odesim.machine.device import set_threads
 
     set_threads(given["threads"])
-    from odesim.cli.compiler import compiling
+    from odesim.ask import sgd as ask
+    from odesim.cli.run import execute, show_request
     from odesim.request.parse import parse_assignments
+    from odesim.sgd import effort
+    from odesim.sgd.simulation import condition_of, refuse_tier
+    from odesim.sgd.simulation import simulate as run
 
     options = {"method": method, **of(given, TRAINING, FRESH, LOSS, REQUEST)}
-    assignments = parse_assignments(parameter or [])
-    with compiling("sgd", {"system": system, "parameters": assignments, **options}, given["threads"]) as later:
-        from odesim.ask import sgd as ask
-        from odesim.cli.run import execute, show_request
-        from odesim.sgd import effort
-        from odesim.sgd.simulation import condition_of, refuse_tier
-        from odesim.sgd.simulation import simulate as run
-
-        simulation = ask.request(system, assignments, **options)
-        refuse_tier(simulation.case)
-        if given["dry_run"]:
-            return show_request(simulation, given)
-        later(simulation)
-        first = condition_of(simulation)
-        effort.check(simulation, first)
-        said = effort.announcement(simulation, first)
-        if said and not given["quiet"]:
-            print(f"odesim: {said}", file=sys.stderr, flush=True)
-        return execute(
-            simulation, lambda progress, checkpoint: [run(simulation, progress, checkpoint, given["threads"])],
-            f"simulating {simulation.name}", started, given,
-        )  # fmt: skip
+    simulation = ask.request(system, parse_assignments(parameter or []), **options)
+    refuse_tier(simulation.case)
+    if given["dry_run"]:
+        return show_request(simulation, given)
+    first = condition_of(simulation)
+    effort.check(simulation, first)
+    said = effort.announcement(simulation, first)
+    if said and not given["quiet"]:
+        print(f"odesim: {said}", file=sys.stderr, flush=True)
+    return execute(
+        simulation, lambda progress, checkpoint: [run(simulation, progress, checkpoint, given["threads"])],
+        f"simulating {simulation.name}", started, given,
+    )  # fmt: skip
 
 
 @takes(TRAINING, REQUEST, EULER, FOLDER, RESUMED, DRAWN, SAID)
@@ -90,7 +85,6 @@ def compare(
 
     set_threads(given["threads"])
     started = time.perf_counter()
-    from odesim.cli.compiler import compiling
     from odesim.errors import UsageError
     from odesim.request.parse import parse_assignments
 
@@ -111,16 +105,14 @@ def compare(
     options = {"method": method, **of(given, TRAINING, REQUEST, EULER)}
     if over:
         return _compare_over(system, over, assignments, options, given)
-    with compiling("both", {"system": system, "parameters": assignments, **options}, given["threads"]) as later:
-        from odesim.ask import sgd as ask
-        from odesim.cli.run import execute
+    from odesim.ask import sgd as ask
+    from odesim.cli.run import execute
 
-        pair = ask.pair(system, assignments, **options)
-        later(pair)
-        return execute(
-            pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
-            f"comparing runs of {pair.wanted.name}", started, given,
-        )  # fmt: skip
+    pair = ask.pair(system, assignments, **options)
+    return execute(
+        pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
+        f"comparing runs of {pair.wanted.name}", started, given,
+    )  # fmt: skip
 
 
 def _compare_stored(runs: "Sequence[str]", started: float, given: "Mapping[str, Any]") -> int:

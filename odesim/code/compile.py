@@ -27,6 +27,7 @@ from derivations.contract.equations import BOTH, HEADS, Role
 from derivations.installed import version
 from odesim.code import kept, sources
 from odesim.code.arrays import from_arrays, one_by_one
+from odesim.code.busy import busy
 from odesim.code.printer import scalar_source
 
 FASTMATH = "{" + ", ".join(map(repr, kept.FAST)) + "}"
@@ -143,7 +144,7 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
     path = kept.noted(note, stem)
     text = kept.read(path) if path is not None else None
     if path is None or text is None:
-        with kept.busy("deriving"):
+        with busy("deriving"):
             text = write()
         path = folder / f"{stem}_{text_digest(text)}.py"
         if kept.read(path) is None:

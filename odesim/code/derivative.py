@@ -1,4 +1,4 @@
-"""A derivative that compiled loops call by its address, at given run-time arguments, and what Python calls of it."""
+"""A derivative that is called by its address, as one step of the compiled engine."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,26 +6,24 @@ from typing import Any
 import numpy as np
 
 from derivations.addressed import SLOPED
-from derivations.contract import Addressed, Shared
-
-by_address: Callable[..., float]
-EVALUATED = ("derivations.addressed:SLOPED", f"{__name__}:evaluate")
-"""The group of what Python calls, for all derivatives, and begins those of loops that call them."""
-SHARED = (Shared(EVALUATED, "evaluate", "f8[::1], f8[::1], UniTuple(i8, 2)", entered=True),)
-"""What a process beside can compile while a flow is derived."""
-
-
-def evaluate(y, dy, place):
-    """Fill dy with a derivative, place = (its address, that of its arguments); returns the loss, where it is known."""
-    return by_address(SLOPED, place[0], (y, dy, place[1]))
+from derivations.contract import Addressed
+from derivations.equations.options import OPTIONS
+from odesim.code.addressed import by_address
+from odesim.code.engine import KERNEL
+from odesim.code.module_cache import compiled
+from odesim.code.right_hand_side import Filling, RightHandSide, last_made
+from odesim.code.steps import HEAD, LOOPS, RATES, WIDTH
 
 
-class Derivative:
-    """dy/dt of an autonomous flow at fixed arguments.
+@compiled(KERNEL, **OPTIONS)
+def through_address(which, x, s, z, g):
+    """The derivative and the loss of the state x[:n]: g = (n, address of the function, that of its arguments)."""
+    n = g[0]
+    x[2 * n] = by_address(SLOPED, np.int64(g[1]), (x[:n], x[n : 2 * n], np.int64(g[2])))  # pyright: ignore[reportCallIssue]
 
-    `place` = (address of the function, address of its arguments) is what compiled loops are given; it is good for as
-    long as the object lives.
-    """
+
+class Derivative(RightHandSide):
+    """dy/dt of an autonomous flow at fixed arguments."""
 
     def __init__(self, code: Addressed, made: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         from odesim.code import addressed, compile
@@ -33,18 +31,38 @@ class Derivative:
         group = compile.common(code.group)
         self._given = made(*arguments)  # whose arrays are lent
         self._store = addressed.laid_out(addressed.kind_of(code.kind), self._given)
-        self._evaluate = compile.common(EVALUATED)["evaluate"]
-        self.place = (addressed.address(group["sloped"], SLOPED), self._store.ctypes.data)
+        place = (addressed.address(group["sloped"], SLOPED), self._store.ctypes.data)
+        self._place, self._fills = place, dict[int, Filling]()
+
+    def _filling(self, n: int) -> Filling:
+        """Two steps for a state of n numbers: the derivative behind the state, then a copy of it."""
+        if n not in self._fills:
+            at = HEAD + 2 * WIDTH
+            steps = np.zeros((2, WIDTH), np.uint64)
+            steps[0, :3], steps[1, :3] = (LOOPS, 3, at), (RATES, n, 0)
+            room = 2 * n + 1 + 16 * np.arange(4)
+            head = np.array([2, *room, *[0] * (HEAD - 5)], np.uint64)
+            N = np.concatenate([head, steps.ravel(), np.array([n, *self._place], np.uint64)])
+            W, T = np.zeros(2 * n + 1 + 64), np.arange(n, 2 * n, dtype=np.uint32)
+            self._fills[n] = Filling((W, T, N), through_address, n)
+        return self._fills[n]
+
+    def rates(self, n: int) -> tuple[Any, Any]:
+        """(tables, kernels) for states of n numbers."""
+        return self._filling(n).rates
 
     def both(self, y: np.ndarray) -> tuple[np.ndarray, float]:
         """dy/dt, and the loss where the function meets it on the way (else 0)."""
-        dy = np.empty(y.size)
-        # One type for all states: what is read-only, or a part of another array, is copied.
-        return dy, self._evaluate(y if y.flags.carray else np.array(y), dy, self.place)
+        dy, fill = np.empty(y.size), self._filling(y.size)
+        fill(y, dy)
+        return dy, float(fill.rates[0][0][2 * y.size])
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """dy/dt."""
         return self.both(y)[0]
+
+    def loss(self, y: np.ndarray) -> float:
+        """The loss of a state."""
+        return self.both(y)[1]
 
 
 def roles(code: Addressed, made: Callable[..., Any]) -> Mapping[str, Callable[..., Any]]:
@@ -55,27 +73,5 @@ def roles(code: Addressed, made: Callable[..., Any]) -> Mapping[str, Callable[..
         "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
     }
     if code.loss:
-        found["loss"] = lambda y, *arguments: derivative(arguments).both(y)[1]
+        found["loss"] = lambda y, *arguments: derivative(arguments).loss(y)
     return found
-
-
-def last_made(make: Callable[[tuple[Any, ...]], Any]) -> Callable[[tuple[Any, ...]], Any]:
-    """`make` of run-time arguments, with the last answer kept: it is given again for the same objects.
-
-    >>> import numpy as np
-    >>> taken = last_made(lambda arguments: [arguments[0].sum()])
-    >>> x = np.ones(2)
-    >>> taken((x,)) is taken((x,)), taken((x,)) is taken((np.ones(2),))
-    (True, False)
-    """
-    last: list[tuple[tuple[Any, ...], Any]] = []
-
-    def taken(arguments: tuple[Any, ...]) -> Any:
-        for known, answer in last:
-            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
-                return answer
-        answer = make(arguments)
-        last[:] = [(arguments, answer)]  # another thread may put its own there
-        return answer
-
-    return taken

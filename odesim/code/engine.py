@@ -11,14 +11,12 @@ All tables are unsigned: numba tests a signed index for being negative, which do
 """
 
 import numpy as np
+from numba import types
+from numba.typed import List
 
 from derivations.equations.options import OPTIONS
-from odesim.code.module_cache import compiled, prepare_numba
+from odesim.code.module_cache import compiled
 from odesim.code.steps import BLOCKS, COPY, HEAD, LANES, LOOPS, PRODUCT, RATES, SUM, WIDTH
-
-prepare_numba()
-from numba import types  # noqa: E402
-from numba.typed import List  # noqa: E402
 
 numbers, places, wholes = types.float64[::1], types.uint32[::1], types.uint64[::1]
 KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)

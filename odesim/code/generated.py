@@ -1,23 +1,18 @@
 """Functions that are generated from the statement of a tier: for numba, for JAX, and for NumPy."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from derivations.contract import Equations
-from derivations.contract.layout import Dense, Layout
-from odesim.code.derivative import last_made
+from derivations.equations.rounding import mean_square
+from odesim.code.prepared import What, fillings, lowered
+from odesim.code.right_hand_side import RightHandSide, last_made
 
 if TYPE_CHECKING:
-    from derivations.equations.program import Program
     from derivations.statement import Statement
-    from odesim.code.tables import Tables
 
-What = Literal["rates", "loss", "watch"]
-Along = Mapping[str, tuple[str, ...]]
-NO_DIRECTION: Along = MappingProxyType({})
 _traced: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {}
 """Functions for array libraries by the structure of their equations: JAX compiles anew for every new object."""
 
@@ -34,7 +29,7 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
         if key not in _traced:
             _traced[key] = _array_functions(statement, backend)
         return _traced[key]
-    derivative = last_made(lambda arguments: RightHandSide(statement, arguments))
+    derivative = last_made(lambda arguments: Generated(statement, arguments))
     functions: dict[str, Callable[..., Any]] = {
         "derivative": derivative,
         "flow": lambda t, y, *arguments: derivative(arguments)(t, y),
@@ -46,89 +41,31 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
     return functions
 
 
-class RightHandSide:
-    """dy/dt of an autonomous flow at fixed arguments, compiled; its loss, and its observables.
+class Generated(RightHandSide):
+    """dy/dt of the flow of a statement at fixed arguments; its loss, and its observables.
 
-    Observables need most of the arrays of the rates.  Where there are some, rates, loss and observables are one kernel:
-    three of their own took half as long again to compile.
+    They are one kernel: three of their own took half as long again to compile.
     """
 
     def __init__(self, statement: "Statement", arguments: tuple[Any, ...]) -> None:
         from derivations.equations.tier import layout_of
 
-        self._statement, self._numbers = statement, statement.named(arguments)
-        self._layout = layout_of(statement, self._numbers)
-        together: tuple[What, ...] = ("rates",)
-        if statement.watched:
-            together = ("rates", "loss", "watch") if statement.loss is not None else ("rates", "watch")
-        made: dict[What, Tables] = {}
-        for what in together:
-            made[what] = self._tables(what, made.get("rates"))
-        self._functions = {what: bound(tables) for what, tables in made.items()}
-
-    def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """dy/dt, which does not depend on t."""
-        return self._functions["rates"](y)
+        numbers = statement.named(arguments)
+        wanted: list[What] = ["rates"]
+        wanted += ["loss"] if statement.loss is not None else []
+        wanted += ["watch"] if statement.watched else []
+        self._fills = fillings(statement, layout_of(statement, numbers), numbers, tuple(wanted))
+        self._square = statement.loss_is_square
+        super().__init__(self._fills["rates"])
 
     def loss(self, y: np.ndarray) -> float:
         """The loss that the statement gives."""
-        if "loss" not in self._functions:
-            self._functions["loss"] = bound(self._tables("loss"))
-        return float(self._functions["loss"](y)[0])
+        values = self._fills["loss"].new(y)
+        return float(mean_square(values[0], values[1], np.where) if self._square else values[0])
 
     def watch(self, y: np.ndarray) -> np.ndarray:
         """The observables beside the state, flat, in the order of the statement."""
-        return self._functions["watch"](y)
-
-    def _tables(self, what: What, beside: "Tables | None" = None) -> "Tables":
-        return tables_of(self._statement, self._layout, self._numbers, what, beside=beside)
-
-
-def bound(tables: "Tables") -> Callable[[np.ndarray], np.ndarray]:
-    """The numbers of some tables as a function of the flat state, with their kernel compiled."""
-    from odesim.code import engine
-    from odesim.code.module_cache import load_module
-
-    kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
-    arrays, count = tables.steps.arrays(), tables.count
-
-    def evaluate(y: np.ndarray) -> np.ndarray:
-        out = np.empty(count)
-        engine.evaluate(y if y.flags.carray else np.array(y, float), out, arrays, kernels)
-        return out
-
-    return evaluate
-
-
-def lowered(
-    statement: "Statement",
-    layout: Layout,
-    numbers: Mapping[str, Any],
-    what: What,
-    along: Along = NO_DIRECTION,
-    shortcuts: bool = False,
-) -> "Program":
-    """The program of what is asked of a statement, after all passes; `along` and `shortcuts` are those of `lower`."""
-    from derivations.equations.lower import lower
-
-    symmetric = frozenset(part.name for part in layout.parts if not isinstance(part, Dense))
-    return list(lower(statement, numbers, symmetric, what, along, shortcuts).values())[-1]
-
-
-def tables_of(
-    statement: "Statement",
-    layout: Layout,
-    numbers: Mapping[str, Any],
-    what: What,
-    along: Along = NO_DIRECTION,
-    beside: "Tables | None" = None,
-) -> "Tables":
-    """The tables of that program, for a flat state that is laid out so and given numbers of the constants."""
-    from derivations.equations.arrays import setup
-    from odesim.code.tables import Tables
-
-    program = lowered(statement, layout, numbers, what, along, shortcuts=True)
-    return Tables(program, layout, setup(program, numbers), beside)
+        return self._fills["watch"].new(y)
 
 
 def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable[..., Any]]:
@@ -156,8 +93,13 @@ def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable
         return library.concatenate([library.reshape(value, -1) for value in found.values()])
 
     functions: dict[str, Callable[..., Any]] = {"flow": flow}
+
+    def loss(y: Any, *arguments: Any) -> Any:
+        found = evaluated("loss", y, statement.named(arguments))
+        return mean_square(found["loss"], found["loss_size"], library.where) if "loss_size" in found else found["loss"]
+
     if statement.loss is not None:
-        functions["loss"] = lambda y, *arguments: evaluated("loss", y, statement.named(arguments))["loss"]
+        functions["loss"] = loss
     if statement.watched:
         functions["watch"] = watch
     return functions

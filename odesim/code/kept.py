@@ -17,14 +17,12 @@ import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from derivations import cache
 from hermite.sealed import seal, unsealed
-from odesim.errors import MissingError
-
-if TYPE_CHECKING:
-    from hermite.kept import Other
+from odesim.code.busy import busy
+from odesim.code.module_cache import require_compiler
 
 LLVM_LEVEL = 2
 """At level 3, numba's default, the loops over lanes take 40 % longer: as long as with vectorisation switched off."""
@@ -59,23 +57,13 @@ def noted(note: Path, stem: str) -> Path | None:
     return note.with_name(name) if re.fullmatch(rf"{re.escape(stem)}_[0-9a-f]{{16}}\.py", name) else None
 
 
-def _require_compiler() -> None:
-    """Raise `MissingError` where the environment switches numba's compiler off: loops are called by their addresses."""
-    said = os.environ.get("NUMBA_DISABLE_JIT", "").strip()
-    if said not in ("", "0"):
-        raise MissingError(
-            f"NUMBA_DISABLE_JIT={said} switches off the compiler, which this needs; unset NUMBA_DISABLE_JIT, or set it "
-            "to 0"
-        )
-
-
 def imported(path: Path, text: str) -> types.ModuleType:
     """The module of a generated text, which need not be in its file: where nothing can be written, nothing is lost.
 
     Its byte code is kept under a seal as its machine code is: Python takes what it finds beside a module as it is.
     Raises `MissingError` where the environment switches numba's compiler off.
     """
-    _require_compiler()
+    require_compiler()
     module = types.ModuleType(f"odesim_generated_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -95,7 +83,7 @@ def imported(path: Path, text: str) -> types.ModuleType:
         from odesim.code.linked import link
 
         for function in functions:
-            function._cache = MachineCode(function.py_func, kept.parent, path.stem, _cannot_keep, OTHERS)
+            function._cache = MachineCode(function.py_func, kept.parent, path.stem, _cannot_keep)
             _at_level(function)
             link(function, _at_level)
     return module
@@ -119,22 +107,6 @@ def _cannot_keep(error: OSError) -> None:
 
 
 _told: list[OSError] = []
-OTHERS: list["Other"] = []
-"""Processes that compile beside this one (`odesim.cli.compiler`)."""
-
-
-BUSY: list[str] = []
-"""What is being derived or compiled at this moment: progress says so, and says nothing of it while this is empty."""
-
-
-@contextlib.contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Say that something is being made which the next run finds in the cache."""
-    BUSY.append(what)
-    try:
-        yield
-    finally:
-        BUSY.pop()
 
 
 @contextlib.contextmanager

@@ -17,7 +17,8 @@ class Places:
     """Where every entry of every array stands.
 
     The state comes first, as the layout packs it.  Entries that are the same by definition share a place: both halves
-    of a symmetric matrix, and all ones of a unit diagonal.
+    of a symmetric matrix, and all ones of a unit diagonal.  `read` says at which place each constant begins that is
+    read: their numbers are another matter (`put_constants`).
     """
 
     def __init__(self, layout: Layout, ranges: Ranges, state_size: int, constants: Mapping[str, Any]) -> None:
@@ -25,6 +26,7 @@ class Places:
         self.constants = {name: np.asarray(value, float) for name, value in constants.items()}
         self.size = 0
         self.arrays: dict[str, np.ndarray] = {}
+        self.read: dict[str, int] = {}
         self._numbers: dict[float, int] = {}
         self._initial: list[tuple[int, np.ndarray]] = []
         self.state_size = state_size
@@ -61,7 +63,8 @@ class Places:
         """The places of an array's entries; a constant gets its own when it is first read."""
         if name not in self.arrays:
             value = self.constants[name]
-            self.arrays[name] = np.asarray(self.constant(value) + np.arange(value.size).reshape(value.shape))
+            self.read[name] = self.reserve(value.size)
+            self.arrays[name] = np.asarray(self.read[name] + np.arange(value.size).reshape(value.shape))
         return self.arrays[name]
 
     def new(self, name: str, shape: tuple[int, ...]) -> int:
@@ -129,11 +132,24 @@ class Places:
         return found
 
     def vector(self) -> np.ndarray:
-        """A new W, with the constants in their places."""
+        """A new W with its numbers, but for the constants of the statement."""
         W = np.zeros(self.size)
         for at, values in self._initial:
             W[at : at + values.size] = values
         return W
+
+
+def put_constants(W: np.ndarray, read: Mapping[str, int], constants: Mapping[str, Any]) -> None:
+    """Put constants at the places where they are read.
+
+    >>> W = np.zeros(4)
+    >>> put_constants(W, {"rates": 1}, {"rates": np.array([0.5, 2.0])})
+    >>> W.tolist()
+    [0.0, 0.5, 2.0, 0.0]
+    """
+    for name, at in read.items():
+        values = np.ravel(np.asarray(constants[name], float))
+        W[at : at + values.size] = values
 
 
 def strides(places: np.ndarray) -> list[int] | None:

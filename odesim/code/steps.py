@@ -32,8 +32,8 @@ TOLERANCE = 1e-14
 class Steps:
     """Rows of steps, the tables that they read, and the texts of the model's kernel.
 
-    Factors and coefficients of series stand in W, as constants of `places`.  The `texts` may be those of other steps
-    too, with which the model's kernel is shared.
+    Factors and coefficients of series stand in W; how many there are of these depends on the numbers of the series that
+    `labels` names.  The `texts` may be those of other steps too, with which the model's kernel is shared.
     """
 
     def __init__(self, places: Places, texts: dict[tuple[str, ...], int]) -> None:
@@ -43,6 +43,7 @@ class Steps:
         self._size = 0
         self._loops: list[tuple[int, list[int]]] = []
         self._room = [1, 1, 1]
+        self.labels: set[str] = set()
 
     def copy(self, places: np.ndarray, to: int) -> None:
         """W[to ..] = W[places]."""
@@ -71,6 +72,7 @@ class Steps:
         table = table.reshape(len(leaves), blocks, LANES).transpose(1, 0, 2)
         lines = ("for lane in range(16):", *(f"    {line}" for line in formula.lines))
         by, more, many = LANES * len(leaves), LANES * results, len(formula.series)
+        self.labels.update(formula.series)
         level = self._series([self.places.constants[label] for label in formula.series]) if many else 0
         which, argument = self.text(lines), LANES * formula.argument
         self._row(BLOCKS, blocks, self._table(table), to, by, more, which, level, argument, many)
@@ -119,7 +121,9 @@ class Steps:
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """W, places, and steps with the numbers of the loops, as new arrays: two threads must not share them."""
-        room = [self.places.reserve(count) for count in (*self._room, LANES)]
+        # Blocks are vectors of the processor: from places of the same remainder they are read at once.
+        self.places.reserve(-self.places.size % LANES)
+        room = [self.places.reserve(-(-count // LANES) * LANES) for count in (*self._room, LANES)]
         rows, loops = [list(row) for row in self.rows], [n for _, numbers in self._loops for n in numbers]
         at = HEAD + WIDTH * len(rows)
         for row, numbers in self._loops:

@@ -7,7 +7,6 @@ the arguments of the equations, `p`, is here (addresses of `started`, `sloped` a
 from collections.abc import Callable
 from typing import Any
 
-from derivations.contract import Shared
 from odesim.flow.blocks import LOOPS
 
 STARTED = "i8, i8 -> f8[:,::1]"
@@ -23,8 +22,6 @@ COMMON = (
     *(f"{__name__}:{name}" for name in ("STARTED", "SLOPED", "BENT", "block_start", "block_slope", "block_jacobian")),
     *(f"odesim.flow.block_loops:{name}" for name in LOOPS),
 )
-SHARED = (Shared(COMMON, "integrate_blocks", INTEGRATE),)
-"""What a process beside can compile while the block functions of a model are compiled."""
 by_address: Callable[..., Any]
 lent: Callable[..., int]
 borrowed: Callable[..., Any]

@@ -16,7 +16,7 @@ from odesim.machine import streams
 from odesim.request.case import Case
 
 if TYPE_CHECKING:
-    from odesim.code.derivative import Derivative
+    from odesim.code.right_hand_side import RightHandSide
 
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
@@ -122,7 +122,7 @@ class Problem:
         return self.bounds[0] - margin, self.bounds[1] + margin
 
     @functools.cached_property
-    def derivative(self) -> "Derivative | None":
+    def derivative(self) -> "RightHandSide | None":
         """What compiled loops call by its address, where the equations have it (`Code.addressed`)."""
         found = self.functions.get("derivative")
         return found(self.arguments) if found is not None else None

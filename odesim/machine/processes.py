@@ -58,42 +58,6 @@ def in_threads(function: Callable[[Any], Any], values: Sequence[Any]) -> list[An
     return list(pool(workers, os.getpid()).map(function, values))
 
 
-def in_copies(tasks: Sequence[Callable[[], object]]) -> None:
-    """Do tasks that only write files: Linux shares them out to copies of this process, one for every core.
-
-    What a copy fails at is done here again, so that its error is raised here.  Only for a process whose other threads
-    hold no lock that a task needs: a copy has but one thread.
-    """
-    crew = max(1, min(_cores(), len(tasks))) if sys.platform == "linux" else 1
-    own, copies = list(tasks[::crew]), dict[int, Sequence[Callable[[], object]]]()
-    for k in range(1, crew):
-        try:
-            copies[_copy(tasks[k::crew])] = tasks[k::crew]
-        except OSError:  # there may be no more processes
-            own += tasks[k::crew]
-    try:
-        for task in own:
-            task()
-    finally:
-        failed = [task for number, share in copies.items() if os.waitpid(number, 0)[1] != 0 for task in share]
-    for task in failed:
-        task()
-
-
-def _copy(tasks: Sequence[Callable[[], object]]) -> int:
-    """The number of a copy of this process that does tasks and ends, with 0 if all went well."""
-    number = os.fork()
-    if number == 0:
-        status = 1
-        try:
-            for task in tasks:
-                task()
-            status = 0
-        finally:
-            os._exit(status)
-    return number
-
-
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
     """Processes started in here use one thread each, and of a GPU's memory what they need: both are shared already."""

@@ -60,7 +60,7 @@ def _run(runs: Sequence[Trajectory], folder: str | os.PathLike[str], overwrite: 
         raise UsageError("this run does not say how it was asked for: save what odesim.integrate or simulate returned")
     from odesim.show import plot
 
-    draw = plot.drawn if pictures else None
+    draw = plot.draw if pictures else None
     target = store.prepare(asked, folder, overwrite=overwrite)
     if len(runs) > 1:
         return store.save_stages(runs, asked, target.folder, {}, draw)

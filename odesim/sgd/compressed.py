@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model, ScalarModel, Shared, packed
+from derivations.contract import Initial, Model, ScalarModel, packed
 from odesim.errors import UsageError
 from odesim.sgd.loops import MOVED, OUTSIDE
 
@@ -24,17 +24,18 @@ COMMON = tuple(
         "moved",
     )
 )  # fmt: skip
-SHARED = (Shared(COMMON, "outside", OUTSIDE), Shared(COMMON, "moved", MOVED))
-"""What a step of a batch calls by its address, for all models the same."""
+CALLED = {"outside": OUTSIDE, "moved": MOVED}
+"""What a step of a batch calls by its address, for all models the same: names of functions, and their types."""
 
 
 @functools.cache
 def addresses() -> tuple[int, ...]:
-    """Where the machine code of `SHARED` lies."""
+    """Where the machine code of `CALLED` lies."""
     from odesim.code import compile
     from odesim.code.addressed import address
 
-    return tuple(address(compile.common(one.group)[one.name], one.signature) for one in SHARED)
+    functions = compile.common(COMMON)
+    return tuple(address(functions[name], signature) for name, signature in CALLED.items())
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
@@ -130,7 +131,7 @@ class Chain:
         calls: tuple[int, ...] = ()
         if self.batch > 1:
             if not addresses.cache_info().currsize:  # the model's loops first: another process compiles what they call
-                self._take(0, (0,) * len(SHARED))
+                self._take(0, (0,) * len(CALLED))
             calls = addresses()
         good = self._take(steps, calls)
         self.steps += steps

@@ -52,13 +52,6 @@ def examples_because(model: PatternModel, parameters: Any, batch: int) -> str:
     return f"a batch of {batch} is smaller than the {count} configurations" if batch < count else ""
 
 
-def ahead(model: PatternModel, parameters: Any, compressed: bool, batch: int) -> tuple[str, ...]:
-    """The names of what `chains` calls that all models share: counted batches measure by passes over examples."""
-    module = "odesim.sgd.pattern_addresses"
-    counted = compressed and not examples_because(model, parameters, batch)
-    return (*([f"{module}:SHARED_COUNTED"] if counted else []), f"{module}:SHARED")
-
-
 def distinct(examples: Examples) -> tuple[Examples, np.ndarray]:
     """The distinct examples without dense patches, and how often each occurs."""
     rows = np.concatenate([examples.atoms, examples.amplitudes, examples.labels[None], examples.cluster[None]])

@@ -26,8 +26,7 @@ class Family:
 
     The modules of its checks (`check`, `require_memory(simulation, model, initial)`) and of its engine, the engines
     `chains` (NumPy and numba) and `replicas` (JAX), and `descent(model, initial, batch, repeats, rng, fresh)`, which
-    the laboratory measures by.  `ahead(model, parameters, compressed, batch)`, if there is one, names the tuples of
-    `Shared` that `chains` calls, those that it needs first before others.
+    the laboratory measures by.
     """
 
     checks: str
@@ -35,13 +34,12 @@ class Family:
     chains: str
     replicas: str
     descent: str
-    ahead: str = ""
 
 
 FAMILIES = {
     PatternModel: Family(
         "odesim.sgd.pattern_simulation", "odesim.sgd.patterns", "odesim.sgd.counted:chains",
-        "odesim.sgd.counted:replicas", "odesim.sgd.patterns:descent", "odesim.sgd.counted:ahead",
+        "odesim.sgd.counted:replicas", "odesim.sgd.patterns:descent",
     ),
     FrameModel: Family(
         "odesim.sgd.frame_simulation", "odesim.sgd.frame", "odesim.sgd.frame:FrameChains",
@@ -96,12 +94,6 @@ def descent_of(model: Any) -> Callable[..., np.ndarray]:
 def drift_of(model: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """The function drift(model, initial, samples, seed) of a model's family."""
     return drift.gram_drift if isinstance(model, Model) else drift.mean_descent(descent_of(model))
-
-
-def ahead(model: Any, parameters: Any, compressed: bool, batch: int) -> tuple[str, ...]:
-    """The names of the tuples of `Shared` that a simulation by numba of a model of some family calls."""
-    own = FAMILIES[type(model)]
-    return load(own.ahead)(model, parameters, compressed, batch) if own.ahead else ()
 
 
 def make_engine(

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Shared
-
 PASSES = (
     "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "route", "descend",
     "descend_counted",
@@ -38,9 +36,6 @@ COMMON = (
     *(f"{__name__}:{name}" for name in ADAPTERS),
     *(f"odesim.sgd.pattern_loops:{name}" for name in PASSES),
 )
-SHARED = (Shared(COMMON, "route", ROUTE), Shared(COMMON, "descend", DESCEND))
-SHARED_COUNTED = (Shared(COMMON, "descend_counted", COUNTED),)
-"""What a process beside can compile while the functions of a model are compiled."""
 by_address: Callable[..., Any]
 lent: Callable[..., int]
 borrowed: Callable[..., Any]

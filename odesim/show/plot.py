@@ -1,8 +1,6 @@
 """Pictures of runs, drawn from stored or fresh trajectories without running anything."""
 
-import contextlib
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,37 +32,22 @@ STYLE: Any = {
 }
 NARROW = 3.0
 """Inches: the width of axes below which a legend lies inside."""
-Task = Callable[[], object]
-
-
-def in_turn(tasks: Sequence[Task]) -> None:
-    """Do tasks one after the other."""
-    for task in tasks:
-        task()
 
 
 def draw(
     run: Any,
     folder: str | Path,
     svg: bool = False,
-    do: Callable[[Sequence[Task]], None] = in_turn,
     system: System | None = None,
 ) -> list[Path]:
     """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG beside them; returns their paths.
 
-    Every file says in words what is to be seen in it.  `do` is given a task for every figure, `system` is as in
-    `figures`.
+    Every file says in words what is to be seen in it.  `system` is as in `figures`.
     """
     endings, made = ("png", "svg") if svg else ("png",), figures(run, system)
-    do([functools.partial(save_figure, figure, name, Path(folder), endings) for name, figure in made.items()])
+    for name, figure in made.items():
+        save_figure(figure, name, Path(folder), endings)
     return [Path(folder) / f"{name}.{ending}" for name in made for ending in endings]
-
-
-@contextlib.contextmanager
-def drawn(run: Any, folder: Path) -> Iterator[None]:
-    """Draw a run after what stands in the context: how this process draws for `odesim.store`."""
-    yield
-    draw(run, folder)
 
 
 def save_figure(figure: Any, name: str, folder: Path, endings: Sequence[str]) -> None:

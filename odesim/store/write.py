@@ -29,8 +29,8 @@ from odesim.store.manifest import file_hashes, manifest, versions
 from odesim.store.netcdf import netcdf
 from odesim.store.read import Run
 
-Draw = Callable[[Trajectory, Path], contextlib.AbstractContextManager[Any]]
-"""Draws a trajectory into a folder while what stands in the context is done; raises at its end where it cannot."""
+Draw = Callable[[Trajectory, Path], object]
+"""Draws the pictures of a trajectory into a folder."""
 
 
 def save(
@@ -148,36 +148,28 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
     import time
 
     started = time.perf_counter()
-    with contextlib.nullcontext() if draw is None else _drawn(draw, trajectory, staging):
-        request = {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision,
-                   "versions": json.dumps(versions())}  # fmt: skip
-        # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
-        (staging / TRAJECTORY).write_bytes(netcdf(trajectory, request))
-        write_json(staging / SUMMARY, trajectory.summary)
-        wall_times["store"] = time.perf_counter() - started
+    request = {"digest": case.digest, "seed": case.seed, "precision": trajectory.origin.precision,
+               "versions": json.dumps(versions())}  # fmt: skip
+    # Made in memory and written at once: the HDF5 library crashes at exit after a disk became full under it.
+    (staging / TRAJECTORY).write_bytes(netcdf(trajectory, request))
+    write_json(staging / SUMMARY, trajectory.summary)
+    wall_times["store"] = time.perf_counter() - started
     if draw is not None:
-        wall_times["draw"] = time.perf_counter() - started
+        _draw(draw, trajectory, staging)
+        wall_times["draw"] = time.perf_counter() - started - wall_times["store"]
     for path in staging.iterdir():
         synchronise(path)
     write_manifest(staging / MANIFEST, manifest(trajectory, case, staging, wall_times))
     synchronise(staging)
 
 
-@contextlib.contextmanager
-def _drawn(draw: Draw, trajectory: Trajectory, folder: Path) -> Iterator[None]:
-    """Have the pictures drawn while other files are written; a picture that fails must not cost the numbers, so it is
-    only reported.
-    """
-    written = False
+def _draw(draw: Draw, trajectory: Trajectory, folder: Path) -> None:
+    """Draw the pictures; one that fails must not cost the numbers, so that it is only reported."""
     try:
-        with draw(trajectory, folder):
-            yield
-            written = True
+        draw(trajectory, folder)
     except OSError:
         raise
     except Exception as error:
-        if not written:
-            raise
         print(f"odesim: the pictures could not be drawn ({error}); the numbers are stored.", file=sys.stderr)
         for path in folder.glob("*.png"):
             path.unlink()

@@ -125,10 +125,10 @@ class Derivatives:
     def _compiled(self, layout: Layout, along: Mapping[str, tuple[str, ...]]) -> Callable[[np.ndarray], np.ndarray]:
         """The rates of the state and of its directions, as a function of both in one flat vector."""
         from derivations.equations.tangent import NotDifferentiable
-        from odesim.code.generated import bound, tables_of
+        from odesim.code.prepared import fillings
 
         try:
-            return bound(tables_of(self.statement, layout, self.constants, "rates", along))
+            return fillings(self.statement, layout, self.constants, ("rates",), along)["rates"].new
         except NotDifferentiable as error:
             raise UsageError(f"{self.statement.name}: {error}; take odesim.linearise") from None
 

@@ -49,7 +49,6 @@ def imported() -> None:
     import sympy
     import xarray
 
-    import odesim.cli.ahead
     import odesim.evidence.verification
     import odesim.flow.solve
     import odesim.flow.solvers.scipy

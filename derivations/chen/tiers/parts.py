@@ -39,7 +39,7 @@ ZETAS = 64
 """Antithetic samples of the noise patches in tier specnoise."""
 NA, NB, NC, KINKS = sp.symbols("n_a n_b n_c n_k", integer=True, positive=True)
 LOW, HIGH = sp.symbols("beta_1 beta_2", real=True)
-I, R = sp.Idx("i", NA), sp.Idx("r", NC)  # noqa: E741 - the index of the page
+I, R = sp.Idx("i", NA), sp.Idx("r", NC)
 XA, WA, XB, WB, XC, WC = map(Base, ("x_a", "w_a", "x_b", "w_b", "x_c", "w_c"))
 BETA, W_BETA = Base("beta"), Base("w_beta")
 MEMBER = Base("member")

@@ -175,7 +175,7 @@ class Lift:
         label = "_".join([name, *map(str, arguments[:-1])])
         if label not in self._taken:
             self._taken.add(label)
-            coefficient = sp.Mul(*(f for f in sp.Mul.make_args(value.function) if f != x**s))
+            coefficient = sp.expand_func(sp.Mul(*(f for f in sp.Mul.make_args(value.function) if f != x**s)))
             self.items.append(Define(label, (s,), coefficient, meaning=f"coefficients of {name} in powers of {x}"))
         return series(sp.Symbol(label), arguments[-1])
 

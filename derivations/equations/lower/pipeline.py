@@ -10,6 +10,7 @@ from derivations.equations.lower.pairs import gather_pairs
 from derivations.equations.lower.products import find_products
 from derivations.equations.lower.simplify import fold_constants, hoist, inline, narrow
 from derivations.equations.program import Item, Output, Program, Ranges
+from derivations.equations.rounding import size_of
 from derivations.equations.tangent import tangent
 from derivations.statement import Statement, indices_of, key_of, sp
 
@@ -39,6 +40,8 @@ def lower(
             lift.define_array(definition)
     if what == "loss":
         outputs: tuple[Output, ...] = (lift.wanted("loss", statement.loss),)
+        if statement.loss_is_square:
+            outputs += (lift.wanted("loss_size", size_of(statement.loss)),)
     elif what == "watch":
         outputs = tuple(lift.wanted(w.target, w.value, w.meaning) for w in statement.watched)
     else:

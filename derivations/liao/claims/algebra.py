@@ -15,7 +15,7 @@ from derivations.laws import All, Bounded, Proven, Vanishes
 from derivations.liao.claims import expectations
 from derivations.liao.claims.tools import at
 from derivations.liao.gate import correlations_at
-from derivations.liao.kernels import correlation_pairs
+from derivations.liao.pairs import correlation_pairs
 from derivations.liao.parameters import Parameters
 from hermite import gaussian, quadrature
 from hermite.functions import logistic

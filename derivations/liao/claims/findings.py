@@ -12,11 +12,10 @@ from derivations.broken import break_law, break_measure, once
 from derivations.claim import Claim, Grid, Variant
 from derivations.laws import Agrees, All, Bounded, Equals, Power, Probability, Proven
 from derivations.laws.agreement import score
-from derivations.liao import reduced
 from derivations.liao.claims import tools
 from derivations.liao.claims.pruning import at_overlap, coefficients
 from derivations.liao.claims.tools import at
-from derivations.liao.kernels import correlation_pairs
+from derivations.liao.pairs import correlation_pairs
 
 PAPER = {"m": 25, "m_star": 5, "d": 1000}
 HORIZON = {"quick": 180.0, "full": 720.0}
@@ -113,12 +112,10 @@ def spurious_minimum(lab: Any, point: Mapping[str, Any], seed: int, generic: flo
 
     With `generic` 0 the run stays on the symmetric manifold and ends at a saddle point (control).
     """
-    from derivations.liao import population
-
     start = dead_pair(point, generic)
     run = dead_run(lab, point, 3.0, start)
     final = {name: run[name][-1] for name in tools.OVERLAPS}
-    rates = np.linalg.eigvals(reduced.jacobian(start, population.flat(2, 1).pack(final))).real
+    rates = np.linalg.eigvals(tools.jacobian(start, final)).real
     return {"loss": float(run["loss"][-1]), "growth": float(rates.max())}
 
 

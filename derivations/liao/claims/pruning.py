@@ -109,11 +109,9 @@ def tuning_rates(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, flo
 
 def smallest_rate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
     """The slowest rate of the exact flow linearised at the optimum."""
-    from derivations.liao import reduced
-
     m = point["m"]
     start = tools.from_rows(np.vstack([np.eye(2 * m, 2 * m + 2)] * 2), m, m, tier="linear")
-    rates = -np.linalg.eigvals(reduced.jacobian(start, reduced.optimum(start))).real
+    rates = -np.linalg.eigvals(tools.jacobian(start, tools.optimum(start))).real
     return float(rates.min())
 
 

@@ -60,6 +60,24 @@ def rows_of(start: Initial) -> np.ndarray:
     return overlaps.assemble_gram(start.state, start.constants["teacher_gram"])
 
 
+def jacobian(start: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
+    """dF/dy of the exact flow at overlaps, with the norms and teachers of an initial condition."""
+    from derivations.equations import jacobian as derivative  # which loads SymPy
+    from derivations.liao.tiers import exact
+
+    statement = exact.statement(start.parameters)
+    return derivative.jacobian(statement, statement.numbers(start), state)
+
+
+def optimum(start: Initial) -> dict[str, np.ndarray]:
+    """The overlaps (m = m*) at which every student equals the teacher that it is matched to at the start."""
+    m, gram = start.parameters.m, start.constants["teacher_gram"]
+    matched = initial.greedy_matching(start.state["gamma2"] / start.constants["norm_w"][:, None] ** 2)
+    teacher = np.argsort(matched)
+    rows = np.concatenate([teacher, m + teacher, np.arange(2 * m)])
+    return initial.components(gram[np.ix_(rows, rows)], m, m)
+
+
 def recovery(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
     """The standard run, until sqrt(d) + 60: O(sqrt d) with a constant nine times the typical escape time."""
     size = {**SMALL, **{k: v for k, v in point.items() if k in ("m", "m_star", "init", "degree")}}

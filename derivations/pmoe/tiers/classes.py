@@ -74,7 +74,7 @@ from derivations.statement import (
 )
 
 CLASSES = sp.Symbol("classes", integer=True, positive=True)
-I, B = (sp.Idx(n, CLASSES) for n in "ib")  # noqa: E741
+I, B = (sp.Idx(n, CLASSES) for n in "ib")
 PHI, OUT, ACT, OWN, DRIVE, MASS, MISSED = map(Base, ("response", "out", "act", "own", "c", "mass", "missed"))
 NAMES = {
     **NOTATION,

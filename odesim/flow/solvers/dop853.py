@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Shared
-from odesim.code.derivative import EVALUATED
 from odesim.flow.solvers.step import (
     Leg,
     Segment,
@@ -25,7 +23,7 @@ from odesim.flow.solvers.step import (
 from odesim.flow.tableau import dop853
 
 if TYPE_CHECKING:
-    from odesim.code.derivative import Derivative
+    from odesim.code.right_hand_side import RightHandSide
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
 """Of the step that the error promises this part is taken, and never less or more than so many times the last."""
@@ -35,25 +33,8 @@ LARGEST = (4 / 7) ** 4 * (3 / 7) ** 3
 TRUSTED = 20.0
 """Tolerances that the last term of the interpolant may have."""
 
-COMPILED = (
-    *EVALUATED,
-    *(
-        f"odesim.flow.solvers.dop853_loops:{name}"
-        for name in ("weighted_sum", "in_tolerances", "small_error", "attempt")
-    ),
-)
-"""The group of the loops for flows that are called by their address."""
 LARGE = 256
 """From so many entries on steps are compiled, which takes half a second; below, a default run takes less than that."""
-SHARED = (
-    Shared(
-        COMPILED,
-        "attempt",
-        "f8[::1], f8[::1], f8, f8[:,::1], f8[:,::1], f8[::1], UniTuple(f8[::1], 2), UniTuple(f8, 2), UniTuple(i8, 2)",
-        entered=True,
-    ),
-)
-"""What a process beside can compile while a flow is derived."""
 Slope = Callable[[float, np.ndarray], np.ndarray]
 Dense = Callable[[float], np.ndarray]
 
@@ -111,41 +92,44 @@ class _Attempts:
     def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
         """The state, and its error in units of the tolerance, relative to the distance from the bounds."""
         new = self.state(t, y, f, h, K)
+        return new, self.error(y, new, h, (K[:13].T.dot(self.table.E5), K[:13].T.dot(self.table.E3)))
+
+    def error(self, y: np.ndarray, new: np.ndarray, h: float, sums: tuple[np.ndarray, np.ndarray]) -> float:
+        """The error of a new state from the sums of slopes of order five and three."""
         if self.bounded:
             size = np.maximum(distance(np, y, self.span.bounds), distance(np, new, self.span.bounds))
         else:
             size = np.maximum(np.abs(y), np.abs(new))
         scale = self.span.atol + self.span.rtol * size
-        five, three = (K[:13].T.dot(weights) / scale for weights in (self.table.E5, self.table.E3))
+        five, three = (rates / scale for rates in sums)
         if (both := _square(five) + 0.01 * _square(three)) != 0:
-            return new, h * _square(five) / math.sqrt(both * scale.size)
+            return h * _square(five) / math.sqrt(both * scale.size)
         # Slopes of 1e-270, of a start of 1e-90, leave no square; times the step they are of the size of the entries.
         both = _square(h * five) + 0.01 * _square(h * three)
-        return new, _square(h * five) / math.sqrt(both * scale.size) if both != 0 else 0.0
+        return _square(h * five) / math.sqrt(both * scale.size) if both != 0 else 0.0
 
 
 class _CompiledAttempts(_Attempts):
-    """The same for a flow that compiled code calls by its address (`odesim.code.derivative`), which knows no time."""
+    """The same in compiled code for a flow that the engine evaluates, which knows no time."""
 
-    def __init__(self, slope: "Derivative", span: Span) -> None:
-        from odesim.code import compile
+    def __init__(self, slope: "RightHandSide", span: Span) -> None:
+        from odesim.flow.solvers import dop853_loops
 
         super().__init__(slope, span)
-        self.compiled = compile.common(COMPILED)["attempt"]
-        self.place, self.weights = slope.place, _weights()
-        low, high = (np.array(np.broadcast_to(bound, span.y.size), float) for bound in span.bounds)
-        self.bounds = (low, high)
+        self.compiled, self.rates = dop853_loops.attempt, slope.rates(span.y.size)
+        self.sums = np.empty((3, span.y.size))
 
     def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
-        """The state after the step; its slope is K[12].  Its error costs less than another compiled function would."""
-        return self.attempt(t, y, f, h, K)[0]
+        """The state after the step; its slope is K[12]."""
+        K[0] = f
+        self.compiled(y, h, (_weights(), K), self.sums.ravel(), *self.rates)
+        self.span.statistics.evaluations += 12
+        return self.sums[0].copy()
 
     def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
         """The state and its error."""
-        new, tolerances = np.empty(y.size), (self.span.rtol, self.span.atol)
-        error = self.compiled(y, f, h, self.weights, K, new, self.bounds, tolerances, self.place)
-        self.span.statistics.evaluations += 12
-        return new, error
+        new = self.state(t, y, f, h, K)
+        return new, self.error(y, new, h, (self.sums[2], self.sums[1]))
 
 
 @functools.cache
@@ -159,7 +143,7 @@ def _weights() -> np.ndarray:
 def _attempts(slope: Any, span: Span) -> _Attempts:
     """By compiled loops where the flow has an address and the state is large, else by NumPy."""
     return (
-        _CompiledAttempts(slope, span) if hasattr(slope, "place") and span.y.size >= LARGE else _Attempts(slope, span)
+        _CompiledAttempts(slope, span) if hasattr(slope, "rates") and span.y.size >= LARGE else _Attempts(slope, span)
     )
 
 

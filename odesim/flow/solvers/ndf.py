@@ -1,4 +1,4 @@
-"""Long horizons at the cost of compiled code: the loops of `ndf_loops` around a flow that is called by its address.
+"""Long horizons at the cost of compiled code: the loops of `ndf_loops` around a flow that the engine evaluates.
 
 CVODE spends most of its time between Python and C where a right-hand side takes ten microseconds.  Here many steps are
 one call, which comes back where an entry may have crossed its threshold, a state is to be saved, or the derivatives
@@ -7,40 +7,20 @@ are to be renewed.
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odesim.code.derivative import EVALUATED
 from odesim.flow.record import Recorder
-from odesim.flow.solvers import ndf_loops
 from odesim.flow.solvers.coupled import DISPLACEMENT
 from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Span, StepFailure
 from odesim.machine.processes import pool
 
 if TYPE_CHECKING:
-    from odesim.code.derivative import Derivative
+    from odesim.code.right_hand_side import RightHandSide
     from odesim.flow.problem import Problem
 
-LOOPS = (
-    "weighted",
-    "derivatives",
-    "eliminate",
-    "invert",
-    "apply",
-    "rescale",
-    "newton",
-    "crossing",
-    "choose",
-    "shorten",
-    "predict",
-    "accept",
-    "attempt",
-    "advance",
-    "begin",
-    "slopes",
-)
 CHUNK = 500
 """Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
 NOTHING = (np.zeros(0, np.uint64), np.zeros(0), np.zeros(0))
@@ -72,13 +52,6 @@ def steps(leg: Leg) -> Iterator[Segment]:
     return ndf_steps(problem.derivative, coupled(problem.initial), leg.span(TOLERANCE), leg.recorder, leg.origin)
 
 
-def compile_ndf() -> Mapping[str, Any]:
-    """The compiled functions of `ndf_loops` by name, the same for all flows."""
-    from odesim.code import compile
-
-    return compile.common((*EVALUATED, *(f"{ndf_loops.__name__}:{name}" for name in LOOPS)))
-
-
 @functools.cache
 def formulas() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """alpha, gamma and the error constants by order (Shampine & Reichelt 1997, Table 1)."""
@@ -107,7 +80,7 @@ class Blocks:
 
 
 def ndf_steps(
-    flow: "Derivative", labels: Labels, span: Span, recorder: Recorder, origin: float = 0.0
+    flow: "RightHandSide", labels: Labels, span: Span, recorder: Recorder, origin: float = 0.0
 ) -> Iterator[Segment]:
     """The accepted steps in which something may happen that `recorder` waits for, and the last of every `CHUNK`.
 
@@ -115,12 +88,14 @@ def ndf_steps(
     which that of the span begins.  Raises `StepFailure` when the step
     size has shrunk to round-off, as it does where the state is no longer finite.
     """
-    loops, table, statistics = compile_ndf(), formulas(), span.statistics
+    from odesim.flow.solvers import ndf_loops as loops  # which compiles them
+
+    table, statistics, rates = formulas(), span.statistics, flow.rates(span.y.size)
     t, y, until, rtol, atol = span.t, span.y, span.until, span.rtol, span.atol
     D, work, counts = np.empty((8, y.size)), tuple(np.empty((8, y.size))), np.zeros(3, np.int64)
     slope = flow(t, y)
     step = first_step(functools.partial(flow, t), y, slope, until - t, rtol, atol)
-    loops["begin"](y, slope, step, D)
+    loops.begin(y, slope, step, D)
     control = np.array([t, step, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0])
     blocks, counted, status = Blocks(labels(y)), (statistics.steps, statistics.rejected or 0, statistics.evaluations), 3
     counts[2] = 2
@@ -129,14 +104,14 @@ def ndf_steps(
             now = labels(D[0])
             blocks = blocks if np.array_equal(now, blocks.labels) else Blocks(now)
             slope = flow(t, D[0])
-            used = loops["derivatives"](D[0], slope, DISPLACEMENT, *blocks.pattern, blocks.J, flow.place)
+            used = loops.derivatives(D[0], slope, DISPLACEMENT, blocks.pattern, blocks.J, *rates)
             counts[2] += 1 + used
             control[7] = control[9] = 0.0
             control[10] = blocks.loose
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
         method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table, work)
-        status = loops["advance"](D, control, counts, (until, recorder.due - origin), most, watch, method, flow.place)
+        status = loops.advance(D, control, counts, (until, recorder.due - origin), most, watch, method, rates)
         statistics.steps, statistics.rejected, statistics.evaluations = (
             a + int(b) for a, b in zip(counted, counts, strict=True)
         )
@@ -146,15 +121,18 @@ def ndf_steps(
             yield _segment(D, control)
 
 
-def right_hand_sides(flow: "Derivative", states: np.ndarray, workers: int = 1) -> np.ndarray:
+def right_hand_sides(flow: "RightHandSide", states: np.ndarray, workers: int = 1) -> np.ndarray:
     """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads."""
-    slopes = compile_ndf()["slopes"]
+    from odesim.flow.solvers.ndf_loops import slopes
+
     states = np.ascontiguousarray(states, float)
     found = np.empty_like(states)
     parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]
 
     def fill(part: np.ndarray) -> None:
-        slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], flow.place)
+        (W, T, N), kernels = flow.rates(states.shape[1])
+        # The engine works in W, which two threads must not share.
+        slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], (W.copy(), T, N), kernels)
 
     others = [pool(workers - 1, os.getpid()).submit(fill, part) for part in parts[1:]]
     for part in parts[:1]:

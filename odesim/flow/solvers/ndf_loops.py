@@ -4,20 +4,27 @@ Klopfenstein's formulas in the quasi-constant form of Shampine & Reichelt (1997)
 differences, rescaled when the step changes.  Newton's matrix I - c J is kept between strongly coupled entries only
 and inverted block by block; the entries of block b are members[first[b]:first[b + 1]], its derivatives and their
 inverse lie from place[b] on, row by row.  Blocks of one entry come first.  Members are unsigned, which spares a test
-for negative ones; `scale` holds inverses of tolerances.  The flow is a pair of addresses (`odesim.code.derivative`), so
-that these loops are compiled once for all.
+for negative ones; `scale` holds inverses of tolerances.  The flow is `arguments` of the engine, so that these loops
+are compiled once for all.
 """
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from odesim.code.derivative import evaluate
+from derivations.equations.options import OPTIONS
+from odesim.code.engine import ARGUMENTS, KERNELS, TABLES, flow, numbers, types
+from odesim.code.module_cache import compiled
 
-unowned: Callable[..., Any]
+matrix, number, whole, truth = types.float64[:, ::1], types.float64, types.int64, types.boolean
+members, wholes = types.uint64[::1], types.int64[::1]
+PATTERN = types.Tuple((members, wholes, wholes))
+WATCH = types.Tuple((members, numbers, numbers))
+FORMULAS, WORK = types.UniTuple(numbers, 3), types.UniTuple(numbers, 8)
+METHOD = types.Tuple((PATTERN, numbers, numbers, number, number, FORMULAS, WORK))
+"""The types of what the functions below take together, as `advance` describes it."""
+none = types.void
 
 
+@compiled(number(numbers, numbers), **OPTIONS)
 def weighted(x, scale):
     """Root mean square of x in units of the tolerances."""
     total = 0.0
@@ -26,9 +33,10 @@ def weighted(x, scale):
     return np.sqrt(total / x.size)
 
 
-def derivatives(y, f, displacement, members, first, place, J, flow):
+@compiled(whole(numbers, numbers, number, PATTERN, numbers, TABLES, KERNELS), **OPTIONS)
+def derivatives(y, f, displacement, pattern, J, tables, kernels):
     """Fill J with df_a/dy_b inside the blocks; the k-th evaluation displaces the k-th entry of every block."""
-    largest = 0
+    (members, first, place), (W, T, N), largest = pattern, tables, 0
     for b in range(first.size - 1):
         largest = max(largest, first[b + 1] - first[b])
     near, found = np.empty(y.size), np.empty(y.size)
@@ -38,7 +46,7 @@ def derivatives(y, f, displacement, members, first, place, J, flow):
         for b in range(first.size - 1):
             if first[b] + k < first[b + 1]:
                 near[members[first[b] + k]] += displacement
-        evaluate(near, found, flow)
+        flow(near, found, (W, T, N, kernels[0]))
         for b in range(first.size - 1):
             size = first[b + 1] - first[b]
             if k < size:
@@ -48,6 +56,7 @@ def derivatives(y, f, displacement, members, first, place, J, flow):
     return largest
 
 
+@compiled(none(matrix, whole, wholes), **OPTIONS)
 def eliminate(W, n, pivots):
     """W[:n, :n] becomes its inverse by Gauss-Jordan elimination with row exchanges."""
     for k in range(n):
@@ -73,6 +82,7 @@ def eliminate(W, n, pivots):
             W[i, k], W[i, pivots[k]] = W[i, pivots[k]], W[i, k]
 
 
+@compiled(none(number, wholes, wholes, numbers, numbers), **OPTIONS)
 def invert(c, first, place, J, inverse):
     """inverse = (I - c J)^-1, block by block."""
     largest = 0
@@ -93,9 +103,10 @@ def invert(c, first, place, J, inverse):
                 inverse[at + i * n + j] = W[i, j]
 
 
-def apply(members, first, place, inverse, r, x):
+@compiled(none(PATTERN, numbers, numbers, numbers), **OPTIONS)
+def apply(pattern, inverse, r, x):
     """x = inverse r, with r in the order of `members`."""
-    single = 0
+    (members, first, place), single = pattern, 0
     while single < first.size - 1 and first[single + 1] == single + 1:
         single += 1
     for k in range(single):
@@ -110,6 +121,7 @@ def apply(members, first, place, inverse, r, x):
             x[entries[i]] = total
 
 
+@compiled(none(matrix, whole, number), **OPTIONS)
 def rescale(D, order, factor):
     """The backward differences D for steps `factor` times as long: (R(factor) R(1))^T D."""
     R, U, both = np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((6, 6))
@@ -132,7 +144,10 @@ def rescale(D, order, factor):
                 D[j, i] += weight * old[k, i]
 
 
-def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
+@compiled(
+    types.Tuple((whole, truth, number))(WORK, number, number, number, number, PATTERN, numbers, ARGUMENTS), **OPTIONS
+)
+def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
     `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
@@ -140,7 +155,7 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
     corrections times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's
     formula).
     """
-    (start, psi, scale, y, d, f, r, change), (members, first, place) = work, pattern
+    (start, psi, scale, y, d, f, r, change), members = work, pattern[0]
     relaxed = 2.0 / (1.0 + ratio)
     rate = max(rate, abs(1.0 - ratio) / (1.0 + ratio))
     n = y.size
@@ -149,11 +164,11 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
         y[i] = start[i]
         d[i] = 0.0
     for k in range(6):
-        evaluate(y, f, flow)
+        flow(y, f, arguments)
         for i in range(n):
             entry = members[i]
             r[i] = relaxed * (c * f[entry] - psi[entry] - d[entry])
-        apply(members, first, place, inverse, r, change)
+        apply(pattern, inverse, r, change)
         size = weighted(change, scale)
         if not size < np.inf:
             return k + 1, False, 1.0
@@ -170,6 +185,7 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, flow):
     return 6, False, 1.0
 
 
+@compiled(truth(matrix, whole, WATCH, matrix), **OPTIONS)
 def crossing(D, order, watch, weights):
     """Whether a watched entry is beyond its level at the last state, or at a quarter of the step before it.
 
@@ -196,6 +212,7 @@ def crossing(D, order, watch, weights):
     return False
 
 
+@compiled(types.Tuple((whole, number))(matrix, whole, number, numbers, number, numbers), **OPTIONS)
 def choose(D, order, error, scale, safety, errors):
     """The order and the factor of the next steps: what promises the longest of orders one less, the same, one more."""
     factor = error ** (-1.0 / (order + 1)) if error > 0.0 else 10.0
@@ -213,6 +230,7 @@ def choose(D, order, error, scale, safety, errors):
     return chosen, min(10.0, safety * best)
 
 
+@compiled(none(matrix, numbers, number), **OPTIONS)
 def shorten(D, control, factor):
     """Steps `factor` times as long, of the same order."""
     rescale(D, int(control[2]), factor)
@@ -220,6 +238,7 @@ def shorten(D, control, factor):
     control[3] = 0.0
 
 
+@compiled(none(matrix, whole, FORMULAS, number, number, WORK), **OPTIONS)
 def predict(D, order, formulas, rtol, atol, work):
     """The state that the differences promise, what is known of the formula, and the tolerance of every entry."""
     (alpha, gamma, _), start, psi, scale = formulas, work[0], work[1], work[2]
@@ -234,6 +253,7 @@ def predict(D, order, formulas, rtol, atol, work):
         scale[i] = 1.0 / (atol + rtol * abs(start[i]))
 
 
+@compiled(none(matrix, whole, numbers), **OPTIONS)
 def accept(D, order, d):
     """The differences after a step whose correction is d: D_j at the new state = D_j before + D_(j + 1) now."""
     for i in range(d.size):
@@ -244,7 +264,8 @@ def accept(D, order, d):
             D[j, i] += D[j + 1, i]
 
 
-def attempt(D, control, counts, until, method, flow):
+@compiled(whole(matrix, numbers, wholes, number, METHOD, ARGUMENTS), **OPTIONS)
+def attempt(D, control, counts, until, method, arguments):
     """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
     pattern, J, inverse, rtol, atol, table, work = method
     alpha, errors, scale, y, d = table[0], table[2], work[2], work[3], work[4]
@@ -260,7 +281,7 @@ def attempt(D, control, counts, until, method, flow):
             control[9] = c
         predict(D, order, table, rtol, atol, work)
         known = control[6] if control[7] % 20 != 0 else 1.0
-        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, flow)
+        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, arguments)
         counts[2] += used
         if not converged:
             if control[9] != c:
@@ -282,7 +303,11 @@ def attempt(D, control, counts, until, method, flow):
         counts[1] += 1
 
 
-def advance(D, control, counts, ends, most, watch, method, flow):
+@compiled(
+    whole(matrix, numbers, wholes, types.UniTuple(number, 2), whole, WATCH, METHOD, types.Tuple((TABLES, KERNELS))),
+    **OPTIONS,
+)
+def advance(D, control, counts, ends, most, watch, method, rates):
     """Take up to `most` steps; returns 0 at the end or at `due`, 1 where an entry may have crossed in the last step,
     2 where `most` is reached, 3 where the derivatives have to be renewed, 4 where the step has shrunk to round-off.
 
@@ -290,9 +315,10 @@ def advance(D, control, counts, ends, most, watch, method, flow):
     the derivatives, length of the last step, the c of the inverse, 0 for none, how far from it, relatively, c may be,
     the longest step there may be, for so many steps); counts = (steps, rejected, evaluations); ends = (until, due);
     method = ((members, first, place) of the blocks, their derivatives and inverses, relative and absolute tolerance,
-    the formulas, room for eight states).
+    the formulas, room for eight states); rates = (tables, kernels) of the engine.
     """
-    D, control, counts, watch, method = unowned((D, control, counts, watch, method))
+    (W, T, N), kernels = rates
+    arguments = (W, T, N, kernels[0])
     (until, due), (_, _, _, rtol, atol, table, work) = ends, method
     n, weights = D.shape[1], np.empty((3, 6))
     for _ in range(most):
@@ -303,7 +329,7 @@ def advance(D, control, counts, ends, most, watch, method, flow):
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
             shorten(D, control, min(factor, control[11] / control[1]))
-        status = attempt(D, control, counts, until, method, flow)
+        status = attempt(D, control, counts, until, method, arguments)
         if status > 0:
             return status
         order = int(control[2])
@@ -323,6 +349,7 @@ def advance(D, control, counts, ends, most, watch, method, flow):
     return 2
 
 
+@compiled(none(numbers, numbers, number, matrix), **OPTIONS)
 def begin(y, f, h, D):
     """Backward differences of the first order from a state and its slope, for steps of length h."""
     D[:] = 0.0
@@ -331,7 +358,9 @@ def begin(y, f, h, D):
         D[1, i] = h * f[i]
 
 
-def slopes(states, found, flow):
+@compiled(none(matrix, matrix, TABLES, KERNELS), **OPTIONS)
+def slopes(states, found, tables, kernels):
     """found[k] = dy/dt at states[k]."""
+    W, T, N = tables
     for k in range(states.shape[0]):
-        evaluate(states[k], found[k], flow)
+        flow(states[k], found[k], (W, T, N, kernels[0]))

@@ -8,9 +8,9 @@ from derivations.statement import Indicator, Largest, Statement, indices_of, key
 from odesim.show.page.text import Text
 from odesim.show.page.walk import turned
 
-SPECIAL = ("factorial", "binomial", "eval_hermitenorm", "erf")
+SPECIAL = ("factorial", "binomial", "eval_hermitenorm", "erf", "loggamma")
 """Functions that the printed file takes from `scipy.special`."""
-CALLS = {"asin": "np.arcsin", "He": "eval_hermitenorm", "Abs": "np.abs", "binomial": "binom"}
+CALLS = {"asin": "np.arcsin", "He": "eval_hermitenorm", "Abs": "np.abs", "binomial": "binom", "loggamma": "gammaln"}
 SIGNS = ((sp.Ge, ">="), (sp.Gt, ">"), (sp.Le, "<="), (sp.Lt, "<"), (sp.Eq, "=="), (sp.Ne, "!="))
 Axes = tuple[Any, ...]
 

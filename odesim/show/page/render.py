@@ -47,7 +47,7 @@ def _kernels(equations: Equations) -> str:
     """The module that numba compiles for some equations."""
     if equations.code.statement is not None:
         from derivations.equations.text import example_numbers
-        from odesim.code.generated import tables_of
+        from odesim.code.prepared import tables_of
 
         statement = equations.code.statement()
         return tables_of(statement, equations.layout, example_numbers(statement), "rates").kernel_text()

@@ -12,7 +12,7 @@ from typing import Any  # noqa: F401
 
 import numpy as np
 from scipy.integrate import solve_ivp
-from scipy.special import binom, erf, eval_hermitenorm, factorial  # noqa: F401
+from scipy.special import binom, erf, eval_hermitenorm, factorial, gammaln  # noqa: F401
 '''
 QUIET = '@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # in branches that are not taken'
 INTEGRAL = f'''

@@ -194,7 +194,8 @@ class Walk(Style):
             "Partial": lambda: self.derivative(shown[0], shown[1], "∂"),
             "Gate": lambda: self.dashed(self.name("Gate"), arguments[0]) + f"({shown[1]})",
             "He": lambda: f"{self.subscript(self.upright('He'), shown[:1])}({shown[1]})",
-            "factorial": lambda: (shown[0] if shown[0].isalnum() else f"({shown[0]})") + "!",
+            "factorial": lambda: factorial(shown[0]),
+            "loggamma": lambda: self.upright("log") + self.round(factorial(self.show(arguments[0] - 1))),
             "floor": lambda: self.floor(shown[0]),
             "binomial": lambda: self.choose(*shown),
             "log1p": lambda: self.show(sp.log(1 + arguments[0])),
@@ -290,3 +291,8 @@ def turned(f: Any) -> Any:
 def _tall(f: Any) -> bool:
     """Whether a factor stands beside a fraction instead of on it."""
     return isinstance(f, (sp.Add, sp.Sum, sp.Product, sp.Integral, sp.Function)) and not isinstance(f, sp.exp)
+
+
+def factorial(shown: str) -> str:
+    """The factorial of what is shown."""
+    return (shown if shown.isalnum() else f"({shown})") + "!"

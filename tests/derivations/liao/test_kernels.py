@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import sympy
 
-from derivations.liao import kernels
+from derivations.liao.pairs import correlation_pairs
 from hermite import polynomials
 from hermite.correlation import for_gate
 from hermite.quadrature import expectation
+from tests.derivations.liao import pair_polynomials as kernels
 
 # The six functions as displayed in the paper's notation, typed from its formulas (Sab = S_ab(rho)); the derived
 # expressions never see this text.
@@ -156,11 +157,11 @@ def test_correlation_pairs_are_those_of_the_derived_expressions(degree):
     found = set()
     for expression in (kernels.kernel(degree), *(kernels.partial(degree, v) for v in ("rho", "z11", "z12", "g"))):
         found |= {kernels.orders(symbol) for symbol in kernels.symbols_of(expression)}
-    assert set(kernels.correlation_pairs(degree)) == found
+    assert set(correlation_pairs(degree)) == found
 
 
 def test_correlation_table_covers_the_fourteen_functions_of_degree_three():
-    pairs = kernels.correlation_pairs(3)
+    pairs = correlation_pairs(3)
     expected = {(a, b) for a, b in itertools.product(range(8), repeat=2) if a <= b and a + b in (0, 2, 4, 6, 8)}
     assert set(pairs) == expected - {(0, 8)}
     assert len(pairs) == 14

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from derivations.contract import Initial
-from derivations.liao import initial, overlaps, population, reduced
-from derivations.liao.gate import gate_table
+from derivations.equations import arrays
+from derivations.equations.lower import lower
+from derivations.equations.setup import setup
+from derivations.liao import initial, overlaps
+from derivations.liao.claims import tools
+from derivations.liao.gate import correlations_at, gate_table
 from derivations.liao.parameters import Parameters
-from odesim.code.arrays import compile_arrays
-from odesim.code.compile import compile_numba
+from derivations.liao.tiers import equations, statement
+from odesim.flow.problem import compile_functions
 
 C1, C3 = 0.20662096414190703726, -0.062396483959259193493
 """Hermite coefficients of the logistic function, to twenty digits (mpmath, independent of this program)."""
@@ -18,18 +22,17 @@ C1, C3 = 0.20662096414190703726, -0.062396483959259193493
 
 def functions(parameters, backend="numba"):
     """`flow` and `loss` of the exact tier."""
-    equations = population.exact(parameters)
-    return compile_numba(equations) if backend == "numba" else compile_arrays(equations, backend)
+    return compile_functions(equations(parameters, "exact"), backend)
 
 
 def evaluate(start: Initial, name="flow", backend="numba"):
     """The flat derivative (as components) or the loss at an initial condition."""
-    equations = population.exact(start.parameters)
-    y, arguments = equations.start(start), equations.arguments(start)
+    exact = equations(start.parameters, "exact")
+    y, arguments = exact.start(start), exact.arguments(start)
     compiled = functions(start.parameters, backend)
     if name == "loss":
         return float(compiled["loss"](y, *arguments))
-    return equations.unpack(np.asarray(compiled["flow"](0.0, y, *arguments)))
+    return exact.unpack(np.asarray(compiled["flow"](0.0, y, *arguments)))
 
 
 def state_of(m, m_star=0, a=None, b=None, **overlaps) -> Initial:
@@ -113,13 +116,16 @@ def test_back_ends_agree_at_random_states(vectors, backend, degree):
 def test_right_hand_side_agrees_with_thirty_digit_arithmetic(vectors):
     mpmath = pytest.importorskip("mpmath")
     v = vectors(m=2, m_star=1, d=5, seed=8)
-    equations = population.exact(v.parameters)
-    y, arguments = equations.start(v.initial), equations.arguments(v.initial)
+    exact, stated = equations(v.parameters, "exact"), statement(v.parameters, "exact")
+    y, arguments = exact.start(v.initial), exact.arguments(v.initial)
+    precise = np.vectorize(mpmath.mpf, otypes=[object])
     with mpmath.workdps(30):
-        precise = np.array([mpmath.mpf(float(value)) for value in y], dtype=object)
-        exact = [np.vectorize(mpmath.mpf, otypes=[object])(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        reference = compile_arrays(equations, "numpy")["flow"](0, precise, *exact).astype(float)
-    assert np.abs(functions(v.parameters)["flow"](0.0, y, *arguments) - reference).max() < 1e-14
+        state = {name: precise(values) for name, values in v.initial.state.items()}
+        program = lower(stated, stated.numbers(v.initial), frozenset(("I1", "I2")))["lift"]
+        numbers = {name: precise(x) for name, x in setup(program, stated.numbers(v.initial)).items()}
+        reference = arrays.evaluate(program, numbers, state)
+        wanted = exact.layout.pack({name: values.astype(float) for name, values in reference.items()})
+    assert np.abs(functions(v.parameters)["flow"](0.0, y, *arguments) - wanted).max() < 1e-14
 
 
 def test_flow_is_the_mean_of_one_sgd_step_by_monte_carlo(vectors):
@@ -156,11 +162,9 @@ def test_one_expert_and_one_teacher_reduce_to_two_equations():
     g1, g2, a, b = 0.4, 0.6, 1.2, 0.8
     start = state_of(1, 1, [a], [b], gamma1=[[g1]], gamma2=[[g2]])
     found = evaluate(start)
-    s00 = float(reduced.correlations_at(start.parameters, g1)[0, 0])
+    s00 = float(correlations_at(start.parameters, g1)[0, 0])
     h = 1e-5
-    s11 = float(
-        (reduced.correlations_at(start.parameters, g1 + h) - reduced.correlations_at(start.parameters, g1 - h))[0, 0]
-    )
+    s11 = float((correlations_at(start.parameters, g1 + h) - correlations_at(start.parameters, g1 - h))[0, 0])
     assert found["gamma2"][0, 0] == pytest.approx(18 / b**2 * s00 * g2**2 * (1 - g2**2), abs=1e-13)
     assert found["gamma1"][0, 0] == pytest.approx(6 / a**2 * s11 / (2 * h) * g2**3 * (1 - g1**2), abs=1e-9)
     for name in ("zeta1", "zeta2", "I3"):
@@ -173,7 +177,7 @@ def test_two_students_without_teacher_repel_or_annihilate():
     off = np.array([[0, 1], [1, 0]])
     start = state_of(2, 0, a, b, I1=np.eye(2) + i1 * off, I2=np.eye(2) + i2 * off)
     found = evaluate(start)
-    s00 = float(reduced.correlations_at(start.parameters, i1)[0, 0])
+    s00 = float(correlations_at(start.parameters, i1)[0, 0])
     expected = -18 * (1 / b**2).sum() * s00 * i2**2 * (1 - i2**2)
     assert found["I2"][0, 1] == pytest.approx(expected, abs=1e-13)
     assert found["I2"][0, 1] < 0, "a negative overlap of two students falls further, to -1"
@@ -204,7 +208,7 @@ def test_flow_near_the_optimum_has_the_spectrum_of_the_exact_hessian():
     start = state_of(m, m, gamma1=np.eye(m), gamma2=np.eye(m))
     parameters = dataclasses.replace(start.parameters, tier="linear")
     start = dataclasses.replace(start, parameters=parameters)
-    rates = np.linalg.eigvals(reduced.jacobian(start, reduced.optimum(start)))
+    rates = np.linalg.eigvals(tools.jacobian(start, tools.optimum(start)))
     assert np.abs(rates.imag).max() < 1e-9
     rates = np.sort(-rates.real)
     for eigenvalue in (0.26901745, 1.81440973, 5.28082265, 6.47267177):

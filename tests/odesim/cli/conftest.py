@@ -33,11 +33,7 @@ def odesim_command(tiny, tiny_run, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(derivations, "names", lambda: ["liao", "tiny"])
     monkeypatch.setattr(derivations, "system", lambda name: tiny if name == "tiny" else real(name))
     monkeypatch.setattr(importlib.import_module("odesim.flow.solve"), "solve", tiny_run)
-    # It has no equations, of which another process would compile some.
-    monkeypatch.setattr(importlib.import_module("odesim.cli.compiler"), "crew_size", lambda asked: 1)
     monkeypatch.setattr(plot, "draw", draw)
-    # With the drawing library here the command draws in its own process, which alone knows the tiny system.
-    importlib.import_module("matplotlib.figure")
     monkeypatch.chdir(tmp_path)
 
     def call(*words):

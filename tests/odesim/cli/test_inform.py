@@ -122,13 +122,13 @@ def test_progress_writes_a_plain_line_where_there_is_no_terminal():
 
 
 def test_progress_speaks_of_preparing_only_where_something_is_compiled(monkeypatch):
-    from odesim.code import kept
+    from odesim.code import busy
 
-    monkeypatch.setattr(kept, "BUSY", [])
+    monkeypatch.setattr(busy, "BUSY", [])
     monkeypatch.delitem(sys.modules, "jax", raising=False)
     said = {}
     for what, making in (("starting", []), ("preparing (compiling, the first time)", ["compiling"])):
-        kept.BUSY[:] = making
+        busy.BUSY[:] = making
         said[what] = stream = io.StringIO()
         with Progress("running", stream=stream, delay=0.01):
             wait_for(stream)
@@ -156,7 +156,12 @@ def test_quiet_progress_stays_quiet():
     assert stream.getvalue() == ""
 
 
-MARKS = [("text", "dγ¹ᵢₖ/dt ="), ("latex", "z_{12}"), ("python", "def rates("), ("kernels", "def pair_gradient(")]
+MARKS = [
+    ("text", "dγ¹ᵢₖ/dt ="),
+    ("latex", "z_{12}"),
+    ("python", "def rates("),
+    ("kernels", "def kernel(which, x, s, z, g)"),
+]
 
 
 @pytest.mark.parametrize(("format", "mark"), MARKS)

@@ -3,12 +3,7 @@
 import signal
 import subprocess
 import sys
-import threading
 import time
-
-import pytest
-
-from odesim.cli import ahead
 
 DEAF = """
 import hashlib
@@ -69,14 +64,3 @@ def test_what_hears_ctrl_c_is_left_to_its_end():
 def test_an_interrupted_process_waits_for_no_thread():
     done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (130, "still here\n")
-
-
-def test_an_interrupted_command_does_not_wait_for_ever_for_what_it_imports_ahead(monkeypatch):
-    never = threading.Event()
-    monkeypatch.setattr(ahead, "_import", never.wait)
-    monkeypatch.setattr(ahead, "PATIENCE", 0.1)
-    began = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt), ahead.made_ready(False):
-        raise KeyboardInterrupt
-    assert time.perf_counter() - began < 30.0
-    never.set()

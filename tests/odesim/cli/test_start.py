@@ -6,8 +6,6 @@ import time
 
 import pytest
 
-import derivations
-
 HEAVY = ("jax", "sympy", "numba", "matplotlib", "diffrax", "scipy", "xarray", "pandas", "numpy", "hermite")
 
 
@@ -28,19 +26,6 @@ def test_looking_up_a_system_loads_no_derivation():
     heavy = [name for name in HEAVY if name != "numpy"]
     loaded = fresh(
         f"import odesim; odesim.system('liao')\nimport sys\nprint([name for name in {heavy!r} if name in sys.modules])"
-    )
-    assert loaded == "[]"
-
-
-@pytest.mark.parametrize("name", derivations.names())
-def test_the_equations_of_a_run_load_no_library_that_derives_or_integrates(name):
-    # What is compiled is in the cache, as a rule: a command then needs neither SymPy nor a tier that was not asked for.
-    heavy = [other for other in HEAVY if other not in ("numpy", "hermite")]
-    loaded = fresh(
-        "from derivations.contract import load\nfrom odesim.request.case import Case\n"
-        f"case = Case.build({name!r}, {{}})\n"
-        "load(case.system.stage(case.stage).equations)(case.parameters, case.tier)\n"
-        f"import sys\nprint([other for other in {heavy!r} if other in sys.modules])"
     )
     assert loaded == "[]"
 

@@ -8,10 +8,9 @@ from derivations.equations import arrays
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.lower import lower
 from derivations.statement import key_of
-from odesim.code import engine
+from odesim.code import prepared as prepared_module
 from odesim.code.formulas import Unsupported
-from odesim.code.generated import RightHandSide, tables_of
-from odesim.code.module_cache import load_module
+from odesim.code.prepared import fillings, prepare_tables, tables_of
 from odesim.machine import device
 from tests.odesim.show.page.test_statements import distance
 from tests.odesim.show.page.tiers import Compiled, parameters, scan
@@ -47,18 +46,16 @@ def prepared(system, stage, name, given):
     return Compiled(system, stage, name, given, backend="numpy")
 
 
+def fresh(statement, layout, numbers, what="rates"):
+    """The filling of new tables, which nothing has kept."""
+    tables = tables_of(statement, layout, numbers, what)
+    made = prepare_tables({what: tables})
+    return made.parts[what].bound(tables.places.constants, made.kernel)
+
+
 def compiled(run, what="rates"):
-    """evaluate(y) -> dy of the tables of a tier."""
-    tables = tables_of(run.statement, run.equations.layout, run.constants, what)
-    kernels = engine.hold(load_module("kernel", tables.kernel_text()).kernel)
-    found = tables.steps.arrays()
-
-    def evaluate(y):
-        dy = np.empty(y.size if what == "rates" else 1)
-        engine.evaluate(y, dy, found, kernels)
-        return dy
-
-    return evaluate
+    """evaluate(y) of the tables of a tier."""
+    return fresh(run.statement, run.equations.layout, run.constants, what).new
 
 
 @pytest.mark.parametrize(("system", "stage", "name"), list(map(marked, TIERS)))
@@ -87,7 +84,7 @@ def test_compiled_losses_are_those_of_the_interpreter(system, stage, name):
 )
 def test_compiled_observables_are_those_of_the_interpreter(given):
     run = prepared("pmoe", "joint", "L1", {"k": 3, "l": 2, "n": 5, "p": 3, "m": 12, **given})
-    whole = RightHandSide(run.statement, run.arguments)
+    whole = Generated(run.statement, run.arguments)
     for seed in range(5):
         y, state = run.state(np.random.default_rng(seed))
         evaluator = Evaluator(run.statement, {**run.constants, **state})
@@ -154,3 +151,23 @@ def test_overlaps_near_one_take_more_terms_of_the_series():
     wanted = Evaluator(run.statement, {**run.constants, **run.equations.unpack(y)}).rates()
     assert distance(run.equations.unpack(compiled(run)(y)), wanted, run.statement) < 1e-11
     assert {key_of(v.target) for v in run.statement.state} == set(wanted)
+
+
+@pytest.mark.parametrize(("system", "stage", "name", "changed"), [
+    ("liao", "train", "exact", "a"),
+    ("pruning", "tune", "homogeneous", "delta_0"),
+    ("pmoe", "joint", "L1", "gram"),
+])  # fmt: skip
+def test_kept_tables_serve_other_numbers(system, stage, name, changed, monkeypatch, tmp_path):
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path))
+    run = prepared(system, stage, name, parameters(system, stage, name)[0])
+    y, layout = run.state(np.random.default_rng(0))[0], run.equations.layout
+    other = {**run.constants, changed: 1.5 * np.asarray(run.constants[changed])}
+    wanted = [fresh(run.statement, layout, numbers).new(y) for numbers in (run.constants, other)]
+    assert not np.array_equal(*wanted)
+    for memory in ({}, prepared_module._memory, {}):  # made; from memory; from the file that the first one wrote
+        monkeypatch.setattr(prepared_module, "_memory", memory)
+        for numbers, right in zip((run.constants, other), wanted, strict=True):
+            found = fillings(run.statement, layout, numbers, ("rates",))["rates"]
+            assert np.array_equal(found.new(y), right)
+            monkeypatch.setattr(prepared_module, "tables_of", None)  # not called again

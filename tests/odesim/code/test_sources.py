@@ -74,7 +74,7 @@ def test_every_file_that_equations_are_made_of_changes_their_digest(monkeypatch,
         edited |= files
         reread()
         assert compile.source_digest("any", modules) == before
-    assert len(seen) >= 10
+    assert len(seen) >= 5
 
 
 def executed(write):
@@ -117,9 +117,8 @@ def flow():
 
 ASKED = {
     "flow": lambda: flow()._numba,
-    "riccati": lambda: compile.compile_numba(tier("liao", "train", "riccati")),
+    "gated": lambda: compile.compile_numba(tier("kawata", "phase3", "gated")),
     "blocks": lambda: blocks(),
-    "ndf": lambda: importlib.import_module("odesim.flow.solvers.ndf").compile_ndf(),
     "compressed": lambda: sgd("compressed", "kawata", "phase1"),
     "patterns": lambda: sgd("patterns", "chen", "train"),
 }
@@ -159,7 +158,6 @@ def test_no_file_that_ran_while_a_module_was_written_is_left_out(asked, monkeypa
     ("asked", "stem", "loops"),
     [
         ("blocks", "common_block_addresses_block_loops", "block_loops"),
-        ("ndf", "common_addressed_derivative_ndf_loops", "solvers/ndf_loops"),
     ],
 )
 def test_loops_that_are_written_beside_equations_belong_to_their_digest(asked, stem, loops, monkeypatch):

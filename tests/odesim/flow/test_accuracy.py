@@ -38,11 +38,11 @@ def test_the_default_solver_keeps_its_tolerance_in_fine_tuning():
 
 
 def test_a_negative_loss_beyond_rounding_is_left_to_be_seen():
-    from derivations.liao.loops import resolved
+    from derivations.equations.rounding import mean_square
 
-    assert resolved(-1e-15, 3.0) == 0.0
-    assert resolved(-1e-12, 3.0) == -1e-12
-    assert resolved(2e-16, 3.0) == 2e-16
+    assert mean_square(-1e-15, 3.0, np.where) == 0.0
+    assert mean_square(-1e-12, 3.0, np.where) == -1e-12
+    assert mean_square(2e-16, 3.0, np.where) == 2e-16
 
 
 def test_a_start_that_overflows_is_refused():

@@ -1,8 +1,5 @@
 """DOP853 takes SciPy's steps to the last bit; what is its own is measured against the flow itself."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.integrate
@@ -110,12 +107,3 @@ def test_an_end_that_is_the_root_and_ends_of_one_sign():
     assert brent(lambda x: x, 0.0, 1.0, 1e-13, 1e-15) == 0.0
     with pytest.raises(ValueError, match="same sign"):
         brent(lambda x: 1.0 + x * x, -1.0, 1.0, 1e-13, 1e-15)
-
-
-def test_a_flow_of_compiled_loops_imports_nothing_of_scipy():
-    """Its packages take longer to import than such a run; numba looks at the name alone."""
-    text = "import sys, odesim; odesim.integrate('liao', m=2, m_star=1, until=60.0, d=100); "
-    text += "print([name for name in sys.modules if name.startswith('scipy.l')])"
-    for _ in range(2):  # the first derives and compiles
-        out = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=300)
-    assert out.stdout.strip() == "[]"

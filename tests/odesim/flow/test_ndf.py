@@ -1,7 +1,6 @@
 """The compiled differentiation formulas: their parts against SciPy and NumPy, their runs against other integrators."""
 
 import dataclasses
-import types
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ LIAO = {"m": 6, "m_star": 3, "d": 10**6, "init": "orthogonal"}
 
 @pytest.fixture(scope="module")
 def loops():
-    return types.SimpleNamespace(**ndf.compile_ndf())
+    return ndf_loops
 
 
 def liao(until: float = 2e3, save_points: int = 5, **options) -> Trajectory:
@@ -55,7 +54,7 @@ def test_blocks_are_inverted_and_applied(loops):
         blocks.J[blocks.place[b] : blocks.place[b + 1]] = J[np.ix_(entries, entries)].ravel()
     loops.invert(0.8, blocks.first, blocks.place, blocks.J, blocks.inverse)
     r, x = np.arange(1.0, 9.0), np.empty(8)
-    loops.apply(*blocks.pattern, blocks.inverse, r[blocks.members], x)
+    loops.apply(blocks.pattern, blocks.inverse, r[blocks.members], x)
     assert np.allclose((np.eye(8) - 0.8 * J) @ x, r, atol=1e-12)
 
 
@@ -66,7 +65,7 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
     flow, blocks = problem.derivative, ndf.Blocks(coupled(problem.initial)(y))
     f = flow(0.0, y)
-    used = loops.derivatives(y, f, 1e-7, *blocks.pattern, blocks.J, flow.place)
+    used = loops.derivatives(y, f, 1e-7, blocks.pattern, blocks.J, *flow.rates(y.size))
     sizes = np.diff(blocks.first)
     assert used == sizes.max() > 1
     b = int(np.argmax(sizes))
@@ -148,19 +147,18 @@ def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
     states = problem.start * np.linspace(0.5, 1.0, 7)[:, None]
     found = ndf.right_hand_sides(problem.derivative, states, workers)
     assert np.array_equal(found, [problem.functions["flow"](0.0, y, *problem.arguments) for y in states])
-    assert prepare(Case.build("liao", {**LIAO, "tier": "cascade"})).derivative is None
 
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0, 1.25])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(monkeypatch, ratio, size):
     A = -size * np.array([1.0, 2.0, 5.0])
-    monkeypatch.setattr(ndf_loops, "evaluate", lambda y, f, flow: np.multiply(A, y, out=f))
+    monkeypatch.setattr(ndf_loops, "flow", lambda y, f, arguments: np.multiply(A, y, out=f))
     blocks, c = ndf.Blocks(np.arange(3)), 0.7
     ndf_loops.invert(c / ratio, blocks.first, blocks.place, A.copy(), blocks.inverse)
     start, psi, scale = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, -0.3]), np.full(3, 1e3)
     work = (start, psi, scale, *np.empty((5, 3)))
-    _, converged, rate = ndf_loops.newton(work, c, 1.0, 0.3, ratio, blocks.pattern, blocks.inverse, None)
+    _, converged, rate = ndf_loops.newton.py_func(work, c, 1.0, 0.3, ratio, blocks.pattern, blocks.inverse, None)
     exact = (c * A * start - psi) / (1 - c * A)
     assert converged and rate <= max(abs(1 - ratio) / (1 + ratio), 0.2 * 0.3) + 1e-9
     assert np.abs(work[4] - exact).max() < 2 / scale[0]

@@ -116,7 +116,7 @@ def test_a_divergence_is_an_outcome_with_the_last_good_state():
 
 def test_hitting_times_are_the_first_saved_time_past_the_threshold():
     from derivations.liao.parameters import Parameters
-    from derivations.liao.population import exact
+    from derivations.liao.tiers import equations
     from odesim.sgd.simulation import hitting_times
 
     times = np.array([0.0, 0.5, 1.0, 1.5])
@@ -125,7 +125,7 @@ def test_hitting_times_are_the_first_saved_time_past_the_threshold():
     pair = np.tile(np.array([[1.0, -0.2], [-0.2, 1.0]]), (2, 4, 1, 1))
     pair[1, 3, 0, 1] = pair[1, 3, 1, 0] = -0.5
     state = {"gamma1": gamma, "gamma2": -gamma, "I2": pair}
-    found = hitting_times(exact(Parameters(m=2, m_star=1, d=50)), state, times)
+    found = hitting_times(equations(Parameters(m=2, m_star=1, d=50), "exact"), state, times)
     assert found["T_gamma1"].dims == ("seed", "expert", "teacher")
     assert found["T_gamma1"].values.ravel().tolist() == [1.0, np.inf]
     assert np.isinf(found["T_gamma2"].values).all()

@@ -35,7 +35,7 @@ def case(tiny):
 
 def finish(case, tiny_run, folder):
     """Save the run of a case into `folder`."""
-    return store.save(tiny_run(case), case, folder, {"solve": 0.1}, plot.drawn)
+    return store.save(tiny_run(case), case, folder, {"solve": 0.1}, plot.draw)
 
 
 def leftovers(folder):

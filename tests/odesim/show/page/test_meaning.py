@@ -17,7 +17,7 @@ from derivations.chen.statements import rules
 from derivations.contract import load
 from derivations.equations.interpreter import Evaluator
 from derivations.kawata.parameters import ACTIVATIONS
-from derivations.liao.statements import reduced
+from derivations.liao.tiers import riccati
 from derivations.pmoe.rules import soft_top
 from derivations.pruning.statements import rules as tokens_of_pruning
 from derivations.statement import function, indices_of
@@ -59,7 +59,9 @@ def test_coefficients_of_the_gate_are_means(name, beta):
     x, w = np.polynomial.hermite_e.hermegauss(160)
     for n in (0, 1, 2, 3, 7, 12):
         wanted = (w / w.sum()) @ (GATES[name][0](beta * x) * special.eval_hermitenorm(n, x))
-        assert run.values["c"][n] == pytest.approx(wanted, abs=1e-13 * math.sqrt(math.factorial(n)))
+        assert run.values["c_bar"][n] * math.sqrt(math.factorial(n)) == pytest.approx(
+            wanted, abs=1e-13 * math.sqrt(math.factorial(n))
+        )
 
 
 @pytest.mark.parametrize("name", GATES)
@@ -90,8 +92,8 @@ def test_repulsion_of_an_expert_and_its_router_is_eighteen_c3():
     stated = statement("liao", "riccati", m=2, m_star=1)
     state = {"gamma1": np.zeros((2, 1)), "gamma2": np.zeros((2, 1)), "I2": np.eye(2), "I3_self": np.zeros(2)}
     run = Evaluator(stated, {"m": 2, "m_star": 1, "a": np.ones(2), "b": np.ones(2), **state})
-    assert float(run.values["r"]) == pytest.approx(-18 * run.values["c"][3], rel=1e-12)
-    assert sp.expand(reduced.repulsion(3)) != 0
+    assert float(run.values["r"]) == pytest.approx(-18 * math.sqrt(6) * run.values["c_bar"][3], rel=1e-12)
+    assert sp.expand(riccati.repulsion(3)) != 0
 
 
 SIGMAS = {

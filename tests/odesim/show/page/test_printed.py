@@ -177,16 +177,14 @@ def test_derive_in_python_and_its_mistakes():
     with pytest.raises(odesim.UsageError, match='give format="text" or latex'):
         odesim.derive("liao", "python", stage="prune")
     assert "independent draws" in odesim.derive("pruning", preset="paper-synthetic")
-    with pytest.raises(odesim.UsageError, match="more terms than float64 can evaluate"):
-        odesim.derive("liao", "python", temperature=3.0)
-    assert "nothing in its formulas; 692 terms" in odesim.derive("liao", temperature=3.0).replace("\n          ", " ")
+    assert "gammaln" in odesim.derive("liao", "python", temperature=3.0)  # float64 has no 692!
     with pytest.raises(odesim.UsageError, match="neurons have their own"):
         odesim.derive("kawata", activation="polynomial", signs=True)
 
 
 def test_latex_of_liao_has_the_paper_s_symbols_and_exact_constants():
     page = odesim.derive("liao", "latex")
-    assert r"\frac{\mathrm{d}\gamma^{(1)}_{ik}}{\mathrm{d}t} &= -\frac{1}{a_{i}^{2}}" in page
+    assert r"\frac{\mathrm{d}\gamma^{(1)}_{ik}}{\mathrm{d}t} &= \frac{1}{a_{i}^{2}}" in page
     assert r"\hat\lambda^{(5)}_{il}" in page and r"\sinh(\pi w)" in page
     assert not re.search(r"\d\.\d{6}", page)
     kawata = odesim.derive("kawata", "latex")

@@ -229,7 +229,7 @@ def test_neurons_behind_a_gate(activation, orthogonal, seed):
 @pytest.mark.parametrize("degree", [2, 3])
 def test_the_page_of_pruning_has_the_losses_of_the_stage(degree):
     from derivations.liao import pruning
-    from derivations.liao.statements.pruning import statement
+    from derivations.liao.tiers.prune import statement
 
     initial = Laboratory(odesim.system("liao")).initial(m=5, m_star=2, d=30, degree=degree, seed=3)
     stated, matrix = statement(initial.parameters, "exact"), pruning.kernel_matrix(initial)

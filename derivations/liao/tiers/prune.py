@@ -2,23 +2,12 @@
 
 from derivations.indexed import nested
 from derivations.liao.parameters import Parameters
-from derivations.liao.statements.exact import (
-    CONSTANTS,
-    M_STAR,
-    STATE,
-    STUDENT,
-    TEACHER,
-    TEACHER_K,
-    I,
-    J,
-    L,
-    R,
-    bind,
-)
-from derivations.liao.statements.kernels import S_INDEX, N, neglected, notation, pair_kernels, terms
+from derivations.liao.tiers.exact import K_SS, K_ST, K_TT, KL, products
+from derivations.liao.tiers.kernels import S_INDEX, N, notation, pair_kernels, terms
+from derivations.liao.tiers.parts import SIZES, STATE, TEACHERS, I, J, L, R, bind
 from derivations.statement import Base, Definition, Named, Statement, sp
 
-KEPT, K_STUDENTS, K_TEACHERS, CHANGE = map(Base, ("kept", "K_ss", "K_st", "Delta"))
+KEPT, CHANGE = map(Base, ("kept", "Delta"))
 RULE = (
     "Starting with all experts, the expert of the least change is removed as long as that change is negative; changes "
     "are computed anew after each removal (equation (8)). The stage leaves the overlaps and norms of the experts kept."
@@ -28,9 +17,9 @@ RULE = (
 def statement(parameters: Parameters, tier: str) -> Statement:
     """Greedy removal of experts while the squared error falls."""
     coefficients, correlation, energy, _ = pair_kernels(parameters)
-    own = KEPT[I] * KEPT[R] * K_STUDENTS[I, R]
-    squared = nested(own, I, R) - 2 * nested(KEPT[I] * K_TEACHERS[I, L], I, L)
-    residual = sp.Sum(KEPT[R] * K_STUDENTS[I, R], R) - sp.Sum(K_TEACHERS[I, L], L)
+    own = KEPT[I] * KEPT[R] * K_SS[I, R]
+    squared = nested(own, I, R) - 2 * nested(KEPT[I] * K_ST[I, L], I, L)
+    residual = sp.Sum(KEPT[R] * K_SS[I, R], R) - sp.Sum(K_ST[I, L], L)
     samples = parameters.prune_samples
     estimated = f"; here from {samples} samples instead of these means" if samples else ""
     return Statement(
@@ -38,29 +27,24 @@ def statement(parameters: Parameters, tier: str) -> Statement:
         title="greedy removal of experts while the squared error falls",
         source="Liao & Kyrillidis 2026, Theorem 2 and equation (8)",
         clock="none: a stage without a clock; the squared error has no factor 1/2 here",
-        validity=f"exact for Gaussian inputs at every `d`, experts He_{parameters.degree}, orthonormal teachers"
+        validity=f"exact for Gaussian inputs at every `d`, experts He_{parameters.degree}, any teacher Gram matrix"
         + estimated,
-        neglects=neglected(parameters),
-        indices=[((I, J, R), "students"), ((TEACHER_K, L), "teachers"), ((N, S_INDEX), "degrees")],
+        neglects="nothing",
+        indices=[((I, J, R), "students"), (KL, "teachers"), ((N, S_INDEX), "degrees")],
         state=(*STATE, Named(KEPT[I], "1 for an expert that is kept, else 0")),
-        constants=CONSTANTS[:2],
+        constants=(*SIZES, *TEACHERS),
         bind=bind,
         definitions=(
             coefficients,
             correlation,
             energy,
-            Definition((K_STUDENTS[I, R],), energy["K"](*STUDENT), "mean product of the outputs of two students"),
-            Definition((K_TEACHERS[I, L],), energy["K"](*TEACHER), "of a student and a teacher"),
-            Definition(
-                (CHANGE[I],), K_STUDENTS[I, I] - 2 * residual, "change of the squared error by removing expert i"
-            ),
+            *products(energy),
+            Definition((CHANGE[I],), K_SS[I, I] - 2 * residual, "change of the squared error by removing expert i"),
         ),
         equations=(),
-        loss=squared + M_STAR * energy["K"](1, 1, 0, 0, 0, 0),
+        loss=squared + nested(K_TT[KL], *KL),
         notation={
             **notation(),
-            "K_ss": ("K^{ss}", "Kss"),
-            "K_st": ("K^{st}", "Kst"),
             "kept": ("\\chi", "χ"),
             "Delta": ("\\Delta", "Δ"),
         },

@@ -1,27 +1,24 @@
-"""The kernels of the pages of system `liao`: Hermite coefficients of the gate, S_pq, and those of a pair of experts."""
+"""The kernels of system `liao`: Hermite coefficients of the gate, S_pq, and those of a pair of experts."""
 
 import functools
 from typing import Any, NamedTuple
 
-from derivations.liao.gate import cut_error, gate_table
+from derivations.cache import remembered
+from derivations.liao.gate import gate_table
 from derivations.liao.parameters import Parameters
 from derivations.statement import HALF, Base, Definition, E, Gate, He, Kernel, Partial, function, sp
 from hermite.gaussian import pair_kernel
 
 RHO, G = sp.symbols("rho g")
 OVERLAPS = Z11, Z12, Z21, Z22 = sp.symbols("z11 z12 z21 z22")
-C = Base("c")
+C = Base("c_bar")
 N, S_INDEX = sp.Idx("n", (0, sp.oo)), sp.Idx("s", (0, sp.oo))
-MOST_TERMS = 150
-"""Beyond this n! and w^n leave the range of float64, in which a page is evaluated."""
-WORST = 1e-6
-"""A larger error of a series that is cut there leaves no numbers worth printing."""
 S = function("S", lambda x, at: S(x[0] + 1, x[1] + 1, x[2]) if at == 3 else None)
 """S_pq(rho), with Price's rule dS_pq/drho = S_(p+1)(q+1)."""
 
 
 class PairKernels(NamedTuple):
-    """The definitions that a page needs before its equations, in their order."""
+    """The definitions that a tier needs before its equations, in their order."""
 
     coefficients: Definition
     correlation: Kernel
@@ -30,58 +27,40 @@ class PairKernels(NamedTuple):
 
 
 def terms(p: Parameters) -> dict[str, int]:
-    """Where the series of the gate is cut: as the compiled tables are, at 1e-14 in every S_pq on [-1, 1], or before.
+    """Where the series of the gate is cut: so that it leaves 1e-14 of every S_pq on [-1, 1].
 
-    Nowhere for a gate so steep that a page cannot evaluate it.
+    Raises `UsageError` for a gate so steep that its series does not reach that.
     """
-    count = needed(p)
-    if count > MOST_TERMS:
-        if cut_error(p, MOST_TERMS) > WORST:
-            return {}
-        count = MOST_TERMS
+    count = 2 * gate_table(p.gate, p.temperature, p.degree).series.shape[1]
     return {"s": count, "n": count + 2 * p.degree + 3}
 
 
-def needed(p: Parameters) -> int:
-    """How many terms of the series of the gate the compiled tables take."""
-    return 2 * gate_table(p.gate, p.temperature, p.degree).series.shape[1]
-
-
-def neglected(p: Parameters, tier: str = "") -> str:
-    """What a page leaves out: what its `tier` does, and terms of a steep gate that cannot be evaluated."""
-    count = needed(p)
-    if count <= MOST_TERMS:
-        return tier or "nothing"
-    error = cut_error(p, MOST_TERMS)
-    cut = (
-        f"in its numbers, not in its formulas, the terms of every S_pq after the first {MOST_TERMS}, of which the "
-        f"program takes {count}: an error of at most {error:.1g}"
-    )
-    if error > WORST:
-        cut = f"nothing in its formulas; {count} terms of every S_pq are more than numbers of a page can have"
-    return f"{tier}; {cut}" if tier else cut
-
-
 def coefficients(p: Parameters) -> Definition:
-    """c_n = E[pi^(n)(Z)] of the gate pi(x), the logistic function or the normal distribution function of beta x."""
+    """The orthonormal Hermite coefficients E[pi^(n)(Z)]/sqrt(n!) of the gate pi; the paper has c_n = E[pi^(n)(Z)].
+
+    pi(x) is the logistic function or the normal distribution function of beta x.
+    """
     beta, w, Z = sp.Rational(str(p.temperature)), sp.Symbol("w"), sp.Symbol("Z")
-    sign = (-1) ** sp.floor(N / 2)
+    sign, root = (-1) ** sp.floor(N / 2), sp.loggamma(N + 1) / 2
     if p.gate == "logistic":
-        integrand = (beta * w) ** N * sp.exp(-((beta * w) ** 2) / 2) / sp.sinh(sp.pi * w)
-        odd = sign * sp.Integral(integrand, (w, 0, sp.oo))
+        # (beta w)^n/sqrt(n!) as an exponential: both leave the range of float64 where the product does not.
+        power = sp.exp(N * sp.log(beta * w) - (beta * w) ** 2 / 2 - root)
+        odd = sign * sp.Integral(power / sp.sinh(sp.pi * w), (w, 0, sp.oo))
     else:
-        ratio = beta / sp.sqrt(1 + beta**2)
-        odd = sign * sp.factorial(N - 1) / sp.factorial((N - 1) / 2) * ratio**N
-        odd = odd / (2 ** ((N - 1) / 2) * sp.sqrt(2 * sp.pi))
+        ratio = sp.log(beta**2 / (1 + beta**2)) / 2
+        power = sp.loggamma(N) - sp.loggamma((N + 1) / 2) - (N - 1) / 2 * sp.log(2) + N * ratio - root
+        odd = sign * sp.exp(power) / sp.sqrt(2 * sp.pi)
     value = sp.Piecewise((HALF, sp.Eq(N, 0)), (odd, sp.Eq(sp.Mod(N, 2), 1)), (0, True))
-    return Definition((C[N],), value, "Hermite coefficients of the gate", means=E(Gate(N, Z)))
+    means = E(Gate(N, Z)) / sp.sqrt(sp.factorial(N))
+    return Definition((C[N],), value, "orthonormal Hermite coefficients of the gate", means=means)
 
 
 def correlation() -> Kernel:
     """S_pq(rho) = E[pi^(p)(Z_1) pi^(q)(Z_2)], by the Hermite series of the gate."""
     p, q = sp.symbols("p q", integer=True)
-    Z1, Z2 = sp.symbols("Z1 Z2")
-    series = sp.Sum(C[S_INDEX + p] * C[S_INDEX + q] * RHO**S_INDEX / sp.factorial(S_INDEX), S_INDEX)
+    Z1, Z2, s = sp.Symbol("Z1"), sp.Symbol("Z2"), S_INDEX
+    ratios = (sp.sqrt(sp.factorial(n) * sp.binomial(s + n, n)) for n in (p, q))  # sqrt((s + n)!/s!)
+    series = sp.Sum(sp.Mul(C[s + p] * C[s + q], *ratios) * RHO**s, s)
     note = "Z_1 and Z_2 standard normal of covariance rho; below, all S at this rho"
     return Kernel("S", (p, q, RHO), {"S": series}, {"S": (E(Gate(p, Z1), Gate(q, Z2)),)}, orders=2, note=note)
 
@@ -111,8 +90,15 @@ def grouped(expression: Any) -> Any:
 
 @functools.cache
 def polynomials(degree: int) -> dict[str, Any]:
-    """K and lambda_1 .. lambda_5, grouped for a reader; made once for a degree."""
-    return {"K": grouped(pair_energy(degree)), **{name: grouped(x) for name, x in derivatives(degree).items()}}
+    """K and lambda_1 .. lambda_5, grouped for a reader; made once for a degree, which takes a second."""
+
+    def derive() -> dict[str, str]:
+        made = {"K": grouped(pair_energy(degree)), **{name: grouped(x) for name, x in derivatives(degree).items()}}
+        return {name: str(x) for name, x in made.items()}
+
+    names = {"S": S, "Integer": sp.Integer, **{str(x): x for x in (RHO, G, *OVERLAPS)}}
+    texts = remembered(f"liao_pair_kernels_{degree}", (__name__, "hermite.gaussian"), derive)
+    return {name: sp.sympify(text, names) for name, text in texts.items()}
 
 
 def pair_kernels(p: Parameters) -> PairKernels:
@@ -146,9 +132,12 @@ def notation() -> dict[str, tuple[str, str]]:
     """The paper's symbols of the names."""
     families = (*FAMILIES, ("hat", r"\hat\lambda", "λ̂"))
     found = {f"{x}{y}": (rf"{t}^{{({y})}}", f"{u}{UP[y]}") for x, t, u in families for y in UP}
+    found |= {f"T{y}": (rf"I^{{*({y})}}", f"I*{UP[y]}") for y in "123"}
     found |= {f"P_{x}{y}": (f"P^{{{x}{y}}}", f"P{x}{y}") for x in "vw" for y in "vw"}
     found |= {f"grad_{x}": (rf"\nabla^{{{x}}}", f"∇{x}") for x in "vw"}
     found |= {f"Lam{x}": (rf"\Lambda_{x}", f"Λ{'₀₁₂₃₄₅'[x]}") for x in range(1, 6)} | {"Lam": (r"\Lambda", "Λ")}
     found |= {"m_star": ("m^*", "m*"), "v_star": ("v^*", "v*"), "w_star": ("w^*", "w*"), "Gate": (r"\pi", "π")}
+    found |= {f"K_{x}{y}": (f"K^{{{x}{y}}}", f"K{x}{y}") for x, y in ("ss", "st", "tt")}
+    found |= {"c_bar": (r"\bar{c}", "c̄")}
     found |= {"I3_self": ("I^{(3)}", "I³")}
     return found | {f"{x}{y}x": (rf"{x}_{y}{{\cdot}}x", f"{x}{'₀₁₂'[y]}·x") for x in "vw" for y in (1, 2)}

@@ -1,0 +1,201 @@
+"""A program made ready for the compiled engine: made once for the sizes of a statement, then bound to its numbers.
+
+Lowering takes seconds of SymPy.  What it makes does not depend on the numbers of the constants, but for the lengths of
+series, and is kept: in memory, and in a file of the cache for later processes.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import derivations
+from derivations import cache
+from derivations.contract.layout import Dense, Layout
+from derivations.installed import version
+from hermite.sealed import unsealed
+from odesim.code.busy import busy
+from odesim.code.right_hand_side import Filling, aligned
+
+if TYPE_CHECKING:
+    from derivations.equations.program import Item, Program
+    from derivations.equations.setup import SetUp
+    from derivations.statement import Statement
+    from odesim.code.tables import Tables
+
+What = Literal["rates", "loss", "watch"]
+Along = Mapping[str, tuple[str, ...]]
+NO_DIRECTION: Along = MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What evaluates one program for one set of sizes, at any numbers of its constants.
+
+    `arrays` are W, T and N of the engine, W without constants, whose places `read` says.  `setup` makes constants of
+    constants.  `series` are the coefficients of the power series that W and N were made for; `count` numbers come out.
+    """
+
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    read: dict[str, int]
+    setup: "tuple[Item, ...]"
+    series: dict[str, np.ndarray]
+    count: int
+
+    def serves(self, values: Mapping[str, Any]) -> bool:
+        """Return True if the series of these constants are those that the tables were made for."""
+        return all(np.array_equal(values[name], known) for name, known in self.series.items())
+
+    def bound(self, values: Mapping[str, Any], kernel: str) -> Filling:
+        """The function fill(y, out) at numbers of the constants, those of the set-up included."""
+        from odesim.code.module_cache import load_module
+        from odesim.code.places import put_constants
+
+        W, T, N = self.arrays
+        W = aligned(W)
+        put_constants(W, self.read, values)
+        return Filling((W, T, N), load_module("kernel", kernel).kernel, self.count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """Several programs of one statement, and the text of the module with the formulas of all of them."""
+
+    kernel: str
+    parts: dict[What, Part]
+
+
+def lowered(
+    statement: "Statement",
+    layout: Layout,
+    numbers: Mapping[str, Any],
+    what: What,
+    along: Along = NO_DIRECTION,
+    shortcuts: bool = False,
+) -> "Program":
+    """The program of what is asked of a statement, after all passes; `along` and `shortcuts` are those of `lower`."""
+    from derivations.equations.lower import lower
+
+    symmetric = frozenset(part.name for part in layout.parts if not isinstance(part, Dense))
+    return list(lower(statement, numbers, symmetric, what, along, shortcuts).values())[-1]
+
+
+def tables_of(
+    statement: "Statement",
+    layout: Layout,
+    numbers: Mapping[str, Any],
+    what: What,
+    along: Along = NO_DIRECTION,
+    beside: "Tables | None" = None,
+) -> "Tables":
+    """The tables of that program, for a flat state that is laid out so and given numbers of the constants.
+
+    They have one kernel with the tables `beside`.
+    """
+    from derivations.equations.setup import setup
+    from odesim.code.tables import Tables
+
+    program = lowered(statement, layout, numbers, what, along, shortcuts=True)
+    return Tables(program, layout, setup(program, numbers), beside)
+
+
+def fillings(
+    statement: "Statement",
+    layout: Layout,
+    numbers: Mapping[str, Any],
+    wanted: tuple[What, ...],
+    along: Along = NO_DIRECTION,
+) -> dict[What, Filling]:
+    """fill(y, out) of what is wanted of a statement at numbers of its constants: by kept tables, else by new ones."""
+    key = _key(statement, layout, numbers, wanted, along)
+    kept = _kept(key, statement)
+    if kept is not None:
+        made, setups = kept
+        values = {what: setups[what](numbers) for what in wanted}
+        if all(part.serves(values[what]) for what, part in made.parts.items()):
+            return {what: part.bound(values[what], made.kernel) for what, part in made.parts.items()}
+    with busy(f"deriving {statement.name}"):
+        tables: dict[What, Tables] = {}
+        for what in wanted:
+            tables[what] = tables_of(statement, layout, numbers, what, along, tables.get(wanted[0]))
+        made = prepare_tables(tables)
+    with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError):  # a rule that has no name
+        cache.offer_sealed(_path(key), key, pickle.dumps(made))
+    setups = _remember(key, statement, made)
+    return {what: part.bound(setups[what](numbers), made.kernel) for what, part in made.parts.items()}
+
+
+def prepare_tables(tables: "Mapping[What, Tables]") -> Prepared:
+    """What is kept of tables with one kernel."""
+    parts: dict[What, Part] = {}
+    for what, one in tables.items():
+        series = {label: one.places.constants[label] for label in sorted(one.steps.labels)}
+        parts[what] = Part(one.steps.arrays(), dict(one.places.read), one.program.setup, series, one.count)
+    return Prepared(list(tables.values())[-1].kernel_text(), parts)
+
+
+_memory: dict[str, "tuple[Prepared, dict[What, SetUp]]"] = {}
+"""What this process has read or made, by key."""
+
+
+def _kept(key: str, statement: "Statement") -> "tuple[Prepared, dict[What, SetUp]] | None":
+    """The kept tables with their set-ups; None where none are kept."""
+    if key not in _memory:
+        content = unsealed(_path(key), key)
+        if content is None:
+            return None
+        _remember(key, statement, pickle.loads(content))
+    return _memory[key]
+
+
+def _remember(key: str, statement: "Statement", made: Prepared) -> "dict[What, SetUp]":
+    from derivations.equations.setup import SetUp
+
+    setups: dict[What, SetUp] = {}
+    for what, part in made.parts.items():
+        reads = frozenset(part.read).union(*(item.reads for item in part.setup))
+        setups[what] = SetUp(statement, part.setup, reads)
+    _memory[key] = made, setups
+    return setups
+
+
+def _path(key: str) -> Path:
+    return cache.folder() / "tables" / f"{key}.pickle"
+
+
+def _key(
+    statement: "Statement", layout: Layout, numbers: Mapping[str, Any], wanted: tuple[What, ...], along: Along
+) -> str:
+    """Of everything that tables depend on but the numbers: equations, sizes, layout, our files, and versions."""
+    sizes = sorted((name, value) for name, value in numbers.items() if isinstance(value, int))
+    said = repr((statement.fingerprint, sizes, layout, wanted, sorted(along.items())))
+    modules = tuple(sorted({d.rule.code.__module__ for d in statement.arrays if d.rule}))
+    return hashlib.sha256(f"{said} {_sources()} {_texts(modules)}".encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _texts(modules: tuple[str, ...]) -> str:
+    """A digest of the files of some modules."""
+    files = [Path(str(sys.modules[name].__file__)).read_bytes() for name in modules]
+    return hashlib.sha256(bytes(0).join(files)).hexdigest()
+
+
+@functools.cache
+def _sources() -> str:
+    """A digest of the files that lower statements and write tables, and the versions of what they use."""
+    equations = Path(derivations.__file__).parent / "equations"
+    loose = [sys.modules[name].__file__ for name in ("derivations.statement", "derivations.lanes", __name__)]
+    here = [Path(__file__).with_name(f"{name}.py") for name in ("tables", "steps", "places", "formulas", "loop_text")]
+    content = hashlib.sha256()
+    for path in (*sorted(equations.rglob("*.py")), *map(Path, filter(None, loose)), *here):
+        content.update(path.read_bytes())
+    used = [f"{name} {version(name)}" for name in ("sympy", "numpy", "scipy")]
+    return f"{content.hexdigest()} {' '.join(used)} {sys.version}"

@@ -1,0 +1,101 @@
+"""The right-hand side of an autonomous flow at fixed numbers of its constants, as the compiled engine evaluates it."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Fill = Callable[[np.ndarray, np.ndarray], None]
+"""fill(y, out) writes the rates, or the numbers, of the state y."""
+
+
+LINE = 64
+"""Bytes of a line of the processor's cache."""
+
+
+def aligned(values: np.ndarray) -> np.ndarray:
+    """A copy of numbers (n,) that begins at a line of the cache: a vector that lies across two takes twice as long.
+
+    >>> aligned(np.ones(3)).ctypes.data % LINE
+    0
+    """
+    room = np.empty(values.size + LINE // 8)
+    start = (-room.ctypes.data % LINE) // 8
+    found = room[start : start + values.size]
+    found[:] = values
+    return found
+
+
+@functools.cache
+def held(kernel: Any) -> Any:
+    """A kernel as compiled code takes it, made once for all runs of a model."""
+    from odesim.code import engine
+
+    return engine.hold(kernel)
+
+
+class Filling:
+    """fill(y, out): what the steps in the tables write of a state y.
+
+    `rates` = (tables, kernels) is what compiled loops are given; `count` numbers are written.  The engine works in the
+    tables: two threads must not share them.
+    """
+
+    def __init__(self, tables: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: Any, count: int) -> None:
+        from odesim.code import engine
+
+        self.rates, self.count = (tables, held(kernel)), count
+        self._evaluate = engine.evaluate
+
+    def __call__(self, y: np.ndarray, out: np.ndarray) -> None:
+        self._evaluate(y if y.flags.carray else np.array(y, float), out, *self.rates)
+
+    def new(self, y: np.ndarray) -> np.ndarray:
+        """What is written, as a new array."""
+        out = np.empty(self.count)
+        self(y, out)
+        return out
+
+
+class RightHandSide:
+    """dy/dt = F(y), compiled."""
+
+    def __init__(self, fill: Filling) -> None:
+        self.fill = fill
+
+    def rates(self, n: int) -> tuple[Any, Any]:
+        """(tables, kernels) for states of n numbers, as compiled loops are given them."""
+        return self.fill.rates
+
+    def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
+        """dy/dt, which does not depend on t."""
+        dy = np.empty(y.size)
+        self.fill(y, dy)
+        return dy
+
+    def loss(self, y: np.ndarray) -> float:
+        """The loss of a state, where there is one."""
+        raise NotImplementedError
+
+
+def last_made(make: Callable[[tuple[Any, ...]], Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """`make` of run-time arguments, with the last answer kept: it is given again for the same objects.
+
+    >>> import numpy as np
+    >>> taken = last_made(lambda arguments: [arguments[0].sum()])
+    >>> x = np.ones(2)
+    >>> taken((x,)) is taken((x,)), taken((x,)) is taken((np.ones(2),))
+    (True, False)
+    """
+    last: list[tuple[tuple[Any, ...], Any]] = []
+
+    def taken(arguments: tuple[Any, ...]) -> Any:
+        for known, answer in last:
+            if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
+                return answer
+        answer = make(arguments)
+        last[:] = [(arguments, answer)]  # another thread may put its own there
+        return answer
+
+    return taken
