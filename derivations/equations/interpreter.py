@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from derivations.statement import Definition, Statement, function, indices_of, key_of, sp
 
 NUMPY = {
     "asin": np.arcsin,
-    "factorial": lambda n: special.gamma(n + 1.0),
-    "binomial": special.binom,
-    "loggamma": special.gammaln,
-    "erf": special.erf,
+    "factorial": lambda n: _special().gamma(n + 1.0),
+    "binomial": lambda n, k: _special().binom(n, k),
+    "loggamma": lambda x: _special().gammaln(x),
+    "erf": lambda x: _special().erf(x),
     "Abs": np.abs,
     "Indicator": lambda holds: np.asarray(holds, float),
 }
@@ -38,6 +37,14 @@ COMPARED = {
 FOLDED = {sp.Add: operator.add, sp.Mul: operator.mul, sp.Max: np.maximum, sp.Min: np.minimum}
 STEP, REACH = 1 / 32, 40.0
 """The midpoint rule of integrals over (0, oo), exponentially accurate for even analytic integrands that decay."""
+
+
+@functools.cache
+def _special() -> Any:
+    """SciPy's special functions, which take .3 s to import: most runs evaluate none by the interpreter."""
+    from scipy import special
+
+    return special
 
 
 class Evaluator:
@@ -197,7 +204,7 @@ def _elementary(e: Any, of: Any) -> Any:
         return np.mod(of(e.args[0]), of(e.args[1]))
     name = type(e).__name__
     if name == "He":
-        return special.eval_hermitenorm(np.asarray(of(e.args[0])).astype(int), np.asarray(of(e.args[1]), float))
+        return _special().eval_hermitenorm(np.asarray(of(e.args[0])).astype(int), np.asarray(of(e.args[1]), float))
     operation = NUMPY.get(name) or getattr(np, name)
     return operation(*map(of, e.args))
 

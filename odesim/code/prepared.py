@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib.util
 import pickle
 import sys
 from collections.abc import Mapping
@@ -177,14 +178,18 @@ def _key(
     """Of everything that tables depend on but the numbers: equations, sizes, layout, our files, and versions."""
     sizes = sorted((name, value) for name, value in numbers.items() if isinstance(value, int))
     said = repr((statement.fingerprint, sizes, layout, wanted, sorted(along.items())))
-    modules = tuple(sorted({d.rule.code.__module__ for d in statement.arrays if d.rule}))
-    return hashlib.sha256(f"{said} {_sources()} {_texts(modules)}".encode()).hexdigest()[:32]
+    rules = [d.rule for d in statement.arrays if d.rule is not None]
+    loops = [x.compiled for x in (*rules, *(d.shortcut for d in statement.arrays)) if x is not None and x.compiled]
+    # The text of a kernel names the digests of its loops, so that tables of other loops must not be found.
+    modules = {rule.code.__module__ for rule in rules} | {reference.partition(":")[0] for reference in loops}
+    return hashlib.sha256(f"{said} {loops} {_sources()} {_texts(tuple(sorted(modules)))}".encode()).hexdigest()[:32]
 
 
 @functools.cache
 def _texts(modules: tuple[str, ...]) -> str:
-    """A digest of the files of some modules."""
-    files = [Path(str(sys.modules[name].__file__)).read_bytes() for name in modules]
+    """A digest of the files of some modules, which need not be loaded."""
+    specs = [importlib.util.find_spec(name) for name in modules]
+    files = [Path(spec.origin).read_bytes() for spec in specs if spec is not None and spec.origin is not None]
     return hashlib.sha256(bytes(0).join(files)).hexdigest()
 
 
@@ -192,10 +197,10 @@ def _texts(modules: tuple[str, ...]) -> str:
 def _sources() -> str:
     """A digest of the files that lower statements and write tables, and the versions of what they use."""
     equations = Path(derivations.__file__).parent / "equations"
-    loose = [sys.modules[name].__file__ for name in ("derivations.statement", "derivations.lanes", __name__)]
     here = [Path(__file__).with_name(f"{name}.py") for name in ("tables", "steps", "places", "formulas", "loop_text")]
     content = hashlib.sha256()
-    for path in (*sorted(equations.rglob("*.py")), *map(Path, filter(None, loose)), *here):
+    for path in (*sorted(equations.rglob("*.py")), *here, Path(__file__)):
         content.update(path.read_bytes())
+    content.update(_texts(("derivations.statement", "derivations.lanes")).encode())
     used = [f"{name} {version(name)}" for name in ("sympy", "numpy", "scipy")]
     return f"{content.hexdigest()} {' '.join(used)} {sys.version}"

@@ -13,7 +13,7 @@ from derivations.equations.lower.lift import Lift
 from derivations.equations.program import Define, Pairs, Product
 from derivations.equations.text import passes
 from derivations.statement import Named, Statement, Watched, key_of, sp
-from odesim.code.generated import bound, tables_of
+from odesim.code.prepared import fillings
 from tests.odesim.show.page.test_statements import VARIANTS, distance, label
 from tests.odesim.show.page.tiers import Compiled, parameters, scan
 
@@ -192,7 +192,8 @@ def test_a_softmax_subtracts_the_largest_logit_that_counts(logits, weights, want
     program = lower(stated, numbers, what="watch")["narrow"]
     assert np.array_equal(arrays.evaluate(program, numbers, {"x": np.array(logits)})["y"], wanted)
     layout = Layout((Dense("x", (3,)),))
-    assert np.array_equal(bound(tables_of(stated, layout, numbers, "watch"))(np.array(logits)), wanted)
+    compiled = fillings(stated, layout, numbers, ("watch",))["watch"]
+    assert np.array_equal(compiled.new(np.array(logits)), wanted)
 
 
 def test_the_generator_finds_the_one_product_of_liao():

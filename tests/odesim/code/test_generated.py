@@ -10,6 +10,7 @@ from derivations.equations.lower import lower
 from derivations.statement import key_of
 from odesim.code import prepared as prepared_module
 from odesim.code.formulas import Unsupported
+from odesim.code.generated import Generated
 from odesim.code.prepared import fillings, prepare_tables, tables_of
 from odesim.machine import device
 from tests.odesim.show.page.test_statements import distance
@@ -171,3 +172,15 @@ def test_kept_tables_serve_other_numbers(system, stage, name, changed, monkeypat
             found = fillings(run.statement, layout, numbers, ("rates",))["rates"]
             assert np.array_equal(found.new(y), right)
             monkeypatch.setattr(prepared_module, "tables_of", None)  # not called again
+
+
+def test_tables_of_other_loops_are_not_found(monkeypatch):
+    run = prepared("pmoe", "joint", "L1", {"n": 4, "p": 2, "m": 8})
+    digests, modules = [], []
+    monkeypatch.setattr(prepared_module, "_texts", lambda names: modules.extend(names) or str(len(digests)))
+    for _ in range(2):  # the same statement, when a file has changed
+        prepared_module._sources.cache_clear()
+        digests.append(prepared_module._key(run.statement, run.equations.layout, run.constants, ("rates",), {}))
+    prepared_module._sources.cache_clear()
+    assert "derivations.pmoe.routing_loops" in modules
+    assert digests[0] != digests[1]
