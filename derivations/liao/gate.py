@@ -44,12 +44,6 @@ def _series(gate: str, temperature: float, degree: int) -> "CorrelationTable":
     return for_gate(gate, temperature, correlation_pairs(degree), TOLERANCE)
 
 
-def cut_error(parameters: Parameters, terms: int) -> float:
-    """Return a bound on the error of every S_ab(rho) on [-1, 1] whose series is cut after so many terms."""
-    found = _series(parameters.gate, parameters.temperature, parameters.degree)
-    return max(float(found.correlations.truncation(a, b, terms)) for a, b in found.pairs)
-
-
 def correlations_at(parameters: Parameters, rho: float) -> np.ndarray:
     """All S_k at one rho, shape (functions, 1)."""
     table = gate_table(parameters.gate, parameters.temperature, parameters.degree)
