@@ -1,5 +1,6 @@
 """The equations of every tier of `chen`, above the files that hold them."""
 
+import functools
 from typing import TYPE_CHECKING
 
 from derivations.chen import full, population
@@ -27,6 +28,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     return equations_of(reduced(parameters, tier))
 
 
+@functools.lru_cache(maxsize=64)
 def reduced(parameters: Parameters, tier: str) -> "Statement":
     """The statement of a reduced tier."""
     from derivations.chen.tiers import explore, group2, manifold

@@ -1,5 +1,7 @@
 """The statements and the equations of every stage and tier of `pmoe`, above the files that hold them."""
 
+import functools
+
 from derivations.contract import Equations
 from derivations.equations.tier import equations_of
 from derivations.pmoe.parameters import Parameters, settle
@@ -7,16 +9,19 @@ from derivations.pmoe.tiers import classes, levels, router, router_pairs, two_sa
 from derivations.statement import Statement
 
 
+@functools.lru_cache(maxsize=64)
 def experts_statement(parameters: Parameters, tier: str) -> Statement:
     """The statement of a level of the experts' training with frozen routers."""
     return _by_loss(settle(parameters, "experts"), tier, "experts")
 
 
+@functools.lru_cache(maxsize=64)
 def joint_statement(parameters: Parameters, tier: str) -> Statement:
     """The statement of a level of joint training."""
     return _by_loss(settle(parameters, "joint"), tier, "joint")
 
 
+@functools.lru_cache(maxsize=64)
 def routers_statement(parameters: Parameters, tier: str) -> Statement:
     """The statement of the routers' own training, the same for every level."""
     p = settle(parameters, "router")
