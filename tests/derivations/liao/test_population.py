@@ -219,6 +219,45 @@ def test_flow_near_the_optimum_has_the_spectrum_of_the_exact_hessian():
     assert rates[0] == pytest.approx(C1 - C3, abs=1e-9)
 
 
+def rates_of(start, tier):
+    """The components of the rates of a tier at the state in which it begins from an initial condition."""
+    stated = equations(start.parameters, tier)
+    y = stated.start(start)
+    return stated.unpack(compile_functions(stated, "numba")["flow"](0.0, y, *stated.arguments(start)))
+
+
+def test_the_cascade_is_the_exact_flow_of_one_pair():
+    start = state_of(1, 1, [1.2], [0.8], gamma1=[[0.4]], gamma2=[[0.6]])
+    exact, cascade = rates_of(start, "exact"), rates_of(start, "cascade")
+    for name in ("gamma1", "gamma2"):
+        assert cascade[name][0] == pytest.approx(exact[name][0, 0], rel=1e-12)
+
+
+def test_the_linear_tier_is_the_jacobian_of_the_exact_one():
+    m, rng = 3, np.random.default_rng(7)
+    a, b = rng.uniform(0.7, 1.4, m), rng.uniform(0.7, 1.4, m)
+    start = state_of(m, m, a, b, gamma1=np.eye(m)[[1, 2, 0]], gamma2=np.eye(m)[[1, 2, 0]])
+    layout, centre = equations(start.parameters, "exact").layout, tools.optimum(start)
+    y = layout.pack(centre) + 0.01 * rng.normal(size=layout.pack(centre).size)
+    expected = tools.jacobian(start, centre) @ (y - layout.pack(centre))
+    stated = equations(start.parameters, "linear")
+    found = compile_functions(stated, "numba")["flow"](0.0, y, *stated.arguments(start))
+    assert np.abs(found - expected).max() < 1e-13
+
+
+def test_the_leading_order_is_that_of_the_exact_flow():
+    rng, eps, m = np.random.default_rng(3), 1e-4, 3
+    off = np.triu(rng.normal(size=(m, m)), 1)
+    overlaps = {"gamma2": eps * rng.normal(size=(m, 2)), "I2": np.eye(m) + eps * (off + off.T)}
+    start = state_of(m, 2, [1.2, 0.9, 1.0], [0.8, 1.1, 1.0], **overlaps)
+    exact, leading = rates_of(start, "exact"), rates_of(start, "riccati")
+    everything, upper = (slice(None), slice(None)), np.triu_indices(m, 1)
+    for name, order, entries in (("gamma1", 3, everything), ("gamma2", 2, everything), ("I2", 2, upper)):
+        rates, wanted = leading[name][entries], exact[name][entries]
+        assert np.abs(rates - wanted).max() < 1e-2 * np.abs(wanted).max(), name
+        assert np.abs(wanted).max() < 100 * eps**order
+
+
 def test_small_overlaps_follow_the_leading_order_with_the_missing_repulsion():
     rng = np.random.default_rng(0)
     m, s = 3, 2
