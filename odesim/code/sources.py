@@ -36,8 +36,8 @@ def roots(equations: Equations) -> tuple[str, ...]:
     >>> import odesim
     >>> from odesim.flow.problem import prepare
     >>> from odesim.request.case import Case
-    >>> roots(prepare(Case.build("liao", {"tier": "cascade"})).equations)
-    ('derivations.lanes', 'derivations.liao.reduced', 'derivations.liao.reduced_loops')
+    >>> roots(prepare(Case.build("chen", {"tier": "p3"})).equations)
+    ('derivations.chen.loops', 'derivations.chen.population', 'derivations.chen.watch_loops')
     """
     code = equations.code
     references = [*code.loops, *code.around, *(one for group in code.common for one in group)]
