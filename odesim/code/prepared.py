@@ -39,7 +39,7 @@ NO_DIRECTION: Along = MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What evaluates one program for one set of sizes, at any numbers of its constants.
+    """Tables of one program for one set of sizes, at any numbers of its constants.
 
     `arrays` are W, T and N of the engine, W without constants, whose places `read` says.  `setup` makes constants of
     constants.  `series` are the coefficients of the power series that W and N were made for; `count` numbers come out.
@@ -135,7 +135,7 @@ def fillings(
 
 
 def prepare_tables(tables: "Mapping[What, Tables]") -> Prepared:
-    """What is kept of tables with one kernel."""
+    """Return the part of some tables with one kernel that is kept."""
     parts: dict[What, Part] = {}
     for what, one in tables.items():
         series = {label: one.places.constants[label] for label in sorted(one.steps.labels)}
@@ -175,7 +175,7 @@ def _path(key: str) -> Path:
 def _key(
     statement: "Statement", layout: Layout, numbers: Mapping[str, Any], wanted: tuple[What, ...], along: Along
 ) -> str:
-    """Of everything that tables depend on but the numbers: equations, sizes, layout, our files, and versions."""
+    """Return a digest of all that tables depend on but the numbers: equations, sizes, layout, our files, versions."""
     sizes = sorted((name, value) for name, value in numbers.items() if isinstance(value, int))
     said = repr((statement.fingerprint, sizes, layout, wanted, sorted(along.items())))
     rules = [d.rule for d in statement.arrays if d.rule is not None]

@@ -6,10 +6,6 @@ from typing import Any
 
 import numpy as np
 
-Fill = Callable[[np.ndarray, np.ndarray], None]
-"""fill(y, out) writes the rates, or the numbers, of the state y."""
-
-
 LINE = 64
 """Bytes of a line of the processor's cache."""
 
