@@ -92,9 +92,12 @@ def test_second_derivatives_are_differences_of_jacobians(system, stage, tier):
     assert np.abs(found.second(y, matrix) - expected).max() < 1e-6 * max(1.0, np.abs(slopes).max() * y.size)
 
 
-def test_a_wrong_derivative_would_be_seen(monkeypatch):
+def test_a_wrong_derivative_would_be_seen(monkeypatch, tmp_path):
     from derivations.equations import tangent
+    from odesim.code import prepared
 
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path))  # or wrong tables would be kept for others
+    monkeypatch.setattr(prepared, "_memory", {})
     right = tangent.derivative
     monkeypatch.setattr(tangent, "derivative", lambda *given: 1.001 * right(*given))
     found, rates, y = taken("pruning", "tune", "homogeneous")
