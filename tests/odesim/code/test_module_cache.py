@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import derivations
 from odesim.cli import warm
 from odesim.request.case import find_system
 
@@ -79,7 +80,7 @@ def test_without_a_cache_functions_are_compiled_all_the_same(folder, tmp_path):
 
 
 def test_every_tier_with_a_clock_is_warmed():
-    for name in ("liao", "kawata", "chen", "pmoe", "pruning"):
+    for name in derivations.names():
         system = find_system(name)
         labels = [label for label, _ in warm.cases(system)]
         wanted = [f"{name}, {s.name}, {t}" for s in system.stages if s.kind == "dynamics" for t in s.tiers]
