@@ -52,8 +52,10 @@ class Generated(RightHandSide):
 
         numbers = statement.named(arguments)
         wanted: list[What] = ["rates"]
-        wanted += ["loss"] if statement.loss is not None else []
-        wanted += ["watch"] if statement.watched else []
+        if statement.loss is not None:
+            wanted.append("loss")
+        if statement.watched:
+            wanted.append("watch")
         self._fills = fillings(statement, layout_of(statement, numbers), numbers, tuple(wanted))
         self._square = statement.loss_is_square
         super().__init__(self._fills["rates"])

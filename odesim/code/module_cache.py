@@ -8,6 +8,7 @@ cannot be written, functions are compiled again.
 import contextlib
 import glob
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -46,9 +47,7 @@ def cache_folder() -> Iterator[Path]:
     numba reads the variable whenever it compiles, and its setting whenever it looks for a folder.  Both are put back: a
     user's environment stays as it is.
     """
-    import numba
-
-    settings: Any = numba.config
+    settings: Any = importlib.import_module("numba").config  # documented, but not exported
     with LOCK:
         named, before = os.environ.get(FOLDER), settings.CACHE_DIR
         folder = named or str(cache.folder() / "numba")
