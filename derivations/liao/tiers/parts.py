@@ -28,13 +28,13 @@ GAMMA1, GAMMA2, ZETA1, ZETA2, I1, I2, I3, A = map(Base, "gamma1 gamma2 zeta1 zet
 T1, T2, T3 = map(Base, ("T1", "T2", "T3"))
 CROSS, PAIR, SQUARE = ("expert", "teacher"), ("expert", "expert_"), (I, J)
 STATE = (
-    Named(GAMMA1[I, TEACHER_K], "router alignment v_i.v*_k", dims=CROSS, symbol="gamma^(1)_ij"),
-    Named(GAMMA2[I, TEACHER_K], "expert alignment w_i.w*_k", dims=CROSS, symbol="gamma^(2)_ij"),
-    Named(ZETA1[I, TEACHER_K], "mis-alignment v_i.w*_k", dims=CROSS, symbol="zeta^(1)_ij"),
-    Named(ZETA2[I, TEACHER_K], "mis-alignment w_i.v*_k", dims=CROSS, symbol="zeta^(2)_ij"),
-    Named(I1[SQUARE], "router-router overlap v_i.v_j", unit=True, dims=PAIR, symbol="I^(1)_ij"),
-    Named(I2[SQUARE], "expert-expert overlap w_i.w_j", unit=True, dims=PAIR, symbol="I^(2)_ij"),
-    Named(I3[SQUARE], "router-expert overlap v_i.w_j (not symmetric)", dims=PAIR, symbol="I^(3)_ij"),
+    Named(GAMMA1[I, TEACHER_K], "router alignment v_i . v*_k", dims=CROSS, symbol="gamma^(1)_ij"),
+    Named(GAMMA2[I, TEACHER_K], "expert alignment w_i . w*_k", dims=CROSS, symbol="gamma^(2)_ij"),
+    Named(ZETA1[I, TEACHER_K], "mis-alignment v_i . w*_k", dims=CROSS, symbol="zeta^(1)_ij"),
+    Named(ZETA2[I, TEACHER_K], "mis-alignment w_i . v*_k", dims=CROSS, symbol="zeta^(2)_ij"),
+    Named(I1[SQUARE], "router-router overlap v_i . v_j", unit=True, dims=PAIR, symbol="I^(1)_ij"),
+    Named(I2[SQUARE], "expert-expert overlap w_i . w_j", unit=True, dims=PAIR, symbol="I^(2)_ij"),
+    Named(I3[SQUARE], "router-expert overlap v_i . w_j (not symmetric)", dims=PAIR, symbol="I^(3)_ij"),
 )
 SIZES = (Named(M, "student experts", 6), Named(M_STAR, "teacher experts", 2))
 LENGTHS = (
