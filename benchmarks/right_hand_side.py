@@ -1,6 +1,7 @@
 """One evaluation of the exact liao flow at m = 25, m* = 5: numba and JAX on one core, and what arithmetic allows."""
 
 import ast
+import re
 from typing import Any
 
 from benchmarks.measure import Row, compare, matmul_peak
@@ -66,25 +67,36 @@ def _initial_at(problem: Any, run: Any) -> Any:
 
 
 def count_operations(problem: Any, y: Any) -> float:
-    """Additions and multiplications of one evaluation: series, pair kernels, and the product C G."""
+    """Additions and multiplications of one evaluation, step by step of the engine."""
     import numpy as np
 
-    from derivations.liao import loops
-    from odesim.code.printer import scalar_source
+    from odesim.code import steps
+    from odesim.code.prepared import tables_of
 
-    m, m_star = problem.case.parameters.m, problem.case.parameters.m_star
-    kernel = ast.parse(scalar_source("pair_gradient", problem.equations.code.kernels()["pair_gradient"]))
-    per_pair = sum(isinstance(node, ast.BinOp | ast.UnaryOp) for node in ast.walk(kernel))
-    n = 2 * (m + m_star)
-    known = np.concatenate([y, problem.arguments.teachers.ravel(), (1.0, 0.0)])
-    at = loops.layout(m, m_star)
-    inputs = known[at["inputs"]].reshape(6, -1)
-    levels, (reach, ends) = problem.arguments.series, problem.arguments.reach
+    equations = problem.equations
+    statement = equations.code.statement()
+    texts = list(tables_of(statement, equations.layout, statement.named(problem.arguments), "rates").steps.texts)
+    problem.derivative(0.0, y)
+    (W, T, N), _ = problem.derivative.rates(y.size)
     total = 0.0
-    for k, block in enumerate((inputs[0] ** 2).reshape(-1, 16)):
-        if k >= at["alone"]:
-            total += 16 * per_pair
-            continue
-        terms = ends[np.searchsorted(reach[:-1], block.max())]
-        total += 16 * (levels.shape[1] * (2 * terms + 5) + per_pair)
-    return total + 2.0 * 2 * m * n * n + 3.0 * 2 * m * n
+    for row in N[steps.HEAD : steps.HEAD + steps.WIDTH * int(N[0])].astype(int).reshape(-1, steps.WIDTH):
+        what, count, at, _, by, more, which, level, argument, many = row
+        if what == steps.SUM:
+            total += 2.0 * count * more
+        elif what == steps.PRODUCT:
+            total += 2.0 * count * more * which
+        elif what in (steps.BLOCKS, steps.LOOPS):
+            text = "\n".join(texts[which])
+            each = sum(isinstance(node, ast.BinOp | ast.UnaryOp) for node in ast.walk(ast.parse(text)))
+            if what == steps.LOOPS:
+                ends = [(int(low), int(end)) for low, end in re.findall(r"range\(g(\d+), g(\d+)\)", text)]
+                total += each * float(np.prod([N[at + end] - N[at + low] for low, end in ends]))
+                continue
+            total += float(steps.LANES * count * each)
+            x = W[T[at : at + count * by]].reshape(count, by)[:, argument : argument + steps.LANES]
+            for largest in (x**2).max(axis=1) if many else ():
+                place = level
+                while W[place] < largest:
+                    place += 3
+                total += steps.LANES * many * (8.0 * W[place + 1] + 5.0)
+    return total
