@@ -1,35 +1,70 @@
 """Tier group2: K equal groups of experts, two numbers: the strength s and the contrast D of the router."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from derivations.chen.parameters import Parameters
 from derivations.chen.population import ANY
-from derivations.chen.statements.parts import CLOCK, GCEN, K_SIZE, M_SIZE, NOTATION, PI, RHO, UNITARY, H, L, M, Q
+from derivations.chen.statements.parts import (
+    CHANCE_WINS,
+    CLOCK,
+    GCEN,
+    K_SIZE,
+    M_SIZE,
+    NOTATION,
+    PI,
+    RHO,
+    UNITARY,
+    H,
+    L,
+    M,
+    Q,
+    routing,
+)
 from derivations.chen.summary import constants
 from derivations.chen.tiers import parts
-from derivations.chen.tiers.parts import BETA, HIGH, KINKS, LOW, MEMBER, PUSH, Q_SYMBOLS, SOURCE, W_BETA, WEIGH, I, R
+from derivations.chen.tiers.parts import (
+    BETA,
+    HIGH,
+    KINKS,
+    LOW,
+    MEMBER,
+    OTHER,
+    OWN,
+    PUSH,
+    Q_SYMBOLS,
+    SOURCE,
+    W_BETA,
+    WEIGH,
+    I,
+    R,
+    mean_weights,
+)
 from derivations.contract import Crossing, Initial, Observables
-from derivations.indexed import nested
 from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Statement, sp
 
 S, CONTRAST = sp.symbols("s D", real=True)
 NET, SIZE = sp.symbols("net size", real=True)
-H_GROUP = Base("h_g")
+H_GROUP, GATE = Base("h_g"), Base("gate")
+SIDE = sp.Idx("g", 2)
+NODES_OF_TWO = 24
+"""Nodes of beta on the two pieces."""
 
 
 def statement(p: Parameters) -> Statement:
     """The strength of every specialist and the contrast of the router, seen from cluster 1."""
     given, cuts, n, beta, weight = parts.centres(p, False)
-    if cuts:  # one column of logits
+    if cuts:  # one column of two logits: one kink at most
         n = sp.Idx("n", KINKS)
         beta, weight = BETA[n], W_BETA[n]
         (cut,) = cuts
-        means = cut.means.subs(GCEN[L, sp.Idx("k", K_SIZE)], H_GROUP[L])
+        means = cut.means.subs(GCEN[L, sp.Idx("k", K_SIZE)], H_GROUP[SIDE])
         cuts = (Definition((beta, weight), (H_GROUP, LOW, HIGH), cut.meaning, rule=cut.rule, means=means),)
-    group, inside = M_SIZE / K_SIZE, MEMBER[M]
-    drift = PUSH[M, n] * (inside / group - (1 - inside) / (M_SIZE - group))
+        given = tuple(replace(c, default=NODES_OF_TWO) if c.target == KINKS else c for c in given)
+    group = M_SIZE / K_SIZE
+    drift = PUSH[0, n] - PUSH[1, n]
     return Statement(
         tier="group2",
         name="chen, group2",
@@ -40,6 +75,7 @@ def statement(p: Parameters) -> Statement:
         neglects="differences between the experts of a group, the losers of the race, cen, gfeat and noise patches",
         indices=[
             ((M, L), "experts, those of group 1 first"),
+            ((SIDE,), "0 for an expert of group 1, 1 for one of another group"),
             ((I,), "strengths of the feature"),
             ((R,), "of its noise"),
             ((n,), "of the centre"),
@@ -49,12 +85,12 @@ def statement(p: Parameters) -> Statement:
             Named(CONTRAST, "router contrast, gcen of the own group minus that of the others", bounds=ANY, symbol="D"),
         ),
         constants=tuple(parts.sizes_and_laws(p, given, 2 * p.K, "groups, one for every cluster")),
-        bind=parts.bind,
+        bind=lambda initial: {**parts.bind(initial), "n_k": NODES_OF_TWO},
         begin=lambda initial: {"s": parts.strength(initial).mean(), "D": contrast(initial)},
-        definitions=(Q, UNITARY, *definitions(cuts, n, beta, weight)),
+        definitions=(Q, UNITARY, *definitions(cuts, n, beta, weight, group)),
         equations=(
             Equation(S, parts.unit_speed(NET, SIZE), "Algorithm 1"),
-            Equation(CONTRAST, RHO / K_SIZE * nested(weight * beta * drift, M, n), "equation (3.4)"),
+            Equation(CONTRAST, RHO / K_SIZE * sp.Sum(weight * beta * drift, n), "equation (3.4)"),
         ),
         crossings=(
             Crossing("T_half", "D", 0.5, meaning="first time the contrast reaches 1/2"),
@@ -69,22 +105,36 @@ def statement(p: Parameters) -> Statement:
                 "routed_in": float(run["routed_in"][-1]),
             },
         ),
-        notation={**NOTATION, **Q_SYMBOLS, "h_g": ("\\eta", "η")},
+        notation={**NOTATION, **Q_SYMBOLS, "h_g": ("\\eta", "η"), "gate": ("\\varpi", "ϖ")},
         example=Example('start = {"s": np.array(0.02), "D": np.array(0.1)}', "D", 0.5, 2.0),
     )
 
 
-def definitions(cuts: tuple[Definition, ...], n: Any, beta: Any, weight: Any) -> tuple[Definition, ...]:
-    """The definitions of tier group2, seen from cluster 1."""
-    inside, here = MEMBER[M], (M, n)
-    gathered = sp.Sum(WEIGH[(L, n)] * S**3, L)
+def definitions(cuts: tuple[Definition, ...], n: Any, beta: Any, weight: Any, group: Any) -> tuple[Definition, ...]:
+    """The definitions of tier group2, seen from cluster 1; `group` is the number of experts of a group.
+
+    All experts of group 1 are alike, and so are the others: one of each is followed, the first and the last.
+    """
+    inside, outside = WEIGH[0, n], WEIGH[1, n]
+    own, other = mean_weights(S, GATE[0, n], OWN[n], OTHER[n], GATE[1, n])
+    mix = (1 - SIDE) * OWN[n] - SIDE * OTHER[n] / (K_SIZE - 1)
+    gathered = (group * inside + (M_SIZE - group) * outside) * S**3
+    place = SIDE * (M_SIZE - 1)
     return (
-        Definition((inside,), Indicator(sp.Lt(M * K_SIZE, M_SIZE)), "whether an expert is of group 1"),
-        Definition((H_GROUP[M],), CONTRAST * inside, "logit over beta"),
+        Definition((MEMBER[M],), Indicator(sp.Lt(M * K_SIZE, M_SIZE)), "whether an expert is of group 1"),
+        Definition((H_GROUP[SIDE],), CONTRAST * (1 - SIDE), "logits over beta"),
         *cuts,
-        Definition((H[here],), beta * H_GROUP[M], "logits on cluster 1"),
-        *parts.weigh((n,), inside, S, weight, (NET, SIZE)),
-        Definition((PUSH[here],), WEIGH[here] * S**3 - PI[here] * gathered, "drift of the logits"),
+        Definition((H[M, n],), beta * CONTRAST * MEMBER[M], "logits on cluster 1"),
+        *routing((n,)),
+        Definition((GATE[SIDE, n],), PI[place, n], "softmax of an expert of either kind"),
+        own,
+        other,
+        Definition(
+            (WEIGH[SIDE, n],), CHANCE_WINS[place, n] * GATE[SIDE, n] * mix, "weight of cluster 1 in its gradient"
+        ),
+        Definition((NET,), sp.Sum(weight * (inside + (K_SIZE - 1) * outside), n), "mean gradient"),
+        Definition((SIZE,), sp.Sum(weight * (sp.Abs(inside) + (K_SIZE - 1) * sp.Abs(outside)), n), "its mean size"),
+        Definition((PUSH[SIDE, n],), WEIGH[SIDE, n] * S**3 - GATE[SIDE, n] * gathered, "drift of the logits"),
     )
 
 

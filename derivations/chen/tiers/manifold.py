@@ -4,6 +4,7 @@ The manifold is invariant: M + M K numbers.  Tier specnoise adds the noise patch
 h_m += sum_l gcen_ml zeta_l.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,29 @@ from derivations.chen.population import ANY
 from derivations.chen.statements.parts import CLOCK, GCEN, K_SIZE, NOTATION, PI, RHO, UNITARY, E, H, K, L, M, Q
 from derivations.chen.summary import constants, summarise
 from derivations.chen.tiers import parts
-from derivations.chen.tiers.parts import MEMBER, PUSH, Q_SYMBOLS, SOURCE, WEIGH, ZETAS, I, R
+from derivations.chen.tiers.parts import (
+    HIGH,
+    LOW,
+    MEMBER,
+    PUSH,
+    Q_SYMBOLS,
+    SOURCE,
+    WA,
+    WC,
+    WEIGH,
+    XA,
+    XC,
+    ZETAS,
+    I,
+    R,
+)
 from derivations.contract import Initial, Observables, Smooth
 from derivations.indexed import nested
-from derivations.statement import Base, Definition, Equation, Example, Named, Statement, sp
+from derivations.statement import Base, Definition, Equation, Example, Named, Shortcut, Statement, sp
 
 NZ = sp.Symbol("n_z", integer=True, positive=True)
 Z = sp.Idx("z", NZ)
-STRENGTH, KSTAR, ZETA, NET, SIZE = map(Base, ("strength", "kstar", "zeta", "net", "size"))
+STRENGTH, KSTAR, ZETA, NET, SIZE, DRIFT = map(Base, ("strength", "kstar", "zeta", "net", "size", "drift"))
 
 
 def statement(p: Parameters, tier: str) -> Statement:
@@ -28,7 +44,7 @@ def statement(p: Parameters, tier: str) -> Statement:
     noisy = tier == "specnoise"
     given, cuts, n, beta, weight = parts.centres(p, noisy)
     at = (K, n, Z) if noisy else (K, n)
-    drift = RHO / K_SIZE * nested(PUSH[(M, *at)] * beta, *at[1:])
+    drift = RHO / K_SIZE * DRIFT[M, K]
     indices = [((M, L), "experts"), ((K, E), "clusters"), ((I,), "strengths of the feature"), ((R,), "of its noise")]
     indices.append(((n,), "of the centre"))
     if noisy:
@@ -116,13 +132,19 @@ def definitions(cuts: tuple[Definition, ...], at: tuple[Any, ...], beta: Any, we
     noise = sp.Sum(ZETA[Z, E] * GCEN[M, E], E) if noisy else 0
     share = weight / NZ if noisy else weight
     gathered = sp.Sum(WEIGH[(L, *at)] * STRENGTH[L] ** 3, L)
-    drift = share * (WEIGH[here] * STRENGTH[M] ** 3 - PI[here] * gathered)
+    push = share * (WEIGH[here] * STRENGTH[M] ** 3 - PI[here] * gathered)
+    loops = None
+    if cuts:  # which evaluate nothing at the nodes of pieces that have no length: most of them
+        arguments = (GCEN, STRENGTH, MEMBER, LOW, HIGH, XA, WA, XC, WC)
+        loops = Shortcut("derivations.chen.manifold_loops:mean_gradients", arguments, (SIZE[M], DRIFT[M, K]))
+    weigh = parts.weigh(at, MEMBER[M, K], STRENGTH[M], share, (NET[M], SIZE[M]))
     return (
         *cuts,
         Definition((MEMBER[M, K],), sp.KroneckerDelta(KSTAR[M], K), "whether cluster k is the expert's own"),
         Definition((H[here],), beta * GCEN[M, K] + noise, "logits"),
-        *parts.weigh(at, MEMBER[M, K], STRENGTH[M], share, (NET[M], SIZE[M])),
-        Definition((PUSH[here],), drift, "drift of the logits"),
+        *(replace(d, shortcut=loops) if d.targets == (NET[M],) else d for d in weigh),
+        Definition((PUSH[here],), push, "drift of the logits"),
+        Definition((DRIFT[M, K],), nested(PUSH[here] * beta, *at[1:]), "drift of a router along a centre"),
     )
 
 

@@ -84,12 +84,17 @@ def bind(initial: Initial) -> dict[str, Any]:
     return {**found, "beta_1": p.beta[0], "beta_2": p.beta[-1]}
 
 
-def mean_weights(strength: Any, gate: Any, own: Any, other: Any) -> tuple[Definition, Definition]:
-    """E alpha^3 q(pi alpha^3 s^3) on the own cluster, E gamma^3 tanh(pi gamma^3 s^3/2)/2 elsewhere (cubic experts)."""
-    a, c = XA[I] ** 3, XC[R] ** 3
+def mean_weights(
+    strength: Any, gate: Any, own: Any, other: Any, elsewhere: Any = None
+) -> tuple[Definition, Definition]:
+    """E alpha^3 q(pi alpha^3 s^3) on the own cluster, E gamma^3 tanh(pi gamma^3 s^3/2)/2 elsewhere (cubic experts).
+
+    pi is `gate`, and on another cluster `elsewhere` where that is given.
+    """
+    a, c, far = XA[I] ** 3, XC[R] ** 3, gate if elsewhere is None else elsewhere
     return (
         Definition((own,), sp.Sum(WA[I] * a * Q["q"](gate * a * strength**3), I), "weight of the own cluster"),
-        Definition((other,), sp.Sum(WC[R] * c * sp.tanh(gate * c * strength**3 / 2) / 2, R), "of another, both signs"),
+        Definition((other,), sp.Sum(WC[R] * c * sp.tanh(far * c * strength**3 / 2) / 2, R), "of another, both signs"),
     )
 
 

@@ -45,21 +45,26 @@ class Lift:
         self._orders = written_out(statement)
         self._known: dict[Any, str] = {}
         self._lifted: dict[Any, Any] = {}
+        self._filled: set[str] = set()
         named = [n.target for n in (*statement.state, *statement.constants)]
         self._taken = {key_of(t) for t in named} | {key_of(t) for d in statement.arrays for t in d.targets}
 
     def define_array(self, definition: Definition) -> None:
         """Add the arrays of a named definition of the statement."""
         self.prefix = key_of(definition.targets[0])
+        if self._filled.issuperset(map(key_of, definition.targets)):
+            return
         if definition.rule is not None:
             targets = tuple((key_of(t), tuple(indices_of(t))) for t in definition.targets)
             arguments = tuple(key_of(v) for v in definition.value)
             self.items.append(Apply(targets, definition.rule, arguments, definition.meaning))
             return
         if self.shortcuts and definition.shortcut is not None:
-            targets = tuple((key_of(t), tuple(indices_of(t))) for t in definition.targets)
+            made = (*definition.targets, *definition.shortcut.also)
+            targets = tuple((key_of(t), tuple(indices_of(t))) for t in made)
             arguments = tuple(key_of(v) for v in definition.shortcut.arguments)
             self.items.append(Apply(targets, definition.shortcut, arguments, definition.meaning))
+            self._filled.update(map(key_of, definition.shortcut.also))
             return
         kernel = definition.kernel
         for k, target in enumerate(definition.targets):
