@@ -13,7 +13,7 @@ FUNCTIONS = {
     "exp": "exp", "log": "log", "erf": "erf", "tanh": "tanh", "sin": "sin", "cos": "cos", "Abs": "abs", "asin": "asin",
     "sinh": "sinh", "cosh": "cosh", "floor": "floor", "sign": "sign", "log1p": "log1p", "expm1": "expm1",
 }  # fmt: skip
-"""Functions of SymPy that a formula may have, and those of Python's `math` module that numba compiles for them."""
+"""Functions of SymPy in a formula, and those that numba compiles for them: of `math`, but for NumPy's sign."""
 IMPORTS = "from math import asin, cos, cosh, erf, exp, expm1, floor, log, log1p, sin, sinh, sqrt, tanh"
 POWERS = 6
 """Up to this power a product is written out: it is faster than a power, and vectorised."""

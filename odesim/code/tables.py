@@ -277,7 +277,7 @@ class Tables:
         """The module with the model's kernel; it has no sizes and no numbers of the model in it."""
         statement = self.program.statement
         head = [f'"""{statement.name}: {statement.title}.  Generated; do not edit."""', ""]
-        head += [IMPORTS, "", "from numpy import inf, nan", ""]
+        head += [IMPORTS, "", "from numpy import inf, nan, sign", ""]
         for reference in sorted(self.rules):
             module, _, name = reference.partition(":")
             # numba's cache looks at this file alone: with the digest, a change of the rule makes another file.

@@ -70,6 +70,15 @@ def test_compiled_rates_are_those_of_the_interpreter(system, stage, name):
             assert distance(run.equations.unpack(evaluate(y)), wanted, run.statement) < CLOSE
 
 
+@pytest.mark.parametrize("activation", ["celu", "power"])
+def test_the_race_of_any_activation_is_compiled(activation):
+    """The activation CELU has sign(z): the one function that is not of Python's `math`."""
+    run = prepared("chen", "train", "explore", {"M": 3, "J": 2, "K": 2, "d": 20, "activation": activation})
+    y, state = run.state(np.random.default_rng(2))
+    wanted = Evaluator(run.statement, {**run.constants, **state}).rates()
+    assert distance(run.equations.unpack(compiled(run)(y)), wanted, run.statement) < CLOSE
+
+
 @pytest.mark.parametrize(("system", "stage", "name"), [marked(one) for one in TIERS if one[0] != "chen"])
 def test_compiled_losses_are_those_of_the_interpreter(system, stage, name):
     run = prepared(system, stage, name, parameters(system, stage, name)[1])
