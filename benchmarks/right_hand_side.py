@@ -77,7 +77,7 @@ def count_operations(problem: Any, y: Any) -> float:
     statement = equations.code.statement()
     texts = list(tables_of(statement, equations.layout, statement.named(problem.arguments), "rates").steps.texts)
     problem.derivative(0.0, y)
-    (W, T, N), _ = problem.derivative.rates(y.size)
+    (W, T, N), _ = problem.derivative.program(y.size)
     total = 0.0
     for row in N[steps.HEAD : steps.HEAD + steps.WIDTH * int(N[0])].astype(int).reshape(-1, steps.WIDTH):
         what, count, at, _, by, more, which, level, argument, many = row

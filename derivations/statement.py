@@ -187,7 +187,9 @@ class Statement:
     A statement with a `tier` is also what runs (`derivations.equations.tier`).  Then `sizes` gives the lengths of the
     axes of its state by the names of their symbols, `begin(initial)` the state at time 0, `admits(initial)` raises
     `UsageError` for a start that the tier cannot follow, `crossings` are the events that are located, `watched` the
-    numbers and arrays that are evaluated at saved states, and `observables` what else is told of a run.
+    numbers and arrays that are evaluated at saved states, and `observables` what else is told of a run.  `rows` is an
+    index whose entries do not act on each other, as neurons under a correlation loss: it is the first of every state
+    variable, and the loss is a sum over it.  The equations of one entry are then compiled, for any number of them.
     """
 
     name: str
@@ -221,6 +223,7 @@ class Statement:
     watched: tuple[Watched, ...] = ()
     observables: Observables | None = None
     advance: Advance = dataclasses.field(default_factory=Smooth)
+    rows: Any = None
 
     def __post_init__(self) -> None:
         letters = {i.name for group, _ in self.indices for i in group}
@@ -228,6 +231,8 @@ class Statement:
         taken = {key_of(t) for t in targets} | {name for kernel in self.kernels for name in kernel.values}
         if letters & taken:
             raise ValueError(f"{self.name}: {', '.join(sorted(letters & taken))} is both an index and a name")
+        if self.rows is not None and not all(indices_of(v.target)[:1] == (self.rows,) for v in self.state):
+            raise ValueError(f"{self.name}: {self.rows} is not the first index of every state variable")
 
     def numbers(self, initial: Initial) -> dict[str, Any]:
         """The constants of the page, by name, as they are where the program would start."""
@@ -238,7 +243,7 @@ class Statement:
     def fingerprint(self) -> str:
         """16 hexadecimal characters of everything that its numbers depend on, beside those of its constants."""
         parts: list[Any] = [*self.equations, self.loss, self.loss_is_square, self.step, dict(self.laws)]
-        parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state]]
+        parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state], self.rows]
         parts += [(n.target, n.size) for n in self.constants] + [(w.target, w.value) for w in self.watched]
         parts += [(d.targets, d.value, d.kernel and d.kernel.name, d.rule and d.rule.name) for d in self.arrays]
         parts += [(k.name, k.arguments, dict(k.values), k.orders) for k in self.kernels]

@@ -80,9 +80,8 @@ class Smooth:
 class Independent:
     """A smooth flow of independent blocks of `size` numbers, each of which is integrated with steps of its own.
 
-    Among the loops of the equations are then `block_start(k, p) -> work` (what block k needs, made once),
-    `block_slope(y, out, work, k, p)` and `block_jacobian(y, J, work, k, p)`, which fill the derivative (size,) of a
-    block and its Jacobian (size, size), p being the arguments in one.  Other integrators take all blocks together.
+    The blocks are the rows of the state (`Statement.rows`); their Jacobian follows from the statement.  Other
+    integrators take all blocks together.
 
     >>> Independent(3).kind
     'ode'

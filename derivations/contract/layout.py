@@ -136,6 +136,19 @@ class Layout:
     rows: bool = False
 
     @property
+    def symmetric(self) -> frozenset[str]:
+        """Names of the components that are symmetric matrices."""
+        return frozenset(part.name for part in self.parts if not isinstance(part, Dense))
+
+    def with_direction(self, prefix: str) -> "Layout":
+        """The layout of a state and then a direction of it, whose components have a prefix before their names.
+
+        >>> Layout((Upper("I", 2),)).with_direction("v_").unpack(np.array([0.7, 0.1]))["v_I"].tolist()
+        [[0.0, 0.1], [0.1, 0.0]]
+        """
+        return Layout((*self.parts, *(_direction(part, prefix) for part in self.parts)), self.rows)
+
+    @property
     def least(self) -> int:
         """How many numbers a state has at least: those of a part whose length is open are not known.
 
@@ -181,3 +194,9 @@ class Layout:
             found[part.name] = values.copy() if self.rows else values
             at += count
         return found
+
+
+def _direction(part: Dense | Upper | Symmetric, prefix: str) -> Dense | Upper | Symmetric:
+    """The part that holds a direction: a diagonal that is constant does not change."""
+    named = dataclasses.replace(part, name=f"{prefix}{part.name}")
+    return dataclasses.replace(named, diagonal=0.0) if isinstance(named, Upper) else named

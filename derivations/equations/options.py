@@ -6,3 +6,7 @@ OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "arcp", "
 numba's cache looks only at the file of each function.  After a change here, delete its folder (`NUMBA_CACHE_DIR`, else
 `numba` in the cache folder), or it gives machine code with the former options.
 """
+POINTED = {**OPTIONS, "no_cpython_wrapper": True}
+"""Of functions that are called through pointers: an entry for Python takes as long to compile as ten lines."""
+INNER = {**POINTED, "no_cfunc_wrapper": True}
+"""Of functions that only compiled ones call."""

@@ -38,13 +38,13 @@ def equations_of(statement: Statement) -> Equations:
 def layout_of(statement: Statement, numbers: Mapping[str, Any]) -> Layout:
     """The flat state of a statement at given sizes, numbers by the names of their symbols."""
     sizes = tuple((name, value) for name, value in numbers.items() if isinstance(value, int))
-    return _layout(statement.state, sizes)
+    return _layout(statement.state, sizes, statement.rows is not None)
 
 
 @functools.lru_cache(maxsize=256)
-def _layout(state: tuple[Named, ...], sizes: tuple[tuple[str, int], ...]) -> Layout:
+def _layout(state: tuple[Named, ...], sizes: tuple[tuple[str, int], ...], rows: bool) -> Layout:
     ranges = Ranges(dict(sizes), {})
-    return Layout(tuple(part(v, ranges) for v in state))
+    return Layout(tuple(part(v, ranges, rows) for v in state), rows)
 
 
 def component(variable: Named | Watched) -> Component:
@@ -52,9 +52,12 @@ def component(variable: Named | Watched) -> Component:
     return Component(key_of(variable.target), variable.dims, variable.bounds, variable.symbol, variable.meaning)
 
 
-def part(variable: Named, ranges: Ranges) -> Dense | Upper | Symmetric:
-    """How a state variable lies in the flat state: half of a symmetric matrix, without a diagonal that is 1."""
-    name, shape = key_of(variable.target), tuple(ranges.end(i) for i in indices_of(variable.target))
+def part(variable: Named, ranges: Ranges, rows: bool = False) -> Dense | Upper | Symmetric:
+    """How a state variable lies in the flat state, or in one of its rows.
+
+    Of a symmetric matrix it is one half, without a diagonal that is 1.
+    """
+    name, shape = key_of(variable.target), tuple(ranges.end(i) for i in indices_of(variable.target)[rows:])
     if variable.unit:
         return Upper(name, shape[0])
     return Symmetric(name, shape[0]) if variable.symmetric else Dense(name, shape)

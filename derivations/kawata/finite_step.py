@@ -13,8 +13,8 @@ Source: Kawata et al. 2025, Lemma C.7, whose noise terms these are, worked out a
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.kawata.arrays import shifted
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, exponent, links, weights_of_global
+from derivations.kawata.shifted import shifted
 
 
 def label_power(p: Parameters) -> float:

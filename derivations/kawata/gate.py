@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, UsageError
-from derivations.kawata.arrays import shifted
 from derivations.kawata.initial import expert_of
 from derivations.kawata.parameters import ACTIVATIONS, Parameters
 from derivations.kawata.population import teacher_series
+from derivations.kawata.shifted import shifted
 from derivations.vectors import root
 
 

@@ -25,7 +25,9 @@ from derivations.kawata.initial import expert_of, join, length_outside, outside
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, degree
 
 STATE = (
-    *population.STATE,
+    Component("kappa", ("neuron", "cluster"), symbol="kappa_{m,j,c}", meaning="local alignment w . w*_c"),
+    Component("xi", ("neuron",), symbol="xi_{m,j,g}", meaning="global alignment w . w*_g"),
+    Component("nu", ("neuron", "cluster"), symbol="w_{mj} . v_c", meaning="overlap with the cluster means w . v_c"),
     Component("tilt", ("neuron",), symbol="q", meaning="overlap with the direction of the own gate w . theta/|theta|"),
 )
 LOOPS = tuple(
@@ -60,7 +62,7 @@ def equations(p: Parameters) -> Equations:
             takes=Arguments,
         ),
         state=STATE,
-        layout=Layout((*population.overlaps(C), Dense("tilt", ())), rows=True),
+        layout=Layout((Dense("kappa", (C,)), Dense("xi", ()), Dense("nu", (C,)), Dense("tilt", ())), rows=True),
         arguments=arguments,
         begin=lambda initial: {**initial.state, "tilt": tilt(initial)},
         crossings=population.crossings(p),

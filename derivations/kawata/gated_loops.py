@@ -10,9 +10,10 @@ import numpy as np
 
 
 class Arguments(NamedTuple):
-    """The run-time arguments: as `loops.Arguments`, with `weight` one number for all; then the Gram matrices `frame`
-    (M, C + 2, C + 2) of the frame and each gate's direction, the gate of every neuron, thresholds tau (M, C), nodes x
-    and weights w.
+    """The run-time arguments: clusters, degree of the links, kind of activation, length of the means; second layer,
+    biases and coefficients of the activation by neuron; lambda, the links' coefficients (C, degree + 1); the Gram
+    matrices `frame` (M, 2 C + 2, 2 C + 2) of the frame and each gate's direction, the gate of every neuron, thresholds
+    tau (M, C), nodes x and weights w.
     """
 
     C: int

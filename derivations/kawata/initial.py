@@ -139,7 +139,10 @@ def from_arrays(p: Parameters, arrays: Mapping[str, np.ndarray], share: np.ndarr
         constants["directions"] = np.eye(neurons)
     if "theta" in arrays:
         constants |= gates_of(arrays, constants["gram"], neurons)
-    return Initial(dataclasses.replace(p, neurons=neurons), state, constants, p.d**-0.5)
+    orthogonal = p.orthogonal and bool(np.abs(constants["gram"] - np.eye(size_of(p))).max() < 1e-14)
+    signs = p.activation == "polynomial" and len(constants["sigma"]) > 1
+    p = dataclasses.replace(p, neurons=neurons, orthogonal=orthogonal, signs=signs)
+    return Initial(p, state, constants, p.d**-0.5)
 
 
 def gates_of(arrays: Mapping[str, np.ndarray], gram: np.ndarray, neurons: int) -> dict[str, np.ndarray]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Labelled, MapResult, Tier, UsageError
-from derivations.kawata import effective, gate, gated, ridge, tiers
+from derivations.contract import Initial, Labelled, MapResult, UsageError
+from derivations.kawata import gate, ridge
 from derivations.kawata.initial import (
     draw_directions,
     draw_neurons,
@@ -137,25 +137,6 @@ def shares(p: Parameters, constants: Mapping[str, np.ndarray]) -> np.ndarray:
     if p.routing == "perfect":
         return np.eye(p.C)[expert % p.C]
     return gate.routing(p, constants["theta"], constants["gate_gram"])["routing"][expert]
-
-
-def retraining_equations(p: Parameters, tier: str | None = None) -> Equations:
-    """The flow of Phase III: `gated`, or that of Phase I with the clusters' shares, to leading order in the gate's
-    overlaps."""
-    if (tier or p.tier) == "gated" and p.routing == "gate":
-        return gated.equations(p)
-    if (tier or p.tier) == "effective":
-        found = effective.equations(p, 1.0)
-    else:
-        found = tiers.equations(p, tier)
-    if p.routing == "perfect":
-        return found
-    about = Tier(
-        found.about.name,
-        validity="the gate's overlaps with tasks and neurons are small: a cluster's samples reach the expert at random",
-        neglects=f"{found.about.neglects}; the correlation of the gate's decision with the fields of tasks and neurons",
-    )
-    return dataclasses.replace(found, about=about)
 
 
 def enter_ridge(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:

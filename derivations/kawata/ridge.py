@@ -15,11 +15,11 @@ import numpy as np
 
 from derivations.contract import Initial, UsageError
 from derivations.kawata import model
-from derivations.kawata.arrays import shifted
 from derivations.kawata.finite_step import label_power
 from derivations.kawata.gate import neuron_terms
 from derivations.kawata.initial import expert_of, full_gram
 from derivations.kawata.parameters import ACTIVATIONS
+from derivations.kawata.shifted import shifted
 from derivations.vectors import root
 
 BLOCK = 20_000

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from derivations.drawing import Reference, colour, parameters
-from derivations.kawata.arrays import shifted
 from derivations.kawata.parameters import ACTIVATIONS, Parameters, exponent, links
+from derivations.kawata.shifted import shifted
 
 SMALL = 0.3
 """The prediction is the leading order in small overlaps: from larger ones it says nothing."""

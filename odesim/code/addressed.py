@@ -105,22 +105,6 @@ def lent(typing: Any, value: Any) -> Any:
     return types.intp(value), generate
 
 
-@intrinsic
-def unowned(typing: Any, value: Any) -> Any:
-    """The same value, of whose arrays nobody counts the references: for what a caller keeps, in loops that pass it on.
-
-    >>> import numpy as np
-    >>> from numba import njit
-    >>> njit(lambda pair: unowned(pair)[1].sum())((1, np.ones(3)))
-    3.0
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return _without_owners(context, builder, value, values[0])
-
-    return value(value), generate
-
-
 def laid_out(kind: Any, value: Any) -> np.ndarray:
     """A value of a type, of numbers of 64 bits and arrays in tuples, as it lies in memory where it is `borrowed`.
 

@@ -38,7 +38,7 @@ But numba asks x - x for whether x is finite, and reassociation makes that 0 whe
 DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfunc_wrapper=True)\n"
 """An entry for C takes as long to compile as ten lines, and nobody calls it."""
 PROVIDED = {
-    "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of", "unowned"),
+    "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of"),
     "odesim.code.blas": ("dgemm", "multiplied"),
     "odesim.code.elementary": ("log_above_one", "raised"),
     "odesim.code.fours": ("alike", "four", "larger", "put_four", "root_of_four", "sum_of_four", "where_positive"),
@@ -86,38 +86,11 @@ def _module(equations: Equations) -> types.ModuleType:
     return module
 
 
-def known(equations: Equations) -> bool:
-    """Whether the module of some equations was made before, and so, mostly, compiled."""
-    stem = equations.code.structure
-    return kept.noted(_note(stem, sources.roots(equations), __name__), stem) is not None
-
-
-def compile_beside(equations: Equations, name: str, functions: Callable[[], Sequence[str]]) -> types.ModuleType:
-    """More functions in a module of their own, `name`, which call those of some equations and share their machine code.
-
-    `functions()` are source texts in the order in which they call each other; finding them takes longer than a short
-    run, so that they are asked for only where they have to be written.
-    """
-    base = _module(equations)
-    shared = {key: value for key, value in vars(base).items() if hasattr(value, "py_func")}
-    others = [value.__module__ for value in shared.values()]
-    origin = ", ".join(sorted({base.__name__, *others}))  # a digest of what is called is part of the name
-    roots = (*sources.roots(equations), *sources.makers(functions))
-    module = generated(f"{equations.code.structure}_{name}", roots, lambda: numba_module(origin, functions()))
-    vars(module).update({key: value for key, value in shared.items() if key not in vars(module)})
-    return module
-
-
 def common(references: tuple[str, ...]) -> dict[str, Any]:
     """Functions that many equations share, compiled in a module of their own, and the constants that they read."""
     stem, modules = _named(references)
     module = generated(stem, modules, lambda: generate_module(stem, {}, references))
     return {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in references)}
-
-
-def known_common(references: tuple[str, ...]) -> bool:
-    """Whether some equations called such functions before."""
-    return kept.noted(_note(*_named(references), __name__), _named(references)[0]) is not None
 
 
 def _named(references: tuple[str, ...]) -> tuple[str, list[str]]:

@@ -41,21 +41,21 @@ class Derivative(RightHandSide):
             steps = np.zeros((2, WIDTH), np.uint64)
             steps[0, :3], steps[1, :3] = (LOOPS, 3, at), (RATES, n, 0)
             room = 2 * n + 1 + 16 * np.arange(4)
-            head = np.array([2, *room, *[0] * (HEAD - 5)], np.uint64)
+            head = np.array([2, *room, 1, *[0] * (HEAD - 6)], np.uint64)
             N = np.concatenate([head, steps.ravel(), np.array([n, *self._place], np.uint64)])
             W, T = np.zeros(2 * n + 1 + 64), np.arange(n, 2 * n, dtype=np.uint32)
             self._fills[n] = Filling((W, T, N), through_address, n)
         return self._fills[n]
 
-    def rates(self, n: int) -> tuple[Any, Any]:
+    def program(self, n: int) -> tuple[Any, ...]:
         """(tables, kernels) for states of n numbers."""
-        return self._filling(n).rates
+        return self._filling(n).program
 
     def both(self, y: np.ndarray) -> tuple[np.ndarray, float]:
         """dy/dt, and the loss where the function meets it on the way (else 0)."""
         dy, fill = np.empty(y.size), self._filling(y.size)
         fill(y, dy)
-        return dy, float(fill.rates[0][0][2 * y.size])
+        return dy, float(fill.program[0][0][2 * y.size])
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         return self.both(y)[0]

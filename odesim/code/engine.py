@@ -4,7 +4,7 @@ The right-hand side is interpreted like byte code.  W holds the state, then cons
 make, then room for one block.  A step is one row of whole numbers: what to do, how often, and where (see
 `odesim.code.steps` for the columns).  A model's own machine code is one function,
 `kernel`, with its scalar formulas and its sums.  So the engine is compiled once for all models, and every integrator
-once for all of them: they take the engine as a function pointer and its tables as one argument of one type.
+once for all of them: its tables are arguments of two types.
 
 Only documented features of numba are used: explicit signatures, `cache=True`, `types.FunctionType`, and `np.dot`.
 All tables are unsigned: numba tests a signed index for being negative, which doubles the time that LLVM takes here.
@@ -24,15 +24,15 @@ KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)
 
 Formulas with loops find their arguments in W, which is x then, at places and with strides that g says.
 """
+POINTER = types.FunctionType(KERNEL)
 TABLES = types.Tuple((numbers, places, wholes))
 """W, the vector of numbers; T, places in W; N, the steps and the numbers of their loops."""
-POINTER = types.FunctionType(KERNEL)
-ARGUMENTS = types.Tuple((numbers, places, wholes, POINTER))
-"""The tables and the kernel."""
-FLOW = types.void(numbers, numbers, ARGUMENTS)
-"""flow(y, dy, arguments) fills dy."""
 KERNELS = types.ListType(POINTER)
-"""A list of one kernel: handing it to compiled code takes 2 us, where the function itself takes 40 to 500."""
+"""A list of one kernel: handing it to compiled code takes 2 us, where the function itself takes 40 to 500, and a tuple
+that holds the list 200.
+"""
+FLOW = types.void(numbers, numbers, TABLES, KERNELS)
+"""flow(y, dy, tables, kernels) fills dy."""
 I0, I1, I2, I3, I4, I5, I6, I7, I8, I9 = map(np.uint64, range(10))
 ALL, FIRST, NEXT = np.uint64(LANES), np.uint64(HEAD), np.uint64(WIDTH)
 
@@ -69,49 +69,58 @@ def fill_series(s, W, level, many, argument, x, square):
 
 
 @compiled(FLOW, **OPTIONS)
-def flow(y, dy, arguments):  # noqa: C901 - one branch for each kind of step
-    """dy/dt of the state y of an autonomous system of equations."""
-    W, T, N, kernel = arguments
+def flow(y, dy, tables, kernels):  # noqa: C901 - one branch for each kind of step
+    """dy/dt of the state y of an autonomous system of equations.
+
+    The state may be rows that do not act on each other (N[5] of them).  Then the steps are those of one row, and before
+    them its own N[6] constants are copied from W[N[8] ..] to where the steps read them, W[T[N[7] ..]].
+    """
+    (W, T, N), kernel = tables, kernels[0]
     x, s, z, square = W[N[I1] : N[I2]], W[N[I2] : N[I3]], W[N[I3] : N[I4]], W[N[I4] : N[I4] + ALL]
-    for k in range(y.size):
-        W[k] = y[k]
-    at_row = FIRST
-    for _ in range(N[I0]):
-        what, count, at, to = N[at_row], N[at_row + I1], N[at_row + I2], N[at_row + I3]
-        by, more, which = N[at_row + I4], N[at_row + I5], N[at_row + I6]
-        if what == COPY:
-            for e in range(count):
-                W[to + e] = W[T[at + e]]
-        elif what == SUM:  # `more` terms, with factors
-            for e in range(count):
-                W[to + e] = 0.0
-            for _ in range(more):
+    rows, own, first, values = N[I5], N[I6], N[I7], N[I8]
+    width = np.uint64(y.size) // rows
+    for row in range(rows):
+        for k in range(width):
+            W[k] = y[row * width + k]
+        for k in range(own):
+            W[T[first + k]] = W[values + row * own + k]
+        at_row = FIRST
+        for _ in range(N[I0]):
+            what, count, at, to = N[at_row], N[at_row + I1], N[at_row + I2], N[at_row + I3]
+            by, more, which = N[at_row + I4], N[at_row + I5], N[at_row + I6]
+            if what == COPY:
                 for e in range(count):
-                    W[to + e] += W[by + e] * W[T[at + e]]
-                by += count
-                at += count
-        elif what == PRODUCT:  # (count, more) by (more, which)
-            left = W[at : at + count * more].reshape((count, more))
-            right = W[by : by + more * which].reshape((more, which))
-            np.dot(left, right, W[to : to + count * which].reshape((count, which)))
-        elif what == LOOPS:  # loops over W in the kernel; N says extents, places and strides
-            kernel(which, W, s, z, N[at : at + count])
-        elif what == RATES:
-            for e in range(count):
-                dy[e] = W[T[at + e]]
-        elif what == BLOCKS:  # `count` blocks of `by` arguments and `more` results
-            level, argument, many = N[at_row + I7], N[at_row + I8], N[at_row + I9]
-            for _ in range(count):
-                for e in range(by):
-                    x[e] = W[T[at + e]]
-                at += by
-                if many > I0:
-                    fill_series(s, W, level, many, argument, x, square)
-                kernel(which, x, s, z, N)
-                for e in range(more):
-                    W[to + e] = z[e]
-                to += more
-        at_row += NEXT
+                    W[to + e] = W[T[at + e]]
+            elif what == SUM:  # `more` terms, with factors
+                for e in range(count):
+                    W[to + e] = 0.0
+                for _ in range(more):
+                    for e in range(count):
+                        W[to + e] += W[by + e] * W[T[at + e]]
+                    by += count
+                    at += count
+            elif what == PRODUCT:  # (count, more) by (more, which)
+                left = W[at : at + count * more].reshape((count, more))
+                right = W[by : by + more * which].reshape((more, which))
+                np.dot(left, right, W[to : to + count * which].reshape((count, which)))
+            elif what == LOOPS:  # loops over W in the kernel; N says extents, places and strides
+                kernel(which, W, s, z, N[at : at + count])
+            elif what == RATES:
+                for e in range(count):
+                    dy[row * count + e] = W[T[at + e]]
+            elif what == BLOCKS:  # `count` blocks of `by` arguments and `more` results
+                level, argument, many = N[at_row + I7], N[at_row + I8], N[at_row + I9]
+                for _ in range(count):
+                    for e in range(by):
+                        x[e] = W[T[at + e]]
+                    at += by
+                    if many > I0:
+                        fill_series(s, W, level, many, argument, x, square)
+                    kernel(which, x, s, z, N)
+                    for e in range(more):
+                        W[to + e] = z[e]
+                    to += more
+            at_row += NEXT
 
 
 @compiled(KERNELS(POINTER))
@@ -120,10 +129,3 @@ def hold(kernel):
     held = List.empty_list(POINTER)
     held.append(kernel)
     return held
-
-
-@compiled(types.void(numbers, numbers, TABLES, KERNELS))
-def evaluate(y, dy, tables, kernels):
-    """Fill dy: what Python calls."""
-    W, T, N = tables
-    flow(y, dy, (W, T, N, kernels[0]))

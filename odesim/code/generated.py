@@ -1,5 +1,6 @@
 """Functions that are generated from the statement of a tier: for numba, for JAX, and for NumPy."""
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from derivations.contract import Equations
 from derivations.equations.rounding import mean_square
 from odesim.code.prepared import What, fillings, lowered
-from odesim.code.right_hand_side import RightHandSide, last_made
+from odesim.code.right_hand_side import Filling, RightHandSide, last_made
 
 if TYPE_CHECKING:
     from derivations.statement import Statement
@@ -51,6 +52,7 @@ class Generated(RightHandSide):
         from derivations.equations.tier import layout_of
 
         numbers = statement.named(arguments)
+        self._statement, self._numbers = statement, numbers
         wanted: list[What] = ["rates"]
         if statement.loss is not None:
             wanted.append("loss")
@@ -61,13 +63,22 @@ class Generated(RightHandSide):
         super().__init__(self._fills["rates"])
 
     def loss(self, y: np.ndarray) -> float:
-        """The loss that the statement gives."""
+        """The loss that the statement gives: that of all rows, where the state has rows."""
         values = self._fills["loss"].new(y)
-        return float(mean_square(values[0], values[1], np.where) if self._square else values[0])
+        return float(mean_square(values[0], values[1], np.where) if self._square else values.sum())
 
     def watch(self, y: np.ndarray) -> np.ndarray:
         """The observables beside the state, flat, in the order of the statement."""
         return self._fills["watch"].new(y)
+
+    @functools.cached_property
+    def programs(self) -> tuple[Filling, Filling]:
+        """The rates, and the rates with their derivative along a direction, for independent blocks; of one kernel."""
+        from derivations.equations.tier import layout_of
+
+        layout = layout_of(self._statement, self._numbers)
+        found = fillings(self._statement, layout, self._numbers, ("rates", "jacobian"))
+        return found["rates"], found["jacobian"]
 
 
 def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable[..., Any]]:

@@ -20,7 +20,7 @@ import numpy as np
 
 import derivations
 from derivations import cache
-from derivations.contract.layout import Dense, Layout
+from derivations.contract.layout import Layout
 from derivations.installed import version
 from hermite.sealed import unsealed
 from odesim.code.busy import busy
@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from derivations.statement import Statement
     from odesim.code.tables import Tables
 
-What = Literal["rates", "loss", "watch"]
+What = Literal["rates", "loss", "watch", "jacobian"]
+"""What a program makes: for "jacobian" the rates, and their derivatives along a direction of the state."""
 Along = Mapping[str, tuple[str, ...]]
 NO_DIRECTION: Along = MappingProxyType({})
+DIRECTION = "v_"
+"""Prefix of the names of the direction of "jacobian"."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Part:
 
     `arrays` are W, T and N of the engine, W without constants, whose places `read` says.  `setup` makes constants of
     constants.  `series` are the coefficients of the power series that W and N were made for; `count` numbers come out.
+    Of the constants in `own` every row of the state has numbers of its own.
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -50,20 +54,23 @@ class Part:
     setup: "tuple[Item, ...]"
     series: dict[str, np.ndarray]
     count: int
+    own: frozenset[str] = frozenset()
 
     def serves(self, values: Mapping[str, Any]) -> bool:
         """Return True if the series of these constants are those that the tables were made for."""
         return all(np.array_equal(values[name], known) for name, known in self.series.items())
 
-    def bound(self, values: Mapping[str, Any], kernel: str) -> Filling:
-        """The function fill(y, out) at numbers of the constants, those of the set-up included."""
+    def bound(self, values: Mapping[str, Any], kernel: str, rows: int = 1) -> Filling:
+        """The function fill(y, out) at numbers of the constants, those of the set-up included, and a number of rows."""
         from odesim.code.module_cache import load_module
         from odesim.code.places import put_constants
+        from odesim.code.rows import with_rows
 
-        W, T, N = self.arrays
-        W = aligned(W)
-        put_constants(W, self.read, values)
-        return Filling((W, T, N), load_module("kernel", kernel).kernel, self.count)
+        own = {name: at for name, at in self.read.items() if name in self.own}
+        arrays = with_rows(self.arrays, own, values, rows)
+        tables = (aligned(arrays[0]), *arrays[1:])
+        put_constants(tables[0], {name: at for name, at in self.read.items() if name not in own}, values)
+        return Filling(tables, load_module("kernel", kernel).kernel, self.count * rows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +92,9 @@ def lowered(
     """The program of what is asked of a statement, after all passes; `along` and `shortcuts` are those of `lower`."""
     from derivations.equations.lower import lower
 
-    symmetric = frozenset(part.name for part in layout.parts if not isinstance(part, Dense))
-    return list(lower(statement, numbers, symmetric, what, along, shortcuts).values())[-1]
+    asked: Literal["rates", "loss", "watch"] = "rates" if what == "jacobian" else what
+    along = {**along, DIRECTION: ()} if what == "jacobian" else along
+    return list(lower(statement, numbers, layout.symmetric, asked, along, shortcuts).values())[-1]
 
 
 def tables_of(
@@ -105,6 +113,7 @@ def tables_of(
     from odesim.code.tables import Tables
 
     program = lowered(statement, layout, numbers, what, along, shortcuts=True)
+    layout = layout.with_direction(DIRECTION) if what == "jacobian" else layout
     return Tables(program, layout, setup(program, numbers), beside)
 
 
@@ -115,31 +124,40 @@ def fillings(
     wanted: tuple[What, ...],
     along: Along = NO_DIRECTION,
 ) -> dict[What, Filling]:
-    """fill(y, out) of what is wanted of a statement at numbers of its constants: by kept tables, else by new ones."""
-    key = _key(statement, layout, numbers, wanted, along)
+    """fill(y, out) of what is wanted of a statement at numbers of its constants: by kept tables, else by new ones.
+
+    Where the state has rows that do not act on each other, the tables are those of one row.
+    """
+    from odesim.code.rows import count_rows, of_one_row
+
+    one, rows = of_one_row(statement, numbers), count_rows(statement, numbers)
+    key = _key(statement, layout, one, wanted, along)
     kept = _kept(key, statement)
     if kept is not None:
         made, setups = kept
         values = {what: setups[what](numbers) for what in wanted}
         if all(part.serves(values[what]) for what, part in made.parts.items()):
-            return {what: part.bound(values[what], made.kernel) for what, part in made.parts.items()}
+            return {what: part.bound(values[what], made.kernel, rows) for what, part in made.parts.items()}
     with busy(f"deriving {statement.name}"):
         tables: dict[What, Tables] = {}
         for what in wanted:
-            tables[what] = tables_of(statement, layout, numbers, what, along, tables.get(wanted[0]))
+            tables[what] = tables_of(statement, layout, one, what, along, tables.get(wanted[0]))
         made = prepare_tables(tables)
     with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError):  # a rule that has no name
         cache.offer_sealed(_path(key), key, pickle.dumps(made))
     setups = _remember(key, statement, made)
-    return {what: part.bound(setups[what](numbers), made.kernel) for what, part in made.parts.items()}
+    return {what: part.bound(setups[what](numbers), made.kernel, rows) for what, part in made.parts.items()}
 
 
 def prepare_tables(tables: "Mapping[What, Tables]") -> Prepared:
     """Return the part of some tables with one kernel that is kept."""
+    from odesim.code.rows import constants_of_rows
+
     parts: dict[What, Part] = {}
     for what, one in tables.items():
         series = {label: one.places.constants[label] for label in sorted(one.steps.labels)}
-        parts[what] = Part(one.steps.arrays(), dict(one.places.read), one.program.setup, series, one.count)
+        read, setup = dict(one.places.read), one.program.setup
+        parts[what] = Part(one.steps.arrays(), read, setup, series, one.count, constants_of_rows(one.program))
     return Prepared(list(tables.values())[-1].kernel_text(), parts)
 
 

@@ -34,18 +34,18 @@ def held(kernel: Any) -> Any:
 class Filling:
     """fill(y, out): what the steps in the tables write of a state y.
 
-    `rates` = (tables, kernels) is what compiled loops are given; `count` numbers are written.  The engine works in the
-    tables: two threads must not share them.
+    `program` = (tables, kernels) is what compiled loops are given; `count` numbers are written.  The engine works in
+    the tables: two threads must not share them.
     """
 
     def __init__(self, tables: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: Any, count: int) -> None:
         from odesim.code import engine
 
-        self.rates, self.count = (tables, held(kernel)), count
-        self._evaluate = engine.evaluate
+        self.program, self.count = (tables, held(kernel)), count
+        self.flow = engine.flow
 
     def __call__(self, y: np.ndarray, out: np.ndarray) -> None:
-        self._evaluate(y if y.flags.carray else np.array(y, float), out, *self.rates)
+        self.flow(y if y.flags.carray else np.array(y, float), out, *self.program)
 
     def new(self, y: np.ndarray) -> np.ndarray:
         """What is written, as a new array."""
@@ -60,9 +60,9 @@ class RightHandSide:
     def __init__(self, fill: Filling) -> None:
         self.fill = fill
 
-    def rates(self, n: int) -> tuple[Any, Any]:
+    def program(self, n: int) -> tuple[Any, ...]:
         """(tables, kernels) for states of n numbers, as compiled loops are given them."""
-        return self.fill.rates
+        return self.fill.program
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """dy/dt, which does not depend on t."""

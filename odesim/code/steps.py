@@ -8,8 +8,12 @@ from derivations.lanes import folded
 from odesim.code.formulas import Formula, Unsupported
 from odesim.code.places import Places
 
-LANES, WIDTH, HEAD = 16, 10, 8
-"""Points of a block, numbers of a step, and numbers before the first: how many steps, and where room for a block is."""
+LANES, WIDTH, HEAD = 16, 10, 12
+"""Points of a block, numbers of a step, and numbers before the first step.
+
+Those are how many steps there are, four places of room for a block, four numbers that `odesim.code.engine.flow` tells
+of rows, and where the tables of another program begin that lies behind this one, if there is one.
+"""
 COPY, SUM, PRODUCT, BLOCKS, LOOPS, RATES = range(6)
 """What a step does.  The columns of its row, by their names in the engine:
 
@@ -128,6 +132,6 @@ class Steps:
         at = HEAD + WIDTH * len(rows)
         for row, numbers in self._loops:
             rows[row][2], at = at, at + len(numbers)
-        head = [len(rows), *room, *[0] * (HEAD - 1 - len(room))]
+        head = [len(rows), *room, 1, *[0] * (HEAD - 6)]
         N = np.array([*head, *(n for row in rows for n in row), *loops], np.uint64)
         return self.places.vector(), np.concatenate([*self._T, [0]]).astype(np.uint32), N

@@ -60,9 +60,10 @@ class Tables:
         points = self.ranges.volume(item.domain)
         even = all(self.places.linear_subscript(i) is not None for x in entries_of(item) for i in x.indices)
         cheap = points > MANY and operations(item.value) <= CHEAP + 2 * len(set(leaves_of(item.value)))
+        few = self.program.statement.rows is not None and points < LANES // 2  # of a block most would be for nothing
         if terms is not None and (points <= MANY or not even):
             self._sum(item, terms)
-        elif (item.over or cheap) and even and not item.value.has(series):
+        elif (item.over or cheap or few) and even and not item.value.has(series):
             self._loops(item)
         elif item.over:
             raise Unsupported(f"the sum {item.name}, over entries that do not lie evenly or over series")
@@ -284,13 +285,13 @@ class Tables:
             digest = hashlib.sha256(inspect.getsource(importlib.import_module(module)).encode()).hexdigest()[:16]
             head += [f"from {module} import {name}  # {digest}"]
         head += [
-            "from derivations.equations.options import OPTIONS",
+            "from derivations.equations.options import POINTED",
             "from odesim.code.engine import KERNEL",
             "from odesim.code.module_cache import compiled",
             "",
             "",
         ]
-        head += ["@compiled(KERNEL, **OPTIONS)", "def kernel(which, x, s, z, g):"]
+        head += ["@compiled(KERNEL, **POINTED)", "def kernel(which, x, s, z, g):"]
         body = [] if self.steps.texts else ["    return"]
         for lines, k in self.steps.texts.items():
             body += [f"    {'if' if k == 0 else 'elif'} which == {k}:", *(f"        {line}" for line in lines)]

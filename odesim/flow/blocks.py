@@ -1,41 +1,20 @@
-"""Many independent small flows, each with steps of its own, around compiled block functions.
+"""Many independent small flows, each with steps of its own, around compiled loops (`odesim.flow.block_loops`).
 
 A joint solver takes the steps of its fastest entry for all of them.  Where the blocks do not interact, each has its
 own adaptive DOP853, and a stiffly accurate Rosenbrock method once stability and not accuracy limits the step, so that
 a block at rest costs a number of steps that grows with the logarithm of the horizon.
 """
 
-import concurrent.futures
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from derivations.contract import Crossing, Equations, Kernel, Written
+from derivations.contract import Crossing, Equations
 from odesim.errors import NumericalError
-from odesim.flow.tableau import dop853
+from odesim.flow.tableau import weights
 
-LOOPS = (
-    "runge_kutta",
-    "error_norm",
-    "factorise",
-    "substitute",
-    "rosenbrock",
-    "short_step",
-    "measure",
-    "bump",
-    "turning",
-    "locate",
-    "find_crossings",
-    "attempt",
-    "stability",
-    "first_step",
-    "save_states",
-    "ended",
-    "integrate_block",
-    "integrate_blocks",
-)
 STATUS = {
     1: "the state is no longer finite",
     2: "the step size fell to zero",
@@ -44,138 +23,138 @@ STATUS = {
 MOST_STEPS = 200_000
 Tolerances = tuple[float, float, float]
 """The relative and the absolute tolerance of a step, and the longest step."""
+Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def compile_blocks(equations: Equations, arguments: Any) -> Callable[..., Any]:
-    """The compiled `integrate_blocks` for some equations and arguments of these types, from the cache if it is there.
+class Control(NamedTuple):
+    """Tolerances of a step, most steps of a block, the longest step, and the horizon."""
 
-    It calls the functions of the equations by their addresses, and is compiled once for all of them.
+    rtol: float
+    atol: float
+    most: float
+    longest: float
+    until: float
+
+
+class Watch(NamedTuple):
+    """Entries (crossings,) that are watched, and their rules (crossings, 4) as `rule` makes them."""
+
+    entries: np.ndarray
+    rules: np.ndarray
+
+
+class Found(NamedTuple):
+    """Results: saved states (blocks, times, n), hitting times (blocks, crossings), counts (blocks, 3) and status.
+
+    The counts are those of steps, rejected ones and evaluations; the status (blocks,) is 0 or a key of `STATUS`.
     """
-    import inspect
 
-    from odesim.code import addressed, compile
-    from odesim.flow import block_addresses as apart
+    saved: np.ndarray
+    hits: np.ndarray
+    counts: np.ndarray
+    status: np.ndarray
 
-    lending = addressed.Lending(arguments)
-
-    def texts() -> list[str]:
-        found = [inspect.getsource(getattr(apart, name)) for name in ("started", "sloped", "bent", "integrate")]
-        return [f"INTEGRATE = {apart.INTEGRATE!r}", lending.text, *found]
-
-    module = compile.compile_beside(equations, f"blocks_{lending.digest}", texts)
-    lending.serve(module)
-    shared = compile.common(apart.COMMON)["integrate_blocks"]
-    parts = [(getattr(module, part), getattr(apart, part.upper())) for part in ("started", "sloped", "bent")]
-    own = [addressed.address(*part) for part in parts]
-    at = (addressed.address(shared, apart.INTEGRATE), *own)
-
-    def run(start: np.ndarray, first: int, times: np.ndarray, until: float, control: Any, watch: Any, found: Any,
-            given: Any) -> None:  # fmt: skip
-        module.integrate(start, first, times, float(until), control, watch, found, *given, at)
-
-    return run
+    @classmethod
+    def empty(cls, start: np.ndarray, times: int, crossings: int) -> "Found":
+        """Room for blocks that start at states (blocks, n): nothing saved, nothing crossed, no steps."""
+        count, n = start.shape
+        saved, hits = np.full((count, times, n), np.nan), np.full((count, crossings), np.inf)
+        return cls(saved, hits, np.zeros((count, 3), np.int64), np.zeros(count, np.int64))
 
 
-def _texts() -> list[str]:
-    import inspect
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """Equations of independent blocks, as the compiled loops take them.
 
+    `functions` holds the function pointers of slope and Jacobian, which are given `tables` and `kernels`.  The numbers
+    (blocks, q) that each block has of its own are put at `places` (q,) of the first table.  Two threads must not share
+    them.
+    """
+
+    functions: Any
+    tables: Tables
+    kernels: Any
+    numbers: np.ndarray
+    places: np.ndarray
+
+    def integrate(self, start: np.ndarray, times: np.ndarray, control: Control, watch: Watch, found: Found) -> None:
+        """Integrate the blocks from `start` (blocks, n), and fill `found`."""
+        from odesim.flow.block_loops import J, Y, integrate_block
+
+        n = start.shape[1]
+        room, steps = np.empty((J + 2 * n, n)), _steps()
+        now = int(np.searchsorted(times, 0.0, side="right"))
+        found.saved[:, :now] = start[:, None]
+        for k, y in enumerate(start):
+            room[Y] = y
+            self.tables[0][self.places] = self.numbers[k]
+            result = times[now:], found.saved[k, now:], found.hits[k], found.counts[k]
+            space = room, weights()
+            found.status[k] = integrate_block(
+                tuple(control), tuple(watch), result, space, steps, self.functions, self.tables, self.kernels
+            )
+
+
+@functools.cache
+def _steps() -> Any:
     from odesim.flow import block_loops
 
-    return [inspect.getsource(getattr(block_loops, name)) for name in LOOPS]
+    return block_loops.hold_step(block_loops.take_step)
 
 
-def compile_around(
-    structure: str, kernels: Callable[[], Mapping[str, Kernel | Written]], loops: Sequence[str]
-) -> Callable[..., Any]:
-    """The compiled `integrate_blocks` around block functions "module:function" and the kernels that they call."""
-    from odesim.code import compile, sources
+@functools.cache
+def _no_kernels() -> Any:
+    from odesim.code.right_hand_side import held
+    from odesim.flow import block_loops
 
-    def text() -> str:
-        return compile.generate_module(structure, kernels(), loops) + "\n\n" + compile.decorated(_texts())
+    return held(block_loops.no_kernel)
 
-    modules = sorted({*sources.makers(kernels), *(name.partition(":")[0] for name in loops)})
-    return compile.generated(f"{structure}_blocks", modules, text).integrate_blocks
+
+def of_functions(slope: Any, jacobian: Any, numbers: np.ndarray) -> Blocks:
+    """Blocks with compiled functions (y, out, tables, kernels) of their own; tables[0] has the numbers of a block."""
+    from odesim.flow.block_loops import hold_functions
+
+    numbers = np.ascontiguousarray(numbers, float)
+    tables = np.zeros(max(1, numbers.shape[1])), np.zeros(1, np.uint32), np.zeros(1, np.uint64)
+    return Blocks(hold_functions(slope, jacobian), tables, _no_kernels(), numbers, np.arange(numbers.shape[1]))
 
 
 def hitting_times(
-    integrate: Callable[..., Any],
-    starts: np.ndarray,
-    crossing: Crossing,
-    entry: int,
-    until: float,
-    tolerances: Tolerances,
-    arguments: Any = (),
-    workers: int = 1,
+    blocks: Blocks, starts: np.ndarray, crossing: Crossing, entry: int, until: float, tolerances: Tolerances
 ) -> np.ndarray:
     """When `entry` of each of many independent flows first crosses; each flow ends there, infinite: not before `until`.
 
-    `integrate` is compiled (`compile_around`), `starts` (flows, n) are shared out to `workers` threads in turn, since
-    neighbours often are alike.  Raises `NumericalError` where a flow fails.
+    `starts` are (flows, n).  Raises `NumericalError` where a flow fails.
     """
-    starts = np.ascontiguousarray(starts, float)
-    nowhere = np.zeros(0)
-    rules, entries, table = np.array([rule(crossing, ends=True)]), np.array([entry]), coefficients()
+    watch = Watch(np.array([entry]), np.array([rule(crossing, ends=True)]))
+    found = _integrated(blocks, starts, np.zeros(0), until, tolerances, watch)
+    return np.where(crossing.margin(starts[:, entry]) >= 0, 0.0, found.hits[:, 0])
 
-    def run(some: np.ndarray) -> np.ndarray:
-        count, n = some.shape
-        hits, counts, status = np.full((count, 1), np.inf), np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
-        integrate(
-            some, 0, nowhere, until, _control(tolerances), (entries, rules),
-            (np.empty((count, 0, n)), hits, counts, status), (table, arguments),
-        )  # fmt: skip
-        if status.any():
-            raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
-        return np.where(crossing.margin(some[:, entry]) >= 0, 0.0, hits[:, 0])
 
-    if workers == 1:
-        return run(starts)
-    found = np.empty(len(starts))
-    parts = [slice(k, None, workers) for k in range(workers)]
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for part, times in zip(
-            parts, pool.map(lambda part: run(np.ascontiguousarray(starts[part])), parts), strict=True
-        ):
-            found[part] = times
+def trajectories(blocks: Blocks, starts: np.ndarray, times: np.ndarray, tolerances: Tolerances) -> np.ndarray:
+    """The states (flows, times, n) of many independent flows, `starts` (flows, n), at increasing `times` from 0.
+
+    Raises `NumericalError` where a flow fails.
+    """
+    nothing = Watch(np.zeros(0, int), np.zeros((0, 4)))
+    return _integrated(blocks, starts, times, float(times[-1]), tolerances, nothing).saved
+
+
+def _integrated(
+    blocks: Blocks, starts: np.ndarray, times: np.ndarray, until: float, tolerances: Tolerances, watch: Watch
+) -> Found:
+    """Results of flows all of which come to an end well."""
+    (rtol, atol, longest), starts = tolerances, np.ascontiguousarray(starts, float)
+    found = Found.empty(starts, times.size, watch.entries.size)
+    blocks.integrate(starts, times, Control(rtol, atol, MOST_STEPS, longest, float(until)), watch, found)
+    if found.status.any():
+        bad = int((found.status != 0).sum())
+        raise NumericalError(f"{STATUS[int(found.status.max())]} in {bad} of {found.status.size} flows")
     return found
 
 
-def trajectories(
-    integrate: Callable[..., Any],
-    starts: np.ndarray,
-    times: np.ndarray,
-    tolerances: Tolerances,
-    arguments: Any = (),
-) -> np.ndarray:
-    """The states (flows, times, n) of many independent flows, `starts` (flows, n), at increasing `times` from 0.
-
-    `integrate` is compiled (`compile_around`).  Raises `NumericalError` where a flow fails.
-    """
-    starts = np.ascontiguousarray(starts, float)
-    count, n = starts.shape
-    never = np.array([rule(Crossing("", "", np.inf), ends=False)])
-    saved, hits = np.full((count, times.size, n), np.nan), np.full((count, 1), np.inf)
-    counts, status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
-    integrate(
-        starts, 0, times, float(times[-1]), _control(tolerances), (np.array([0]), never),
-        (saved, hits, counts, status), (coefficients(), arguments),
-    )  # fmt: skip
-    if status.any():
-        raise NumericalError(f"{STATUS[int(status.max())]} in {int((status != 0).sum())} of {count} flows")
-    return saved
-
-
-def _control(tolerances: Tolerances) -> tuple[float, float, int, float]:
-    """What the loops are given: tolerances, most steps, and the longest step."""
-    rtol, atol, longest = tolerances
-    return rtol, atol, MOST_STEPS, longest
-
-
-def tables(equations: Equations, size: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
-    """The crossings of one block: entries (crossings,), their rules as rows, and where hits go.
-
-    The third result lists, for every crossing, its name and the array (blocks, entries of the block) of the positions
-    of its hits.
-    """
+def tables(equations: Equations, size: int) -> tuple[Watch, list[tuple[str, np.ndarray]]]:
+    """The crossings of one block, and for each of them its name and the places (entries of the block,) of its hits."""
     entries, rules, places = [], [], []
     for crossing in equations.crossings:
         block = equations.layout.places(crossing.component, size).reshape(-1)
@@ -183,16 +162,9 @@ def tables(equations: Equations, size: int) -> tuple[np.ndarray, np.ndarray, lis
         entries += [int(k) for k in block]
         rules += [rule(crossing)] * block.size
         places.append((crossing.name, np.arange(first, len(entries))))
-    return np.array(entries, int), np.array(rules, float).reshape(-1, 4), places
+    return Watch(np.array(entries, np.int64), np.array(rules, float).reshape(-1, 4)), places
 
 
 def rule(crossing: Crossing, ends: bool = False) -> tuple[float, ...]:
     """A crossing as the loops read it: (threshold, direction, absolute, whether it ends its block)."""
     return (crossing.threshold, crossing.direction, float(crossing.absolute), float(ends))
-
-
-@functools.cache
-def coefficients() -> tuple[np.ndarray, ...]:
-    """The coefficients A, B, E3, E5 of DOP853, as the loops take them."""
-    table = dop853()
-    return table.A, table.B, table.E3, table.E5

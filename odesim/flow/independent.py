@@ -1,7 +1,4 @@
-"""Equations of independent blocks, each integrated with its own steps: what is cheap for one is cheap for all.
-
-They are compiled apart (`odesim.flow.blocks`), so that a change to what surrounds them compiles nothing again.
-"""
+"""Equations of independent blocks, each integrated with its own steps: what is cheap for one is cheap for all."""
 
 import concurrent.futures
 from typing import TYPE_CHECKING, Any
@@ -9,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Independent
+from odesim.code.generated import Generated
 from odesim.flow.assemble import assemble
-from odesim.flow.blocks import MOST_STEPS, STATUS, coefficients, compile_blocks, tables
+from odesim.flow.blocks import MOST_STEPS, STATUS, Control, Found, tables
 from odesim.flow.driver import Progress, drive
 from odesim.flow.problem import Problem
 from odesim.flow.record import Record
@@ -38,18 +36,18 @@ def solve(
         ended, seconds = drive(course, case.until, progress, checkpoint)
     if ended.kind == "interrupted":  # some blocks are at the horizon and others have not begun: there is no state
         raise KeyboardInterrupt
-    steps, rejected, evaluations = (int(n) for n in course.counts.sum(axis=0))
+    steps, rejected, evaluations = (int(n) for n in course.found.counts.sum(axis=0))
     statistics = {
         "solver": SOLVER, "steps": steps, "rejected": rejected, "evaluations": evaluations,
         "blocks": len(course.start), "seconds": seconds,
     }  # fmt: skip
-    record = Record(times, np.swapaxes(course.saved, 0, 1).reshape(times.size, -1), {})
+    record = Record(times, np.swapaxes(course.found.saved, 0, 1).reshape(times.size, -1), {})
     dims = equations.unpack(problem.start)
     for (name, columns), crossing in zip(course.places, equations.crossings, strict=True):
-        record.hits[name] = course.hits[:, columns].reshape(dims[crossing.component].shape)
+        record.hits[name] = course.found.hits[:, columns].reshape(dims[crossing.component].shape)
         reached = crossing.margin(dims[crossing.component]) >= 0
         record.hits[name] = np.where(reached, 0.0, record.hits[name])
-    return assemble(problem, record, outcome_of(problem, record, course.status), statistics)
+    return assemble(problem, record, outcome_of(problem, record, course.found.status), statistics)
 
 
 class _Blocks:
@@ -59,13 +57,13 @@ class _Blocks:
         equations = problem.equations
         assert isinstance(equations.advance, Independent)
         size = equations.advance.size
+        assert isinstance(problem.derivative, Generated)
+        self.programs = problem.derivative.programs
         self.problem, self.times, self.done = problem, times, 0
         self.start = np.ascontiguousarray(problem.start.reshape(-1, size))
-        self.run, count = compile_blocks(equations, problem.arguments), len(self.start)
-        self.entries, self.rules, self.places = tables(equations, size)
-        self.saved = np.full((count, times.size, size), np.nan)
-        self.hits = np.full((count, len(self.entries)), np.inf)
-        self.counts, self.status = np.zeros((count, 3), np.int64), np.zeros(count, np.int64)
+        self.watch, self.places = tables(equations, size)
+        count = len(self.start)
+        self.found = Found.empty(self.start, times.size, self.watch.entries.size)
         self.workers = min(thread_count(), max(1, count // 16))
         self.width = max(1, min(256, -(-count // (4 * self.workers))))
 
@@ -91,22 +89,22 @@ class _Blocks:
         return None
 
     def _take(self, chunk: slice) -> None:
-        problem = self.problem
-        self.run(
-            self.start[chunk], chunk.start, self.times, problem.case.until, (*problem.tolerances(), MOST_STEPS, np.inf),
-            (self.entries, self.rules),
-            (self.saved[chunk], self.hits[chunk], self.counts[chunk], self.status[chunk]),
-            (coefficients(), problem.arguments),
-        )  # fmt: skip
+        from odesim.flow.row_blocks import as_blocks  # which compiles the loops
+
+        control = Control(*self.problem.tolerances(), MOST_STEPS, np.inf, self.problem.case.until)
+        found = Found(*(values[chunk] for values in self.found))
+        blocks = as_blocks(*self.programs, chunk)  # each thread has tables of its own
+        blocks.integrate(self.start[chunk], self.times, control, self.watch, found)
 
     def state(self) -> dict[str, np.ndarray]:
-        done = self.done
-        arrays = {"saved": self.saved[:done], "hits": self.hits[:done], "counts": self.counts[:done]}
+        done, found = self.done, self.found
+        arrays = {"saved": found.saved[:done], "hits": found.hits[:done], "counts": found.counts[:done]}
         return {"done": np.array(done), **arrays}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.done = done = int(arrays["done"])
-        self.saved[:done], self.hits[:done], self.counts[:done] = (arrays[n] for n in ("saved", "hits", "counts"))
+        for name in ("saved", "hits", "counts"):
+            getattr(self.found, name)[:done] = arrays[name]
 
 
 def outcome_of(problem: Problem, record: Record, status: np.ndarray) -> Outcome:

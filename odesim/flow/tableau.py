@@ -51,3 +51,15 @@ def dop853() -> Tableau:
         held.A[stages + 1 :].copy(), held.C[stages + 1 :].copy(), held.D.copy(),
         tuple((float(held.C[s]), held.A[s, :s].copy()) for s in range(1, stages)),
     )  # fmt: skip
+
+
+@functools.cache
+def weights() -> np.ndarray:
+    """The coefficients of all sums over slopes (14, 13), as compiled loops take them.
+
+    Row s - 1 has those of stage s, the twelfth those of the new state, the last two those of its errors of third and
+    fifth order.
+    """
+    table, rows = dop853(), np.zeros((14, 13))
+    rows[:11, :12], rows[11, :12], rows[12], rows[13] = table.A[1:], table.B, table.E3, table.E5
+    return rows

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import numpy as np
 from derivations.contract import Crossing, Kernel
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import blocks
-from odesim.small.generated import module_text
 from odesim.small.question import Rule, Tolerances, crossing_of, saved_times
 
 if TYPE_CHECKING:
@@ -165,9 +163,7 @@ class Flow:
         n, states = len(self.slopes), np.empty((len(table), times.size, len(self.slopes)))
         for chosen, steps in self._by_tolerance(table, tolerances, self._limits(until)):
             some = table[chosen]
-            states[chosen] = blocks.trajectories(
-                self._numba.integrate_blocks, some[:, :n], times, steps, np.ascontiguousarray(some[:, n:])
-            )
+            states[chosen] = blocks.trajectories(self._blocks(some[:, n:]), some[:, :n], times, steps)
         states = states.reshape(*shape, times.size, n)
         dims = ("flow",) if len(shape) == 1 else tuple(f"flow_{k}" for k in range(len(shape)))
         found: dict[str, Any] = {name: ((*dims, "time"), states[..., k]) for k, name in enumerate(self.states)}
@@ -246,10 +242,13 @@ class Flow:
 
     def _require_slope(self, row: np.ndarray) -> None:
         """Raise `UsageError` if the slopes at a tiny start are 0 and those of a larger one are not."""
-        n, slopes = len(self.slopes), self._numba.slopes
+        n = len(self.slopes)
         lifted = row.copy()
         lifted[:n] = np.where(row[:n] == 0.0, 0.0, np.sign(row[:n]) * np.maximum(np.abs(row[:n]), 1e-3))
-        if not any(slopes(0, 0, *row)) and any(slopes(0, 0, *lifted)):
+        slopes = np.empty((2, n))
+        for k, at in enumerate((row, lifted)):
+            self._lanes.slopes_at(np.ascontiguousarray(at), slopes[k])
+        if not slopes[0].any() and slopes[1].any():
             raise UsageError(
                 f"the slopes at the start {', '.join(f'{x:.3g}' for x in row[:n])} are below the smallest number of "
                 "float64: start from a larger value, and extrapolate the hitting time by its law"
@@ -258,7 +257,7 @@ class Flow:
     def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: Tolerances) -> np.ndarray:
         """The hitting times of the rows of a table."""
         found, status, limits = np.empty(len(table)), np.empty(len(table), np.int64), self._limits(until)
-        worst = self._numba.march_lanes(
+        worst = self._lanes.march_lanes(
             table, len(self.slopes), rule, limits, tolerances, blocks.MOST_STEPS, found, status
         )
         if worst:
@@ -343,13 +342,7 @@ class Flow:
         try:
             for some, steps in self._by_tolerance(rows, tolerances, limits):
                 found[chosen[some]] = blocks.hitting_times(
-                    self._numba.integrate_blocks,
-                    rows[some, :n],
-                    crossing,
-                    where,
-                    limits[0],
-                    steps,
-                    rows[some, n:].copy(),
+                    self._blocks(rows[some, n:]), rows[some, :n], crossing, where, limits[0], steps
                 )
         except NumericalError as error:
             raise NumericalError(f"{error} whose steps stability limits") from None
@@ -379,10 +372,15 @@ class Flow:
         return {"slopes": kernel(renamed), "jacobian": kernel(jacobian)}
 
     @functools.cached_property
-    def _numba(self) -> Any:
-        """The generated module, from the cache if it is there."""
-        from odesim.code import compile
+    def _lanes(self) -> Any:
+        """The compiled functions of many flows side by side, from the cache if they are there."""
+        from odesim.small.generated import compiled_lanes
 
-        text = repr([(name, list(kernel.outputs.items())) for name, kernel in self._kernels.items()])
-        stem = f"hitting_{len(self.slopes)}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        return compile.generated(stem, (), lambda: module_text(stem, self._kernels, len(self.slopes)))
+        return compiled_lanes(self._kernels, len(self.slopes))
+
+    def _blocks(self, parameters: np.ndarray) -> blocks.Blocks:
+        """Flows with parameters (flows, q) as independent blocks."""
+        from odesim.small.generated import compiled_blocks
+
+        functions = compiled_blocks(self._kernels, len(self.slopes))
+        return blocks.of_functions(functions.block_slope, functions.block_jacobian, parameters)

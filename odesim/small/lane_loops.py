@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.flow.block_loops import bump, measure, turning
+from odesim.flow.cubics import bump, measure, turning
 
 lane_step: Callable[..., None]
 lane_slope: Callable[..., None]

@@ -1,22 +1,36 @@
 """The text of DOP853 written out for one small flow: what `lane_loops` calls, eight flows side by side."""
 
 from derivations.contract import Kernel
-from odesim.flow.blocks import coefficients
+from odesim.flow.tableau import dop853
 
 WIDTH = 8
 """Lanes: one AVX-512 register, two of AVX."""
 
 
 def block_functions(kernel: Kernel, n: int) -> list[str]:
-    """`block_start`, `block_slope` and `block_jacobian` around kernels `slopes` and `jacobian`, parameters in rows."""
-    given = ", ".join(["0", "0", *(f"y[{i}]" for i in range(n)), *(f"P[k, {j}]" for j in range(_extra(kernel, n)))])
-    slopes = ", ".join(f"out[{i}]" for i in range(n))
-    entries = ", ".join(f"J[{i}, {j}]" for i in range(n) for j in range(n))
+    """`block_slope` and `block_jacobian` around kernels `slopes` and `jacobian`, for `odesim.flow.blocks`."""
+    entries = ", ".join(f"out[{i}]" for i in range(n * n))
+    given = _given("y", "P", kernel, n)
     return [
-        "def block_start(k, P):\n    return np.zeros((1, 1))\n",
-        f"def block_slope(y, out, work, k, P):\n    {slopes}, = slopes({given})\n",
-        f"def block_jacobian(y, J, work, k, P):\n    {entries}, = jacobian({given})\n",
+        f"def block_slope(y, out, tables, kernels):\n    P = tables[0]\n    {_outputs(n)} = slopes({given})\n",
+        f"def block_jacobian(y, out, tables, kernels):\n    P = tables[0]\n    {entries}, = jacobian({given})\n",
     ]
+
+
+def slopes_at(kernel: Kernel, n: int) -> str:
+    """`slopes_at(row, out)`, the slopes at a row of states and parameters."""
+    call = f"{_outputs(n)} = slopes({_given('y', 'P', kernel, n)})"
+    return f"def slopes_at(row, out):\n    y, P = row, row[{n}:]\n    {call}\n"
+
+
+def _outputs(n: int) -> str:
+    return ", ".join(f"out[{i}]" for i in range(n)) + ","
+
+
+def _given(state: str, parameters: str, kernel: Kernel, n: int) -> str:
+    """The arguments of a kernel at a state and parameters."""
+    numbers = [*(f"{state}[{i}]" for i in range(n)), *(f"{parameters}[{j}]" for j in range(_extra(kernel, n)))]
+    return ", ".join(["0", "0", *numbers])
 
 
 def _extra(kernel: Kernel, n: int) -> int:
@@ -61,7 +75,7 @@ def _sum(weights, i: int) -> str:
 
 def _stages(n: int, fixed: list[str]) -> list[str]:
     """All stages: f1 .. f11, the last stage z, the new state and, as f12, its slope."""
-    A, B, _, _ = coefficients()
+    A, B = dop853().A, dop853().B
     lines = []
     for s in range(1, 12):
         lines += [f"z{i} = y{i} + h * ({_sum(A[s], i)})" for i in range(n)]
@@ -71,8 +85,8 @@ def _stages(n: int, fixed: list[str]) -> list[str]:
 
 
 def _judge(n: int, at: int) -> list[str]:
-    """The error's norm as in `block_loops.error_norm`, the rate as in `block_loops.stability`, and what is kept."""
-    _, _, E3, E5 = coefficients()
+    """The error's norm and the largest rate seen, as in `block_loops.attempt`, and what is kept."""
+    E3, E5 = dop853().E3, dop853().E5
     lines = ["five = 0.0", "three = 0.0", "rise = 0.0", "run = 1e-300", f"least = w[{at + 3 * WIDTH} + lane]"]
     for i in range(n):
         lines += [

@@ -111,16 +111,15 @@ class Derivatives:
 
     @functools.cached_property
     def _first(self) -> tuple[Callable[[np.ndarray], np.ndarray], list[Part]]:
-        parts = [*self.layout.parts, *(_turned(part, FIRST) for part in self.layout.parts)]
+        parts = [*self.layout.with_direction(FIRST).parts]
         order = [name for name in self.constants if name in self._real]
         parts += [Dense(f"{FIRST}{name}", np.shape(self.constants[name])) for name in order]
         return self._compiled(Layout(tuple(parts)), {FIRST: self._real}), parts
 
     @functools.cached_property
     def _second(self) -> tuple[Callable[[np.ndarray], np.ndarray], list[Part]]:
-        first = [*self.layout.parts, *(_turned(part, FIRST) for part in self.layout.parts)]
-        parts = [*first, *(_turned(part, SECOND) for part in first)]
-        return self._compiled(Layout(tuple(parts)), {FIRST: (), SECOND: ()}), parts
+        both = self.layout.with_direction(FIRST).with_direction(SECOND)
+        return self._compiled(both, {FIRST: (), SECOND: ()}), [*both.parts]
 
     def _compiled(self, layout: Layout, along: Mapping[str, tuple[str, ...]]) -> Callable[[np.ndarray], np.ndarray]:
         """The rates of the state and of its directions, as a function of both in one flat vector."""
@@ -133,17 +132,11 @@ class Derivatives:
             raise UsageError(f"{self.statement.name}: {error}; take odesim.linearise") from None
 
 
-def _turned(part: Part, prefix: str) -> Part:
-    """The part of a layout that holds a direction: a diagonal that is constant does not change."""
-    named = dataclasses.replace(part, name=f"{prefix}{part.name}")
-    return dataclasses.replace(named, diagonal=0.0) if isinstance(named, Upper) else named
-
-
 def derivatives(case: Case) -> Derivatives:
     """The derivatives of the flow of a case, at its own constants.
 
-    Raises `UsageError` for a stage without equations, for equations without a `Statement`, and for a state that has a
-    row of numbers for every neuron (kawata).
+    A state of rows, one for every neuron, is taken component after component.  Raises `UsageError` for a stage without
+    equations, and for equations without a `Statement`.
     """
     stage = case.system.stage(case.stage)
     if not isinstance(stage, Dynamics) or not stage.statement:
@@ -151,7 +144,14 @@ def derivatives(case: Case) -> Derivatives:
     initial: Initial = initial_condition(case)
     statement = load(stage.statement)(initial.parameters, case.tier)
     equations = load(stage.equations)(initial.parameters, case.tier)
-    if isinstance(statement, Page) or equations.layout.rows:
+    if isinstance(statement, Page):
         raise UsageError(f"tier {case.tier} of {case.system.name} has no derivatives yet; take odesim.linearise")
-    constants = statement.named(statement.arguments(initial))
-    return Derivatives(statement, equations.layout, equations.start(initial), constants)
+    constants, layout = statement.named(statement.arguments(initial)), equations.layout
+    start = equations.start(initial)
+    if statement.rows is not None:
+        from derivations.equations.tier import layout_of
+
+        statement, rows = dataclasses.replace(statement, rows=None), layout
+        layout = layout_of(statement, constants)
+        start = layout.pack(rows.unpack(start))
+    return Derivatives(statement, layout, start, constants)

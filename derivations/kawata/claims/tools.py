@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from derivations.kawata import SOURCE
-from derivations.kawata.arrays import shifted
 from derivations.kawata.parameters import ACTIVATIONS
+from derivations.kawata.shifted import shifted
 
 DECADES = (10**2, 10**3, 10**4, 10**5, 10**6)
 LOOSE = {"save_points": 2, "rtol": 1e-4}

@@ -20,7 +20,7 @@ from odesim.flow.solvers.step import (
     cubic_interior,
     distance,
 )
-from odesim.flow.tableau import dop853
+from odesim.flow.tableau import dop853, weights
 
 if TYPE_CHECKING:
     from odesim.code.right_hand_side import RightHandSide
@@ -116,13 +116,13 @@ class _CompiledAttempts(_Attempts):
         from odesim.flow.solvers import dop853_loops
 
         super().__init__(slope, span)
-        self.compiled, self.rates = dop853_loops.attempt, slope.rates(span.y.size)
+        self.compiled, self.program = dop853_loops.attempt, slope.program(span.y.size)
         self.sums = np.empty((3, span.y.size))
 
     def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
         """The state after the step; its slope is K[12]."""
         K[0] = f
-        self.compiled(y, h, (_weights(), K), self.sums.ravel(), *self.rates)
+        self.compiled(y, h, (weights(), K), self.sums.ravel(), *self.program)
         self.span.statistics.evaluations += 12
         return self.sums[0].copy()
 
@@ -132,18 +132,10 @@ class _CompiledAttempts(_Attempts):
         return new, self.error(y, new, h, (self.sums[2], self.sums[1]))
 
 
-@functools.cache
-def _weights() -> np.ndarray:
-    """The coefficients of all sums, as `dop853_loops` takes them."""
-    table, weights = dop853(), np.zeros((14, 13))
-    weights[:11, :12], weights[11, :12], weights[12], weights[13] = table.A[1:], table.B, table.E3, table.E5
-    return weights
-
-
 def _attempts(slope: Any, span: Span) -> _Attempts:
     """By compiled loops where the flow has an address and the state is large, else by NumPy."""
     return (
-        _CompiledAttempts(slope, span) if hasattr(slope, "rates") and span.y.size >= LARGE else _Attempts(slope, span)
+        _CompiledAttempts(slope, span) if hasattr(slope, "program") and span.y.size >= LARGE else _Attempts(slope, span)
     )
 
 

@@ -20,8 +20,8 @@ def attempt(y, h, stages, sums, tables, kernels):
 
     stages = (weights, K).  Left in `sums` (3, n), flat, are the new state and the sums of slopes for its two errors.
     """
-    (W, T, N), (weights, K), n = tables, stages, y.size
-    arguments, new, found = (W, T, N, kernels[0]), sums[:n], np.empty(n)
+    (weights, K), n = stages, y.size
+    new, found = sums[:n], np.empty(n)
     for s in range(1, 15):
         row = weights[s - 1]
         for i in range(n):
@@ -37,4 +37,4 @@ def attempt(y, h, stages, sums, tables, kernels):
             continue
         for i in range(n):
             new[i] = y[i] + h * found[i]
-        flow(new, K[s], arguments)
+        flow(new, K[s], tables, kernels)

@@ -90,7 +90,7 @@ def ndf_steps(
     """
     from odesim.flow.solvers import ndf_loops as loops  # which compiles them
 
-    table, statistics, rates = formulas(), span.statistics, flow.rates(span.y.size)
+    table, statistics, program = formulas(), span.statistics, flow.program(span.y.size)
     t, y, until, rtol, atol = span.t, span.y, span.until, span.rtol, span.atol
     D, work, counts = np.empty((8, y.size)), tuple(np.empty((8, y.size))), np.zeros(3, np.int64)
     slope = flow(t, y)
@@ -104,14 +104,14 @@ def ndf_steps(
             now = labels(D[0])
             blocks = blocks if np.array_equal(now, blocks.labels) else Blocks(now)
             slope = flow(t, D[0])
-            used = loops.derivatives(D[0], slope, DISPLACEMENT, blocks.pattern, blocks.J, *rates)
+            used = loops.derivatives(D[0], slope, DISPLACEMENT, blocks.pattern, blocks.J, *program)
             counts[2] += 1 + used
             control[7] = control[9] = 0.0
             control[10] = blocks.loose
         watch, most = (recorder.watched, CHUNK) if recorder.watched is not None else (NOTHING, 1)
         before = control[0]
         method = (blocks.pattern, blocks.J, blocks.inverse, rtol, atol, table, work)
-        status = loops.advance(D, control, counts, (until, recorder.due - origin), most, watch, method, rates)
+        status = loops.advance(D, control, counts, (until, recorder.due - origin), most, watch, method, *program)
         statistics.steps, statistics.rejected, statistics.evaluations = (
             a + int(b) for a, b in zip(counted, counts, strict=True)
         )
@@ -130,7 +130,7 @@ def right_hand_sides(flow: "RightHandSide", states: np.ndarray, workers: int = 1
     parts = [part for part in np.array_split(np.arange(len(states)), workers) if part.size]
 
     def fill(part: np.ndarray) -> None:
-        (W, T, N), kernels = flow.rates(states.shape[1])
+        (W, T, N), kernels = flow.program(states.shape[1])
         # The engine works in W, which two threads must not share.
         slopes(states[part[0] : part[-1] + 1], found[part[0] : part[-1] + 1], (W.copy(), T, N), kernels)
 

@@ -4,14 +4,14 @@ Klopfenstein's formulas in the quasi-constant form of Shampine & Reichelt (1997)
 differences, rescaled when the step changes.  Newton's matrix I - c J is kept between strongly coupled entries only
 and inverted block by block; the entries of block b are members[first[b]:first[b + 1]], its derivatives and their
 inverse lie from place[b] on, row by row.  Blocks of one entry come first.  Members are unsigned, which spares a test
-for negative ones; `scale` holds inverses of tolerances.  The flow is `arguments` of the engine, so that these loops
+for negative ones; `scale` holds inverses of tolerances.  The flow is `tables` of the engine, so that these loops
 are compiled once for all.
 """
 
 import numpy as np
 
 from derivations.equations.options import OPTIONS
-from odesim.code.engine import ARGUMENTS, KERNELS, TABLES, flow, numbers, types
+from odesim.code.engine import KERNELS, TABLES, flow, numbers, types
 from odesim.code.module_cache import compiled
 
 matrix, number, whole, truth = types.float64[:, ::1], types.float64, types.int64, types.boolean
@@ -36,7 +36,7 @@ def weighted(x, scale):
 @compiled(whole(numbers, numbers, number, PATTERN, numbers, TABLES, KERNELS), **OPTIONS)
 def derivatives(y, f, displacement, pattern, J, tables, kernels):
     """Fill J with df_a/dy_b inside the blocks; the k-th evaluation displaces the k-th entry of every block."""
-    (members, first, place), (W, T, N), largest = pattern, tables, 0
+    (members, first, place), largest = pattern, 0
     for b in range(first.size - 1):
         largest = max(largest, first[b + 1] - first[b])
     near, found = np.empty(y.size), np.empty(y.size)
@@ -46,7 +46,7 @@ def derivatives(y, f, displacement, pattern, J, tables, kernels):
         for b in range(first.size - 1):
             if first[b] + k < first[b + 1]:
                 near[members[first[b] + k]] += displacement
-        flow(near, found, (W, T, N, kernels[0]))
+        flow(near, found, tables, kernels)
         for b in range(first.size - 1):
             size = first[b + 1] - first[b]
             if k < size:
@@ -145,9 +145,10 @@ def rescale(D, order, factor):
 
 
 @compiled(
-    types.Tuple((whole, truth, number))(WORK, number, number, number, number, PATTERN, numbers, ARGUMENTS), **OPTIONS
+    types.Tuple((whole, truth, number))(WORK, number, number, number, number, PATTERN, numbers, TABLES, KERNELS),
+    **OPTIONS,
 )
-def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
+def newton(work, c, tolerance, rate, ratio, pattern, inverse, tables, kernels):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
     `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
@@ -164,7 +165,7 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, arguments):
         y[i] = start[i]
         d[i] = 0.0
     for k in range(6):
-        flow(y, f, arguments)
+        flow(y, f, tables, kernels)
         for i in range(n):
             entry = members[i]
             r[i] = relaxed * (c * f[entry] - psi[entry] - d[entry])
@@ -264,8 +265,8 @@ def accept(D, order, d):
             D[j, i] += D[j + 1, i]
 
 
-@compiled(whole(matrix, numbers, wholes, number, METHOD, ARGUMENTS), **OPTIONS)
-def attempt(D, control, counts, until, method, arguments):
+@compiled(whole(matrix, numbers, wholes, number, METHOD, TABLES, KERNELS), **OPTIONS)
+def attempt(D, control, counts, until, method, tables, kernels):
     """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
     pattern, J, inverse, rtol, atol, table, work = method
     alpha, errors, scale, y, d = table[0], table[2], work[2], work[3], work[4]
@@ -281,7 +282,7 @@ def attempt(D, control, counts, until, method, arguments):
             control[9] = c
         predict(D, order, table, rtol, atol, work)
         known = control[6] if control[7] % 20 != 0 else 1.0
-        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, arguments)
+        used, converged, control[6] = newton(work, c, 0.03, known, c / control[9], pattern, inverse, tables, kernels)
         counts[2] += used
         if not converged:
             if control[9] != c:
@@ -304,10 +305,10 @@ def attempt(D, control, counts, until, method, arguments):
 
 
 @compiled(
-    whole(matrix, numbers, wholes, types.UniTuple(number, 2), whole, WATCH, METHOD, types.Tuple((TABLES, KERNELS))),
+    whole(matrix, numbers, wholes, types.UniTuple(number, 2), whole, WATCH, METHOD, TABLES, KERNELS),
     **OPTIONS,
 )
-def advance(D, control, counts, ends, most, watch, method, rates):
+def advance(D, control, counts, ends, most, watch, method, tables, kernels):
     """Take up to `most` steps; returns 0 at the end or at `due`, 1 where an entry may have crossed in the last step,
     2 where `most` is reached, 3 where the derivatives have to be renewed, 4 where the step has shrunk to round-off.
 
@@ -315,10 +316,8 @@ def advance(D, control, counts, ends, most, watch, method, rates):
     the derivatives, length of the last step, the c of the inverse, 0 for none, how far from it, relatively, c may be,
     the longest step there may be, for so many steps); counts = (steps, rejected, evaluations); ends = (until, due);
     method = ((members, first, place) of the blocks, their derivatives and inverses, relative and absolute tolerance,
-    the formulas, room for eight states); rates = (tables, kernels) of the engine.
+    the formulas, room for eight states); `tables` and `kernels` are those of the engine.
     """
-    (W, T, N), kernels = rates
-    arguments = (W, T, N, kernels[0])
     (until, due), (_, _, _, rtol, atol, table, work) = ends, method
     n, weights = D.shape[1], np.empty((3, 6))
     for _ in range(most):
@@ -329,7 +328,7 @@ def advance(D, control, counts, ends, most, watch, method, rates):
             chosen, factor = choose(D, order, control[4], work[2], control[5], table[2])
             control[2] = chosen
             shorten(D, control, min(factor, control[11] / control[1]))
-        status = attempt(D, control, counts, until, method, arguments)
+        status = attempt(D, control, counts, until, method, tables, kernels)
         if status > 0:
             return status
         order = int(control[2])
@@ -361,6 +360,5 @@ def begin(y, f, h, D):
 @compiled(none(matrix, matrix, TABLES, KERNELS), **OPTIONS)
 def slopes(states, found, tables, kernels):
     """found[k] = dy/dt at states[k]."""
-    W, T, N = tables
     for k in range(states.shape[0]):
-        flow(states[k], found[k], (W, T, N, kernels[0]))
+        flow(states[k], found[k], tables, kernels)

@@ -1,14 +1,16 @@
-"""Shifted Hermite coefficients: symbolic, compiled, array form, the Hermite engine and quadrature agree."""
+"""Shifted Hermite coefficients: symbolic, of the statements, as arrays, the Hermite engine and quadrature agree."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 import sympy
 
-from derivations.kawata import kernels, loops
-from derivations.kawata.arrays import shifted
-from derivations.kawata.parameters import ACTIVATIONS
+from derivations.equations.interpreter import Evaluator
+from derivations.kawata.parameters import ACTIVATIONS, Parameters
+from derivations.kawata.shifted import shifted
+from derivations.kawata.tiers import coefficients, flow
 from hermite import functions
 
 SERIES = (0.3, -0.2, 0.5, 0.7, 0.4, 0.2)
@@ -34,22 +36,47 @@ def test_closed_forms_equal_the_hermite_engine(name, t):
     np.testing.assert_allclose(by_arrays(name, t), expected, rtol=1e-11, atol=1e-14)
 
 
+T = sympy.Symbol("t", real=True)
+DENSITY = sympy.exp(-(T**2) / 2) / sympy.sqrt(2 * sympy.pi)
+
+
+def normal(t):
+    """Phi(t)."""
+    return (1 + sympy.erf(t / sympy.sqrt(2))) / 2
+
+
+SMOOTHED = {
+    "relu": T * normal(T) + DENSITY,
+    "polynomial": sum(c * T**n / sympy.sqrt(sympy.factorial(n)) for n, c in enumerate(SERIES)),
+    "erf": sympy.erf(T / 2),
+    "exp": sympy.exp(T + sympy.Rational(1, 2)),
+    "cos": sympy.exp(-sympy.Rational(1, 2)) * sympy.cos(T),
+    "probit": normal(T / sympy.sqrt(2)),
+}
+"""alpha_0(t) = E[sigma(Z + t)]; by Stein's identity alpha_i = (d/dt)^i alpha_0 / sqrt(i!)."""
+
+
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_derivatives_of_the_smoothed_activation_are_the_coefficients(name):
-    exact = [kernels.shifted_coefficient(name, i, SERIES if name == "polynomial" else ()) for i in range(8)]
+    exact = [sympy.diff(SMOOTHED[name], T, i) / sympy.sqrt(sympy.factorial(i)) for i in range(8)]
     for t in POINTS:
-        values = [float(e.subs(kernels.T, sympy.Float(t, 40)).evalf(30)) if e != 0 else 0.0 for e in exact]
+        values = [float(e.subs(T, sympy.Float(t, 40)).evalf(30)) if e != 0 else 0.0 for e in exact]
         np.testing.assert_allclose(by_arrays(name, t, top=7), values, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("low", [0, 3])
-def test_loops_and_arrays_agree(name, low):
-    top = 9
+def test_the_kernel_of_the_statements_has_the_values_of_the_arrays(name, low):
+    extra = {"sigma": SERIES} if name == "polynomial" else {}
+    link = ((0.0,) * max(low, 1) + (1.0,) + (0.5,) * (6 - max(low, 1)),) * 3
+    p = Parameters(C=2, d=100, activation=name, link=link, orthogonal=low > 0, **extra)
+    statement = flow.statement(p, "exact")
+    values = {"sigma": coefficients.padded(np.array(SERIES)), "width": len(SERIES)}
+    kernels = coefficients.coefficients(p, low)
+    evaluator = Evaluator(dataclasses.replace(statement, definitions=kernels, state=()), values)
     for t in POINTS:
-        table = np.zeros((top + 1, 1))
-        loops.shifted(ACTIVATIONS.index(name), -0.8, t, np.array(SERIES), low, top, table, 0)
-        np.testing.assert_allclose(table[low:, 0], by_arrays(name, t, -0.8, top)[low:], rtol=1e-12, atol=1e-15)
+        found = [float(evaluator.value(coefficients.alpha(i, sympy.Float(t, 17)))) for i in range(low, 8)]
+        np.testing.assert_allclose(found, by_arrays(name, t, 1.0, 7)[low:], rtol=1e-12, atol=1e-15)
 
 
 def test_polynomial_coefficients_equal_a_quadrature_of_the_definition(tools):

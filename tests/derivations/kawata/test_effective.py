@@ -8,7 +8,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError
-from derivations.kawata import effective, initial
+from derivations.kawata import initial, moments
 from derivations.kawata.parameters import Parameters
 from odesim.flow.problem import compile_functions, prepare
 from odesim.request.case import Case
@@ -48,7 +48,7 @@ def test_moments_are_those_of_samples(activation, mix, tools):
         frame, w, np.ones(1), np.array([-0.4]), activation=activation, rho=1.2, zeta=0.3, neurons=1,
         link=tuple(map(tuple, links)), s=s,
     )  # fmt: skip
-    D, S = effective.moments(start)
+    D, S = moments.moments(start)
     found = sampled(frame, w[0], b=-0.4, slope=tools.slope(activation), links=links, s=s, zeta=0.3, rho=1.2)
     assert abs(D[0] - found[0]) < 4 * found[1]
     assert (np.abs(S[0] - found[2]) < 4.5 * found[3]).all()  # 15 different entries
@@ -59,7 +59,7 @@ def test_teacher_and_student_h3_have_the_published_moments():
     # Specification, section 3.5: F = 3 at kappa = 0 and 93 at kappa = 1; diffusion S = 7 * 3 = 21 along the task.
     p = Parameters(C=1, s=(0.0,), k_star=3, rho=0.0, d=50, activation="polynomial", sigma=(0, 0, 0, 1.0), neurons=1)
     for kappa, F in ((0.0, 3.0), (1.0, 93.0)):
-        D, S = effective.moments(initial.from_arrays(p, one(kappa)))
+        D, S = moments.moments(initial.from_arrays(p, one(kappa)))
         if kappa == 1.0:
             assert D[0] == pytest.approx(F * 49, rel=1e-10)
             assert np.abs(S[0][0]).max() < 1e-10  # nothing moves along the own direction
@@ -82,7 +82,7 @@ def test_relu_has_the_published_excess_over_leading_order():
     # Claim lem-C.7-noise: 53.8 exact against 48.5 leading at d = 100, mostly from kappa = .3; there with overlaps of a
     # random neuron beside it, here with none.
     start = initial.from_arrays(Parameters(d=100, neurons=1, **CUBIC), learner([0.0, 0.0]))
-    D = effective.moments(start)[0][0]
+    D = moments.moments(start)[0][0]
     assert D == pytest.approx(53.8, rel=0.01)
     assert 100 * 2 * math.erfc(0.7 / math.sqrt(2)) / 2 == pytest.approx(48.5, abs=0.15)
 
@@ -100,7 +100,7 @@ def test_the_effective_flow_has_the_published_values():
 
 
 @pytest.mark.parametrize("activation", ["relu", "polynomial", "exp", "probit"])
-def test_loops_and_arrays_agree(activation, tools):
+def test_compiled_and_array_forms_agree_and_the_contraction_is_that_of_the_moments(activation, tools):
     frame, w = tools.vectors(C=2, d=9, neurons=3, seed=2, mix=0.2)
     start = tools.initial(frame, w, np.ones(3), np.array([-0.4, 0.2, 0.9]), activation=activation, neurons=3, M=3, J=2)
     case = Case.build("kawata", {"C": 2, "tier": "effective", "eta": 5.0})
@@ -113,7 +113,7 @@ def test_loops_and_arrays_agree(activation, tools):
     # Phase I: -(eta/2)(1/(J^2 M^3)) D m beside the exact flow.
     exact = prepare(Case.build("kawata", {"C": 2}), start)
     plain = exact.functions["flow"](0.0, exact.start, *exact.arguments)
-    D, _ = effective.moments(start)
+    D, _ = moments.moments(start)
     lost = 50.0 / 2 / (2**2 * 3**3) * D[:, None] * problem.start.reshape(3, -1)
     np.testing.assert_allclose(found[0], plain - lost.reshape(-1), rtol=1e-10, atol=1e-14)
 

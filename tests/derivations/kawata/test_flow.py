@@ -1,13 +1,18 @@
 """The exact flow: quadrature of the mean gradient, published numbers, invariances, back ends and integrators."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 import odesim
-from derivations.kawata import tiers
+from derivations.contract import Independent
+from derivations.equations.interpreter import Evaluator
+from derivations.kawata import initial, tiers
 from derivations.kawata.initial import join
+from derivations.kawata.parameters import ACTIVATIONS, Parameters
+from derivations.kawata.shifted import shifted
 from odesim.evidence.laboratory import Laboratory
 from odesim.flow.problem import compile_functions
 from odesim.request.case import find_system
@@ -59,18 +64,43 @@ def test_back_ends_agree_and_the_jacobian_is_the_derivative(tools, tier, mix):
     reference = plain["flow"](0.0, y, *numbers)
     np.testing.assert_allclose(numba["flow"](0.0, y, *numbers), reference, rtol=1e-12, atol=1e-14)
     assert numba["loss"](y, *numbers) == pytest.approx(float(plain["loss"](y, *numbers)), rel=1e-12)
-    for k in range(2):
-        block, J = y.reshape(5, 5)[k].copy(), np.empty((5, 5))
-        work = numba["block_start"](k, numbers)
-        numba["block_jacobian"](block, J, work, k, numbers)
-        for j in range(5):
-            step = 1e-6 * np.eye(5)[j]
-            sides = []
-            for moved in (block + step, block - step):
-                out = np.empty(5)
-                numba["block_slope"](moved, out, work, k, numbers)
-                sides.append(out)
-            np.testing.assert_allclose(J[:, j], (sides[0] - sides[1]) / 2e-6, atol=1e-8)
+    if not isinstance(equations.advance, Independent):
+        return
+    rates, along = numba["derivative"](numbers).programs
+    for j in range(5):
+        unit = np.tile(np.eye(5)[j], (5, 1))
+        found = along.new(np.hstack([y.reshape(5, 5), unit]).ravel()).reshape(5, 10)
+        above, below = (rates.new(y + h * unit.ravel()).reshape(5, 5) for h in (1e-6, -1e-6))
+        np.testing.assert_allclose(found[:, :5], reference.reshape(5, 5), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(found[:, 5:], (above - below) / 2e-6, atol=1e-8)
+
+
+def test_the_gradient_is_that_of_every_term_of_the_potential():
+    """U = a/(J C) sum_c q_c sum_i alpha_i(rho nu_c + b) (beta_ci kappa_c^i + s_c gamma_i xi^i), degree by degree."""
+    rng, degree = np.random.default_rng(4), 6
+    link = tuple(tuple(np.concatenate([[0.0], rng.normal(size=degree)])) for _ in range(3))
+    p = Parameters(C=2, M=1, J=3, d=100, activation="cos", link=link, s=(1.0, -0.7), rho=1.3, neurons=3)
+    statement = tiers.phase1(p, "exact")
+    start = initial.enter(p, None, rng)
+    state = {
+        "kappa": rng.uniform(-0.6, 0.6, (3, 2)),
+        "xi": rng.uniform(-0.6, 0.6, 3),
+        "nu": rng.normal(size=(3, 2)) / 3,
+    }
+    known = Evaluator(statement, {**statement.numbers(start), **state}).values
+    a, b = start.constants["a"], start.constants["b"]
+    t = p.rho * state["nu"] + b[:, None]
+    alpha = np.array(shifted(np, ACTIVATIONS.index("cos"), a[:, None] + 0 * t, t, np.zeros((1, 1)), degree + 1))
+    by = {name: np.zeros((3, 2)) for name in ("kappa", "xi", "nu")}
+    for i in range(1, degree + 1):
+        local, remote = np.array([row[i] for row in link[:2]]), link[2][i] * np.array([1.0, -0.7])
+        kappa, xi = state["kappa"], state["xi"][:, None]
+        by["kappa"] += i * alpha[i] * local * kappa ** (i - 1)
+        by["xi"] += i * alpha[i] * remote * xi ** (i - 1)
+        by["nu"] += p.rho * math.sqrt(i + 1) * alpha[i + 1] * (local * kappa**i + remote * xi**i)
+    np.testing.assert_allclose(known["U_kappa"], by["kappa"] / 6, rtol=1e-12)
+    np.testing.assert_allclose(known["U_xi"], by["xi"].sum(1) / 6, rtol=1e-12)
+    np.testing.assert_allclose(known["U_nu"], by["nu"] / 6, rtol=1e-12)
 
 
 def test_integrators_and_back_ends_agree():

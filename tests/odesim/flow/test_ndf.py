@@ -65,7 +65,7 @@ def test_derivatives_inside_the_blocks_are_those_of_the_flow(loops):
     y = problem.equations.start(dataclasses.replace(problem.initial, state=state))
     flow, blocks = problem.derivative, ndf.Blocks(coupled(problem.initial)(y))
     f = flow(0.0, y)
-    used = loops.derivatives(y, f, 1e-7, blocks.pattern, blocks.J, *flow.rates(y.size))
+    used = loops.derivatives(y, f, 1e-7, blocks.pattern, blocks.J, *flow.program(y.size))
     sizes = np.diff(blocks.first)
     assert used == sizes.max() > 1
     b = int(np.argmax(sizes))
@@ -153,12 +153,12 @@ def test_many_right_hand_sides_are_those_of_the_flow(workers: int):
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_newton_converges_with_the_matrix_of_another_step_as_fast_as_it_says(monkeypatch, ratio, size):
     A = -size * np.array([1.0, 2.0, 5.0])
-    monkeypatch.setattr(ndf_loops, "flow", lambda y, f, arguments: np.multiply(A, y, out=f))
+    monkeypatch.setattr(ndf_loops, "flow", lambda y, f, tables, kernels: np.multiply(A, y, out=f))
     blocks, c = ndf.Blocks(np.arange(3)), 0.7
     ndf_loops.invert(c / ratio, blocks.first, blocks.place, A.copy(), blocks.inverse)
     start, psi, scale = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, -0.3]), np.full(3, 1e3)
     work = (start, psi, scale, *np.empty((5, 3)))
-    _, converged, rate = ndf_loops.newton.py_func(work, c, 1.0, 0.3, ratio, blocks.pattern, blocks.inverse, None)
+    _, converged, rate = ndf_loops.newton.py_func(work, c, 1.0, 0.3, ratio, blocks.pattern, blocks.inverse, None, None)
     exact = (c * A * start - psi) / (1 - c * A)
     assert converged and rate <= max(abs(1 - ratio) / (1 + ratio), 0.2 * 0.3) + 1e-9
     assert np.abs(work[4] - exact).max() < 2 / scale[0]

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import sympy
 
-from odesim.code import arrays, compile
+from odesim.code import arrays
 from odesim.errors import NumericalError, UsageError
-from odesim.flow import block_loops, blocks
-from odesim.small import lane_loops, lanes
-from odesim.small.generated import module_text
+from odesim.flow import block_loops, blocks, cubics
+from odesim.flow.tableau import dop853, weights
+from odesim.small import generated, lane_loops, lanes
+from odesim.small.generated import lanes_text
 from odesim.small.hitting import Flow
 
 m, v, a, b = sympy.symbols("m v a b")
@@ -90,8 +91,8 @@ def test_an_excursion_above_the_level_is_found_where_the_cubic_turns():
         values = {"m": -sign * rates, "v": 0.0, "b": sign * rates}
         times = flow.hitting_times(values, "m", -sign * gap, until=50.0, direction=sign)
         np.testing.assert_allclose(times, 1.0 - np.sqrt(gap / rates), rtol=1e-9)
-    assert block_loops.turning(0.0, 1.0, 0.0, -1.0, 2.0) == 0.5
-    assert block_loops.turning(0.0, 1.0, 0.0, 1.0, 2.0) == 0.0
+    assert cubics.turning(0.0, 1.0, 0.0, -1.0, 2.0) == 0.5
+    assert cubics.turning(0.0, 1.0, 0.0, 1.0, 2.0) == 0.0
 
 
 def test_a_flow_does_not_step_over_its_pole():
@@ -103,9 +104,11 @@ def test_a_flow_does_not_step_over_its_pole():
 def test_a_step_that_ends_beyond_its_level_has_crossed_it(monkeypatch):
     """A stiff step taken again can differ by round-off times its stiffness, and end just before the level."""
     monkeypatch.setattr(block_loops, "locate", lambda *arguments: np.inf)
-    hits, rules = np.array([np.inf]), np.array([[0.5, 1.0, 0.0, 0.0]])
-    step = (np.array([0.4]), np.array([1.0]), np.array([0.5]), np.array([0.1]))
-    block_loops.find_crossings(7.0, 0.2, step, True, (np.array([0]), rules), hits, ())
+    for function in (cubics.measure, cubics.turning, cubics.bump):
+        monkeypatch.setattr(block_loops, function.__name__, function)
+    hits, rules, room = np.array([np.inf]), np.array([[0.5, 1.0, 0.0, 0.0]]), np.zeros((block_loops.J, 1))
+    room[[block_loops.Y, block_loops.F, block_loops.END, block_loops.SLOPE], 0] = 0.4, 1.0, 0.5, 0.1
+    block_loops.find_crossings.py_func(7.0, 0.2, True, (np.array([0]), rules), hits, None, (room,))
     assert hits[0] == 7.2
 
 
@@ -128,7 +131,8 @@ def test_a_crossing_that_only_the_cubic_shows_gives_the_step_back():
 def test_the_written_out_step_is_scipys():
     from scipy.integrate._ivp.rk import rk_step
 
-    A, B, E3, E5 = blocks.coefficients()
+    table = dop853()
+    A, B, E3, E5 = table.A, table.B, table.E3, table.E5
     kernel = PAIR._kernels["slopes"]
     namespace = {"np": np, "slopes": lambda S, lane, m, v, a, b: (a * m**2 * (1 - m**2) * v, b * (1 - v) * m)}
     assert PAIR.names == ("m", "v", "a", "b")
@@ -152,7 +156,10 @@ def test_the_written_out_step_is_scipys():
         new, f = rk_step(slope, 0.0, y, slope(0.0, y), h, A, B, C, K)
         np.testing.assert_allclose(rows[4:6, lane], new, rtol=1e-14)
         np.testing.assert_allclose(rows[6:8, lane], f, rtol=1e-13)
-        norm = block_loops.error_norm(y, new, h, K, E3, E5, 1e-6, 1e-9)
+        K[12] = f
+        scale = 1e-9 + 1e-6 * np.maximum(np.abs(y), np.abs(new))
+        five, three = (((K.T @ row / scale) ** 2).sum() for row in (E5, E3))
+        norm = h * five / np.sqrt((five + 0.01 * three) * 2)
         assert rows[11, lane] == pytest.approx(norm ** (-1 / 8), rel=1e-3)
 
 
@@ -164,33 +171,34 @@ def relaxing_times(flow):
     return flow.hitting_times({"m": [0.0, 9.0], "v": [0.0, 9.5]}, "m", 10.0, until=1e4, rtol=1e-7, atol=1e-9)
 
 
-def test_flows_limited_by_stability_change_the_method():
+def test_flows_limited_by_stability_change_the_method(monkeypatch):
     flow = Flow(RELAXING)
-    text = module_text("plain", flow._kernels, 2).replace(compile.DECORATOR, "")
     namespace = {}
-    exec(text, namespace)
-    called = []
+    plain = "\n".join(line for line in lanes_text(flow._kernels, 2).splitlines() if not line.startswith("@"))
+    exec(plain, namespace)
+    vars(flow)["_lanes"] = types.SimpleNamespace(march_lanes=namespace["march_lanes"])
+    called, whole = [], blocks.hitting_times
 
-    def integrate_blocks(start, *rest):
-        called.append(len(start))
-        namespace["integrate_blocks"](start, *rest)
+    def counted(functions, starts, *rest):
+        called.append(len(starts))
+        return whole(functions, starts, *rest)
 
-    vars(flow)["_numba"] = types.SimpleNamespace(
-        march_lanes=namespace["march_lanes"], integrate_blocks=integrate_blocks
-    )
+    monkeypatch.setattr(blocks, "hitting_times", counted)
     with np.errstate(divide="ignore", invalid="ignore"):  # as numba has it
         np.testing.assert_allclose(relaxing_times(flow), [10.001, 0.501], rtol=1e-6)
     assert called == [2]
-
-    def fails(*arguments):
-        arguments[6][3][:] = 2
-
-    vars(flow)["_numba"].integrate_blocks = fails
+    monkeypatch.setattr(blocks, "MOST_STEPS", 3)
     with (
         np.errstate(divide="ignore", invalid="ignore"),
-        pytest.raises(NumericalError, match="2 of 2 flows whose steps"),
+        pytest.raises(NumericalError, match="2 of 2 flows"),
     ):
         relaxing_times(flow)
+
+
+def test_other_coefficients_are_another_module(monkeypatch):
+    before = generated._stem("lanes", ESCAPE._kernels)
+    monkeypatch.setattr(generated, "weights", lambda: weights() * (1 + 1e-9))
+    assert generated._stem("lanes", ESCAPE._kernels) != before
 
 
 @pytest.mark.slow

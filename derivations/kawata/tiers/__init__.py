@@ -1,45 +1,63 @@
-"""The equations of motion of system `kawata`, tier by tier, stated in index notation."""
+"""The tiers of system `kawata`, one file each: their statements, and the equations that follow, but for `gated`."""
 
 import dataclasses
 
+from derivations.contract import Equations
+from derivations.equations.tier import equations_of
+from derivations.kawata.gated import equations as gated_equations
 from derivations.kawata.parameters import Parameters
 from derivations.statement import Statement
 
 
+def equations(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of a tier of stage phase1, generated from its statement."""
+    return equations_of(phase1(parameters, tier or parameters.tier))
+
+
+def retraining_equations(parameters: Parameters, tier: str | None = None) -> Equations:
+    """The equations of a tier of stage phase3: those behind a gate are loops of their own."""
+    tier = tier or parameters.tier
+    if tier == "gated" and parameters.routing == "gate":
+        return gated_equations(parameters)
+    return equations_of(phase3(parameters, tier))
+
+
 def phase1(parameters: Parameters, tier: str) -> Statement:
-    """The statement of a tier of stage phase1."""
+    """`exact`, `paper` (the truncated drift), `effective`, or a reduced form `R1` to `R4`."""
     if tier == "R3":
-        from derivations.kawata.statements import hidden
+        from derivations.kawata.tiers import hidden
 
         return hidden.statement(parameters)
     if tier == "effective":
-        from derivations.kawata.statements import effective
+        from derivations.kawata.tiers import effective
 
         return effective.statement(parameters, 1.0 / parameters.M)
-    from derivations.kawata.statements import flow
+    from derivations.kawata.tiers import flow
 
-    if tier == "gated":  # as `tiers.equations`: no gate has been learned yet
+    if tier == "gated":
         return ungated(flow.statement(parameters, "exact"), "phase1", "no gate has been learned yet")
-
     return flow.statement(parameters, tier)
 
 
 def ungated(exact: Statement, stage: str, why: str) -> Statement:
-    """The page of tier `gated` where it is the exact flow."""
+    """Tier `gated` where it is the exact flow."""
     rule = f"Here tier gated is the exact flow, since {why}."
     return dataclasses.replace(exact, name=f"kawata, {stage}, gated", rules=(*exact.rules, rule))
 
 
 def phase3(parameters: Parameters, tier: str) -> Statement:
-    """The statement of a tier of stage phase3: `gated`, or that of phase1 with the shares that the gate leaves."""
+    """`gated`, or a tier of stage phase1 with the shares of the clusters that the gate leaves.
+
+    The latter is to leading order in the gate's overlaps.
+    """
     if tier == "gated" and parameters.routing == "gate":
-        from derivations.kawata.statements import gated
+        from derivations.kawata.tiers import gated
 
         return gated.statement(parameters)
     if tier == "gated":
         return ungated(phase3(parameters, "exact"), "phase3", "with routing=perfect no gate decides")
     if tier == "effective":
-        from derivations.kawata.statements import effective
+        from derivations.kawata.tiers import effective
 
         found = effective.statement(parameters, 1.0)
     else:

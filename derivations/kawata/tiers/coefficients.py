@@ -2,13 +2,17 @@
 
 from typing import Any
 
-from derivations.contract import UsageError
-from derivations.kawata.parameters import Parameters
-from derivations.statement import HALF, Base, E, He, Kernel, function, sp
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.kawata.parameters import MOST_DEGREE, Parameters, activation_series
+from derivations.statement import HALF, Base, E, He, Kernel, Named, function, sp
 
 T = sp.Symbol("t", real=True)
 ORDER = sp.Symbol("order", integer=True, nonnegative=True)
 WIDTH = sp.Symbol("width", integer=True)
+N = sp.Symbol("N", integer=True, positive=True)
+J = sp.Idx("j", N)
 SIGMA, TERM = Base("sigma"), sp.Idx("l", WIDTH)
 alpha = function("alpha", lambda x, at: sp.sqrt(x[0] + 1) * alpha(x[0] + 1, x[1]) if at == 2 else None)
 """alpha_i(t), with Stein's rule d alpha_i/dt = sqrt(i + 1) alpha_(i+1)."""
@@ -22,11 +26,9 @@ DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, no
 
 
 def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
-    """The kernel alpha and those that it needs, for orders from `low` on."""
-    if p.activation == "polynomial" and p.signs:
-        raise UsageError(
-            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
-        )
+    """The kernel alpha and those that it needs, for orders from `low` on; none for polynomials of each neuron's own."""
+    if p.signs:
+        return ()
     phi, below, root = DENSITY["phi"](T), DISTRIBUTION["Phi"](T), sp.sqrt(sp.factorial(ORDER))
     needed: tuple[Kernel, ...] = ()
     if p.activation == "relu":
@@ -35,8 +37,7 @@ def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
         if low < 2:
             value = sp.Piecewise((T * below + phi, sp.Eq(ORDER, 0)), (below, sp.Eq(ORDER, 1)), (value, True))
     elif p.activation == "polynomial":
-        ratio = sp.sqrt(sp.factorial(ORDER + TERM) / sp.factorial(ORDER)) / sp.factorial(TERM)
-        value = sp.Sum(SIGMA[ORDER + TERM] * ratio * T**TERM, TERM)
+        value = series(SIGMA[ORDER + TERM], ORDER, T)
     elif p.activation in ("erf", "probit"):
         needed = (DENSITY,)
         scale = 1 if p.activation == "probit" else 2
@@ -54,14 +55,43 @@ def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
     return (*needed, Kernel("alpha", (ORDER, T), {"alpha": value}, {"alpha": (mean,)}, orders=1, note=note))
 
 
-def activation_constants(p: Parameters) -> dict[str, Any]:
-    """The arrays that the kernel of a polynomial activation reads."""
+def series(coefficient: Any, order: Any, t: Any) -> Any:
+    """alpha_order(t) of a polynomial activation, from its coefficients of degree order + l."""
+    ratio = sp.sqrt(sp.factorial(order + TERM) / sp.factorial(order)) / sp.factorial(TERM)
+    return sp.Sum(coefficient * ratio * t**TERM, TERM)
+
+
+def shifted(p: Parameters, order: Any, t: Any) -> Any:
+    """alpha_order(t) of neuron j: the kernel, or with `signs` the series of the neuron's own polynomial."""
+    return series(SIGMA[J, order + TERM], order, t) if p.signs else alpha(order, t)
+
+
+def constants(p: Parameters) -> tuple[Named, ...]:
+    """The coefficients of a polynomial activation, those of every neuron with `signs`."""
+    if p.activation != "polynomial":
+        return ()
+    row = activation_series(p)
+    width, table = (
+        Named(WIDTH, "coefficients of the activation", len(row)),
+        f"np.array({padded(np.array(row)).tolist()})",
+    )
+    if p.signs:
+        table = f"{table} * np.random.default_rng(3).choice([-1.0, 1.0], (N, {padded(np.array(row)).size}))"
+        return width, Named(SIGMA[J, TERM], "orthonormal coefficients of the neuron's activation by degree", table)
+    return width, Named(SIGMA[TERM], "its orthonormal coefficients by degree", table)
+
+
+def bind(initial: Initial) -> dict[str, Any]:
+    """The numbers of those constants."""
+    p, rows = initial.parameters, np.atleast_2d(initial.constants["sigma"])
     if p.activation != "polynomial":
         return {}
-    from derivations.kawata.parameters import MOST_DEGREE, activation_series
+    return {"sigma": padded(rows if p.signs else rows[0]), "width": rows.shape[1]}
 
-    row = activation_series(p)
-    return {"sigma": (*row, *(0.0,) * (2 * MOST_DEGREE + 4)), "width": len(row)}
+
+def padded(rows: np.ndarray) -> np.ndarray:
+    """Coefficients (.., degrees), then zeros for the degrees that a series of any order reads."""
+    return np.pad(rows, [*[(0, 0)] * (rows.ndim - 1), (0, 2 * MOST_DEGREE + 4)])
 
 
 NOTATION = {

@@ -1,4 +1,6 @@
-"""Tier `gated` as a statement: the exact flow of neurons behind a gate, on 2 C + 2 overlaps.
+"""The page of tier `gated`: the exact flow of neurons behind a gate, on 2 C + 2 overlaps.
+
+It runs by the loops of `gated_loops`, which are up to a hundred times faster (decision 0127).
 
 The potential is typed by the means B_mn; its gradient follows by the calculus of indices and by the rule that a
 derivative by the shift, the edge or the correlation raises an index of B (or both: Price).
@@ -8,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial
+from derivations.contract import Initial, UsageError
 from derivations.indexed import gradient
 from derivations.kawata import gated
 from derivations.kawata.parameters import Parameters, activation_series, degree
-from derivations.kawata.statements import flow, kernels
-from derivations.kawata.statements.flow import (
+from derivations.kawata.tiers import coefficients, flow
+from derivations.kawata.tiers.coefficients import DENSITY, DISTRIBUTION, ORDER, SIGMA, TERM, WIDTH, J
+from derivations.kawata.tiers.flow import (
     BETA,
     BY_KAPPA,
     BY_NU,
@@ -33,11 +36,9 @@ from derivations.kawata.statements.flow import (
     A,
     B,
     C,
-    J,
     S,
     U,
 )
-from derivations.kawata.statements.kernels import DENSITY, DISTRIBUTION, ORDER, SIGMA, TERM, WIDTH
 from derivations.statement import (
     Base,
     Definition,
@@ -221,7 +222,10 @@ def definitions(p: Parameters) -> tuple[Any, ...]:
 
 def statement(p: Parameters) -> Statement:
     """The exact flow behind a gate."""
-    kernels.coefficients(p, 2)  # refuses neurons of different activations
+    if p.signs:
+        raise UsageError(
+            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
+        )
     told = gated.equations(p)
     y, act = function("y"), function("activation")
     shown = A[J] / J_SIZE * E(y(sp.Symbol("x")) * act(sp.Symbol("z") + B[J]) * Indicator(sp.Ge(sp.Symbol("h"), 0)))
@@ -251,7 +255,7 @@ def statement(p: Parameters) -> Statement:
         ),
         equations=equations(p),
         notation={
-            **kernels.NOTATION, "row": ("m", "m"), "col": ("n", "n"), "shift": ("t", "t"), "edge": (r"\tau", "τ"),
+            **coefficients.NOTATION, "row": ("m", "m"), "col": ("n", "n"), "shift": ("t", "t"), "edge": (r"\tau", "τ"),
             "corr": ("q", "q"), "spread": ("r", "r"), "tilt": ("q", "q"), "B_g": (r"\mathcal{B}", "ℬ"),
             "F_g": (r"\mathcal{F}", "ℱ"),
             "S_v": ("S", "S"),

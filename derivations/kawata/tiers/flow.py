@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial
+from derivations.contract import Independent, Initial, Observables
 from derivations.indexed import gradient
-from derivations.kawata.parameters import Parameters, degree, information_exponent, links
-from derivations.kawata.population import MODES, teacher_series
-from derivations.kawata.statements import kernels
-from derivations.kawata.statements.kernels import SIGMA, TERM, WIDTH, alpha
+from derivations.kawata import population, summary
+from derivations.kawata.parameters import Parameters, count, degree, information_exponent, links
+from derivations.kawata.population import teacher_series
+from derivations.kawata.tiers import coefficients
+from derivations.kawata.tiers.coefficients import J, N, shifted
 from derivations.statement import Base, Definition, Equation, Example, Named, Statement, Step, sp
 
-N, C, J_SIZE, DEGREE = sp.symbols("N C J degree", integer=True, positive=True)
+C, J_SIZE, DEGREE = sp.symbols("C J degree", integer=True, positive=True)
 RHO = sp.Symbol("rho", real=True)
-J, C1, C2 = sp.Idx("j", N), sp.Idx("c", C), sp.Idx("e", C)
+C1, C2 = sp.Idx("c", C), sp.Idx("e", C)
 KAPPA, XI, NU, A, B, SHARE = map(Base, "kappa xi nu a b q".split())
 BETA, GAMMA, S, LOCAL, REMOTE = map(Base, ("beta", "gamma", "s", "B", "Y"))
 U, RADIAL, BY_KAPPA, BY_XI, BY_NU = map(Base, ("U", "R", "U_kappa", "U_xi", "U_nu"))
@@ -25,6 +26,11 @@ GRAM = {x: Base(f"G_{x}") for x in ("kk", "kx", "kn", "xn", "nn")}
 CLOCK = "one step of SGD of size eta advances t by eta; the factors 1/J of the network and of the routing stand in U"
 START = """m = np.random.default_rng(5).standard_normal((N, 2 * C + 1)) / np.sqrt(100)
 start = {"kappa": m[:, :C], "xi": m[:, C], "nu": m[:, C + 1 :]}"""
+STATE = (
+    Named(KAPPA[J, C1], "local alignment w . w*_c", dims=("neuron", "cluster"), symbol="kappa_{m,j,c}"),
+    Named(XI[J], "global alignment w . w*_g", dims=("neuron",), symbol="xi_{m,j,g}"),
+    Named(NU[J, C1], "overlap with the cluster means w . v_c", dims=("neuron", "cluster"), symbol="w_{mj} . v_c"),
+)
 PLACES = {
     "exact": "Lemmas B.9 and C.7, with the term of the means in R_j",
     "paper": "Lemmas B.9 and C.7: R_j lacks the means",
@@ -33,6 +39,31 @@ PLACES = {
     "R4": "Lemma B.10, task and mean of one cluster",
 }
 
+VALID = {
+    "paper": (
+        "as exact, but for the term that it leaves out",
+        "the part -m_a sum_c nu_c dU/dnu_c of the projection on the sphere",
+    ),
+    "exact": (
+        "exact for Gaussian clusters at every d, links of finite degree and any frame, in the limit of small step size "
+        "(gradient flow on the population correlation loss)",
+        "nothing",
+    ),
+    "R1": (
+        "exact while the overlaps with the means do not move",
+        "the motion of nu, and its part of the projection",
+    ),
+    "R2": (
+        "one task alone: kappa' = U_kappa (1 - kappa^2), exact for C = 1, s = 0 and rho = 0",
+        "the motion of nu and every coupling of two tasks",
+    ),
+    "R4": (
+        "one local task with its mean on their circle, exact for C = 1, s = 0: nu grows with kappa^2",
+        "the global task, and what different clusters do to each other",
+    ),
+}
+"""Where the tiers with the state of every neuron hold, and what they neglect."""
+
 
 def lowest(p: Parameters) -> int:
     """The lowest degree of the links; with shifted links (means that overlap with teachers) 0."""
@@ -40,6 +71,11 @@ def lowest(p: Parameters) -> int:
         return 0
     found = [k for k in map(information_exponent, links(p)) if k is not None]
     return max(1, min(found, default=1))
+
+
+def sizes(p: Parameters) -> dict[str, int]:
+    """Lengths of the axes of the state."""
+    return {"N": count(p), "C": p.C}
 
 
 def potential(p: Parameters, c: Any, tier: str) -> Any:
@@ -51,9 +87,9 @@ def potential(p: Parameters, c: Any, tier: str) -> Any:
     remote = S[cluster] * GAMMA[i] if p.orthogonal else REMOTE[cluster, i]
     if tier == "R4":
         remote = sp.Integer(0)
-    inner = sp.Sum(alpha(i, argument) * (local * KAPPA[J, cluster] ** i + remote * XI[J] ** i), i)
+    inner = sp.Sum(shifted(p, i, argument) * (local * KAPPA[J, cluster] ** i + remote * XI[J] ** i), i)
     if low == 0:
-        inner += alpha(0, argument) * (LOCAL[cluster, 0] + (REMOTE[cluster, 0] if tier != "R4" else 0))
+        inner += shifted(p, 0, argument) * (LOCAL[cluster, 0] + (REMOTE[cluster, 0] if tier != "R4" else 0))
     return A[J] / (J_SIZE * C) * sp.Sum(SHARE[J, cluster] * inner, cluster)
 
 
@@ -93,13 +129,7 @@ def constants(p: Parameters) -> tuple[Named, ...]:
             Named(GRAM["xn"][C1], "overlap of the global task with a mean", zero.format("C,")),
             Named(GRAM["nn"][C1, C2], "Gram matrix of the means", "np.eye(C)"),
         ]
-    if p.activation == "polynomial":
-        values = kernels.activation_constants(p)
-        found += [
-            Named(WIDTH, "coefficients of the activation", values["width"]),
-            Named(SIGMA[TERM], "its orthonormal coefficients by degree", f"np.array({list(values['sigma'])})"),
-        ]
-    return tuple(found)
+    return (*found, *coefficients.constants(p))
 
 
 def bind(initial: Initial) -> dict[str, Any]:
@@ -116,7 +146,7 @@ def bind(initial: Initial) -> dict[str, Any]:
         k, x, v = slice(0, p.C), p.C, slice(p.C + 1, None)
         found |= {"B": local[:, : top + 1], "Y": remote[:, : top + 1], "G_kk": gram[k, k], "G_kx": gram[k, x]}
         found |= {"G_kn": gram[k, v], "G_xn": gram[x, v], "G_nn": gram[v, v]}
-    return {**found, **{name: np.asarray(v) for name, v in kernels.activation_constants(p).items()}}
+    return {**found, **coefficients.bind(initial)}
 
 
 def turned(p: Parameters) -> dict[str, Any]:
@@ -166,13 +196,15 @@ def statement(p: Parameters, tier: str) -> Statement:
     total = potential(p, C2, tier)
     gradients = ((BY_KAPPA[J, C1], KAPPA[J, C1]), (BY_XI[J], XI[J]), (BY_NU[J, C1], NU[J, C1]))
     meaning = "gradient of the potential"
-    definitions: list[Any] = [*kernels.coefficients(p, lowest(p))]
-    still = {"R1": (BY_NU,), "R2": (BY_NU,), "R4": (BY_XI,)}.get(tier, ())
+    definitions: list[Any] = [*coefficients.coefficients(p, lowest(p))]
+    # In a frame that is not orthonormal every part of the gradient moves every overlap.
+    still = {"R1": (BY_NU,), "R2": (BY_NU,), "R4": (BY_XI,)}.get(tier, ()) if p.orthogonal else ()
     definitions += [Definition((g,), gradient(total, x), meaning) for g, x in gradients if g.base not in still]
     part = radial(tier)
-    _, validity, neglects = MODES[tier]
+    validity, neglects = VALID[tier]
     low = sp.Idx("i", (max(lowest(p), 1), DEGREE))
     return Statement(
+        tier=tier,
         name=f"kawata, phase1, {tier}",
         title="every neuron of the correlation loss on its own sphere",
         source="Kawata et al. 2025, Sections 3.1 and 4.1, Lemmas A.3, B.9 and C.7",
@@ -180,11 +212,9 @@ def statement(p: Parameters, tier: str) -> Statement:
         validity=validity,
         neglects=neglects,
         indices=[((J,), "neurons"), ((C1, C2), "clusters"), ((low,), "degrees")],
-        state=(
-            Named(KAPPA[J, C1], "alignment of a neuron with the local task of cluster c"),
-            Named(XI[J], "alignment with the global task"),
-            Named(NU[J, C1], "overlap with the mean of cluster c"),
-        ),
+        rows=J,
+        sizes=sizes(p),
+        state=STATE,
         constants=constants(p),
         bind=bind,
         definitions=(*definitions, *([part] if part else [])),
@@ -192,7 +222,12 @@ def statement(p: Parameters, tier: str) -> Statement:
             Step(U[J], potential(p, C1, tier), "mean of y times the neuron's output, by the Hermite series of both"),
         ),
         equations=equations(p, tier),
-        notation=kernels.NOTATION,
+        notation=coefficients.NOTATION,
         loss=-sp.Sum(total, J),
+        advance=Independent(2 * p.C + 1),
+        crossings=population.crossings(p),
+        observables=Observables(
+            constants=population.constants, invariants=population.invariants, summary=summary.summarise
+        ),
         example=Example(START, "kappa", 0.9, 6000.0 if p.M == 1 else 100.0),
     )

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial
+from derivations.contract import Initial, Observables, Smooth
 from derivations.indexed import nested
-from derivations.kawata import effective
+from derivations.kawata import moments, population, summary
 from derivations.kawata.parameters import Parameters, degree
-from derivations.kawata.statements import flow
-from derivations.kawata.statements.flow import (
+from derivations.kawata.tiers import flow
+from derivations.kawata.tiers.coefficients import DENSITY, SIGMA, TERM, J, T
+from derivations.kawata.tiers.flow import (
     BETA,
     C1,
     DEGREE,
@@ -27,10 +28,8 @@ from derivations.kawata.statements.flow import (
     A,
     B,
     C,
-    J,
     S,
 )
-from derivations.kawata.statements.kernels import DENSITY, SIGMA, TERM, T
 from derivations.statement import (
     Base,
     Definition,
@@ -56,24 +55,37 @@ LOW, SPAN, FIELD, WEIGHT, LOCAL_LABEL, LABEL, LENGTH, MOMENT = map(
     Base, ("low", "span", "z", "W", "f", "y_2", "X_2", "D_2")
 )
 slope = function("slope")
+VALIDITY = (
+    "the mean of SGD with steps of size eta while h^2 |g|^2 is small, h = eta/J (times 1/M in Phase I): its relative "
+    "error is (3/4) h^2 E|g|^4/E|g|^2, and d h^2 below 1e-4 was seen to be enough"
+)
+NEGLECTS = (
+    "higher orders in the step size, and the spread of the replicas (S), which moves the mean of what is nonlinear"
+)
 SMALL = sp.Rational(1, 10**8)
 EDGE = 9
 """The density of z beyond is left out where the activation is relu."""
 
 
 def slopes(p: Parameters) -> tuple[Kernel, ...]:
-    """sigma'(t)."""
+    """sigma'(t); none for polynomials of each neuron's own."""
+    if p.signs:
+        return ()
     phi = DENSITY["phi"](T)
-    term = sp.sqrt(TERM + 1) * SIGMA[TERM + 1] * He(TERM, T) / sp.sqrt(sp.factorial(TERM))
     value = {
         "relu": lambda: Indicator(sp.Gt(T, 0)),
-        "polynomial": lambda: sp.Sum(term, TERM),
+        "polynomial": lambda: polynomial_slope(SIGMA[TERM + 1], T),
         "erf": lambda: 2 * phi,
         "exp": lambda: sp.exp(T),
         "cos": lambda: -sp.sin(T),
         "probit": lambda: phi,
     }[p.activation]()
     return (Kernel("slope", (T,), {"slope": value}, note="derivative of the activation"),)
+
+
+def polynomial_slope(coefficient: Any, t: Any) -> Any:
+    """sigma'(t) of a polynomial, from its coefficients of degree l + 1."""
+    return sp.Sum(sp.sqrt(TERM + 1) * coefficient * He(TERM, t) / sp.sqrt(sp.factorial(TERM)), TERM)
 
 
 def over(numerator: Any, length: Any) -> Any:
@@ -104,11 +116,15 @@ def coordinates(p: Parameters) -> tuple[Definition, ...]:
 def nodes(p: Parameters) -> tuple[tuple[Definition, ...], Any]:
     """The points of the neuron's field with the weights of (a sigma')^2 there, and the field at a point."""
     at, shift = (J, C1), RHO * NU[J, C1] + B[J]
+
+    def slope_at(t: Any) -> Any:
+        return polynomial_slope(SIGMA[J, TERM + 1], t) if p.signs else slope(t)
+
     if p.activation != "relu":
-        value = W0[R] * (A[J] * slope(Z0[R] + shift)) ** 2
+        value = W0[R] * (A[J] * slope_at(Z0[R] + shift)) ** 2
         return (Definition((WEIGHT[J, C1, R],), value, "(a sigma')^2 times the weight of a point"),), Z0[R]
     z = FIELD[J, C1, R]
-    value = W0[R] * SPAN[at] * DENSITY["phi"](z) * (A[J] * slope(z + shift)) ** 2
+    value = W0[R] * SPAN[at] * DENSITY["phi"](z) * (A[J] * slope_at(z + shift)) ** 2
     found = (
         Definition((LOW[at],), sp.Max(-EDGE, -shift), "the kink of relu"),
         Definition((SPAN[at],), sp.Max(LOW[at] + 1, EDGE) - LOW[at], "from there on the density is taken"),
@@ -145,7 +161,7 @@ def moment(p: Parameters) -> tuple[Definition, ...]:
 
 
 def tables(p: Parameters) -> dict[str, str]:
-    """NumPy code of nodes and weights, as `effective.nodes` has them."""
+    """NumPy code of nodes and weights, as `moments.nodes` has them."""
     hermite = "np.polynomial.hermite_e.hermegauss({})[{}]"
     found = {"z_0": hermite.format("outer", 0), "w_0": hermite.format("outer", 1) + " / np.sqrt(2 * np.pi)"}
     if p.activation == "relu":
@@ -167,7 +183,7 @@ def constants(p: Parameters, softmax: float) -> tuple[Named, ...]:
         Named(ETA, "step size of SGD", p.eta or 0.1),
         Named(ZETA, "standard deviation of the label noise", p.zeta),
         Named(SOFTMAX, "softmax weight of a routed sample: 1/M in Phase I, 1 after", softmax),
-        Named(OUTER, "points of the neuron's field", effective.OUTER),
+        Named(OUTER, "points of the neuron's field", moments.OUTER),
         Named(INNER, "points along e_1 and e_2, which are exact", degree(p) + 2),
         Named(Z0[R], f"points {where}", table["z_0"]),
         Named(W0[R], "their weights", table["w_0"]),
@@ -179,14 +195,13 @@ def constants(p: Parameters, softmax: float) -> tuple[Named, ...]:
 def bind(initial: Initial, softmax: float) -> dict[str, Any]:
     """The numbers of the constants in a run."""
     p = initial.parameters
-    tables = dict(zip(("z_0", "w_0", "z_1", "w_1"), map(np.asarray, effective.nodes(p)), strict=True))
+    tables = dict(zip(("z_0", "w_0", "z_1", "w_1"), map(np.asarray, moments.nodes(p)), strict=True))
     found = {"d": p.d, "eta": p.eta, "zeta": p.zeta, "pi_s": softmax}
     return {**flow.bind(initial), **found, "outer": len(tables["z_0"]), "inner": len(tables["z_1"]), **tables}
 
 
 def statement(p: Parameters, softmax: float) -> Statement:
     """The exact flow less (eta/2)(1/J^2) sum_c (P_c pi^2/C) D_c m."""
-    told = effective.equations(dataclasses.replace(p, eta=p.eta or 1.0), softmax)
     found = flow.statement(p, "exact")
     pull, gradient = Base("Gamma"), function("g")
     value = ETA * SOFTMAX / (2 * J_SIZE**2 * C) * sp.Sum(SHARE[J, C1] * MOMENT[J, C1], C1)
@@ -205,15 +220,23 @@ def statement(p: Parameters, softmax: float) -> Statement:
     mean_square = Step(MOMENT[J, C1], E(gradient(J) ** 2), "g = y a sigma'(w.x + b) (x - (w.x) w), given the cluster")
     return dataclasses.replace(
         found,
+        tier="effective",
         name="kawata, phase1, effective",
         source=f"{found.source}; the closed form of its noise terms is ours",
-        validity=told.about.validity,
-        neglects=told.about.neglects,
+        validity=VALIDITY,
+        neglects=NEGLECTS,
         indices=[*found.indices, ((K,), "degrees of a link"), ((R,), "points of the field"), ((P, Q), "points off it")],
         constants=(*named, *constants(p, softmax)),
         bind=lambda initial: bind(initial, softmax),
         definitions=definitions,
         steps=(*found.steps, mean_square),
+        advance=Smooth(),
+        observables=Observables(
+            constants=population.constants,
+            observe=moments.observe,
+            invariants=lambda initial, state: {"ball_excess": population.invariants(initial, state)["ball_excess"]},
+            summary=summary.summarise,
+        ),
         equations=equations,
         notation={
             **found.notation,
