@@ -110,9 +110,11 @@ def tables_of(
     They have one kernel with the tables `beside`.
     """
     from derivations.equations.setup import setup
+    from odesim.code.rows import require_separate
     from odesim.code.tables import Tables
 
     program = lowered(statement, layout, numbers, what, along, shortcuts=True)
+    require_separate(program, summed=what == "loss")
     layout = layout.with_direction(DIRECTION) if what == "jacobian" else layout
     return Tables(program, layout, setup(program, numbers), beside)
 

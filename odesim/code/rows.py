@@ -32,6 +32,22 @@ def of_one_row(statement: Statement, numbers: Mapping[str, Any]) -> dict[str, An
     return {**found, _size(statement): 1}
 
 
+def require_separate(program: Program, summed: bool) -> None:
+    """Raise `ValueError` for a program whose rows act on each other: one row alone would have other rates.
+
+    Only a number that is wanted of all rows, as a loss, may be `summed` over them.
+    """
+    rows = program.statement.rows
+    if rows is None:
+        return
+    for item in program.body:
+        if not isinstance(item, Define):
+            continue
+        others = [i for i in item.domain if i != rows and (i.lower, i.upper) == (rows.lower, rows.upper)]
+        if others or (rows in item.over and not summed):
+            raise ValueError(f"{program.statement.name}: {item.name} joins entries of {rows}, whose rows are separate")
+
+
 def constants_of_rows(program: Program) -> frozenset[str]:
     """Names of the constants, those of the set-up included, that have the index of the rows, as the first of theirs."""
     rows = program.statement.rows

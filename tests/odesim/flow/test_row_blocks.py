@@ -1,9 +1,15 @@
 """Rows of a state as independent blocks: one compiled program, whatever the number of rows."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numba import njit
 
+from derivations.kawata.tiers.flow import XI
+from derivations.statement import sp
+from odesim.code.prepared import tables_of
+from odesim.code.rows import of_one_row
 from odesim.flow import row_blocks
 from odesim.flow.problem import prepare
 from odesim.request.case import Case
@@ -41,3 +47,17 @@ def test_nothing_is_compiled_for_another_number_of_rows():
         for J in (2, 5)
     ]
     assert kernels[0] is kernels[1]
+
+
+@pytest.mark.parametrize("joined", [lambda j, i: sp.Sum(XI[i], i), lambda j, i: sp.Sum(XI[j], j)])
+def test_rows_that_act_on_each_other_are_refused(joined):
+    """One row alone would have the wrong rates."""
+    problem = prepare(Case.build("kawata", {"C": 2, "J": 2, "d": 100}, until=1.0))
+    statement = problem.equations.code.statement()
+    j, i = statement.rows, sp.Idx("i2", statement.rows.upper + 1)
+    (xi,) = (e for e in statement.equations if e.target == XI[j])
+    changed = tuple(dataclasses.replace(e, rate=e.rate + joined(j, i)) if e is xi else e for e in statement.equations)
+    coupled = dataclasses.replace(statement, equations=changed)
+    numbers = of_one_row(coupled, coupled.named(problem.arguments))
+    with pytest.raises(ValueError, match="whose rows are separate"):
+        tables_of(coupled, problem.equations.layout, numbers, "rates")
