@@ -16,6 +16,14 @@ J = sp.Idx("j", N)
 SIGMA, TERM = Base("sigma"), sp.Idx("l", WIDTH)
 alpha = function("alpha", lambda x, at: sp.sqrt(x[0] + 1) * alpha(x[0] + 1, x[1]) if at == 2 else None)
 """alpha_i(t), with Stein's rule d alpha_i/dt = sqrt(i + 1) alpha_(i+1)."""
+monomial = function("monomial", lambda x, at: monomial(x[0] - 1, x[1]) if at == 2 else None)
+MONOMIAL = Kernel(
+    "monomial",
+    (ORDER, T),
+    {"monomial": sp.Piecewise((0, sp.Lt(ORDER, 0)), (T**ORDER / sp.factorial(ORDER), True))},
+    orders=1,
+    note="t^n/n!, whose derivative is that of order n - 1, and 0 for n = -1",
+)
 DENSITY = Kernel(
     "phi",
     (T,),
@@ -26,9 +34,9 @@ DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, no
 
 
 def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
-    """The kernel alpha and those that it needs, for orders from `low` on; none for polynomials of each neuron's own."""
+    """The kernel alpha and those that it needs, for orders from `low` on; for polynomials of each neuron powers."""
     if p.signs:
-        return ()
+        return (MONOMIAL,)
     phi, below, root = DENSITY["phi"](T), DISTRIBUTION["Phi"](T), sp.sqrt(sp.factorial(ORDER))
     needed: tuple[Kernel, ...] = ()
     if p.activation == "relu":
@@ -37,7 +45,8 @@ def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
         if low < 2:
             value = sp.Piecewise((T * below + phi, sp.Eq(ORDER, 0)), (below, sp.Eq(ORDER, 1)), (value, True))
     elif p.activation == "polynomial":
-        value = series(SIGMA[ORDER + TERM], ORDER, T)
+        ratio = sp.sqrt(sp.factorial(ORDER + TERM) / sp.factorial(ORDER)) / sp.factorial(TERM)
+        value = sp.Sum(SIGMA[ORDER + TERM] * ratio * T**TERM, TERM)
     elif p.activation in ("erf", "probit"):
         needed = (DENSITY,)
         scale = 1 if p.activation == "probit" else 2
@@ -55,15 +64,12 @@ def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
     return (*needed, Kernel("alpha", (ORDER, T), {"alpha": value}, {"alpha": (mean,)}, orders=1, note=note))
 
 
-def series(coefficient: Any, order: Any, t: Any) -> Any:
-    """alpha_order(t) of a polynomial activation, from its coefficients of degree order + l."""
-    ratio = sp.sqrt(sp.factorial(order + TERM) / sp.factorial(order)) / sp.factorial(TERM)
-    return sp.Sum(coefficient * ratio * t**TERM, TERM)
-
-
 def shifted(p: Parameters, order: Any, t: Any) -> Any:
     """alpha_order(t) of neuron j: the kernel, or with `signs` the series of the neuron's own polynomial."""
-    return series(SIGMA[J, order + TERM], order, t) if p.signs else alpha(order, t)
+    if not p.signs:
+        return alpha(order, t)
+    ratio = sp.sqrt(sp.factorial(order + TERM) / sp.factorial(order))
+    return sp.Sum(SIGMA[J, order + TERM] * ratio * monomial(TERM, t), TERM)
 
 
 def constants(p: Parameters) -> tuple[Named, ...]:
@@ -104,4 +110,5 @@ NOTATION = {
     "Phi": (r"\Phi", "Φ"),
     "dn": (r"\Delta\nu", "Δν"),
     "s_1": ("s_1", "s₁"),
+    "monomial": ("m", "m"),
 }

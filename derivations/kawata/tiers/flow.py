@@ -27,9 +27,14 @@ CLOCK = "one step of SGD of size eta advances t by eta; the factors 1/J of the n
 START = """m = np.random.default_rng(5).standard_normal((N, 2 * C + 1)) / np.sqrt(100)
 start = {"kappa": m[:, :C], "xi": m[:, C], "nu": m[:, C + 1 :]}"""
 STATE = (
-    Named(KAPPA[J, C1], "local alignment w . w*_c", dims=("neuron", "cluster"), symbol="kappa_{m,j,c}"),
-    Named(XI[J], "global alignment w . w*_g", dims=("neuron",), symbol="xi_{m,j,g}"),
-    Named(NU[J, C1], "overlap with the cluster means w . v_c", dims=("neuron", "cluster"), symbol="w_{mj} . v_c"),
+    Named(
+        KAPPA[J, C1],
+        "alignment of a neuron with the local task of cluster c",
+        dims=("neuron", "cluster"),
+        symbol="kappa_{m,j,c}",
+    ),
+    Named(XI[J], "alignment with the global task", dims=("neuron",), symbol="xi_{m,j,g}"),
+    Named(NU[J, C1], "overlap with the mean of cluster c", dims=("neuron", "cluster"), symbol="w_{mj} . v_c"),
 )
 PLACES = {
     "exact": "Lemmas B.9 and C.7, with the term of the means in R_j",

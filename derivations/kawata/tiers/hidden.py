@@ -61,7 +61,7 @@ def statement(p: Parameters) -> Statement:
         rows=J,
         sizes=sizes(p),
         state=(
-            Named(XI[J], "global alignment w . w*_g", dims=("neuron",), symbol="xi"),
+            Named(XI[J], "alignment with the global task", dims=("neuron",), symbol="xi"),
             Named(
                 DN[J],
                 "difference of the overlaps with the two means",

@@ -103,6 +103,21 @@ def test_the_gradient_is_that_of_every_term_of_the_potential():
     np.testing.assert_allclose(known["U_nu"], by["nu"] / 6, rtol=1e-12)
 
 
+@pytest.mark.parametrize("tier", ["exact", "R3"])
+def test_polynomials_of_each_neuron_that_are_alike_are_the_common_one(tier):
+    """Also where a neuron's shift rho nu + b is 0, and its powers have no logarithm."""
+    rng, sigma = np.random.default_rng(6), (0.0, 0.2, 0.0, 0.7, 0.4)
+    arrays = {"kappa": rng.normal(size=(3, 2)) / 4, "xi": rng.normal(size=3) / 4, "nu": rng.normal(size=(3, 2)) / 4}
+    arrays |= {"a": np.ones(3), "b": np.array([0.0, 0.3, -0.2])}
+    arrays["nu"][0] = 0.0
+    case = dict(C=2, d=100, k_star=3, s=(1, -1), activation="polynomial", tier=tier)
+    one, own = (LAB.initial(initial={**arrays, "sigma": np.tile(sigma, (n, 1))}, **case) for n in (1, 3))
+    assert own.parameters.signs and not one.parameters.signs
+    first, second = (LAB.functions(start, tier).flow({**start.state, "dn": arrays["nu"][:, 0]}) for start in (one, own))
+    for name, values in first.items():
+        np.testing.assert_allclose(second[name], values, rtol=1e-13, atol=1e-16)
+
+
 def test_integrators_and_back_ends_agree():
     case = dict(C=2, d=1000, neurons=6, seed=3, activation="erf", k_star=3, bias=(-1, 1), rho=1.5, until=2000,
                 save_points=6, rtol=1e-9)  # fmt: skip
