@@ -194,7 +194,7 @@ CLAIMS = (
         Power(-0.5, bound="at most", margin=0.05, meaning="median of the other overlaps"), LOW,
         # At d^(-1/4) the learned task has the slope -1/4; nearer to strong recovery its slope still changes.
         break_measure(lambda lab, point, seed: others(lab, {**point, "level": 0.25, "all": True}, seed)), (4, 8, 9),
-        (Variant("main", expected="consistent"),),
+        (Variant("main", expected="inconclusive"),),  # the slope goes from -.42 to -.48 at these sizes
     ),
     Claim(
         "lem-4.9", "When a winner is weakly recovered the other overlaps of its neuron have grown by a bounded factor.",
