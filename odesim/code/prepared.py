@@ -217,7 +217,8 @@ def _texts(modules: tuple[str, ...]) -> str:
 def _sources() -> str:
     """A digest of the files that lower statements and write tables, and the versions of what they use."""
     equations = Path(derivations.__file__).parent / "equations"
-    here = [Path(__file__).with_name(f"{name}.py") for name in ("tables", "steps", "places", "formulas", "loop_text")]
+    writers = ("tables", "steps", "places", "formulas", "loop_text", "rows")
+    here = [Path(__file__).with_name(f"{name}.py") for name in writers]
     content = hashlib.sha256()
     for path in (*sorted(equations.rglob("*.py")), *here, Path(__file__)):
         content.update(path.read_bytes())
