@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+DIRECTION = "v_"
+"""Prefix of the names of the components of a direction of the state."""
+
 
 @functools.cache
 def above(size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from derivations.contract.layout import DIRECTION
 from derivations.equations.arrays import evaluate
 from derivations.equations.lower import lower
 from derivations.equations.setup import setup
 from derivations.equations.tier import layout_of
 from derivations.statement import Statement
-
-DIRECTION = "v_"
-"""Prefix of the names of a direction."""
 
 
 def jacobian(statement: Statement, numbers: Mapping[str, Any], state: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -12,7 +12,7 @@ from odesim.code.addressed import by_address
 from odesim.code.engine import KERNEL
 from odesim.code.module_cache import compiled
 from odesim.code.right_hand_side import Filling, RightHandSide, last_made
-from odesim.code.steps import HEAD, LOOPS, RATES, WIDTH
+from odesim.code.steps import HEAD, LOOPS, RATES, WIDTH, head_of
 
 
 @compiled(KERNEL, **OPTIONS)
@@ -40,8 +40,8 @@ class Derivative(RightHandSide):
             at = HEAD + 2 * WIDTH
             steps = np.zeros((2, WIDTH), np.uint64)
             steps[0, :3], steps[1, :3] = (LOOPS, 3, at), (RATES, n, 0)
-            room = 2 * n + 1 + 16 * np.arange(4)
-            head = np.array([2, *room, 1, *[0] * (HEAD - 6)], np.uint64)
+            room = [2 * n + 1 + 16 * k for k in range(4)]
+            head = np.array(head_of(2, room), np.uint64)
             N = np.concatenate([head, steps.ravel(), np.array([n, *self._place], np.uint64)])
             W, T = np.zeros(2 * n + 1 + 64), np.arange(n, 2 * n, dtype=np.uint32)
             self._fills[n] = Filling((W, T, N), through_address, n)

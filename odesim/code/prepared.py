@@ -20,7 +20,7 @@ import numpy as np
 
 import derivations
 from derivations import cache
-from derivations.contract.layout import Layout
+from derivations.contract.layout import DIRECTION, Layout
 from derivations.installed import version
 from hermite.sealed import unsealed
 from odesim.code.busy import busy
@@ -36,8 +36,6 @@ What = Literal["rates", "loss", "watch", "jacobian"]
 """What a program makes: for "jacobian" the rates, and their derivatives along a direction of the state."""
 Along = Mapping[str, tuple[str, ...]]
 NO_DIRECTION: Along = MappingProxyType({})
-DIRECTION = "v_"
-"""Prefix of the names of the direction of "jacobian"."""
 
 
 @dataclasses.dataclass(frozen=True)

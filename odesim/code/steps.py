@@ -33,6 +33,11 @@ TOLERANCE = 1e-14
 """What a series leaves out at most."""
 
 
+def head_of(steps: int, room: list[int]) -> list[int]:
+    """The numbers before the first of so many steps, for a state of one row, with four places of room for a block."""
+    return [steps, *room, 1, *[0] * (HEAD - 2 - len(room))]
+
+
 class Steps:
     """Rows of steps, the tables that they read, and the texts of the model's kernel.
 
@@ -132,6 +137,6 @@ class Steps:
         at = HEAD + WIDTH * len(rows)
         for row, numbers in self._loops:
             rows[row][2], at = at, at + len(numbers)
-        head = [len(rows), *room, 1, *[0] * (HEAD - 6)]
+        head = head_of(len(rows), room)
         N = np.array([*head, *(n for row in rows for n in row), *loops], np.uint64)
         return self.places.vector(), np.concatenate([*self._T, [0]]).astype(np.uint32), N

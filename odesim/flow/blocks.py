@@ -82,17 +82,15 @@ class Blocks:
         from odesim.flow.block_loops import J, Y, integrate_block
 
         n = start.shape[1]
-        room, steps = np.empty((J + 2 * n, n)), _steps()
+        room = np.empty((J + 2 * n, n))
+        asked, program = (tuple(control), tuple(watch)), (_steps(), self.functions, self.tables, self.kernels)
         now = int(np.searchsorted(times, 0.0, side="right"))
         found.saved[:, :now] = start[:, None]
         for k, y in enumerate(start):
             room[Y] = y
             self.tables[0][self.places] = self.numbers[k]
             result = times[now:], found.saved[k, now:], found.hits[k], found.counts[k]
-            space = room, weights()
-            found.status[k] = integrate_block(
-                tuple(control), tuple(watch), result, space, steps, self.functions, self.tables, self.kernels
-            )
+            found.status[k] = integrate_block(*asked, result, (room, weights()), *program)
 
 
 @functools.cache

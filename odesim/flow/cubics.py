@@ -1,6 +1,6 @@
 """How far a number is beyond a level, and the cubic through a step by which crossings inside the step are noticed.
 
-These are plain functions of numbers, which generated modules copy; `bump` takes arrays too.
+These are plain functions, which generated modules copy and the loops of blocks compile.
 """
 
 import numpy as np

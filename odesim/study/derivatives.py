@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from derivations.contract import Dense, Initial, Layout, Symmetric, Upper, load
+from derivations.contract.layout import DIRECTION
 from derivations.contract.system import Dynamics, Page
 from odesim.errors import UsageError
 from odesim.flow.problem import initial_condition
@@ -20,7 +21,7 @@ from odesim.request.case import Case
 if TYPE_CHECKING:
     from derivations.statement import Statement
 
-FIRST, SECOND = "v_", "w_"
+FIRST, SECOND = DIRECTION, "w_"
 """Prefixes of the names of a first and of a second direction."""
 Part = Dense | Upper | Symmetric
 

@@ -49,7 +49,7 @@ S, CONTRAST = sp.symbols("s D", real=True)
 NET, SIZE = sp.symbols("net size", real=True)
 H_GROUP, GATE = Base("h_g"), Base("gate")
 SIDE = sp.Idx("g", 2)
-NODES_OF_TWO = 24
+NODES_OF_TWO = 2 * parts.CENTRES
 """Nodes of beta on the two pieces."""
 
 

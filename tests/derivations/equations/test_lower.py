@@ -27,7 +27,7 @@ def tier(system, stage, name, given):
 
 
 def stages_of(run, what="rates"):
-    symmetric = frozenset(part.name for part in run.equations.layout.parts if not isinstance(part, Dense))
+    symmetric = run.equations.layout.symmetric
     return lower(run.statement, run.constants, symmetric, what)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from derivations.contract.layout import Dense
 from derivations.equations import arrays
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.lower import lower
@@ -119,7 +118,7 @@ def test_traced_rates_are_those_of_the_interpreter(system, stage, name):
     import jax
 
     run = prepared(system, stage, name, parameters(system, stage, name)[1])
-    symmetric = frozenset(part.name for part in run.equations.layout.parts if not isinstance(part, Dense))
+    symmetric = run.equations.layout.symmetric
     program = lower(run.statement, run.constants, symmetric)["narrow"]
     device.configure("cpu")
     library, special = arrays.libraries("jax")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.contract.layout import Dense
 from derivations.equations import arrays
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.lower import lower
@@ -57,7 +56,7 @@ def test_the_jacobian_is_that_of_differences_and_of_jax(system, stage, tier):
         u = rng.standard_normal(y.size) / np.sqrt(y.size)
         quotient = (rates(y + h * u) - rates(y - h * u)) / (2 * h)
         assert np.abs(jacobian @ u - quotient).max() < 1e-7 * size  # h^2 times third derivatives
-    symmetric = frozenset(part.name for part in found.layout.parts if not isinstance(part, Dense))
+    symmetric = found.layout.symmetric
     program = lower(found.statement, found.constants, symmetric)["narrow"]
     device.configure("cpu")
     library, special = arrays.libraries("jax")
