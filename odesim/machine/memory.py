@@ -1,13 +1,16 @@
 """How much memory there is, and a refusal of what does not fit."""
 
-import os
+import psutil
 
 from odesim.errors import UsageError
 
 
 def free_memory() -> int:
-    """Bytes of memory that nobody uses now."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    """Bytes that can be allocated without swapping.
+
+    Copies of files that the system keeps in memory count as free, since it drops them when memory is asked for.
+    """
+    return int(psutil.virtual_memory().available)
 
 
 def require_memory(numbers: float, what: str, instead: str) -> None:

@@ -291,10 +291,11 @@ def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained:
 
 def require_memory(simulation: Simulation, n: int, d: int) -> None:
     """Refuse weights that cannot be held: state, gradient and their copies, for all replicas, beside one block."""
-    from odesim.sgd.traced import LARGE_BYTES
+    from odesim.sgd.traced import block_size
 
     itemsize = 4 if simulation.precision == "float32" else 8
-    needed = 5 * simulation.replicas * n * d * itemsize + 3 * max(LARGE_BYTES, d * itemsize)
+    block = block_size(simulation.batch, d, itemsize)
+    needed = (5 * simulation.replicas * n + 3 * block) * d * itemsize
     available = free_memory()
     if needed > available:
         raise UsageError(
