@@ -28,36 +28,13 @@ def _committees(rounds: int) -> list[Row]:
     import odesim
 
     found = []
-    for limit, part, what, bar in (
-        ("flow", "pairs", "means of all pairs", "3 us"), ("online", "tilted", "second-order term", "12 us"),
-    ):  # fmt: skip
+    for limit in ("flow", "online"):
         system = odesim.declare(
             student=ERF, teacher={**ERF, "noise": NOISE}, training={"limit": limit, "step": STEP}, start={"norm": 0.7}
         )
         problem = _problem(system)
-        found += [_committee(problem, limit, rounds), _alone(problem, part, what, bar, rounds)]
+        found.append(_committee(problem, limit, rounds))
     return found
-
-
-def _alone(problem: Any, part: str, what: str, bar: str, rounds: int) -> Row:
-    """The compiled function that the bar is about, called from Python with the arguments of one right-hand side."""
-    from derivations.declare import arrays
-
-    space, a = problem.functions["given"].__globals__, arrays.read(problem.arguments)
-    n, S = len(a.place), a.moves.size
-    flat, w, norms = np.empty(n * n + a.biases.size), np.empty(a.outs.size), np.empty(n)
-    space["seen"](problem.start, (a.constants, a.place, a.outs, a.biases), a.moves, a.rates, flat, w, norms)
-    G, Y, E = flat[: n * n].reshape(n, n), np.empty(a.most[0] * a.cells.shape[1]), np.empty((S, S))
-    given = {
-        "pairs": (flat, a.numbers, a.means, a.cells, a.spans, a.looks, a.reach, Y),
-        "tilted": (G, w, *a.tilts, a.rates[5], a.rates[4], E),
-    }[part]
-    compiled = space[part]
-    time = compare({"ours": lambda: compiled(*given)}, rounds)["ours"]
-    return Row(
-        f"{what} of a declared erf committee, K = M = 8, alone", time.median, time.spread,
-        note=f"bar {bar}; one call from Python, everything it reads at hand",
-    )  # fmt: skip
 
 
 def _committee(problem: Any, limit: str, rounds: int) -> Row:

@@ -59,7 +59,8 @@ class Kernel:
     """Named scalar functions of the same arguments, which are evaluated together.
 
     The first `orders` arguments are whole numbers, written as subscripts.  `means` says what each function is
-    (expectations, derivatives: shown), `values` is the closed form or series by which it is evaluated.
+    (expectations, derivatives: shown), `values` is the closed form or series by which it is evaluated.  Values that
+    are to be taken `as_written` keep their brackets: terms cancel inside them that would not after an expansion.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Kernel:
     means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     orders: int = 0
     note: str = ""
+    as_written: bool = False
 
     def __getitem__(self, name: str) -> Any:
         """The SymPy function called `name`."""
@@ -246,7 +248,7 @@ class Statement:
         parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state], self.rows]
         parts += [(n.target, n.size) for n in self.constants] + [(w.target, w.value) for w in self.watched]
         parts += [(d.targets, d.value, d.kernel and d.kernel.name, d.rule and d.rule.name) for d in self.arrays]
-        parts += [(k.name, k.arguments, dict(k.values), k.orders) for k in self.kernels]
+        parts += [(k.name, k.arguments, dict(k.values), k.orders, k.as_written) for k in self.kernels]
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
     def arguments(self, initial: Initial) -> tuple[Any, ...]:
@@ -272,7 +274,11 @@ class Statement:
 
     def kernel_of(self, name: str) -> Kernel | None:
         """The kernel that has a function of this name."""
-        return next((kernel for kernel in self.kernels if name in kernel.values), None)
+        return self._functions.get(name)
+
+    @functools.cached_property
+    def _functions(self) -> dict[str, Kernel]:
+        return {name: kernel for kernel in reversed(self.kernels) for name in kernel.values}
 
 
 _PLAIN: dict[str, Any] = {}
@@ -297,8 +303,43 @@ Largest(f, i), the largest f over an index.  Derivatives take that as constant: 
 class Indicator(sympy.Function):
     """Indicator(condition), 1 where it holds and 0 elsewhere; its derivative is that away from where it jumps, 0."""
 
+    is_real = True
+
+    @classmethod
+    def eval(cls, *args: Any) -> Any:
+        """Return 1 or 0 where the condition is decided."""
+        return sp.Integer(bool(args[0])) if args[0] in (sp.true, sp.false) else None
+
     def _eval_derivative(self, s: Any) -> Any:
         return sp.Integer(0)
+
+
+class Special(sympy.Function):
+    """A function of numbers that neither SymPy nor the array libraries have.
+
+    `code` is a Python function of numbers or whole arrays in terms of `np` and `erf`, `compiled` ("module:function")
+    the same as numba compiles it.
+    """
+
+    code: Callable[..., Any]
+    compiled: str
+
+
+class AtLeast(sympy.Function):
+    """AtLeast(x, y), the larger of two numbers; SymPy's `Max` tries to decide which, for a tenth of a second a time."""
+
+    nargs = 2
+    is_real = True
+
+    @classmethod
+    def eval(cls, *args: Any) -> Any:
+        """Return the larger of two numbers; anything else stays as it is."""
+        return max(args) if all(x.is_comparable for x in args) else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        """Return the derivative away from where both are equal."""
+        x, y = self.args
+        return Indicator(sp.Ge(x, y) if argindex == 1 else sp.Lt(x, y))
 
 
 def key_of(e: Any) -> str:

@@ -36,16 +36,15 @@ class MapResult:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """What `odesim derive` prints of a tier whose page is written, not stated: text, LaTeX, Python ("": none).
+    """What `odesim derive` prints of a tier whose page is written: text and LaTeX.
 
     `why` says why the dynamics closes, which method serves which term, and with what error (`--explain`).  `fragment`
-    are the equations as LaTeX without a preamble.  `stated()` gives them as a `derivations.statement.Statement`, or
-    raises `UsageError` with the reason why it cannot.
+    are the equations as LaTeX without a preamble.  `stated()`, where there is one, gives the equations as a
+    `derivations.statement.Statement`, from which all other formats are printed.
     """
 
     text: str
     latex: str
-    python: str = ""
     why: str = ""
     fragment: str = ""
     stated: Callable[[], Any] | None = None

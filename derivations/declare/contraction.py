@@ -10,37 +10,36 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from derivations.declare import symbols
 from derivations.declare.gates import Part
 
 
-def contracted(parts: Sequence[Part], numbers: Sequence[Sequence[Any]], cells: tuple[str, str, str]) -> str:
-    """E[P R] as text, `numbers` being the coefficients of the terms of both parts; cells = (E[u^2], E[u v], E[v^2]).
+def contracted(parts: Sequence[Part], numbers: Sequence[Sequence[Any]], cells: tuple[Any, Any, Any]) -> Any:
+    """E[P R], `numbers` being the coefficients of the terms of both parts; cells = (E[u^2], E[u v], E[v^2]).
 
     >>> import sympy
     >>> from derivations.declare.gates import Term
     >>> square = (Term(sympy.Integer(1), -1, 0, (2,)), Term(sympy.Integer(-1), -1, 0, (0,)))
-    >>> contracted((square, square), ((1, -1), (1, -1)), ("a", "r", "b"))
-    '(a + -1.0)*(b + -1.0) + 2.0*r*r'
+    >>> contracted((square, square), ((1, -1), (1, -1)), sympy.symbols("a r b"))
+    2*r**2 + (a - 1)*(b - 1)
     """
+    import sympy
+
     polynomials = [
         {term.powers[0]: number for term, number in zip(part, values, strict=True)}
         for part, values in zip(parts, numbers, strict=True)
     ]
-    found = []
+    total = sympy.Integer(0)
     for n in range(min(max(p, default=-1) for p in polynomials) + 1):
-        means = [_mean(p, n, cell) for p, cell in zip(polynomials, (cells[0], cells[2]), strict=True)]
-        if None in means:
-            continue
-        factors = [f"{math.factorial(n)}.0" if n > 1 else "", *(str(mean) for mean in means), *[cells[1]] * n]
-        found.append("*".join(f for f in factors if f and f != "1.0") or "1.0")
-    return " + ".join(found) or "0.0"
+        one, two = (_mean(p, n, cell) for p, cell in zip(polynomials, (cells[0], cells[2]), strict=True))
+        total += math.factorial(n) * one * two * cells[1] ** n
+    return total
 
 
-def _mean(polynomial: dict[int, Any], n: int, cell: str) -> str | None:
-    """E[P^(n)(u)] / n! as text; None where it has no term.
+def _mean(polynomial: dict[int, Any], n: int, cell: Any) -> Any:
+    """E[P^(n)(u)] / n!, of a polynomial by its powers.
 
-    Coefficients with a common factor stand before whole numbers, which are summed without rounding where E[u^2] = 1.
+    A common factor of the coefficients stands before whole numbers, which are summed without rounding where
+    E[u^2] = 1.
     """
     import sympy
 
@@ -50,7 +49,7 @@ def _mean(polynomial: dict[int, Any], n: int, cell: str) -> str | None:
         if p >= n and (p - n) % 2 == 0
     ]
     if not terms:
-        return None
+        return sympy.Integer(0)
     common = terms[0][1]
     ratios = [sympy.cancel(value / common) for _, value in terms]
     if all(ratio.is_Rational for ratio in ratios):
@@ -58,12 +57,7 @@ def _mean(polynomial: dict[int, Any], n: int, cell: str) -> str | None:
         common, ratios = common / scale, [ratio * scale for ratio in ratios]
     else:
         common, ratios = sympy.Integer(1), [value for _, value in terms]
-    texts = []
-    for (power, _), ratio in zip(terms, ratios, strict=True):
-        factors = ["" if ratio == 1 else symbols.text(ratio, "") if ratio.is_number else f"({symbols.text(ratio, '')})"]
-        texts.append("*".join(f for f in (*factors, *[cell] * power) if f) or "1.0")
-    total = " + ".join(texts)
-    if common == 1:
-        return f"({total})" if len(texts) > 1 else total
-    before = f"({symbols.text(common, '')})"
-    return before if total == "1.0" else f"{before}*({total})"
+    total = sympy.Add(*(ratio * cell**power for (power, _), ratio in zip(terms, ratios, strict=True)))
+    # The terms cancel exactly where E[u^2] = 1, but times a fraction they would not: SymPy distributes a fraction over
+    # a sum, and a float it does not.
+    return (sympy.Float(common, 17) if common.is_Rational and not common.is_Integer else common) * total

@@ -206,3 +206,19 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
             key = (number, order, tuple(powers))
             found[key] = found.get(key, 0) + coefficient
     return tuple(Term(c, k, r, p) for (k, r, p), c in found.items() if c != 0)
+
+
+def erf_factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
+    """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty where one is none."""
+    if not all(
+        len(shape.slots) == 1
+        and not shape.scalars
+        and len(shape.value) == 1
+        and shape.value[0].gate == 0
+        and shape.value[0].powers == (0,)
+        and shape.gates[0].kind == "erf"
+        and shape.gates[0].bias == 0
+        for shape in shapes
+    ):
+        return ()
+    return tuple((symbols.plain(shape.value[0].coefficient), symbols.plain(shape.gates[0].slope)) for shape in shapes)

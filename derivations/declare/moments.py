@@ -1,4 +1,4 @@
-"""Means of products of units as straight-line code: Isserlis and Stein from below, every moment once.
+"""Means of products of units as straight-line steps: Isserlis and Stein from below, every moment once.
 
     E[z_i F] = sum_j C_ij E[dF/dz_j]
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from derivations.declare import bases, contraction, symbols
-from derivations.declare.gates import SERIES, Gate, Open, Part, Shape, Term
+from derivations.declare.gates import SERIES, Gate, Open, Part, Shape
 
 Orders = tuple[tuple[int, int], ...]
 """For every factor the number of its gate (-1: none) and the order of its derivative."""
@@ -45,7 +45,7 @@ class Tables:
 
 
 class Program:
-    """The text of one function of a covariance: outputs that are means of products of parts of some units.
+    """One function of a covariance: outputs that are means of products of parts of some units.
 
     Its arguments are c{i}_{j}, i <= j, for the fields of all factors in turn (those of factor k from offset k on), the
     factors' own numbers b{k}_{name}, the user's numbers, and `S` and `m`, the looked-up series and means; those of no
@@ -57,49 +57,67 @@ class Program:
         self.own = [list(names) for names in scalars]
         self.offsets = [sum(len(s.slots) for s in shapes[:k]) for k in range(len(shapes))]
         self.count = sum(len(s.slots) for s in shapes)
-        self.lines: list[str] = []
-        self.known: dict[tuple[Orders, tuple[int, ...]], str | None] = {}
-        self.bases: dict[Orders, str] = {}
-        self.closed: list[tuple[str, Any]] = []
+        self.lines: list[tuple[Any, Any]] = []
+        self.known: dict[tuple[Orders, tuple[int, ...]], Any] = {}
+        self.bases: dict[Orders, Any] = {}
+        self.closed: list[tuple[Any, Any]] = []
 
     def write(self, name: str, arguments: Sequence[str], outputs: Sequence[Sequence[Part]]) -> str:
         """The text of `name(*arguments)` -> one number for each output, a product of one part per factor."""
-        results = self.results(outputs)
-        body = [*self.body(), f"return ({', '.join(results)},)"]
+        results = [symbols.text(result, "", root="root") for result in self.results(outputs)]
+        lines = [f"{symbol} = {symbols.text(value, '', root='root')}" for symbol, value in self.steps()]
+        body = [*lines, f"return ({', '.join(results)},)"]
         return f"def {name}({', '.join(arguments)}):\n    " + "\n    ".join(body) + "\n"
 
-    def results(self, outputs: Sequence[Sequence[Part]]) -> list[str]:
-        """One expression for each output, in the names that `body` gives."""
+    def results(self, outputs: Sequence[Sequence[Part]]) -> list[Any]:
+        """One expression for each output, in the symbols of `steps`."""
         return [self._output(parts) for parts in outputs]
 
-    def body(self) -> list[str]:
-        """The lines before the results, once these are known."""
-        return [*self._head(), *self.lines]
+    def expressions(self, outputs: Sequence[Sequence[Part]]) -> list[Any]:
+        """One expression for each output, in the arguments alone."""
+        results, known = self.results(outputs), {}
+        for symbol, value in (*self.closed, *self.lines):
+            known[symbol] = value.xreplace(known)
+        return [result.xreplace(known) for result in results]
+
+    def steps(self) -> list[tuple[Any, Any]]:
+        """(symbol, value) of all moments in the order of use, common parts of closed forms shared."""
+        import sympy
+
+        if not self.closed:
+            return self.lines
+        shared, results = sympy.cse([form for _, form in self.closed], symbols=sympy.numbered_symbols("x_"))
+        named = [(name, value) for (name, _), value in zip(self.closed, results, strict=True)]
+        return [*shared, *named, *self.lines]
+
+    def symbols(self) -> list[Any]:
+        """The symbols of the covariances and of the factors' own numbers."""
+        import sympy
+
+        cells = [self.entry(i, j) for i in range(self.count) for j in range(i, self.count)]
+        return [
+            *cells,
+            *(sympy.Symbol(f"b{k}_{name}", real=True) for k, names in enumerate(self.own) for name in names),
+        ]
 
     def arguments(self, numbers: Sequence[str]) -> list[str]:
         """All arguments in their order."""
-        cells = [f"c{i}_{j}" for i in range(self.count) for j in range(i, self.count)]
-        own = [f"b{k}_{name}" for k, names in enumerate(self.own) for name in names]
-        return [*cells, *own, *numbers, "S", "m"]
+        return [*map(str, self.symbols()), *numbers, "S", "m"]
 
-    def _output(self, parts: Sequence[Part]) -> str:
+    def _output(self, parts: Sequence[Part]) -> Any:
+        import sympy
+
         if len(self.shapes) == self.count == 2 and all(term.gate < 0 for part in parts for term in part):
             numbers = [[self._placed(term.coefficient, k) for term in part] for k, part in enumerate(parts)]
-            return contraction.contracted(parts, numbers, ("c0_0", "c0_1", "c1_1"))
-        terms: list[tuple[list[str], Orders, tuple[int, ...]]] = [([], (), ())]
+            return contraction.contracted(parts, numbers, (self.entry(0, 0), self.entry(0, 1), self.entry(1, 1)))
+        terms: list[tuple[Any, Orders, tuple[int, ...]]] = [(sympy.Integer(1), (), ())]
         for k, part in enumerate(parts):
             terms = [
-                ([*texts, self._number(term, k)], (*orders, (term.gate, term.order)), (*powers, *term.powers))
-                for texts, orders, powers in terms
+                (factor * self._placed(term.coefficient, k), (*orders, (term.gate, term.order)), powers + term.powers)
+                for factor, orders, powers in terms
                 for term in part
             ]
-        found = []
-        for texts, orders, powers in terms:
-            moment = self._cell(orders, powers)
-            if moment:
-                factors = [text for text in texts if text] + ([moment] if moment != "1.0" else [])
-                found.append("*".join(factors) or "1.0")
-        return " + ".join(found) or "0.0"
+        return sympy.Add(*(factor * self._cell(orders, powers) for factor, orders, powers in terms))
 
     def _gate(self, k: int, number: int) -> Gate:
         """A gate of factor k, whose bias may be a number of the unit."""
@@ -111,17 +129,14 @@ class Program:
         import sympy
 
         at = self.offsets[k]
-        places = {symbols.square(s): sympy.Symbol(f"c{at + i}_{at + i}") for i, s in enumerate(self.shapes[k].slots)}
+        places = {symbols.square(s): self.entry(at + i, at + i) for i, s in enumerate(self.shapes[k].slots)}
         places |= {sympy.Symbol(n, real=True): sympy.Symbol(f"b{k}_{n}", real=True) for n in self.own[k]}
         return sympy.sympify(value).subs(places, simultaneous=True)
 
-    def _number(self, term: Term, k: int) -> str:
-        """A coefficient as text."""
-        value = self._placed(term.coefficient, k)
-        return "" if value == 1 else symbols.text(value, "") if value.is_Symbol else f"({symbols.text(value, '')})"
+    def _cell(self, orders: Orders, powers: tuple[int, ...]) -> Any:
+        """The symbol of one moment; a number where it is known, such as 0 where it vanishes."""
+        import sympy
 
-    def _cell(self, orders: Orders, powers: tuple[int, ...]) -> str | None:
-        """The name of one moment; None where it vanishes."""
         key = (orders, powers)
         if key in self.known:
             return self.known[key]
@@ -129,42 +144,50 @@ class Program:
             self.known[key] = self._base(orders)
             return self.known[key]
         if all(gate < 0 for gate, _ in orders) and sum(powers) % 2:
-            self.known[key] = None
-            return None
+            self.known[key] = sympy.Integer(0)
+            return self.known[key]
         i = next(k for k, p in enumerate(powers) if p)
         low = _lowered(powers, i)
-        found = [
-            (
-                f"{low[j]}.0*{self._entry(i, j)}" if low[j] > 1 else self._entry(i, j),
-                self._cell(orders, _lowered(low, j)),
-            )
-            for j in range(len(low))
-            if low[j]
-        ]
+        found = [low[j] * self.entry(i, j) * self._cell(orders, _lowered(low, j)) for j in range(len(low)) if low[j]]
         for k, (gate, order) in enumerate(orders):
             if gate >= 0:
                 at = self.offsets[k] + self.shapes[k].gates[gate].slot
                 raised = (*orders[:k], (gate, order + 1), *orders[k + 1 :])
-                found.append((self._entry(i, at), self._cell(raised, low)))
-        text = " + ".join(factor if moment == "1.0" else f"{factor}*{moment}" for factor, moment in found if moment)
-        self.known[key] = None
-        if text:
-            self.known[key] = f"t{len(self.lines)}"
-            self.lines.append(f"t{len(self.lines)} = {text}")
+                found.append(self.entry(i, at) * self._cell(raised, low))
+        total = sympy.Add(*found)
+        self.known[key] = total if total.is_number else self._named("t", self.lines, total)
         return self.known[key]
 
-    def _entry(self, i: int, j: int) -> str:
-        return f"c{min(i, j)}_{max(i, j)}"
+    def field(self, factor: int, slot: int) -> int:
+        """The number of a field among all fields."""
+        return self.offsets[factor] + slot
 
-    def _base(self, orders: Orders) -> str | None:
-        """The mean of the gates alone."""
+    def entry(self, i: int, j: int) -> Any:
+        """The covariance of fields i and j; a variance is above 0."""
         import sympy
 
-        if orders in self.bases:
-            return self.bases[orders] or None
+        i, j = min(i, j), max(i, j)
+        return sympy.Symbol(f"c{i}_{j}", real=True, positive=True if i == j else None)
+
+    def _named(self, letter: str, steps: list[tuple[Any, Any]], value: Any) -> Any:
+        """A symbol for a value, which is appended to some steps."""
+        import sympy
+
+        steps.append((sympy.Symbol(f"{letter}{len(steps)}", real=True), value))
+        return steps[-1][0]
+
+    def _base(self, orders: Orders) -> Any:
+        """The mean of the gates alone."""
+        if orders not in self.bases:
+            self.bases[orders] = self._gates_alone(orders)
+        return self.bases[orders]
+
+    def _gates_alone(self, orders: Orders) -> Any:
+        import sympy
+
         gated = [(k, self._gate(k, g), r) for k, (g, r) in enumerate(orders) if g >= 0]
         if not gated:
-            return "1.0"
+            return sympy.Integer(1)
         if len(gated) > 2:
             raise Open("a mean of more than two functions that are no polynomials has no closed form here")
         at = [self.offsets[k] + gate.slot for k, gate, _ in gated]
@@ -172,44 +195,18 @@ class Program:
         if len(gated) == 1:
             ((_, gate, r),) = gated
             if gate.kind in SERIES:
-                name = f"m[{self.tables.mean((gate, r))}]"
-            else:
-                name = self._close(bases.single(gate, r, sympy.Symbol(f"c{at[0]}_{at[0]}", positive=True)))
-        elif kinds == {True}:
-            (_, one, a), (_, two, b) = gated
-            name = f"S[{self.tables.pair((one, a, two, b))}]"
-        else:
-            (_, one, a), (_, two, b) = gated
-            x, y, t = bases.covariance(False)
-            own = {x: f"c{at[0]}_{at[0]}", y: f"c{at[1]}_{at[1]}", t: self._entry(*at)}
-            same = self.same and gated[0][0] == 0 and gated[1][0] == 1 and one.slot == two.slot
-            form = bases.pair(one, a, two, b, same)
-            places = {s: sympy.Symbol(n, real=True, positive=s.is_positive) for s, n in own.items()}
-            name = self._close(form.subs(places, simultaneous=True))
-        self.bases[orders] = name
-        return name or None
+                return sympy.Symbol(f"m[{self.tables.mean((gate, r))}]", real=True)
+            return self._closed_form(bases.single(gate, r, self.entry(at[0], at[0])))
+        (_, one, a), (_, two, b) = gated
+        if kinds == {True}:
+            return sympy.Symbol(f"S[{self.tables.pair((one, a, two, b))}]", real=True)
+        x, y, t = bases.covariance(False)
+        places = {x: self.entry(at[0], at[0]), y: self.entry(at[1], at[1]), t: self.entry(*at)}
+        same = self.same and gated[0][0] == 0 and gated[1][0] == 1 and one.slot == two.slot
+        return self._closed_form(bases.pair(one, a, two, b, same).subs(places, simultaneous=True))
 
-    def _close(self, form: Any) -> str:
-        if form == 0:
-            return ""
-        self.closed.append((f"s{len(self.closed)}", form))
-        return self.closed[-1][0]
-
-    def _head(self) -> list[str]:
-        """The closed forms, common parts shared."""
-        import sympy
-
-        if not self.closed:
-            return []
-        shared, results = sympy.cse([form for _, form in self.closed], symbols=sympy.numbered_symbols("x_"))
-        lines = [f"{symbol} = {symbols.text(value, '', root='root')}" for symbol, value in shared]
-        return [
-            *lines,
-            *(
-                f"{name} = {symbols.text(e, '', root='root')}"
-                for (name, _), e in zip(self.closed, results, strict=True)
-            ),
-        ]
+    def _closed_form(self, form: Any) -> Any:
+        return form if form.is_number else self._named("s", self.closed, form)
 
 
 def _lowered(powers: tuple[int, ...], k: int) -> tuple[int, ...]:

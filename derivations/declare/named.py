@@ -29,6 +29,9 @@ WRITTEN = re.compile(
 )
 """Names within written functions, which a number that all units share must not have."""
 
+MADE = re.compile(r"([ijklr]|units|norm|bend|kernel|mean|series|[ABCDEKSVWcv](own)?)_\d\w*")
+"""Names within the statement of a model (`algebra`), which no number must have."""
+
 
 def numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
     """The user's own numbers: a value, or a table with default, meaning, domain, and per = "unit"."""
@@ -36,7 +39,8 @@ def numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
     for name, given in table.items():
         entry = given if isinstance(given, Mapping) else {"default": given}
         word = re.fullmatch(r"[A-Za-z]\w{0,39}", name, re.ASCII) and not keyword.iskeyword(name)
-        ours = name in (*RESERVED, *FUNCTIONS, *OPTIONS) or ("per" not in entry and WRITTEN.fullmatch(name))
+        ours = name in (*RESERVED, *FUNCTIONS, *OPTIONS) or MADE.fullmatch(name)
+        ours = ours or ("per" not in entry and WRITTEN.fullmatch(name))
         if not name.isascii() and name.isidentifier():
             raise fields.Mistake(foreign(name), "parameters", name)
         if keyword.iskeyword(name):

@@ -29,9 +29,8 @@ def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The constants, and where every number lies in [state, constants].
 
     `gram` (n, n); `outs` (units,) the weights in f - f*, a teacher's negative; `biases` (scalars, most units);
-    `rows`, `columns` of the Gram matrix for the entries of the state (those of overlaps, which come first); `scalars`
-    (r, most units) places of the students' own numbers in the state, -1 for none; `moves` (students,), `moving` (r,):
-    what is trained.
+    `rows`, `columns` of the Gram matrix for the entries of the state (those of overlaps, which come first); `moves`
+    (students,), `moving` (r,): what is trained.
     """
     at = rows(initial.parameters)
     layout = at.layout
@@ -64,12 +63,11 @@ def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
 def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
     """The places of readouts and of the units' own numbers, and which of them are trained."""
     declared, most = at.declaration, max(at.sizes)
-    scalars, moving = np.full((len(at.scalars), most), -1, np.int64), np.zeros(len(at.scalars))
+    moving = np.zeros(len(at.scalars))
     own: dict[tuple[int, str], np.ndarray] = {}
-    for r, (number, word, count) in enumerate(at.scalars):
+    for r, (number, word, _) in enumerate(at.scalars):
         group = declared.students[number]
         own[number, word] = at.layout.places(group.named(word), known.size)
-        scalars[r, :count] = own[number, word]
         moving[r] = declared.moves(group, word)
     outs, biases = [], []
     for number, group in enumerate(declared.groups):
@@ -84,5 +82,5 @@ def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
             biases.append(row)
     return {
         "outs": np.array(outs, np.int64), "biases": np.array(biases, np.int64).reshape(len(biases), most),
-        "scalars": scalars, "moving": moving,
+        "moving": moving,
     }  # fmt: skip

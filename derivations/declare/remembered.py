@@ -12,7 +12,6 @@ from derivations import cache
 from derivations.declare import responses
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, derive
-from derivations.declare.lanes import Served
 from derivations.installed import version
 
 
@@ -61,9 +60,9 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
     return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names
 
 
-def identity(declared: Declaration, found: Kernels) -> str:
-    """Of all that compiled and traced functions are made of: the texts, and what is asked of the declaration beside."""
-    said = (_parts(declared), declared.own_loss, found.texts)
+def identity(declared: Declaration) -> str:
+    """A digest of all that the functions of every sample are made of."""
+    said = (_parts(declared), declared.own_loss)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -76,7 +75,5 @@ def _tuples(plain: dict) -> Kernels:
         places=tuple(tuple(entry) for entry in plain["places"]),
         closed=plain["closed"],
         second=plain["second"],
-        lanes=tuple(Served(a, tuple(tuple(kind) for kind in kinds), tuple(cells), *others)
-                    for a, kinds, cells, *others in plain["lanes"]),
         tilts=tuple(tuple(entry) for entry in plain["tilts"]),
     )  # fmt: skip

@@ -104,6 +104,10 @@ class Rows:
         meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
         return Block(name, self.of(g, r), self.of(h, s), (dims[0], dims[1]), (g, r) == (h, s), meaning)
 
+    def block_of(self, one: tuple[int, str], two: tuple[int, str]) -> Block:
+        """The block of the overlaps of two slots (group, slot), of which the first comes first."""
+        return self._block(*one, *two)
+
     def dimension(self, number: int) -> str:
         """The name of the dimension of a group's units."""
         return self.declaration.groups[number].named("unit" if self.is_student(number) else "teacher")

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, classification, population, remembered
+from derivations.declare import arrays, classification, exact, population, remembered
 from derivations.declare.declaration import Declaration
-from derivations.declare.kernels import Kernels
-from derivations.declare.lane_frame import FIXED
+from derivations.declare.gates import Open
 from derivations.declare.points import points
-from derivations.declare.remembered import identity, kernels
+from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
 from derivations.declare.summary import observe, summarise
-from derivations.declare.system import numbers, rows
+from derivations.declare.system import rows
+from derivations.equations.functions import rates_function
 from derivations.special import special
+from derivations.statement import Statement
 
 RANDOMISATIONS = 4
 WIDER = 1.5
@@ -32,10 +33,7 @@ KINKED, SMOOTH = 1e-4, 1e-6
 def equations(parameters: Any, tier: str) -> Equations:
     """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
     declared: Declaration = parameters.declaration
-    found = kernels(declared, numbers(parameters)) if tier == "mixed" else Kernels()
-    if tier == "mixed" and (found.closed or declared.limit != "online"):
-        why = found.closed or "a flow has no second-order term to sample"
-        raise UsageError(f"tier mixed: {why}; take -p tier={'sampled' if found.closed else 'exact'}")
+    stated = _drift(parameters) if tier == "mixed" else None
     kinks = [c.word for g in declared.groups for c in g.unit.calls("relu", "abs", "step", "sign", "top1")]
     kinks += [c.word for c in declared.own_loss.calls("relu", "abs", "step", "sign")] if declared.own_loss else []
     kinked = bool(kinks) or declared.loss == "hinge"
@@ -47,54 +45,65 @@ def equations(parameters: Any, tier: str) -> Equations:
         ),
         advance=Smooth(between="interpolant", rough=KINKED if kinked else SMOOTH, kinks=kinked),
         code=Code(
-            structure=f"declared_{tier}_{identity(declared, found)}",
-            kernels=functools.partial(texts, declared, found),
+            structure=f"declared_{tier}_{identity(declared)}_{'' if stated is None else stated.fingerprint}",
+            kernels=functools.partial(texts, declared),
             loops=(),
             roles={"flow": "flow", "loss": "loss", "watch": "watch"},
-            arrays=functools.partial(build, declared, found),
+            arrays=functools.partial(build, declared, stated),
         ),
         state=population.state(parameters),
         layout=rows(parameters).layout,
-        arguments=functools.partial(arguments, found),
-        admits=functools.partial(_require_signal, found),
+        arguments=functools.partial(arguments, stated),
+        admits=functools.partial(_require_signal, stated),
         crossings=population.crossings(declared, rows(parameters)),
         watched=(population.ERROR, *([classification.CLASSIFICATION] if declared.labelled() else [])),
         observables=Observables(
             observe=observe,
             constants=population.constants,
             invariants=population.invariants,
-            summary=functools.partial(told, tier, found),
+            summary=functools.partial(told, tier, stated),
         ),
     )
 
 
-def texts(declared: Declaration, found: Kernels) -> dict[str, Written]:
-    """The per-sample functions, and those of the exact drift where tiers are mixed."""
-    whole = {"samples": Written(remembered.per_sample(declared), "arrays")}
-    return {**(population.written(found) if found.texts else {}), **whole}
+def _drift(parameters: Any) -> Statement:
+    """The drift of an online limit, whose second-order term is sampled.  Raises `UsageError` where there is none."""
+    try:
+        stated = exact.statement(parameters, second=False)
+    except Open as reason:
+        raise UsageError(f"tier mixed: {reason}; take -p tier=sampled") from None
+    if parameters.declaration.limit != "online":
+        raise UsageError("tier mixed: a flow has no second-order term to sample; take -p tier=exact")
+    return stated
+
+
+def texts(declared: Declaration) -> dict[str, Written]:
+    """The per-sample functions."""
+    return {"samples": Written(remembered.per_sample(declared), "arrays")}
 
 
 def build(
-    declared: Declaration, found: Kernels, xp: Any, functions: Mapping[str, Any]
+    declared: Declaration, stated: Statement | None, xp: Any, functions: Mapping[str, Any]
 ) -> dict[str, Callable[..., Any]]:
-    """`flow`, `loss` and `watch` of (y, .., points, weights): the arguments of the exact flow, and the points."""
-    form, sampler = arrays.Form(declared, found, xp, functions), Sampler(declared, xp, functions)
+    """`flow`, `loss` and `watch` of (y, .., points, weights, sizes), with the drift of a statement if one is given."""
+    sampler = Sampler(declared, xp, functions)
+    drift = None if stated is None else rates_function(stated, "jax" if "jax" in xp.__name__ else "numpy")
 
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Place, tuple[Any, Any]]:
-        a, sample = split(given)
-        view = arrays.raw(xp, y, a)
-        return a, view, Place(view.G, view.w, view.bias, a.numbers, a.rates[4], a.sizes), sample
+        a, sample, _ = split(declared, given)
+        view = arrays.seen(xp, y, a)
+        return a, view, Place(view.G, view.w, view.bias, a.numbers, a.rates[3], a.sizes), sample
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
         a, view, at, sample = seen(y, given)
         m = sampler.means(at, *sample)
         D, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
-        scalars = dict(enumerate(m.scalars))
-        if found.texts:  # the drift has closed forms, and E[c c] alone is sampled
-            exact = form.view(y, a)
-            C, scalars = form.drift(exact, a)
-            D, _ = arrays.motion(xp, declared.weights, exact, C, xp.zeros_like(m.second), a)
-        return form.packed(arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
+        if drift is None:
+            return arrays.packed(xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, m.scalars, a)
+        # The drift has closed forms, and E[c c] alone is sampled.
+        D = arrays.widened(xp, declared.weights, view, xp.zeros_like(D), E, a)
+        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in m.scalars], a)
+        return drift(t, y, *split(declared, given)[2]) + gain
 
     def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
         a, view, at, sample = seen(y, given)
@@ -133,57 +142,65 @@ def _once(losses: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def split(given: tuple[Any, ...]) -> tuple[arrays.Arguments, tuple[Any, Any]]:
-    """The arguments of the exact flow, and the points with their weights, which stand before the sizes."""
-    n = FIXED
-    return arrays.Arguments._make((*given[:n], tuple(given[n + 2 :]))), (given[n], given[n + 1])
+def split(declared: Declaration, given: tuple[Any, ...]) -> tuple[arrays.Arguments, tuple[Any, Any], tuple[Any, ...]]:
+    """The state's arguments, the points with their weights, and the constants of the statement of the drift."""
+    n, end = arrays.OWN, arrays.OWN + 2 + len(declared.groups)
+    return arrays.Arguments._make((*given[:n], tuple(given[n + 2 : end]))), (given[n], given[n + 1]), given[end:]
 
 
-def arguments(found: Kernels, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
-    """Those of the exact flow, with the points and their weights before the sizes."""
+def arguments(stated: Statement | None, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
+    """What lays a state out, points and their weights, the sizes of the groups, and what a statement takes."""
     p = initial.parameters
-    exact = population.arguments(found, initial)
+    own = population.arguments(initial)
     x, weights = points(rows(p).total + 1, p.points, p.sample_seed if seed is None else seed)
-    return (*exact[:FIXED], x, weights, *exact[FIXED:])
+    drift = () if stated is None else stated.arguments(initial)
+    return (*own[: arrays.OWN], x, weights, *own[arrays.OWN :], *drift)
 
 
 @functools.lru_cache(maxsize=8)
-def per_sample(declared: Declaration, found: Kernels = Kernels()) -> dict[str, Callable[..., Any]]:
-    """The functions of every sample (units, logits, loss) in NumPy, and those of the exact drift."""
+def per_sample(declared: Declaration) -> dict[str, Callable[..., Any]]:
+    """The functions of every sample (units, logits, loss) in NumPy."""
     space: dict[str, Any] = {"np": np, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
     space["erf"] = lambda x: special(np).erf(x)
-    for written in texts(declared, found).values():
-        if written.serves != "loops":
-            exec(written.text, space)
+    for written in texts(declared).values():
+        exec(written.text, space)
     return {name: value for name, value in space.items() if callable(value)}
 
 
-@functools.lru_cache(maxsize=8)
-def right_hand_side(declared: Declaration, found: Kernels) -> Callable[..., Any]:
-    """The sampled flow in NumPy, for what is told of its error."""
-    return build(declared, found, np, per_sample(declared, found))["flow"]
+def in_numpy(declared: Declaration, stated: Statement | None) -> dict[str, Callable[..., Any]]:
+    """The functions of the sampled flow in NumPy, for what is told of its error."""
+    key = (declared, None if stated is None else stated.fingerprint)
+    if key not in _built:
+        _built[key] = build(declared, stated, np, per_sample(declared))
+    return _built[key]
+
+
+_built: dict[tuple[Declaration, str | None], dict[str, Callable[..., Any]]] = {}
 
 
 def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gram matrix, readouts (teachers' negative) and the units' own numbers, by the arguments of the flow."""
-    view = arrays.raw(np, rows(initial.parameters).layout.pack(initial.state), split(given)[0])
+    p = initial.parameters
+    view = arrays.seen(np, rows(p).layout.pack(initial.state), split(p.declaration, given)[0])
     return view.G, view.w, view.bias
 
 
-def scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def scatter(
+    stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """The derivative at a state by independent randomisations: its mean and the error of one of them, widened."""
     p = initial.parameters
     y = rows(p).layout.pack(state)
-    flow = right_hand_side(p.declaration, found)
+    flow = in_numpy(p.declaration, stated)["flow"]
     first = 1 + p.sample_seed
-    each = np.array([flow(0.0, y, *arguments(found, initial, first + k)) for k in range(RANDOMISATIONS)])
+    each = np.array([flow(0.0, y, *arguments(stated, initial, first + k)) for k in range(RANDOMISATIONS)])
     return each.mean(0), WIDER * each.std(0, ddof=1)
 
 
-def _require_signal(found: Kernels, initial: Initial) -> None:
+def _require_signal(stated: Statement | None, initial: Initial) -> None:
     """Refuse a start from which the points cannot tell where the students move: a weak recovery is not followed."""
     at = rows(initial.parameters)
-    mean, error = scatter(found, initial, initial.state)
+    mean, error = scatter(stated, initial, initial.state)
     drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
     blocks = [block.name for block in at.moving if block.columns.start >= at.students]
     size = np.sqrt(np.mean([np.mean(drift[name] ** 2) for name in blocks]))
@@ -196,27 +213,27 @@ def _require_signal(found: Kernels, initial: Initial) -> None:
         )
 
 
-def told(tier: str, found: Kernels, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The summary, with the error of the sampled derivative at the start, half-way and at the end."""
     summary = summarise(tier, initial, run)
     names = [part.name for part in rows(initial.parameters).layout.parts]
     errors = []
     for k in (0, len(run["time"]) // 2, -1):
-        mean, error = scatter(found, initial, {name: run[name][k] for name in names})
+        mean, error = scatter(stated, initial, {name: run[name][k] for name in names})
         size = float(np.sqrt((mean**2).mean()))
         errors.append(float(np.sqrt((error**2).mean())) / size if size > 0 else None)
     summary |= {"points": initial.parameters.points, "sampling_error": errors}
     if "classification_error" in run:
         end = {name: run[name][-1] for name in names}
-        summary["classification_sampling_error"] = classification_scatter(found, initial, end)
+        summary["classification_sampling_error"] = classification_scatter(stated, initial, end)
     return summary
 
 
-def classification_scatter(found: Kernels, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
+def classification_scatter(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
     """The sampling error of `classification_error` at a state, of independent randomisations; 0 of a closed form."""
     p = initial.parameters
     y = rows(p).layout.pack(state)
-    watch = build(p.declaration, found, np, per_sample(p.declaration, found))["watch"]
+    watch = in_numpy(p.declaration, stated)["watch"]
     first = 1 + p.sample_seed
-    each = [watch(y, *arguments(found, initial, first + k))[1] for k in range(RANDOMISATIONS)]
+    each = [watch(y, *arguments(stated, initial, first + k))[1] for k in range(RANDOMISATIONS)]
     return WIDER * float(np.std(each, ddof=1))

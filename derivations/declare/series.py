@@ -1,16 +1,17 @@
-"""The series that generated programs look up: S_ab(rho) of gates at unit variance, and their means."""
+"""The series in the correlation that means of gates are: S_ab(rho) of gates at unit variance, and their means."""
 
 import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.declare import grammar
+from derivations.declare import grammar, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import Kernels, values
-from derivations.lanes import Series, folded
 
 if TYPE_CHECKING:
+    from derivations.declare.gates import Gate
+    from derivations.declare.moments import Tables
     from hermite.correlation import CorrelationTable
 
 TOLERANCE = 1e-13
@@ -20,62 +21,29 @@ FIRST, LARGEST = 65, 1200
 """Orders of the expansions tried."""
 
 
-@functools.lru_cache(maxsize=32)
-def tables(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Series (programs, columns, terms) and means (programs, entries), filled up with zeros."""
-    known = values(declared, numbers)
-    series = [_table(entries, known).coefficients if entries else np.zeros((0, 0)) for entries in found.pairs]
-    width, terms = max((t.shape[0] for t in series), default=0), max((t.shape[1] for t in series), default=0)
-    filled = np.zeros((len(series), max(width, 1), max(terms, 1)))
-    for k, table in enumerate(series):
-        filled[k, : table.shape[0], : table.shape[1]] = table
-    means = np.zeros((len(found.means), max([len(entries) for entries in found.means] + [1])))
-    for k, entries in enumerate(found.means):
-        for i, (kind, slope, order) in enumerate(entries):
-            size = grammar.number(grammar.read(slope), known)
-            means[k, i] = _expansion(kind, size, FIRST).derivative_means[order]
-    return filled, means
+def means_of(tables: "Tables", known: dict[str, float]) -> list[float]:
+    """E[F^(a)(z)] at unit variance of the gates that a program needs."""
+    sizes = [(gate.kind, _size(gate, known), order) for gate, order in tables.means]
+    return [float(_expansion(kind, size, FIRST).derivative_means[order]) for kind, size, order in sizes]
 
 
-@functools.lru_cache(maxsize=32)
-def lookups(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The series of the functions in lanes: (functions, levels, rows, 2 + terms), and `reach` (functions, 2, levels).
-
-    A row is shift, odd, then its terms in rho^2, as `derivations.lanes.correlations` takes them; the last level of a
-    function with fewer is repeated.
-    """
-    known = values(declared, numbers)
-    each: list[Series | None] = [None] * len(found.lanes)
-    for k, one in enumerate(found.lanes):
-        if one.rows == 0:
-            continue
-        table = _table(found.pairs[one.program], known)
-        dense, odd = table.coefficients, [mark == 1 for mark in table.parity]
-        if one.split:
-            dense, odd = np.repeat(dense, 2, axis=0), [False, True] * len(dense)
-            dense[0::2, 1::2], dense[1::2, 0::2] = 0.0, 0.0
-        elif -1 in table.parity:
-            raise AssertionError(f"a series of {found.pairs[one.program][0]} is neither even nor odd")
-        each[k] = folded(dense, odd, TOLERANCE)
-    rows = max([one.rows for one in found.lanes] + [1])
-    levels, terms = ([table.levels.shape[axis] for table in each if table is not None] for axis in (0, 2))
-    looks = np.zeros((len(each), max([*levels, 1]), rows, 2 + max([*terms, 1])))
-    reach = np.zeros((len(each), 2, looks.shape[1]))
-    for k, table in enumerate(each):
-        if table is not None:
-            at = np.minimum(np.arange(looks.shape[1]), len(table.levels) - 1)
-            own = table.levels[at]
-            looks[k, :, : own.shape[1], 0], looks[k, :, : own.shape[1], 1] = table.shift, table.odd
-            looks[k, :, : own.shape[1], 2 : 2 + own.shape[2]] = own
-            reach[k] = table.reach[:, at]
-    return looks, reach
+def series_of(tables: "Tables", known: dict[str, float]) -> list[dict[str, np.ndarray]]:
+    """The power series of all S_ab of a program: one row of coefficients, or an even one and an odd one."""
+    if not tables.pairs:
+        return []
+    entries = tuple((one.kind, symbols.plain(one.slope), a, two.kind, symbols.plain(two.slope), b)
+                    for one, a, two, b in tables.pairs)  # fmt: skip
+    table = _table(entries, known)
+    found = []
+    for row, parity in zip(table.coefficients, table.parity, strict=True):
+        even, odd = row.copy(), row.copy()
+        even[1::2], odd[0::2] = 0.0, 0.0
+        found.append({"": row} if parity != -1 else {"even": even, "odd": odd})
+    return found
 
 
-def tilts(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> np.ndarray:
-    """Factor and slope of every group of erf units (2, groups), empty where the second-order term needs none."""
-    known = values(declared, numbers)
-    each = [[grammar.number(grammar.read(text), known) for text in group] for group in found.tilts]
-    return np.array(each).reshape(-1, 2).T
+def _size(gate: "Gate", known: dict[str, float]) -> float:
+    return grammar.number(grammar.read(symbols.plain(gate.slope)), known)
 
 
 def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:

@@ -12,11 +12,11 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 
     Raises `UsageError` for a tier that does not exist for this model, with the reason and the tier to take.
     """
-    from derivations.declare import population
-
     asked = settled(parameters) if tier is None else tier
     if asked == "exact":
-        return population.exact(parameters)
+        from derivations.declare import exact
+
+        return exact.equations(parameters)
     if asked in ("sampled", "mixed"):
         from derivations.declare import sampled
 

@@ -14,9 +14,21 @@ import numpy as np
 
 from derivations.contract.layout import Layout
 from derivations.equations.interpreter import infinite_tables
-from derivations.equations.lower.lift import NODE_W, NODE_X
-from derivations.equations.program import Apply, Define, Item, Pairs, Product, Program, Ranges, Use, is_leaf, series
-from derivations.statement import Rule, key_of, sp
+from derivations.equations.program import (
+    NODE_W,
+    NODE_X,
+    Apply,
+    Define,
+    Item,
+    Pairs,
+    Product,
+    Program,
+    Ranges,
+    Use,
+    is_leaf,
+    series,
+)
+from derivations.statement import AtLeast, Rule, Special, key_of, sp
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 RELATIONS = {
@@ -28,7 +40,7 @@ RELATIONS = {
     sp.Le: "less_equal",
 }
 FOLDS = {sp.Add: operator.add, sp.Mul: operator.mul}
-NAMES = {"asin": "arcsin", "Abs": "abs"}
+NAMES = {"asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "Abs": "abs"}
 
 
 class Arrays:
@@ -137,8 +149,8 @@ class Arrays:
 
     def _call(self, e: Any, of: Callable[[Any], Any]) -> Any:
         name, xp = type(e).__name__, self.xp
-        if isinstance(e, (sp.Max, sp.Min)):
-            return functools.reduce(xp.maximum if isinstance(e, sp.Max) else xp.minimum, map(of, e.args))
+        if isinstance(e, (sp.Max, sp.Min, AtLeast)):
+            return functools.reduce(xp.minimum if isinstance(e, sp.Min) else xp.maximum, map(of, e.args))
         if isinstance(e, sp.Piecewise):
             *cases, last = e.args
             value = of(last[0]) if last[1] == sp.true else xp.where(self._condition(last[1], of), of(last[0]), np.nan)
@@ -152,6 +164,8 @@ class Arrays:
         if isinstance(e, series):
             return xp.polyval(xp.asarray(self.values[str(e.args[0])])[::-1], of(e.args[1]))
         values = [of(a) for a in e.args]
+        if isinstance(e, Special):
+            return with_library(type(e).code, xp, self.special.erf)(*values)
         if name == "Mod":
             return values[0] % values[1]
         if name in ("erf", "factorial", "binomial"):
@@ -215,11 +229,12 @@ class Library:
         return getattr(self.library, name) if hasattr(self.library, name) else getattr(np, name)
 
 
-def with_library(function: Callable[..., Any], library: Any) -> Callable[..., Any]:
-    """A function of a rule with `np` bound to an array library."""
-    if library is np:
+def with_library(function: Callable[..., Any], library: Any, erf: Any = None) -> Callable[..., Any]:
+    """A function of a rule with `np` bound to an array library, and `erf` to that of its arrays where it is given."""
+    if library is np and erf is None:
         return function
-    return types.FunctionType(function.__code__, {**function.__globals__, "np": Library(library)}, function.__name__)
+    bound = {"np": np if library is np else Library(library)} | ({} if erf is None else {"erf": erf})
+    return types.FunctionType(function.__code__, {**function.__globals__, **bound}, function.__name__)
 
 
 @functools.cache

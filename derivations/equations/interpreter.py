@@ -8,20 +8,24 @@ evaluation slow (each statement in milliseconds) and an independent check of wha
 import dataclasses
 import functools
 import operator
+import types
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.statement import Definition, Statement, function, indices_of, key_of, sp
+from derivations.statement import Definition, Special, Statement, function, indices_of, key_of, sp
 
 NUMPY = {
     "asin": np.arcsin,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
     "factorial": lambda n: _special().gamma(n + 1.0),
     "binomial": lambda n, k: _special().binom(n, k),
     "loggamma": lambda x: _special().gammaln(x),
     "erf": lambda x: _special().erf(x),
     "Abs": np.abs,
+    "AtLeast": np.maximum,
     "Indicator": lambda holds: np.asarray(holds, float),
 }
 COMPARED = {
@@ -192,8 +196,6 @@ def _elementary(e: Any, of: Any) -> Any:
             return functools.reduce(operation, map(of, e.args))
     if isinstance(e, sp.Pow):
         return np.power(np.asarray(of(e.base), float), of(e.exp))
-    if isinstance(e, sp.exp):
-        return np.exp(of(e.args[0]))
     if isinstance(e, sp.KroneckerDelta):
         return (of(e.args[0]) == of(e.args[1])) * 1.0
     if isinstance(e, sp.Piecewise):
@@ -205,8 +207,14 @@ def _elementary(e: Any, of: Any) -> Any:
     name = type(e).__name__
     if name == "He":
         return _special().eval_hermitenorm(np.asarray(of(e.args[0])).astype(int), np.asarray(of(e.args[1]), float))
-    operation = NUMPY.get(name) or getattr(np, name)
+    operation = _special_function(type(e)) if isinstance(e, Special) else NUMPY.get(name) or getattr(np, name)
     return operation(*map(of, e.args))
+
+
+@functools.cache
+def _special_function(kind: Any) -> Any:
+    """The code of a special function for arrays of NumPy."""
+    return types.FunctionType(kind.code.__code__, {**kind.code.__globals__, "erf": _special().erf}, kind.__name__)
 
 
 def evaluate(statement: Statement, values: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -17,6 +17,9 @@ from derivations.statement import Rule, Shortcut, Statement, key_of, sp
 
 series = type("series", (sp.Function,), {"__doc__": "series(label, x) = sum_s label[s] x^s, for constants label[s]."})
 
+NODE_X, NODE_W = "node_x", "node_w"
+"""Nodes on [0, 1] and weights of the Gauss-Legendre rule of a `Mean`, with the number of nodes appended."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Define:
@@ -84,12 +87,16 @@ class Use:
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Several functions of the same arguments, evaluated together: `values` in the symbols `slots`."""
+    """Several functions of the same arguments, evaluated together: `values` in the symbols `slots`.
+
+    Their brackets are kept where they are to be evaluated `as_written`.
+    """
 
     name: str
     slots: tuple[Any, ...]
     values: tuple[Any, ...]
     uses: tuple[Use, ...]
+    as_written: bool = False
 
     @property
     def reads(self) -> frozenset[str]:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from derivations.equations.program import is_condition, is_leaf, series
-from derivations.statement import Indicator, sp
+from derivations.statement import AtLeast, Indicator, Special, sp
 
 RELATIONS = {sp.Ge: ">=", sp.Gt: ">", sp.Le: "<=", sp.Lt: "<", sp.Eq: "==", sp.Ne: "!="}
 FUNCTIONS = {
     "exp": "exp", "log": "log", "erf": "erf", "tanh": "tanh", "sin": "sin", "cos": "cos", "Abs": "abs", "asin": "asin",
-    "sinh": "sinh", "cosh": "cosh", "floor": "floor", "sign": "sign", "log1p": "log1p", "expm1": "expm1",
+    "sinh": "sinh", "cosh": "cosh", "atan": "atan", "atan2": "atan2", "floor": "floor", "sign": "sign",
+    "log1p": "log1p", "expm1": "expm1",
 }  # fmt: skip
 """Functions of SymPy in a formula, and those that numba compiles for them: of `math`, but for NumPy's sign."""
-IMPORTS = "from math import asin, cos, cosh, erf, exp, expm1, floor, log, log1p, sin, sinh, sqrt, tanh"
+IMPORTS = "from math import asin, atan, atan2, cos, cosh, erf, exp, expm1, floor, log, log1p, sin, sinh, sqrt, tanh"
 POWERS = 6
 """Up to this power a product is written out: it is faster than a power, and vectorised."""
 
@@ -74,8 +75,9 @@ class Printer:
         """A power; small whole ones as products, half ones by roots."""
         if e.exp.is_number and e.exp.is_negative:
             return f"(1.0 / {self.show(e.base**-e.exp)})"
-        if e.exp == sp.S.Half:
-            return f"sqrt({self.show(e.base)})"
+        if e.exp.is_Rational and e.exp.q == 2 and e.exp.p <= 2 * POWERS:
+            base = self.show(e.base)
+            return "(" + " * ".join([f"sqrt({base})", *[base] * (e.exp.p // 2)]) + ")"
         if e.exp.is_Integer and e.exp <= POWERS:
             return "(" + " * ".join([self.show(e.base)] * int(e.exp)) + ")"
         return f"({self.show(e.base)} ** {self.show(e.exp)})"
@@ -95,14 +97,16 @@ class Printer:
             return f"(1.0 if {self.test(e.args[0])} else 0.0)"
         if isinstance(e, sp.KroneckerDelta):
             return f"(1.0 if {self.show(e.args[0])} == {self.show(e.args[1])} else 0.0)"
-        if isinstance(e, (sp.Max, sp.Min)):
-            word = "max" if isinstance(e, sp.Max) else "min"
+        if isinstance(e, (sp.Max, sp.Min, AtLeast)):
+            word = "min" if isinstance(e, sp.Min) else "max"
             first, *rest = map(self.show, e.args)
             for one in rest:
                 first = f"{word}({first}, {one})"
             return first
         if isinstance(e, sp.Mod):
             return f"({self.show(e.args[0])} % {self.show(e.args[1])})"
+        if isinstance(e, Special):
+            return f"{e.compiled.partition(':')[2]}({', '.join(map(self.show, e.args))})"
         if name not in FUNCTIONS:
             raise Unsupported(f"the function {name}")
         return f"{FUNCTIONS[name]}({', '.join(map(self.show, e.args))})"
@@ -126,16 +130,22 @@ class Printer:
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """Text of formulas at sixteen points: their `lines`, the `leaves` they take, and the series among them."""
+    """Text of formulas at sixteen points: their `lines`, the `leaves` they take, and the series among them.
+
+    `calls` are the functions "module:function" that the lines call.
+    """
 
     lines: tuple[str, ...]
     leaves: tuple[Any, ...]
     series: tuple[str, ...] = ()
     argument: int = 0
+    calls: frozenset[str] = frozenset()
 
 
-def straight(values: Sequence[Any], lanes: int) -> Formula:
-    """The text of some formulas of the same leaves, common parts evaluated once.
+def straight(values: Sequence[Any], lanes: int, as_written: bool = False) -> Formula:
+    """The text of some formulas of the same leaves, common parts evaluated once; polynomials by Horner's rule.
+
+    Formulas that are to be taken `as_written` are not rearranged.
 
     Argument k of lane l is x[lanes k + l], result k is z[lanes k + l], and the values of series k are s[lanes k + l].
     """
@@ -146,14 +156,20 @@ def straight(values: Sequence[Any], lanes: int) -> Formula:
     leaves = list(dict.fromkeys([*arguments, *(leaf for v in values for leaf in leaves_of(v))]))
     slots = {leaf: sp.Symbol(f"x{k}") for k, leaf in enumerate(leaves)}
     slots |= {x: sp.Symbol(f"s{k}") for k, x in enumerate(found)}
-    plain = [horner(replace_leaves(v, slots)) for v in values]
+    plain = [replace_leaves(v, slots) for v in values]
+    plain = plain if as_written else [horner(v) for v in plain]
     shared, results = sp.cse(plain, symbols=sp.numbered_symbols("t"), order="none")
     printer = Printer(lambda e: e.name)
     lines = [f"x{k} = x[{lanes * k} + lane]" for k in range(len(leaves))]
     lines += [f"s{k} = s[{lanes * k} + lane]" for k in range(len(found))]
     lines += [f"{name} = {printer.show(value)}" for name, value in shared]
     lines += [f"z[{lanes * k} + lane] = {printer.show(value)}" for k, value in enumerate(results)]
-    return Formula(tuple(lines), tuple(leaves), tuple(str(x.args[0]) for x in found), 0)
+    return Formula(tuple(lines), tuple(leaves), tuple(str(x.args[0]) for x in found), 0, calls_of(values))
+
+
+def calls_of(values: Sequence[Any]) -> frozenset[str]:
+    """The compiled functions "module:function" that some formulas call."""
+    return frozenset(x.compiled for v in values for x in v.atoms(Special))
 
 
 def leaves_of(e: Any) -> list[Any]:

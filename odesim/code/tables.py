@@ -16,7 +16,7 @@ import numpy as np
 from derivations.contract.layout import Layout
 from derivations.equations.program import Apply, Define, Item, Pairs, Product, Program, Use, operations, series
 from derivations.statement import indices_of, key_of, sp
-from odesim.code.formulas import IMPORTS, Unsupported, leaves_of, straight
+from odesim.code.formulas import IMPORTS, Unsupported, calls_of, leaves_of, straight
 from odesim.code.loop_text import Loops
 from odesim.code.places import Places, strides
 from odesim.code.steps import LANES, Steps
@@ -106,6 +106,7 @@ class Tables:
     def _run(self, formula: Any, leaves: list[np.ndarray], count: int, results: int) -> np.ndarray:
         """Write the step of a formula at `count` points; the places (results, count) of what it makes."""
         to = self.places.reserve(LANES * -(-count // LANES) * results)
+        self.rules |= formula.calls
         self.steps.blocks(formula, leaves, results, to)
         point = np.arange(count)
         return to + (point // LANES * results + np.arange(results)[:, None]) * LANES + point % LANES
@@ -113,7 +114,7 @@ class Tables:
     def _pairs(self, pairs: Pairs) -> None:
         """A kernel of several functions at all its index tuples, mirrored ones once."""
         slots = {slot.name: k for k, slot in enumerate(pairs.slots)}
-        formula = straight(pairs.values, LANES)
+        formula = straight(pairs.values, LANES, pairs.as_written)
         grids, columns = [], []
         for use in pairs.uses:
             points = self._half(use)
@@ -239,6 +240,7 @@ class Tables:
 
         self.places.new(item.name, tuple(self.ranges.end(i) for i in item.axes))
         lines = Loops(order, place, extent).text(item)
+        self.rules |= calls_of([item.value])
         # Names in front of the loops: LLVM cannot know that no store to W changes g, and would read it again.
         heads = (f"{name} = g[{k}]" for k, name in enumerate(names.values()))
         self.steps.loops((*heads, *lines), numbers)

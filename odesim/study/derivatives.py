@@ -146,7 +146,9 @@ def derivatives(case: Case) -> Derivatives:
     statement = load(stage.statement)(initial.parameters, case.tier)
     equations = load(stage.equations)(initial.parameters, case.tier)
     if isinstance(statement, Page):
-        raise UsageError(f"tier {case.tier} of {case.system.name} has no derivatives yet; take odesim.linearise")
+        if statement.stated is None:
+            raise UsageError(f"tier {case.tier} of {case.system.name} has no derivatives; take odesim.linearise")
+        statement = statement.stated()
     constants, layout = statement.named(statement.arguments(initial)), equations.layout
     start = equations.start(initial)
     if statement.rows is not None:

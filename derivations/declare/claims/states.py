@@ -12,7 +12,6 @@ from derivations.claim import Claim, Grid
 from derivations.contract import Initial, System
 from derivations.declare import sampled
 from derivations.declare.initial import enter
-from derivations.declare.kernels import Kernels
 from derivations.declare.system import rows
 
 SMALL = 40
@@ -58,6 +57,6 @@ def quieted(initial: Initial) -> Initial:
 def horizon(system: System) -> float:
     """A time in which the state moves by about a part of itself."""
     initial = state(system.parameters, 0)
-    mean, _ = sampled.scatter(Kernels(), initial, initial.state)
+    mean, _ = sampled.scatter(None, initial, initial.state)
     y = flat(initial, initial.state)
     return float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), 1e-3, 1e3))

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from derivations.declare import sampled, series
+from derivations.declare import exact, sampled, series
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open, shape
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels, values
 from derivations.declare.system import numbers, rows
+from derivations.statement import Statement
 
 ROUNDING = "exact to rounding (about 1e-15 of the largest term)"
 
@@ -35,7 +36,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
         lines += _pairs(parameters, found)
     if tier == "sampled":
         lines.append("all means are taken over randomised quasi-random points (tier sampled)")
-        lines.append(_measured(parameters, Kernels()))
+        lines.append(_measured(parameters, None))
     if declared.limit == "online" and not found.closed and tier != "sampled":
         lines += _second(parameters, tier, found)
     return lines
@@ -80,14 +81,14 @@ def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
         return [f"second-order term E[c c], means of four units: {how}, {ROUNDING}"]
     lines = [f"second-order term: {found.second}"] if found.second else []
     if tier == "mixed":
-        lines += ["  it is sampled (tier mixed)", _measured(parameters, found)]
+        lines += ["  it is sampled (tier mixed)", _measured(parameters, exact.statement(parameters, second=False))]
     return lines
 
 
-def _measured(parameters: Any, found: Kernels) -> str:
+def _measured(parameters: Any, stated: Statement | None) -> str:
     """The error of the sampled derivative at the start of seed 0, by independent randomisations."""
     initial = enter(parameters, None, np.random.default_rng(0))
-    mean, error = sampled.scatter(found, initial, initial.state)
+    mean, error = sampled.scatter(stated, initial, initial.state)
     size = float(np.sqrt((mean**2).mean()))
     told = f"{float(np.sqrt((error**2).mean())) / size:.1e} of the derivative" if size > 0 else "all of the derivative"
     return (

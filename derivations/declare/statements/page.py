@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from derivations.contract import Page
-from derivations.declare import grammar
+from derivations.declare import exact, grammar
 from derivations.declare.declaration import Declaration
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -61,7 +61,7 @@ class Content:
 
 def statement(parameters: Any, tier: str) -> Page:
     """The page of a tier.  Raises `UsageError` for a tier that does not exist."""
-    from derivations.declare.statements import document, indexed, script
+    from derivations.declare.statements import document
     from derivations.declare.tiers import equations
 
     tier = settled(parameters) if tier == "auto" else tier
@@ -72,11 +72,13 @@ def statement(parameters: Any, tier: str) -> Page:
     why = explained(parameters, tier, found)
     tilted = tier == "exact" and bool(found.tilts)
     content = Content(parameters, tier, tuple(why), names, shown, remarks, _leading(parameters, tier), tilted)
-    python = script.python(parameters, found) if tier == "exact" else ""
     return Page(
-        text(content), document.latex(content), python, why="\n".join(why) + "\n",
-        fragment=document.fragment(content), stated=functools.partial(indexed.statement, parameters, tier),
-    )  # fmt: skip
+        text(content),
+        document.latex(content),
+        why="\n".join(why) + "\n",
+        fragment=document.fragment(content),
+        stated=functools.partial(exact.printed, parameters) if tier == "exact" else None,
+    )
 
 
 def _leading(parameters: Any, tier: str) -> tuple[str, ...]:

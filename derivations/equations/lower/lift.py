@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from derivations.equations.program import (
+    NODE_W,
+    NODE_X,
     Apply,
     Define,
     Item,
@@ -25,8 +27,6 @@ from derivations.equations.program import (
 )
 from derivations.statement import Definition, Kernel, Statement, function, indices_of, key_of, sp
 
-NODE_X, NODE_W = "node_x", "node_w"
-"""Nodes on [0, 1] and weights of the Gauss-Legendre rule of a `Mean`, with the number of nodes appended."""
 NAMED_AFTER = (sp.exp, sp.log, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, sp.Piecewise)
 """Functions that a part of a formula is named after; the others are called "part"."""
 
@@ -70,7 +70,7 @@ class Lift:
         for k, target in enumerate(definition.targets):
             value = definition.value if kernel is None else function(list(kernel.values)[k])(*definition.value)
             self.place(key_of(target), tuple(indices_of(target)), value, definition.meaning)
-        if kernel is not None and len(definition.targets) > 1:
+        if kernel is not None and (len(definition.targets) > 1 or kernel.as_written):
             self.kernels.append(definition)
 
     def rate(self, target: Any, rate: Any, meaning: str) -> Output:

@@ -8,8 +8,11 @@ import dataclasses
 import random
 from typing import Any
 
+import numpy as np
+
+from derivations.equations.arrays import Arrays
 from derivations.equations.lower.lift import Lift
-from derivations.equations.program import Item, Pairs, Program, Use, series
+from derivations.equations.program import Item, Pairs, Program, Ranges, Use, series
 from derivations.statement import Definition, Kernel, indices_of, key_of, sp
 
 EQUAL = 1e-12
@@ -20,16 +23,16 @@ def gather_pairs(program: Program, lift: Lift, symmetric: frozenset[str]) -> Pro
     """Replace definitions by kernels of several functions with `Pairs`; `symmetric` arrays are their own transposes."""
     groups: dict[str, list[Definition]] = {}
     kernels: dict[str, Kernel] = {}
+    changing = {name for item in program.body for name in item.writes}
     for definition in lift.kernels:
-        if definition.kernel is not None:
+        # Arrays made of constants alone are made once, in the set-up.
+        if definition.kernel is not None and changing.issuperset(map(key_of, definition.targets)):
             groups.setdefault(definition.kernel.name, []).append(definition)
             kernels[definition.kernel.name] = definition.kernel
     place: dict[str, Item] = {}
     replaced: set[str] = set()
     for name, definitions in groups.items():
         targets = [key_of(t) for d in definitions for t in d.targets]
-        if not set(targets) <= {n for item in program.body for n in item.writes}:
-            continue  # made of constants alone
         lift.items = []
         pairs = _pairs(kernels[name], definitions, lift, symmetric)
         place[targets[0]] = pairs
@@ -67,9 +70,9 @@ def _pairs(kernel: Kernel, definitions: list[Definition], lift: Lift, symmetric:
         axes = tuple(indices_of(d.targets[0]))
         lift.prefix = key_of(d.targets[0])
         arguments = tuple(lift.named(lift.lift(a, axes), axes) for a in d.value)
-        mirrored = _mirrored(values, slots, axes, arguments, symmetric)
+        mirrored = _mirrored(values, slots, axes, tuple(d.value), symmetric)
         uses.append(Use(tuple(key_of(t) for t in d.targets), axes, arguments, mirrored))
-    return Pairs(kernel.name, slots, tuple(values), tuple(uses))
+    return Pairs(kernel.name, slots, tuple(values), tuple(uses), kernel.as_written)
 
 
 def _mirrored(
@@ -109,12 +112,17 @@ def _mirrored(
 
 
 def _equal(one: Any, two: Any) -> bool:
-    """Return True if two functions agree at a random point; a series is a number of its own there."""
+    """Return True if two functions agree at a random point; a series is a number of its own there.
+
+    Symbols that are above 0, such as variances, are drawn above 1, and all others below 1/2: covariances are less.
+    """
     draw = random.Random(1)
     atoms = sorted(one.atoms(series) | two.atoms(series), key=str)
-    places = {a: sp.Float(draw.uniform(0.2, 0.4)) for a in atoms}
-    one, two = one.xreplace(places), two.xreplace(places)
+    stand = {a: sp.Symbol(f"series_{k}") for k, a in enumerate(atoms)}
+    one, two = one.xreplace(stand), two.xreplace(stand)
     symbols = sorted(one.free_symbols | two.free_symbols, key=str)
-    places = {a: sp.Float(draw.uniform(0.2, 0.4)) for a in symbols}
-    first, second = (float(e.xreplace(places).evalf()) for e in (one, two))
+    point = {s.name: draw.uniform(1.2, 1.4) if s.is_positive else draw.uniform(0.2, 0.4) for s in symbols}
+    evaluate = Arrays(Ranges({}, {}), point).value
+    with np.errstate(all="ignore"):
+        first, second = (float(evaluate(e, ())) for e in (one, two))
     return abs(first - second) < EQUAL * (1 + abs(first))

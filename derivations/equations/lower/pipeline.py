@@ -9,8 +9,8 @@ from derivations.equations.lower.lift import Lift
 from derivations.equations.lower.pairs import gather_pairs
 from derivations.equations.lower.products import find_products
 from derivations.equations.lower.simplify import fold_constants, hoist, inline, narrow
+from derivations.equations.lower.term_sizes import size_of
 from derivations.equations.program import Item, Output, Program, Ranges
-from derivations.equations.rounding import size_of
 from derivations.equations.tangent import tangent
 from derivations.statement import Statement, indices_of, key_of, sp
 

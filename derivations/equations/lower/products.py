@@ -46,14 +46,15 @@ def find_products(program: Program, lift: Lift, symmetric: frozenset[str]) -> Pr
     reads = Counter(name for item in program.body for name in item.reads)
     body: list[Item] = []
     totals: list[Total] = []
+    gathered: set[str] = set()
     for item in program.body:
         if isinstance(item, Define) and item.name not in sums and len(item.axes) == 2 and not item.over:
-            item, joined = _joined(item, sums, reads, lift)
+            item, joined, names = _joined(item, sums, reads, lift)
             totals += joined
+            gathered |= names
         body.append(item)
-    gathered = {term for total in totals for term in total.terms}
     for name, terms in sums.items():
-        if name not in program.output_names and not set(terms) & gathered:
+        if name not in program.output_names and name not in gathered:
             totals.append(Total(name, (axes[name][0], axes[name][1]), tuple(terms)))
     replaced = {name for name in sums if name not in program.output_names}
     body = [item for item in body if not item.writes & replaced]
@@ -86,9 +87,14 @@ def _terms(d: Define, program: Program) -> list[Term]:
     return found
 
 
-def _joined(item: Define, sums: dict[str, list[Term]], reads: Counter[str], lift: Lift) -> tuple[Define, list[Total]]:
-    """A formula with one name for the sums of products that are added in it, and these."""
+def _joined(
+    item: Define, sums: dict[str, list[Term]], reads: Counter[str], lift: Lift
+) -> tuple[Define, list[Total], set[str]]:
+    """A formula with one name for the sums of products that are added in it, these, and the names that they had."""
     totals: list[Total] = []
+    gathered: set[str] = set()
+    # A matrix and its transpose: both are read.
+    entries = Counter(key_of(x) for x in item.value.atoms(sp.Indexed))
 
     def go(e: Any) -> Any:
         if isinstance(e, (sp.Indexed, sp.Idx)) or not e.args:
@@ -99,7 +105,8 @@ def _joined(item: Define, sums: dict[str, list[Term]], reads: Counter[str], lift
         for term in e.args:
             number, x = term.as_coeff_Mul()
             name = key_of(x) if isinstance(x, sp.Indexed) and x.indices == item.axes else ""
-            if name in sums and reads[name] == 1:
+            if name in sums and reads[name] == entries[name] == 1:
+                gathered.add(name)
                 mine.append((term, [dataclasses.replace(t, number=number * t.number) for t in sums[name]]))
         if not mine:
             return e.func(*map(go, e.args))
@@ -112,7 +119,7 @@ def _joined(item: Define, sums: dict[str, list[Term]], reads: Counter[str], lift
         return sp.Add(*rest, scale * entry(name, item.axes))
 
     value = go(item.value)
-    return dataclasses.replace(item, value=value), totals
+    return dataclasses.replace(item, value=value), totals, gathered
 
 
 def _stacked(totals: Iterable[Total], symmetric: frozenset[str]) -> list[Product]:

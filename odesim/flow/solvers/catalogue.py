@@ -1,4 +1,8 @@
-"""Which integrators there are: those of the files of this folder that say `SOLVERS`.  Adding one is adding a file."""
+"""Which integrators there are: those of the files of this folder that say `SOLVERS`.  Adding one is adding a file.
+
+A file whose name ends in `_loops` holds compiled loops of another one.  It is imported by that one alone, when a run
+comes to it: importing it compiles its loops, which takes NDF twelve seconds, or loads them, which takes one.
+"""
 
 import functools
 import importlib
@@ -18,8 +22,8 @@ def catalogue() -> dict[str, Solver]:
     >>> sorted(name for name, solver in catalogue().items() if solver.default)
     ['Dopri8', 'automatic']
     """
-    names = [f"{solvers.__name__}.{found.name}" for found in pkgutil.iter_modules(solvers.__path__)]
-    offered = [getattr(importlib.import_module(name), "SOLVERS", ()) for name in names]
+    names = [found.name for found in pkgutil.iter_modules(solvers.__path__) if not found.name.endswith("_loops")]
+    offered = [getattr(importlib.import_module(f"{solvers.__name__}.{name}"), "SOLVERS", ()) for name in names]
     return {solver.name: solver for some in offered for solver in some}
 
 

@@ -1,16 +1,26 @@
 """Expressions of a statement as NumPy code: sums as `einsum` in the statement's own letters."""
 
 import re
+import string
 from collections.abc import Sequence
 from typing import Any
 
-from derivations.statement import Indicator, Largest, Statement, indices_of, key_of, sp
+from derivations.statement import Indicator, Largest, Special, Statement, indices_of, key_of, sp
 from odesim.show.page.text import Text
 from odesim.show.page.walk import turned
 
 SPECIAL = ("factorial", "binomial", "eval_hermitenorm", "erf", "loggamma")
 """Functions that the printed file takes from `scipy.special`."""
-CALLS = {"asin": "np.arcsin", "He": "eval_hermitenorm", "Abs": "np.abs", "binomial": "binom", "loggamma": "gammaln"}
+CALLS = {
+    "asin": "np.arcsin",
+    "atan": "np.arctan",
+    "atan2": "np.arctan2",
+    "AtLeast": "np.maximum",
+    "He": "eval_hermitenorm",
+    "Abs": "np.abs",
+    "binomial": "binom",
+    "loggamma": "gammaln",
+}
 SIGNS = ((sp.Ge, ">="), (sp.Gt, ">"), (sp.Le, "<="), (sp.Lt, "<"), (sp.Eq, "=="), (sp.Ne, "!="))
 Axes = tuple[Any, ...]
 
@@ -33,9 +43,8 @@ class Code:
         letters = list(letters)
         if len(set(letters)) < len(letters):
             unique = list(dict.fromkeys(letters))
-            sources, result = ("".join(i.name for i in x) for x in (letters, unique))
             simple = len(letters) == 2
-            name = f"{name}.diagonal()" if simple else f'np.einsum("{sources}->{result}", {name})'
+            name = f"{name}.diagonal()" if simple else f'np.einsum("{subscripts([letters], unique)}", {name})'
             letters = unique
         order = [i for i in axes if i in letters]
         if order != letters:
@@ -189,7 +198,9 @@ class Code:
         for place in range(kernel.orders if kernel else len(e.args), len(e.args)):
             if e.args[place].is_Integer:  # a real number: whole ones have no negative powers in NumPy
                 shown[place] += ".0"
-        known = kernel is not None or name in SPECIAL
+        if isinstance(e, Special):
+            name = type(e).code.__name__
+        known = kernel is not None or name in SPECIAL or isinstance(e, Special)
         return f"{CALLS.get(name) or (name if known else f'np.{name.lower()}')}({', '.join(shown)})"
 
     # -- sums
@@ -222,26 +233,41 @@ class Code:
             return "-" + self.summed(-term, over, axes)
         outside: list[str] = [self.expr(number, (), True)] if number != 1 else []
         operands: list[str] = []
-        letters: list[str] = []
+        letters: list[list[Any]] = []
         every = (*over, *axes)
         for f in sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key):
             found = self.free(f, every)
             if isinstance(f, sp.Indexed) and found:
                 code, kept = self.entry(f)
                 operands.append(code)
-                letters.append("".join(i.name for i in kept))
+                letters.append(kept)
             elif any(i in over for i in found):
                 operands.append(self.expr(f, tuple(found)))
-                letters.append("".join(i.name for i in found))
+                letters.append(found)
             else:
                 outside.append(self.expr(f, axes, True))
-        missing = [i for i in over if not any(i.name in x for x in letters)]
+        missing = [i for i in over if not any(i in x for x in letters)]
         outside += [f"({self.number(i.upper - i.lower + 1)})" for i in missing]
-        kept = [i for i in axes if any(i.name in x for x in letters)]
+        kept = [i for i in axes if any(i in x for x in letters)]
         if not operands:
             return " * ".join(outside)
-        code = f'np.einsum("{",".join(letters)}->{"".join(i.name for i in kept)}", {", ".join(operands)})'
+        code = f'np.einsum("{subscripts(letters, kept)}", {", ".join(operands)})'
         return " * ".join([*outside, self.laid(code, kept, axes) if kept else code])
+
+
+def subscripts(operands: Sequence[Sequence[Any]], result: Sequence[Any]) -> str:
+    """The subscripts of an einsum: indices by their own letters, those of longer names by others.
+
+    >>> import sympy
+    >>> i, j = sympy.Idx("i", 2), sympy.Idx("row", 3)
+    >>> subscripts([(i, j), (j,)], (i,))
+    'ia,a->i'
+    """
+    used = list(dict.fromkeys(i for indices in operands for i in indices))
+    free = iter(x for x in string.ascii_letters if x not in [i.name for i in used])
+    letters = {i: i.name if len(i.name) == 1 else next(free) for i in used}
+    left = ",".join("".join(letters[i] for i in indices) for indices in operands)
+    return f"{left}->{''.join(letters[i] for i in result)}"
 
 
 def bracketed(code: str) -> str:

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 from derivations.equations.program import names_in
-from derivations.statement import Definition, Kernel, Largest, Statement, indices_of, key_of, sp
+from derivations.statement import Definition, Kernel, Largest, Special, Statement, indices_of, key_of, sp
 from odesim.show.page import templates
 from odesim.show.page.code import Code
 
@@ -60,9 +60,12 @@ class Python:
         return templates.HEAD.format(title=f"{s.name}: {text.prose(s.title)}", body="\n".join(lines))
 
     def helpers(self) -> list[str]:
-        """The quadratures that the statement needs."""
+        """The quadratures and functions that the statement needs."""
         integrals = any(sp.sympify(d.value).has(sp.Integral) for d in self.fixed if d.rule is None)
-        return [templates.INTEGRAL] * integrals + [templates.MEAN] * bool(self.statement.laws)
+        values = [v for kernel in self.statement.kernels for v in kernel.values.values()]
+        own = sorted({type(x) for v in values for x in sp.sympify(v).atoms(Special)}, key=str)
+        sources = [textwrap.dedent(inspect.getsource(kind.code)) for kind in own]
+        return [templates.INTEGRAL] * integrals + [templates.MEAN] * bool(self.statement.laws) + sources
 
     def module_array(self, d: Definition) -> str:
         """An array that depends on nothing: the coefficients of a series."""
@@ -90,9 +93,8 @@ class Python:
     def kernel(self, kernel: Kernel, indent: str) -> str:
         """One function for all the functions of a kernel, common parts named."""
         names, values = list(kernel.values), list(kernel.values.values())
-        calls = {c for v in values for c in v.atoms(sp.Function) if any(a.is_Integer for a in c.args)}
-        calls = sorted((c for c in calls if self.statement.kernel_of(type(c).__name__)), key=str)
-        short = {c: sp.Symbol(type(c).__name__ + "".join(str(a) for a in c.args if a.is_Integer)) for c in calls}
+        calls = {c for v in values for c in v.atoms(sp.Function) if self.statement.kernel_of(type(c).__name__)}
+        short = {c: sp.Symbol(self.shortened(c)) for c in sorted(calls, key=str) if c not in values}
         self.code.in_kernel = self.code.text.by_power = True
         lines = [f"{symbol} = {self.code.expr(c)}" for c, symbol in short.items()]
         bodies = [self.code.expr(v.xreplace(short)) + self.missing(kernel, v) for v in values]
@@ -105,6 +107,11 @@ class Python:
         doc = f'"""{", ".join(names)}{": " + note if note else ""}."""'
         body = [wrapped(x, indent + "    ") for x in (doc, *lines, f"return {result}")]
         return "\n".join([indent + head, *body])
+
+    def shortened(self, call: Any) -> str:
+        """A name for the value of a kernel at its arguments: with its orders behind, if it has any."""
+        orders = "".join(str(a) for a in call.args if a.is_Integer)
+        return type(call).__name__ + (orders or "_value")
 
     def missing(self, kernel: Kernel, value: Any) -> str:
         """What gives a value the shape of arguments that it does not read: its orders, and of a constant the last."""
@@ -176,8 +183,20 @@ class Python:
             return f"{names} = {d.rule.code.__name__}({', '.join(key_of(v) for v in d.value)})"
         if d.kernel is not None:
             arguments = ", ".join(self.code.expr(a, axes) for a in d.value)
-            return f"{names} = {self.called(d.kernel)}({arguments})"
+            return f"{names} = {self.broadcast(d, f'{self.called(d.kernel)}({arguments})')}"
         return f"{names} = {self.spread(d.targets[0], self.code.expr(d.value, axes), d.value)}"
+
+    def broadcast(self, d: Definition, code: str) -> str:
+        """Code of the values of a kernel, with all axes where one of them does not depend on all."""
+        assert d.kernel is not None
+        axes, full = indices_of(d.targets[0]), True
+        for value in d.kernel.values.values():
+            read = [a for slot, a in zip(d.kernel.arguments, d.value, strict=True) if slot in value.free_symbols]
+            full = full and not set(axes) - set(self.code.free(sp.Tuple(*read), tuple(axes)))
+        if full:
+            return code
+        zeros = f"np.zeros(({', '.join(self.code.number(i.upper - i.lower + 1) for i in axes)},))"
+        return f"{code} + {zeros}" if len(d.targets) == 1 else f"(value + {zeros} for value in {code})"
 
     def spread(self, target: Any, code: str, value: Any) -> str:
         """Code of the shape of its target, where an index of the target is missing in the value."""

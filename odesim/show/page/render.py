@@ -32,10 +32,12 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
         return _kernels(load(chosen.equations)(parameters, tier))
     stated = load(chosen.statement)(parameters, tier)
     if isinstance(stated, Page):
-        printed = {"latex-fragment": stated.fragment} if format == "latex-fragment" else vars(stated)
-        if not printed[format]:
+        printed = {"text": stated.text, "latex": stated.latex, "latex-fragment": stated.fragment}
+        if format in printed:
+            return printed[format]
+        if stated.stated is None:
             raise UsageError(f"tier {tier} of {system.name} has no page in {format}; take --format text")
-        return printed[format]
+        stated = stated.stated()
     if format == "program":
         from derivations.equations.text import passes
 

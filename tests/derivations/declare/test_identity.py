@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.declare import population, sampled
+from derivations.declare import exact, sampled
 
 BASE = {"student": {"unit": "He(2, w)", "units": 2}, "teacher": {"units": 2}}
 
 
 def structure(tier, **tables):
     parameters = odesim.declare(**{**BASE, **tables}).parameters()
-    found = population.exact(parameters) if tier == "exact" else sampled.equations(parameters, "sampled")
+    found = exact.equations(parameters) if tier == "exact" else sampled.equations(parameters, "sampled")
     return found.code.structure
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 import odesim
-from derivations.declare import initial, population
+from derivations.declare import exact, initial
 from odesim.flow.problem import compile_functions
 
 ERF = "erf(w/sqrt(2))"
@@ -17,7 +17,7 @@ FINE = {"rtol": 1e-12, "atol": 1e-14}
 def functions(system, **changed):
     """(flow, equations, parameters, arguments(initial)) of the exact tier."""
     parameters = system.parameters(**changed)
-    equations = population.exact(parameters)
+    equations = exact.equations(parameters)
     return compile_functions(equations, "numba")["flow"], equations, parameters
 
 

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from derivations.declare import grammar, initial, population, series
+from derivations.declare import exact, grammar, initial, series
 from derivations.declare.kernels import values
 from derivations.declare.remembered import kernels
 from derivations.declare.statements import closed, document, notation, statement
@@ -139,7 +139,7 @@ QUICK = (
 )
 def test_the_formulas_of_a_page_are_what_is_integrated(name):
     page = Literal(name)
-    equations = population.exact(page.p)
+    equations = exact.equations(page.p)
     flow = compile_functions(equations, "numpy")["flow"]
     found = equations.unpack(flow(0.0, equations.start(page.start), *equations.arguments(page.start)))
     expected = page.rates()
@@ -213,7 +213,7 @@ def test_a_page_is_set_by_tex_within_its_width(name, tmp_path):
 
 def test_the_rate_of_a_bias_is_a_slope_of_the_kernels_of_the_page():
     page = Literal("erf with biases")
-    equations = population.exact(page.p)
+    equations = exact.equations(page.p)
     flow = compile_functions(equations, "numpy")["flow"]
     found = equations.unpack(flow(0.0, equations.start(page.start), *equations.arguments(page.start)))
     for i, a in enumerate(page.readout(0)):

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from derivations.declare import initial, population, reading, sampled, system
-from derivations.declare.kernels import Kernels
+from derivations.declare import exact, initial, reading, sampled, system
 from derivations.declare.model import model
 from derivations.declare.system import rows
 from odesim.flow import solve
@@ -28,7 +27,7 @@ def test_the_sampled_drift_is_the_mean_of_one_step_of_sgd(name):
     parameters = dataclasses.replace(kind(), d=60, overlap=None, batch=10**9, points=2**13)
     found = initial.enter(parameters, None, np.random.default_rng(2))
     at = rows(parameters)
-    derivative, error = sampled.scatter(Kernels(), found, found.state)
+    derivative, error = sampled.scatter(None, found, found.state)
     rate = parameters.step if parameters.declaration.limit == "online" else 1.0
     (mean, spread), (own, own_spread) = state_drift(model(parameters), found, SAMPLES, seed=4)
     gram, moving = at.components(mean), at.components(spread)
@@ -50,13 +49,13 @@ def test_the_sampled_drift_is_the_mean_of_one_step_of_sgd(name):
 def test_sampled_and_exact_agree_within_the_scatter(name):
     parameters = closed_system(EXACT[name]).parameters(d=50, points=2**13)
     found = initial.enter(parameters, None, np.random.default_rng(0))
-    equations = population.exact(parameters)
+    equations = exact.equations(parameters)
     y, arguments = equations.start(found), equations.arguments(found)
-    exact = compile_functions(equations, "numpy")["flow"](0.0, y, *arguments)
-    mean, error = sampled.scatter(Kernels(), found, found.state)
+    closed = compile_functions(equations, "numpy")["flow"](0.0, y, *arguments)
+    mean, error = sampled.scatter(None, found, found.state)
     # Rounding where the points have every moment of a polynomial right.
-    scale = np.maximum(error, 1e-9 * np.abs(exact).max())
-    assert np.abs((mean - exact) / scale).max() < LARGEST_Z
+    scale = np.maximum(error, 1e-9 * np.abs(closed).max())
+    assert np.abs((mean - closed) / scale).max() < LARGEST_Z
 
 
 def test_points_have_their_low_moments_right():

@@ -1,0 +1,260 @@
+"""A declared model in symbols: its vectors, overlaps and weights, and the kernels of pairs of its units.
+
+Names that are made here have the numbers of their groups behind them, as units_0: no number of a user's has the same
+(`named.MADE`).
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from derivations.declare import symbols
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.gates import Part, Shape
+from derivations.declare.moments import Program, Tables
+from derivations.declare.orthants import Orthant
+from derivations.declare.rows import Rows
+from derivations.declare.series import means_of, series_of
+from derivations.statement import AtLeast, Base, Definition, Indicator, Kernel, Named, function, sp
+
+DEGREE = sp.Idx("n", (0, sp.oo))
+"""The degree of a term of a series in a correlation."""
+LEAST = sp.Float("1e-290")
+"""What stands for a determinant that vanishes."""
+
+
+def below(*numbers: int) -> str:
+    """Whole numbers as they stand behind a name.
+
+    >>> below(1, 12)
+    '_1_12'
+    """
+    return "".join(f"_{number}" for number in numbers)
+
+
+class Vector(NamedTuple):
+    """The weight vectors of all units of a group in one slot."""
+
+    group: int
+    slot: str
+
+
+class Mean(NamedTuple):
+    """A mean over a pair of units: the array that holds it, and the two parts whose product it is the mean of."""
+
+    name: str
+    parts: tuple[Part, Part]
+
+
+@dataclasses.dataclass(frozen=True)
+class Algebra:
+    """Symbols of a declaration at given sizes, whose units have the `shapes` of its groups.
+
+    `values` are the user's numbers, on which series depend.
+    """
+
+    declared: Declaration
+    rows: Rows
+    shapes: tuple[Shape, ...]
+    values: dict[str, float] = dataclasses.field(hash=False)
+
+    @property
+    def groups(self) -> range:
+        """The numbers of all groups, those of students first."""
+        return range(len(self.declared.groups))
+
+    @property
+    def students(self) -> range:
+        """The numbers of the groups of students."""
+        return range(len(self.declared.students))
+
+    @functools.cached_property
+    def vectors(self) -> tuple[Vector, ...]:
+        """All kinds of vectors in the order of the rows of the Gram matrix."""
+        return tuple(Vector(*place) for place in self.rows.starts)
+
+    def is_student(self, number: int) -> bool:
+        """Return True for the number of a group of students."""
+        return self.rows.is_student(number)
+
+    def moves(self, vector: Vector) -> bool:
+        """Return True for vectors that are trained."""
+        return self.is_student(vector.group) and self.declared.moves(self.group(vector), vector.slot)
+
+    def group(self, vector: Vector) -> Group:
+        """The group that vectors belong to."""
+        return self.declared.groups[vector.group]
+
+    def size(self, number: int) -> Any:
+        """The number of units of a group."""
+        return sp.Symbol(f"units{below(number)}", integer=True)
+
+    def index(self, letter: str, number: int) -> Any:
+        """An index over the units of a group."""
+        return sp.Idx(f"{letter}{below(number)}", self.size(number))
+
+    def overlap(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """u_i . v_j, an entry of a block of the Gram matrix."""
+        if self.vectors.index(one) > self.vectors.index(two):
+            one, i, two, j = two, j, one, i
+        return Base(self.rows.block_of(one, two).name)[i, j]
+
+    def norm(self, vector: Vector, i: Any) -> Any:
+        """|u_i| where the network divides by it; 1 elsewhere, and for teachers."""
+        divided = self.declared.weights == "normalised" and self.is_student(vector.group)
+        return Base(f"norm{below(vector.group)}_{vector.slot}")[i] if divided else sp.Integer(1)
+
+    def covariance(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """E[z_i z_j] of two fields, those of unit vectors where the network divides by norms."""
+        if (one, i) == (two, j) and self.norm(one, i) != 1:
+            return sp.Integer(1)
+        return self.overlap(one, i, two, j) / (self.norm(one, i) * self.norm(two, j))
+
+    def number(self, number: int, word: str, i: Any) -> Any:
+        """A number of unit i of a group of students: its readout "a", or a bias."""
+        return Base(self.declared.groups[number].named(word))[i]
+
+    def weight(self, number: int, i: Any) -> Any:
+        """The weight of unit i in f - f*: its readout, with a minus sign for a teacher's."""
+        group = self.declared.groups[number]
+        return Base(group.named("a"))[i] if self.is_student(number) else -Base(group.named("a_star"))[i]
+
+    def moving(self) -> Iterator[tuple[Vector, Vector]]:
+        """The pairs of vectors whose overlaps may move, those of students among each other first."""
+        names = [block.name for block in self.rows.moving]
+        pairs = [(one, two) for n, one in enumerate(self.vectors) for two in self.vectors[n:]]
+        by_name = {self.rows.block_of(one, two).name: (one, two) for one, two in pairs}
+        yield from (by_name[name] for name in names)
+
+    def gated(self, number: int) -> bool:
+        """Return True for units with a function that is no polynomial: a unit with itself is then a case of its own."""
+        return bool(self.shapes[number].gates)
+
+    def arguments(self, kinds: Sequence[int], indices: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments of a kernel of units: the covariances of their fields, and their own numbers."""
+        fields = [(Vector(g, s), i) for g, i in zip(kinds, indices, strict=True) for s in self.declared.groups[g].slots]
+        cells = [self.covariance(*fields[a], *fields[b]) for a in range(len(fields)) for b in range(a, len(fields))]
+        own = [self.number(g, b, i) for g, i in zip(kinds, indices, strict=True) for b in self.scalars(g)]
+        return (*cells, *own)
+
+    def scalars(self, number: int) -> tuple[str, ...]:
+        """The numbers that every unit of a group has beside its readout."""
+        return self.declared.groups[number].scalars
+
+
+class Kernels:
+    """The kernels of units that a statement needs, with the constants that their series and means are.
+
+    Kernels of units of the same shapes are one, whatever groups these belong to.
+    """
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+        self.made: list[Kernel] = []
+        self.constants: dict[str, Any] = {}
+        self.zero: set[str] = set()
+        self._known: dict[Any, tuple[Kernel, list[str]]] = {}
+
+    def kernel(
+        self, kinds: Sequence[int], parts: Sequence[tuple[Part, ...]], same: bool = False
+    ) -> tuple[Kernel, list[str]]:
+        """The kernel of the means of some products of parts, one part of each unit; with `same` of one unit twice.
+
+        Its functions are named beside it in the order of the parts: "" stands for a mean that vanishes.
+        """
+        algebra = self.algebra
+        shapes = [algebra.shapes[g] for g in kinds]
+        key = (tuple(shapes), tuple(map(algebra.scalars, kinds)), tuple(parts), same)
+        if key not in self._known:
+            tables = Tables()
+            program = Program(shapes, list(map(algebra.scalars, kinds)), tables, same)
+            values = [compilable(value) for value in program.expressions(parts)]
+            number = len(self.made)
+            places = self._looked_up(number, tables, program)
+            names = [f"mean{below(number, k)}" for k in range(len(values))]
+            names = [name if value != 0 else "" for name, value in zip(names, values, strict=True)]
+            found = {name: value.xreplace(places) for name, value in zip(names, values, strict=True) if name}
+            kernel = Kernel(f"kernel{below(number)}", tuple(program.symbols()), found, as_written=True)
+            self._known[key] = kernel, names
+            if found:
+                self.made.append(kernel)
+        return self._known[key]
+
+    def definitions(
+        self, kinds: Sequence[int], indices: Sequence[Any], means: Sequence[Mean], meaning: str
+    ) -> Iterator[Definition]:
+        """The arrays of some means over units with these indices, one index twice for one unit; `zero` are others."""
+        same = len(indices) == 2 and indices[0] == indices[1]
+        kernel, names = self.kernel(kinds, [mean.parts for mean in means], same)
+        axes = tuple(dict.fromkeys(indices))
+        targets = tuple(Base(mean.name)[axes] for mean, name in zip(means, names, strict=True) if name)
+        self.zero |= {mean.name for mean, name in zip(means, names, strict=True) if not name}
+        if targets:
+            yield Definition(targets, self.algebra.arguments(kinds, indices), meaning, kernel)
+
+    def _looked_up(self, number: int, tables: Tables, program: Program) -> dict[Any, Any]:
+        """What stands for the series S[k] and the means m[k]: functions of a correlation, and constants."""
+        places: dict[Any, Any] = {}
+        values = means_of(tables, self.algebra.values)
+        for k, value in enumerate(values):
+            name = f"E{below(number, k)}"
+            self.constants[name] = value
+            places[sp.Symbol(f"m[{k}]", real=True)] = sp.Symbol(name)
+        if not tables.pairs:
+            return places
+        first, _, second, _ = tables.pairs[0]
+        rho = program.entry(program.field(0, first.slot), program.field(1, second.slot))
+        for k, parities in enumerate(series_of(tables, self.algebra.values)):
+            places[sp.Symbol(f"S[{k}]", real=True)] = sp.Add(
+                *(self._series(f"{below(number, k)}{mark}", row, rho) for mark, row in parities.items())
+            )
+        return places
+
+    def _series(self, place: str, coefficients: np.ndarray, rho: Any) -> Any:
+        """A power series in a correlation, as a function of its own."""
+        name, x = f"series{place}", sp.Symbol("rho")
+        self.constants[f"c{place}"] = coefficients
+        total = sp.Sum(Base(f"c{place}")[DEGREE] * x**DEGREE, DEGREE)
+        self.made.append(Kernel(name, (x,), {name: total}))
+        return function(name)(rho)
+
+    @property
+    def named(self) -> tuple[Named, ...]:
+        """The constants of the series and means."""
+        return tuple(
+            Named(Base(name)[DEGREE], "coefficients of a series in the correlation")
+            if np.ndim(value)
+            else Named(sp.Symbol(name), "mean of a function of a standard normal field")
+            for name, value in self.constants.items()
+        )
+
+    @property
+    def terms(self) -> dict[str, int]:
+        """The number of terms of the series."""
+        lengths = [np.size(value) for value in self.constants.values() if np.ndim(value)]
+        return {DEGREE.name: max(lengths)} if lengths else {}
+
+    def numbers(self) -> dict[str, Any]:
+        """The values of the constants; series of fewer terms end in zeros."""
+        count = max(self.terms.values(), default=0)
+        return {
+            name: np.pad(value, (0, count - np.size(value))) if np.ndim(value) else value
+            for name, value in self.constants.items()
+        }
+
+
+def compilable(value: Any) -> Any:
+    """A mean in functions that every back end has: roots of what rounding may leave below 0, angles, orthants."""
+    value = value.replace(sp.Function("orthant"), Orthant).replace(sp.Function("angle"), sp.atan2)
+    value = value.replace(symbols.own()["step"], lambda x: Indicator(sp.Gt(x, 0)))
+    return value.replace(lambda e: e.is_Pow and e.exp.is_Rational and e.exp.q == 2 and e.base.is_Add, _floored)
+
+
+def _floored(root: Any) -> Any:
+    """A root of x y - t^2, which rounding leaves below 0 at t^2 = x y: where it divides, a zero above it wins."""
+    same = {s: sp.Integer(1) for s in root.base.free_symbols if re.fullmatch(r"c\d+_\d+", s.name)}
+    return AtLeast(root.base, LEAST) ** root.exp if root.base.xreplace(same) == 0 else root

@@ -1,0 +1,156 @@
+"""Tier `exact` of a declared model as a statement: population dynamics, closed on the Gram matrix of its vectors."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
+from derivations.declare import population, system
+from derivations.declare.algebra import Algebra, Kernels
+from derivations.declare.declaration import Declaration
+from derivations.declare.initial import enter
+from derivations.declare.kernels import shapes_of
+from derivations.declare.motion import TRAINING, Motion
+from derivations.declare.population import ERROR, validity
+from derivations.declare.remembered import kernels
+from derivations.declare.rows import Rows
+from derivations.declare.summary import observe, summarise
+from derivations.declare.system import rows
+from derivations.equations.tier import equations_of
+from derivations.statement import Base, Example, Named, Statement, key_of, sp
+
+
+def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str, Any]:
+    """The constants of the statement in a run."""
+    p = initial.parameters
+    found = {str(symbols.size(g)): count for g, count in enumerate(symbols.rows.sizes)}
+    found |= {name: getattr(p, name) for name in ("step", "decay", "noise", "batch")}
+    found |= {name: float(getattr(p, name)) for name in symbols.declared.names}
+    return {**found, **initial.constants, **kernels.numbers()}
+
+
+def equations(parameters: Any) -> Equations:
+    """The exact flow, or online limit.  Raises `UsageError` with the reason where it has no closed form."""
+    declared: Declaration = parameters.declaration
+    require_exact(parameters)
+    stated = statement(parameters)
+    if any(kernel.name.startswith("series") for kernel in stated.kernels):
+        population.require_unit(parameters)
+    return equations_of(
+        dataclasses.replace(
+            stated,
+            advance=Smooth(coupled=population.coupled(declared, system.numbers(parameters))),
+            crossings=population.crossings(declared, rows(parameters)),
+            observables=Observables(
+                observe=observe,
+                constants=population.constants,
+                invariants=population.invariants,
+                summary=functools.partial(summarise, "exact"),
+            ),
+        )
+    )
+
+
+def require_exact(parameters: Any) -> None:
+    """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
+    found = kernels(parameters.declaration, system.numbers(parameters))
+    missing = found.closed or (found.second if parameters.declaration.limit == "online" else "")
+    if missing:
+        other = "sampled" if found.closed else "mixed (exact drift, second-order term sampled) or sampled"
+        raise UsageError(f"tier exact: {missing}; take -p tier={other}")
+
+
+def statement(parameters: Any, second: bool = True) -> Statement:
+    """The exact flow, or online limit, of a declaration; without its second-order term where another adds that.
+
+    Raises `Open` where it has no closed form.
+    """
+    return cached_statement(parameters.declaration, rows(parameters), system.numbers(parameters), second)
+
+
+@functools.lru_cache(maxsize=32)
+def cached_statement(declared: Declaration, at: Rows, values: tuple[float, ...], second: bool) -> Statement:
+    """The statement of a declaration at given sizes and numbers of the user's."""
+    symbols = Algebra(declared, at, shapes_of(declared, values), dict(zip(declared.names, values, strict=True)))
+    motion = Motion(symbols, second)
+    definitions = motion.definitions()
+    means = motion.kernels
+    return Statement(
+        name=declared.name,
+        title=declared.title,
+        source=declared.source,
+        clock=system.clock(declared),
+        validity=validity(declared),
+        neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
+        indices=[],
+        tier="exact",
+        sizes={str(symbols.size(g)): count for g, count in enumerate(at.sizes)},
+        state=tuple(state(symbols)),
+        constants=(*constants(symbols), *means.named),
+        bind=functools.partial(numbers, symbols, means),
+        definitions=(*means.made, *definitions),
+        equations=tuple(motion.equations()),
+        loss=motion.loss(),
+        watched=(motion.watched(ERROR),),
+        terms=means.terms,
+    )
+
+
+def state(symbols: Algebra) -> Iterator[Named]:
+    """Overlaps that move, then readouts and biases."""
+    unbounded = (-np.inf, np.inf)
+    for block, (one, two) in zip(symbols.rows.moving, symbols.moving(), strict=True):
+        i, j = symbols.index("i", one.group), symbols.index("j", two.group)
+        yield Named(Base(block.name)[i, j], block.meaning, dims=block.dims, bounds=unbounded, symbol=block.name,
+                    symmetric=block.symmetric)  # fmt: skip
+    for number, word, _ in symbols.rows.scalars:
+        group = symbols.declared.students[number]
+        text = "readout a_i" if word == "a" else f"number {word} of unit i"
+        target = symbols.number(number, word, symbols.index("i", number))
+        yield Named(target, f"{text}, of the student", dims=(group.named("unit"),), bounds=unbounded, symbol=word)
+
+
+def constants(symbols: Algebra) -> Iterator[Named]:
+    """Sizes, overlaps of the teachers, readouts that do not move, and the numbers of training and of the user."""
+    for g in symbols.groups:
+        yield Named(symbols.size(g), "units of a group")
+    names = [block.name for block in symbols.rows.fixed]
+    for n, one in enumerate(symbols.vectors):
+        for two in symbols.vectors[n:]:
+            block = symbols.rows.block_of(one, two)
+            if block.name in names:
+                i, j = symbols.index("i", one.group), symbols.index("j", two.group)
+                yield Named(Base(block.name)[i, j], block.meaning)
+    for g, group in enumerate(symbols.declared.groups):
+        i = symbols.index("i", g)
+        if not symbols.is_student(g):
+            yield Named(Base(group.named("a_star"))[i], "readout of teacher unit i")
+        elif group.output != "trained":
+            yield Named(Base(group.named("a"))[i], "readout of student unit i")
+    yield from TRAINING
+    yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
+
+
+def printed(parameters: Any) -> Statement:
+    """The statement with the numbers of a start as defaults of its constants, and an example that integrates from it.
+
+    Raises `UsageError` where the model has no closed form.
+    """
+    initial = enter(parameters, None, np.random.default_rng(0))
+    stated = equations(parameters).code.statement
+    assert stated is not None
+    found = stated()
+    known = found.numbers(initial)
+    constants = tuple(dataclasses.replace(c, default=_literal(known[key_of(c.target)])) for c in found.constants)
+    start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in found.state)
+    watched = key_of(found.state[-1].target)
+    example = Example(f"start = {{{start}}}", watched, 0.9, float(parameters.declaration.until))
+    return dataclasses.replace(found, constants=constants, example=example)
+
+
+def _literal(value: Any) -> Any:
+    """A number, or an array as NumPy code."""
+    return f"np.array({value.tolist()!r})" if np.ndim(value) else value

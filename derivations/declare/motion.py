@@ -1,0 +1,273 @@
+"""The motion of a declared model as definitions and equations: gradients by overlaps, and what a constraint leaves.
+
+With c_a = dl/dz_a, the derivative of the sample's loss in the field of vector a, the mean gradient is
+
+    E[c_a x] = sum_r C_ar u_r,   C_ar = dL/dG_ar (Stein; twice that on the diagonal),   D_ab = sum_r C_ar G_rb
+
+and d(u_a . u_b)/dt = -D_ab - D_ba.  `sphere` subtracts the part along u_a, `normalised` divides by norms.  In the
+online limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B.  Readouts and biases follow the partial
+derivatives of the loss.  Sources: Saad & Solla 1995; Price 1958.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from derivations.declare import algebra, second_order
+from derivations.declare.algebra import Algebra, Kernels, Mean, Vector
+from derivations.declare.gates import Part
+from derivations.statement import HALF, Base, Definition, Equation, Named, Watched, sp
+
+STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
+TRAINING = (
+    Named(STEP, "step eta of the online limit; a flow has none"),
+    Named(DECAY, "weight decay lambda"),
+    Named(NOISE, "standard deviation of the label noise"),
+    Named(BATCH, "samples of one step"),
+)
+
+
+class Motion:
+    """The definitions and equations of a declaration, of an online limit with its second-order term or without."""
+
+    def __init__(self, symbols: Algebra, second: bool) -> None:
+        self.algebra, self.declared = symbols, symbols.declared
+        self.kernels = Kernels(symbols)
+        self.second = second and self.declared.limit == "online"
+        self.squared = self.declared.loss == "squared"  # under a correlation loss students do not meet
+        self.rate = STEP if self.declared.limit == "online" else sp.Integer(1)
+        self.arrays: list[Definition] = []
+
+    def definitions(self) -> tuple[Definition, ...]:
+        """All arrays that the equations and the loss read, in order."""
+        self.arrays = [*self._norms(), *self._pairs(), *self._outputs()]
+        self.arrays += [*self._bends(), *self._gradients(), *self._drifts()]
+        if self.second:
+            self.arrays += second_order.definitions(self.algebra, self.kernels, self.squared)
+        return tuple(self.arrays)
+
+    def _norms(self) -> Iterator[Definition]:
+        for one in self.algebra.vectors:
+            i = self.algebra.index("i", one.group)
+            if self.algebra.norm(one, i) != 1:
+                yield Definition((self.algebra.norm(one, i),), sp.sqrt(self.algebra.overlap(one, i, one, i)), "norm")
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
+        for g in self.algebra.students:
+            for h in self.algebra.groups:
+                if h >= g and (self.squared or not self.algebra.is_student(h)):
+                    yield g, h
+
+    def _pairs(self) -> Iterator[Definition]:
+        """The means of all pairs of units that the drift needs."""
+        for g, h in self.pairs():
+            i, j = self.algebra.index("i", g), self.algebra.index("j", h)
+            if means := self.means(g, h, ""):
+                yield from self.kernels.definitions((g, h), (i, j), means, "means over pairs of units")
+            if g == h and self.algebra.gated(g) and (means := self.means(g, g, "own")):
+                yield from self.kernels.definitions((g, g), (i, i), means, "the same of a unit with itself")
+
+    def means(self, g: int, h: int, word: str) -> list[Mean]:
+        """What the drift needs of a pair of units.
+
+        V[s, t] = E[d_s phi_i d_t phi_j], W[s, t] = E[d_s d_t phi_i phi_j] of both sides (of two units of one group that
+        of the first: the other is the same with their roles exchanged), and E[d_b phi_i phi_j].
+        """
+        one, two = self.algebra.shapes[g], self.algebra.shapes[h]
+        found = [
+            Mean(f"V{word}{algebra.below(g, h)}_{s}{t}", (one.slopes[a], two.slopes[b]))
+            for a, s in enumerate(one.slots)
+            for b, t in enumerate(two.slots)
+            if not (word and s == t and self.declared.weights != "free")  # along itself, which the constraint takes
+        ]
+        sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
+        for own, other, mine, theirs, turned in sides:
+            parts = [(f"W{word}{algebra.below(own, other)}_{s}{t}", mine.bends[a][b])
+                     for a, s in enumerate(mine.slots) for b, t in enumerate(mine.slots)
+                     if a < b or (a == b and self.declared.weights == "free")]  # fmt: skip
+            parts += [(f"B{word}{algebra.below(own, other)}_{name}", mine.scalars[b])
+                      for b, name in enumerate(self.algebra.scalars(own)) if self._trained(own, name)]  # fmt: skip
+            found += [Mean(name, self._ordered(part, theirs.value, turned)) for name, part in parts]
+        return found
+
+    def _ordered(self, part: Part, value: Part, turned: bool) -> tuple[Part, Part]:
+        return (value, part) if turned else (part, value)
+
+    def _trained(self, g: int, word: str) -> bool:
+        return self.declared.moves(self.declared.groups[g], word)
+
+    def _outputs(self) -> Iterator[Definition]:
+        """The mean products of the outputs of two units."""
+        for g in self.algebra.groups:
+            for h in self.algebra.groups[g:]:
+                parts = (self.algebra.shapes[g].value, self.algebra.shapes[h].value)
+                i, j = self.algebra.index("i", g), self.algebra.index("j", h)
+                mean = Mean(f"K{algebra.below(g, h)}", parts)
+                yield from self.kernels.definitions((g, h), (i, j), [mean], "mean products of outputs")
+                if g == h and self.algebra.gated(g):
+                    own = Mean(f"Kown{algebra.below(g, g)}", parts)
+                    yield from self.kernels.definitions((g, g), (i, i), [own], "mean square of an output")
+
+    def mean(self, letter: str, g: int, h: int, rest: str, i: Any, j: Any, apart: bool = False) -> Any:
+        """An entry of an array of means at units i of group g and j of group h.
+
+        A unit with itself has its own, unless i and j are `apart`.  Arrays with the letter V and K hold each pair of
+        groups once.
+        """
+        symmetric = letter in "VK" and g > h
+        name = f"{letter}{algebra.below(*((h, g) if symmetric else (g, h)))}{rest}"
+        if symmetric:
+            return self._entry(name, j, i)
+        held_turned = letter in "WB" and g > h  # both sides of a pair of student groups are means of one kernel
+        entry = self._entry(name, j, i) if held_turned else self._entry(name, i, j)
+        if g != h or apart or not self.algebra.gated(g):
+            return entry
+        own = self._entry(name.replace(letter, f"{letter}own", 1), i)
+        return sp.Piecewise((own, sp.Eq(i, j)), (entry, True))
+
+    def _entry(self, name: str, *indices: Any) -> Any:
+        return sp.Integer(0) if name in self.kernels.zero else Base(name)[indices]
+
+    def total(self, g: int, letter: str, rest: str, i: Any) -> Any:
+        """The sum of weight x mean over all units that unit i of group g meets."""
+        found = sp.Integer(0)
+        for h in self.algebra.groups:
+            if self.squared or not self.algebra.is_student(h):
+                j = self.algebra.index("j", h)
+                found += sp.Sum(self.algebra.weight(h, j) * self.mean(letter, g, h, rest, i, j), j)
+        return found
+
+    def bend(self, one: Vector, slot: str, i: Any) -> Any:
+        """Half of what the flow of the norms and of overlaps within a unit adds to C; 0 where a constraint takes it."""
+        s, t = sorted((one.slot, slot), key=self.algebra.group(one).slots.index)
+        if s == t and self.declared.weights != "free":
+            return sp.Integer(0)
+        return Base(f"bend{algebra.below(one.group)}_{s}{t}")[i]
+
+    def _bends(self) -> Iterator[Definition]:
+        for g in self.algebra.students:
+            i, slots = self.algebra.index("i", g), self.declared.groups[g].slots
+            for a, s in enumerate(slots):
+                for t in slots[a:]:
+                    target = self.bend(Vector(g, s), t, i)
+                    if target != 0:
+                        value = self.algebra.weight(g, i) * self.total(g, "W", f"_{s}{t}", i)
+                        yield Definition((target,), value, "second derivatives of a unit, times all others")
+
+    def _gradients(self) -> Iterator[Definition]:
+        """C of students' vectors and all vectors; where the network divides by norms, of the raw vectors."""
+        for one in self.algebra.vectors:
+            for two in self.algebra.vectors:
+                if self.algebra.moves(one) and (value := self._gradient(one, two)) != 0:
+                    i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
+                    yield Definition((self.gradient(one, i, two, j),), value, "gradient of the loss by overlaps")
+
+    def gradient(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """C_ij, the part of the mean gradient of u_i along v_j."""
+        return Base(f"C{algebra.below(one.group, two.group)}_{one.slot}{two.slot}")[i, j]
+
+    def _gradient(self, one: Vector, two: Vector) -> Any:
+        g, h = one.group, two.group
+        i, j = self.algebra.index("i", g), self.algebra.index("j", h)
+        norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
+        slots = f"_{one.slot}{two.slot}" if g <= h else f"_{two.slot}{one.slot}"
+        alone = one == two and self.declared.weights != "free"
+        both = sp.Integer(0)
+        if self.squared or not self.algebra.is_student(h):
+            mean = self.mean("V", g, h, slots, i, j, apart=alone)
+            both = self.algebra.weight(g, i) * self.algebra.weight(h, j) * mean
+        if g != h:
+            return both / norms
+        if alone:
+            # A vector's motion along itself is taken away by the constraint; here, so that small overlaps keep digits.
+            return sp.Piecewise((0, sp.Eq(i, j)), (both, True)) / norms
+        return (both + sp.KroneckerDelta(i, j) * self.bend(one, two.slot, i)) / norms
+
+    def _drifts(self) -> Iterator[Definition]:
+        for one in self.algebra.vectors:
+            for two in self.algebra.vectors:
+                if self.algebra.moves(one):
+                    i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
+                    yield Definition((self.drift(one, i, two, j),), self._drift(one, i, two, j), "E[c_i z_j]")
+
+    def drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """D_ij = E[c_i z_j], the mean gradient of u_i seen from v_j."""
+        return Base(f"D{algebra.below(one.group, two.group)}_{one.slot}{two.slot}")[i, j]
+
+    def _drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        found = sp.Integer(0)
+        for other in self.algebra.vectors:
+            if self._gradient(one, other) != 0:
+                r = self.algebra.index("r", other.group)
+                found += sp.Sum(self.gradient(one, i, other, r) * self.algebra.overlap(other, r, two, j), r)
+        return found
+
+    def moved(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """u_i' . v_j by the motion of u_i alone."""
+        if not self.algebra.moves(one):
+            return sp.Integer(0)
+        here, itself = self.algebra.overlap(one, i, two, j), self.algebra.overlap(one, i, one, i)
+        pull = self.drift(one, i, two, j)
+        if self.declared.weights != "free":
+            pull -= self.drift(one, i, one, i) / itself * here
+        if self.declared.weights != "sphere":
+            pull += DECAY * here
+        found = -self.rate * pull
+        if self.second and self.declared.weights == "sphere":
+            # A step across the sphere lengthens the vector, which the constraint takes back.
+            found -= HALF * self._gain(one, i, one, i) / itself * here
+        return found
+
+    def _gain(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """eta^2 E[c_i c_j]/B."""
+        norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
+        return STEP**2 / BATCH * second_order.entry(self.algebra, one, i, two, j) / norms
+
+    def equations(self) -> Iterator[Equation]:
+        """The motion of all overlaps, readouts and biases."""
+        for one, two in self.algebra.moving():
+            i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
+            rate = self.moved(one, i, two, j)
+            if self.algebra.is_student(two.group):
+                rate += self.moved(two, j, one, i)
+                if self.second and self.algebra.moves(one) and self.algebra.moves(two):
+                    rate += self._gain(one, i, two, j)
+            if rate != 0:
+                yield Equation(self.algebra.overlap(one, i, two, j), rate)
+        for g in self.algebra.students:
+            i = self.algebra.index("i", g)
+            for word in self.declared.groups[g].own:
+                if self._trained(g, word):
+                    yield Equation(self.algebra.number(g, word, i), -self.rate * self._slope(g, word, i))
+
+    def _slope(self, g: int, word: str, i: Any) -> Any:
+        """The derivative of the loss by a number of unit i: its readout, or a bias."""
+        if word == "a":
+            return self.total(g, "K", "", i)
+        return self.algebra.weight(g, i) * self.total(g, "B", f"_{word}", i)
+
+    def error(self) -> Any:
+        """E[(f - f*)^2]."""
+        found = sp.Integer(0)
+        for g in self.algebra.groups:
+            for h in self.algebra.groups[g:]:
+                found += (1 if g == h else 2) * self.products(g, h)
+        return found
+
+    def products(self, g: int, h: int) -> Any:
+        """The sum over the units of two groups of the mean products of their outputs, weighted."""
+        i, j = self.algebra.index("i", g), self.algebra.index("j", h)
+        weights = self.algebra.weight(g, i) * self.algebra.weight(h, j)
+        return sp.Sum(weights * self.mean("K", g, h, "", i, j), i, j)
+
+    def loss(self) -> Any:
+        """E[(f - y)^2]/2 with the label noise, or -E[f y]."""
+        if self.squared:
+            return HALF * (self.error() + NOISE**2)
+        teachers = self.algebra.groups[len(self.algebra.students) :]
+        return sp.Add(*(self.products(g, h) for g in self.algebra.students for h in teachers))
+
+    def watched(self, component: Any) -> Watched:
+        """The mean squared error, which is saved beside the state."""
+        return Watched(sp.Symbol(component.name), self.error(), component.meaning, bounds=component.bounds,
+                       symbol=component.symbol)  # fmt: skip
