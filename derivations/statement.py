@@ -101,11 +101,13 @@ class Shortcut:
     `compiled` ("module:function") takes the arrays named in `arguments`, as that of a `Rule` does.  Only the compiled
     engine uses it: pages, JAX, derivatives and the interpreter evaluate the formula, which holds the loops to it.
     Behind the arrays of its definition it fills those of `also`, which have definitions of their own further down.
+    `groups` says how many of all these arrays make up each argument of the function: more than one are a tuple.
     """
 
     compiled: str
     arguments: tuple[Any, ...]
     also: tuple[Any, ...] = ()
+    groups: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:

@@ -42,7 +42,7 @@ SYSTEM = System(
             name="train",
             tiers=TIERS,
             equations="derivations.chen.tiers:equations",
-            statement="derivations.chen.statements:statement",
+            statement="derivations.chen.tiers:statement",
             enter="derivations.chen.initial:enter",
             model="derivations.chen.model:MODEL",
             clock="tau = expert step times number of steps; one step of training advances it by the step size",

@@ -1,4 +1,4 @@
-"""The scalar kernel of the population flow: an activation with its slope.
+"""The activations of an expert with their slopes, and the slope of the logistic loss.
 
 All follow by SymPy from the definition of the expert, f = sum_j sum_p sigma(w_j . x_p), and the logistic loss.
 """
@@ -7,8 +7,6 @@ import functools
 from typing import Any
 
 import sympy
-
-from derivations.contract import Kernel
 
 Z: Any = sympy.Symbol("z", real=True)
 POWER: Any = sympy.Symbol("power", positive=True)
@@ -40,12 +38,6 @@ def slope(name: str) -> Any:
     if name == "power":
         return POWER * sympy.Abs(Z) ** (POWER - 1)
     return sympy.diff(activation(name), Z)
-
-
-@functools.cache
-def expert_kernels(name: str) -> dict[str, Kernel]:
-    """`activation(z, power)` -> (sigma, sigma')."""
-    return {"activation": Kernel((), ("z", "power"), {"value": activation(name), "slope": slope(name)})}
 
 
 @functools.cache

@@ -41,16 +41,6 @@ def legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
     return (x + 1) / 2, w / 2
 
 
-@functools.cache
-def legendre_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rules on [0, 1] with 1 to `count` nodes as rows of two arrays, filled up with zeros to a multiple of four."""
-    shape = count, -(-count // 4) * 4
-    x, w = np.zeros(shape), np.zeros(shape)
-    for n in range(1, count + 1):
-        x[n - 1, :n], w[n - 1, :n] = legendre(n)
-    return x, w
-
-
 def frozen_strength(parameters: Parameters) -> float:
     """c* of the frozen router: E[alpha^3 q(alpha^3 c^3)] = E[gamma^3 tanh(gamma^3 c^3/2)/2]; s* = c* M^(1/3).
 

@@ -83,6 +83,7 @@ def example_numbers(statement: Statement) -> dict[str, Any]:
     for constant in statement.constants:
         name = key_of(constant.target)
         value = statement.sizes.get(name, constant.default)
+        value = constant.default if value == -1 else value  # a length that the statement leaves open
         known[name] = eval(value, dict(known)) if isinstance(value, str) else value
     del known["np"]
     return known

@@ -57,7 +57,12 @@ def part(variable: Named, ranges: Ranges, rows: bool = False) -> Dense | Upper |
 
     Of a symmetric matrix it is one half, without a diagonal that is 1.
     """
-    name, shape = key_of(variable.target), tuple(ranges.end(i) for i in indices_of(variable.target)[rows:])
+    name, shape = key_of(variable.target), tuple(length(i, ranges) for i in indices_of(variable.target)[rows:])
     if variable.unit:
         return Upper(name, shape[0])
     return Symmetric(name, shape[0]) if variable.symmetric else Dense(name, shape)
+
+
+def length(index: Any, ranges: Ranges) -> int:
+    """The length of an axis; -1, what is left of the flat state, where the size of its index is known as -1."""
+    return -1 if ranges.whole(index.upper) == -2 else ranges.end(index)

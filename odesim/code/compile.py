@@ -40,8 +40,6 @@ DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfu
 PROVIDED = {
     "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of"),
     "odesim.code.blas": ("dgemm", "multiplied"),
-    "odesim.code.elementary": ("log_above_one", "raised"),
-    "odesim.code.fours": ("alike", "four", "larger", "put_four", "root_of_four", "sum_of_four", "where_positive"),
     "odesim.code.straight": ("straight",),
     "math": ("acos", "atan"),
 }

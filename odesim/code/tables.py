@@ -8,6 +8,7 @@ the text of a model's kernel, which is what has to be compiled, is the same for 
 import hashlib
 import importlib
 import inspect
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -197,7 +198,7 @@ class Tables:
             shape = tuple(self.ranges.end(i) for i in axes)
             arguments.append(matrix(self.places.new(name, shape), shape))
         called = item.rule.compiled.partition(":")[2]
-        self.steps.loops((f"{called}({', '.join(arguments)})",), numbers)
+        self.steps.loops((f"{called}({', '.join(grouped(arguments, getattr(item.rule, 'groups', ())))})",), numbers)
 
     def _in_one_piece(self, name: str) -> int:
         """The first place of an array that lies in one piece, last index fastest; a copy where it does not."""
@@ -298,6 +299,17 @@ class Tables:
         for lines, k in self.steps.texts.items():
             body += [f"    {'if' if k == 0 else 'elif'} which == {k}:", *(f"        {line}" for line in lines)]
         return "\n".join([*head, *body]) + "\n"
+
+
+def grouped(arguments: list[str], sizes: tuple[int, ...]) -> list[str]:
+    """The texts of arguments, of which groups of such sizes are tuples; all stand alone without sizes.
+
+    >>> grouped(["a", "b", "c"], (1, 2))
+    ['a', '(b, c)']
+    """
+    ends = itertools.accumulate(sizes or (1,) * len(arguments))
+    groups = [arguments[end - size : end] for size, end in zip(sizes or (1,) * len(arguments), ends, strict=True)]
+    return [group[0] if len(group) == 1 else f"({', '.join(group)})" for group in groups]
 
 
 def state_size(program: Program, layout: Layout) -> int:

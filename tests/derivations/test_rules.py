@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from derivations.chen import routing_loops as chen
+from derivations.chen import rules
 from derivations.chen.route import probabilities
-from derivations.chen.statements import rules
 from derivations.equations.interpreter import Evaluator
 from derivations.pmoe import routing_loops as pmoe
 from derivations.pmoe.parameters import Parameters, settle

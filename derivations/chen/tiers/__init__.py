@@ -1,9 +1,8 @@
-"""The equations of every tier of `chen`, above the files that hold them."""
+"""The statements of every tier of `chen`, and the equations that run."""
 
 import functools
 from typing import TYPE_CHECKING
 
-from derivations.chen import full, population
 from derivations.chen.parameters import Parameters
 from derivations.contract import Equations, UsageError
 
@@ -13,26 +12,29 @@ if TYPE_CHECKING:
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier (`p3`, `full`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
-    tier = tier or parameters.tier
+    from derivations.equations.tier import equations_of  # which loads SymPy
+
+    return equations_of(statement(parameters, tier or parameters.tier))
+
+
+def statement(parameters: Parameters, tier: str) -> "Statement":
+    """The statement of a tier of stage train.  Raises `UsageError` for training that no tier describes."""
     if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
         raise UsageError(
             "the flow is that of Algorithm 1 with its routing noise; variant=released, noise=false, normalise=false "
             "and balance are for odesim simulate"
         )
-    if tier == "p3":
-        return population.exact(parameters)
-    if tier == "full":
-        return full.full(parameters)
-    from derivations.equations.tier import equations_of  # which loads SymPy
-
-    return equations_of(reduced(parameters, tier))
+    return _statement(parameters, tier)
 
 
 @functools.lru_cache(maxsize=64)
-def reduced(parameters: Parameters, tier: str) -> "Statement":
-    """The statement of a reduced tier."""
-    from derivations.chen.tiers import explore, group2, manifold
+def _statement(parameters: Parameters, tier: str) -> "Statement":
+    from derivations.chen.tiers import exact, explore, full, group2, manifold
 
+    if tier == "p3" or (tier == "full" and parameters.P == 3):
+        return full.without_patches(parameters) if tier == "full" else exact.statement(parameters)
+    if tier == "full":
+        return full.statement(parameters)
     if tier == "explore":
         return explore.statement(parameters)
     if parameters.activation != "cubic":

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from derivations.chen.parameters import Parameters
-from derivations.chen.population import ANY
-from derivations.chen.statements.parts import (
+from derivations.chen.summary import constants, summarise
+from derivations.chen.tiers.parts import NA, STRENGTHS, WA, XA, I
+from derivations.chen.tiers.vocabulary import (
+    ANY,
     FEAT,
     J_SIZE,
     K_SIZE,
@@ -29,8 +31,6 @@ from derivations.chen.statements.parts import (
     nodes_of,
     power_constant,
 )
-from derivations.chen.summary import constants, summarise
-from derivations.chen.tiers.parts import NA, STRENGTHS, WA, XA, I
 from derivations.contract import Crossing, Initial, Observables
 from derivations.indexed import nested
 from derivations.statement import Base, Definition, Equation, Example, Named, Statement, function, sp

@@ -6,23 +6,6 @@ from typing import Any
 import numpy as np
 
 from derivations.chen.parameters import Parameters
-from derivations.chen.population import ANY
-from derivations.chen.statements.parts import (
-    CHANCE_WINS,
-    CLOCK,
-    GCEN,
-    K_SIZE,
-    M_SIZE,
-    NOTATION,
-    PI,
-    RHO,
-    UNITARY,
-    H,
-    L,
-    M,
-    Q,
-    routing,
-)
 from derivations.chen.summary import constants
 from derivations.chen.tiers import parts
 from derivations.chen.tiers.parts import (
@@ -41,6 +24,23 @@ from derivations.chen.tiers.parts import (
     I,
     R,
     mean_weights,
+)
+from derivations.chen.tiers.vocabulary import (
+    ANY,
+    CHANCE_WINS,
+    CLOCK,
+    GCEN,
+    K_SIZE,
+    M_SIZE,
+    NOTATION,
+    PI,
+    RHO,
+    UNITARY,
+    H,
+    L,
+    M,
+    Q,
+    routing,
 )
 from derivations.contract import Crossing, Initial, Observables
 from derivations.statement import Base, Definition, Equation, Example, Indicator, Named, Statement, sp

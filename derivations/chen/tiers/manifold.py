@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from derivations.chen.parameters import Parameters
-from derivations.chen.population import ANY
-from derivations.chen.statements.parts import CLOCK, GCEN, K_SIZE, NOTATION, PI, RHO, UNITARY, E, H, K, L, M, Q
 from derivations.chen.summary import constants, summarise
 from derivations.chen.tiers import parts
 from derivations.chen.tiers.parts import (
@@ -30,6 +28,7 @@ from derivations.chen.tiers.parts import (
     I,
     R,
 )
+from derivations.chen.tiers.vocabulary import ANY, CLOCK, GCEN, K_SIZE, NOTATION, PI, RHO, UNITARY, E, H, K, L, M, Q
 from derivations.contract import Initial, Observables, Smooth
 from derivations.indexed import nested
 from derivations.statement import Base, Definition, Equation, Example, Named, Shortcut, Statement, sp

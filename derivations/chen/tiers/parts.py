@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.chen import route
+from derivations.chen import route, rules
 from derivations.chen.nodes import rule
 from derivations.chen.parameters import Parameters
-from derivations.chen.statements import rules
-from derivations.chen.statements.parts import (
+from derivations.chen.tiers.vocabulary import (
     CHANCE_WINS,
     GCEN,
     K_SIZE,

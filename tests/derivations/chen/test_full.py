@@ -1,20 +1,20 @@
 """The tier with noise patches: against the explicit model, Stein's identity, both back ends, and its limits."""
 
 import dataclasses
-import importlib
-import sys
 
 import numpy as np
 import pytest
 
 import odesim
-from derivations.chen import full, initial, model, population
+from derivations.chen import cloud, initial, model, tiers
 from derivations.chen.parameters import Parameters
-from odesim.code import compile
+from derivations.equations.tier import equations_of
 from odesim.errors import UsageError
 from odesim.evidence.laboratory import Laboratory
+from odesim.flow.problem import compile_functions
 from odesim.request.case import find_system
 from odesim.sgd.patterns import PatternChains, sample
+from tests.controls.stated import flow_of, namespace
 
 SIZE = {"M": 3, "J": 2, "K": 2, "P": 4, "d": 14, "rho": 2.0, "tier": "full", "n_test": 4}
 
@@ -44,8 +44,8 @@ def flat(flow, routers_too=True):
 def test_with_three_patches_it_is_the_exact_tier(lab):
     p = Parameters(**{**SIZE, "P": 3})
     start = initial.random(p, np.random.default_rng(0))
-    ours, theirs = full.full(p), population.exact(p)
-    assert ours.about.name == "full" and ours.code.structure == theirs.code.structure and "rest" not in start.state
+    ours = tiers.equations(p, "full")
+    assert ours.about.name == "full" and "rest" not in start.state
     first, second = (lab.functions(start, tier).flow(start.state) for tier in ("full", "p3"))
     assert all((first[name] == second[name]).all() for name in second)
 
@@ -92,13 +92,14 @@ def test_the_flow_is_the_mean_step_of_the_explicit_model(lab, activation):
     assert z.size == 126 and np.abs(z).max() < 4.2 and 0.8 < np.sqrt((z**2).mean()) < 1.25
 
 
+TIER = ("derivations.chen.tiers.example_types", "derivations.chen.tiers.full")
 MUTATIONS = {
-    "router blind to noise patches": ("rest[m] = side * zeta[m]", "rest[m] = 0.0"),
-    "experts blind to noise patches": ("rest[W + m] += sigma", "pass"),
-    "no drift of filters along them": ("dfilters[m, j, c] += share * patches[p, c]", "pass"),
-    "no drift of routers along them": ("drouters[m, c] += push * patches[p, c]", "pass"),
-    "mirrored points with the wrong sign": ("total = side * along[:, :, m].sum()", "total = along[:, :, m].sum()"),
-    "no slope along them": ("share = total * slope[m, j, p]", "share = total"),
+    "router blind to noise patches": ("SC * GFEAT[M, E] + SIGN[B] * ZETA[M, N]", "SC * GFEAT[M, E]"),
+    "experts blind to noise patches": ("nested(sigma(noise), J, D)", "nested(0 * sigma(noise), J, D)"),
+    "no drift of filters along them": ("nested(PULL[M, J, D, N] * part, D, N)", "nested(0 * part, D, N)"),
+    "no drift of routers along them": ("DRIFT_N[M, B, N] * SIGN[B]", "0 * DRIFT_N[M, B, N]"),
+    "mirrored points with the wrong sign": ("SIGN[B] * slope(SIGN[B] * OMEGA", "slope(SIGN[B] * OMEGA"),
+    "no slope along them": ("SIGN[B] * slope(SIGN[B] * OMEGA[M, J, D, N])", "SIGN[B]"),
 }
 
 
@@ -110,19 +111,13 @@ def measured():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [None, *MUTATIONS])
-def test_every_term_of_the_noise_patches_matters(name, measured, tmp_path, monkeypatch):
+def test_every_term_of_the_noise_patches_matters(name, measured):
     start, (mean, error) = measured
-    equations = full.full(start.parameters)
-    text = compile.module_text(equations)
-    if name is not None:
-        assert text.count(MUTATIONS[name][0]) == 1
-        text = text.replace(*MUTATIONS[name])
-    (tmp_path / "mutated_flow.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mutated_flow", raising=False)
-    flow = importlib.import_module("mutated_flow").full_drift
-    found = equations.unpack(flow(0.0, equations.start(start), False, full.arguments(start))[0])
-    worst = np.abs(z_scores(found, start.parameters, mean, error)).max()
+    old, new = MUTATIONS[name] if name is not None else ("sp", "sp")
+    statement = namespace(TIER, old, new)["statement"](start.parameters)
+    equations = equations_of(statement)
+    flow = flow_of(statement)(0.0, equations.start(start), *statement.arguments(start))
+    worst = np.abs(z_scores(equations.unpack(flow), start.parameters, mean, error)).max()
     assert worst < 4.5 if name is None else worst > 8
 
 
@@ -135,12 +130,11 @@ def stein(start, seed):
     import jax
     import jax.numpy as jnp
 
-    from derivations.chen import full_arrays, route
+    from derivations.chen import route
 
     p = start.parameters
-    strengths, patches = full.points(p, 2 * p.K + 4, seed)
-    y = np.concatenate([population.flat(p).pack(start.state), start.state["rest"].ravel()])
-    filters, routers = full_arrays.coordinates(np, y, p.M, p.J, p.K, 2 * p.K + 4)
+    strengths, patches = cloud.points(p, 2 * p.K + 4, seed)
+    filters, routers = flat(start.state)
     w, s = filters[0], start.state
 
     def weight(h, f, label):
@@ -202,10 +196,13 @@ def test_numba_and_jax_agree(activation):
 def right_hand_side(points, seed, **parameters):
     """The derivatives of experts and of routers at the reference state, with another scrambling of the points."""
     start = strong(points=points, **parameters)
-    strengths, patches = full.points(start.parameters, 2 * 2 + 4, seed)
-    arguments = full.arguments(start)._replace(strengths=strengths, patches=patches)
-    equations = full.full(start.parameters)
-    y = compile.compile_numba(equations)["flow"](0.0, equations.start(start), *arguments)
+    strengths, patches = cloud.points(start.parameters, 2 * 2 + 4, seed)
+    equations = tiers.equations(start.parameters)
+    statement = tiers.statement(start.parameters, "full")
+    numbers = statement.numbers(start) | {"strengths": strengths}
+    numbers |= dict(zip(("patch_v", "patch_c", "patch_r"), np.split(patches, (2, 4), axis=2), strict=True))
+    arguments = [numbers[name] for name in statement.named(statement.arguments(start))]
+    y = compile_functions(equations, "numba")["flow"](0.0, equations.start(start), *arguments)
     return [part.ravel() for part in flat(equations.unpack(y))]
 
 
@@ -219,11 +216,11 @@ def test_doubling_the_points_shows_the_stated_error():
             for part in (0, 1)
         ]
     for points, errors in found.items():
-        stated = full.stated_error(points)
+        stated = cloud.stated_error(points)
         assert max(errors) < 1.5 * stated and max(errors) > stated / 4, (points, errors, stated)
     slope = np.polyfit(np.log(list(found)), np.log([max(each) for each in found.values()]), 1)[0]
     assert -1.0 < slope < -0.5  # faster than Monte Carlo's -1/2
-    assert f"{full.stated_error(4096):.1g}" in full.full(Parameters(**{**SIZE, "points": 4096})).about.validity
+    assert f"{cloud.stated_error(4096):.1g}" in tiers.equations(Parameters(**{**SIZE, "points": 4096})).about.validity
 
 
 def test_every_expert_moves_at_unit_speed_and_routers_keep_their_sum(lab):
@@ -239,8 +236,8 @@ def test_no_basis_of_the_residual_span_is_preferred(lab):
     turned = dataclasses.replace(start, state={**start.state, "rest": start.state["rest"] @ turn})
     first, second = (lab.functions(each, "full").flow(each.state) for each in (start, turned))
     for name in ("feat", "gcen"):
-        assert np.abs(first[name] - second[name]).max() < 4 * full.stated_error(4096) * np.abs(first[name]).max()
-    assert np.abs(first["rest"] @ turn - second["rest"]).max() < 4 * full.stated_error(4096)
+        assert np.abs(first[name] - second[name]).max() < 4 * cloud.stated_error(4096) * np.abs(first[name]).max()
+    assert np.abs(first["rest"] @ turn - second["rest"]).max() < 4 * cloud.stated_error(4096)
 
 
 def weights_file(seed=0, d=14, size=0.25):

@@ -8,7 +8,8 @@ from scipy.special import erf
 
 from derivations.chen import kernels
 from derivations.chen.tiers import parts
-from odesim.code.arrays import array_kernel
+from derivations.equations import arrays
+from derivations.equations.program import Ranges
 
 KNOWN = {
     "cubic": lambda z: z**3,
@@ -26,10 +27,10 @@ POINTS = np.array([-2.3, -0.7, -0.01, 0.02, 0.4, 1.9])
 @pytest.mark.parametrize("name", KNOWN)
 @pytest.mark.parametrize("library", ["numpy", "jax"])
 def test_an_activation_and_its_slope(name, library):
-    import jax.numpy
-
-    xp = np if library == "numpy" else jax.numpy
-    value, slope = array_kernel(kernels.expert_kernels(name)["activation"], xp)(None, xp.asarray(POINTS), 2.5)
+    library, special = arrays.libraries(library)
+    z, power = kernels.Z.name, kernels.POWER.name
+    formulas = arrays.Arrays(Ranges({}, {}), {z: library.asarray(POINTS), power: 2.5}, library, special)
+    value, slope = (0 * POINTS + formulas.value(of(name), ()) for of in (kernels.activation, kernels.slope))
     step = 1e-5
     numeric = (KNOWN[name](POINTS + step) - KNOWN[name](POINTS - step)) / (2 * step)
     assert np.allclose(value, KNOWN[name](POINTS), rtol=1e-12, atol=1e-15)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from derivations.chen import route
-from derivations.chen.nodes import legendre_rows
-from odesim.code.compile import common
+from derivations.chen.routing_loops import winning
 
 LOGITS = (
     (0.0, 0.0, 0.0),
@@ -117,19 +116,25 @@ def test_entropy_of_uniform_dispatch_is_the_logarithm_of_the_clusters():
     assert route.entropy(np.diag([3.0, 1.0])) == 0
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    """`winning` of the compiled flows."""
-    return common(("derivations.chen.loops:by_logit", "derivations.chen.loops:winning"))["winning"]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 17, 40])
-def test_the_compiled_law_is_the_same_after_any_other_type(compiled, size):
-    rng, rule = np.random.default_rng(size), legendre_rows(size // 2 + 1)
-    order, work, p = np.arange(size), np.empty((3, size, 4)), np.empty(size)
-    for scale in (0.0, 1e-3, 0.4, 1.0, 5.0, 0.4):
-        h = scale * rng.standard_normal(size)
-        h[rng.integers(size)] = h[0]  # a tie
-        compiled(h, order, work, *rule, p)
-        np.testing.assert_allclose(p, route.probabilities(h), rtol=0, atol=2e-14)
-        assert sorted(order) == list(range(size)) and (np.diff(h[order]) >= 0).all()
+def test_the_compiled_law_is_the_same_after_any_other_type(size):
+    rng = np.random.default_rng(size)
+    scales = rng.permutation(np.repeat([0.0, 1e-3, 0.4, 1.0, 5.0, 900.0], 40))
+    h = scales * rng.standard_normal((size, scales.size))  # side by side, and more than a block
+    h[rng.integers(size)] = h[0]  # ties
+    p = np.empty_like(h)
+    winning(h, p)
+    np.testing.assert_allclose(p, route.probabilities(h.T).T, rtol=0, atol=2e-14)
+    alone = np.empty((size, 1))
+    for k in range(0, scales.size, 50):
+        winning(np.ascontiguousarray(h[:, k : k + 1]), alone)
+        assert np.abs(alone[:, 0] - p[:, k]).max() < 1e-15
+
+
+def test_the_most_experts_need_no_more_nodes():
+    rng = np.random.default_rng(0)
+    h = np.stack([np.zeros(512), 1e-3 * rng.standard_normal(512)], axis=1)
+    p = np.empty_like(h)
+    winning(h, p)
+    assert np.abs(p[:, 0] * 512 - 1).max() < 1e-11  # products of 512 rounded factors
+    assert np.abs(p - route.probabilities(h.T).T).max() < 1e-13

@@ -104,7 +104,7 @@ def written(monkeypatch, ask):
 
 
 ASKED = {
-    "p3": lambda: compile.compile_numba(tier("chen", "train", "p3")),
+    "flow": lambda: compile.compile_numba(tier("pruning", "tune", "flow")),
     "compressed": lambda: sgd("compressed", "kawata", "phase1"),
     "patterns": lambda: sgd("patterns", "chen", "train"),
 }

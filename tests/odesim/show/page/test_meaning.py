@@ -11,9 +11,9 @@ import sympy as sp
 from scipy import integrate, special, stats
 
 import derivations
+from derivations.chen import rules
 from derivations.chen.kernels import slope as slope_of
 from derivations.chen.parameters import ACTIVATIONS as CHEN_ACTIVATIONS
-from derivations.chen.statements import rules
 from derivations.contract import load
 from derivations.equations.interpreter import Evaluator
 from derivations.kawata.parameters import ACTIVATIONS

@@ -1,15 +1,15 @@
-"""What the pages of system `chen` share: indices, names, symbols, the activation, the laws of the strengths."""
+"""Vocabulary of the statements of system `chen`: indices, names, symbols, the activation, the laws of the strengths."""
 
 from typing import Any
 
 import numpy as np
 
+from derivations.chen import rules
 from derivations.chen.kernels import POWER, activation, slope
 from derivations.chen.kernels import Z as ARGUMENT
 from derivations.chen.nodes import rule
 from derivations.chen.parameters import Parameters
-from derivations.chen.statements import rules
-from derivations.statement import Base, Definition, Kernel, Largest, Named, Rule, sp
+from derivations.statement import Base, Definition, Kernel, Largest, Named, Rule, log1p, sp
 
 M_SIZE, J_SIZE, K_SIZE = sp.symbols("M J K", integer=True, positive=True)
 RHO, LAYER, UNIT = sp.symbols("rho delta_c u", real=True)
@@ -19,10 +19,18 @@ K, E = (sp.Idx(n, K_SIZE) for n in "ke")
 FEAT, CEN, GCEN, GFEAT = map(Base, ("feat", "cen", "gcen", "gfeat"))
 H, CHANCE_WINS, PI = map(Base, ("h", "p", "pi"))
 Q = Kernel("q", (UNIT,), {"q": 1 / (1 + sp.exp(UNIT))}, note="slope of the logistic loss")
-COST = Kernel("cost", (UNIT,), {"cost": sp.log(1 + sp.exp(-UNIT))}, note="logistic loss")
+COST = Kernel(
+    "cost",
+    (UNIT,),
+    {"cost": sp.Max(-UNIT, 0) + log1p(sp.exp(-sp.Abs(UNIT)))},
+    {"cost": (sp.log(1 + sp.exp(-UNIT)),)},
+    note="logistic loss",
+)
 UNITARY = Kernel("per", (UNIT,), {"per": sp.Piecewise((0, sp.Eq(UNIT, 0)), (1 / UNIT, True))},
                  note="one over a norm; an expert without a gradient rests")  # fmt: skip
 WINNING = Rule("winning", rules.winning, compiled="derivations.chen.routing_loops:winning")
+ANY = (-np.inf, np.inf)
+"""Bounds of an overlap of weights that are not normalised."""
 PAPER = "Chen et al. 2022"
 CLOCK = (
     "`t` is the expert step times the number of steps: experts move at unit speed, the router's step is rho times that"
