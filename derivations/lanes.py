@@ -1,17 +1,10 @@
-"""Sixteen pairs at once: the loops that look series up for the lanes of a compiled pair kernel, and their tables.
-
-`correlations` and `gather` are plain functions that `odesim.code.compile` copies into generated modules; nothing here
-runs uncompiled.
-"""
+"""Power series in a correlation as tables for sixteen pairs at once: few terms where overlaps are small."""
 
 import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-
-LANES = 16
-"""Pairs that a compiled kernel serves at once: two vectors of eight numbers, or four of four."""
 
 
 class Series(NamedTuple):
@@ -114,41 +107,3 @@ def _powers(terms: int) -> np.ndarray:
         P[j] = -2.0 * P[j - 1] - P[j - 2]
         P[j, 1:] += 4.0 * P[j - 1, :-1]
     return P
-
-
-def correlations(rho, levels, shift, odd, reach, square, S):
-    """Fill S[k, lane] = S_k(rho[lane]): a polynomial in rho^2, times rho for odd functions, plus a constant.
-
-    `levels` and `reach` are those of `Series`: small overlaps cost few terms.
-    """
-    functions = levels.shape[1]
-    largest = 0.0
-    for lane in range(16):
-        square[lane] = rho[lane] * rho[lane]
-        largest = max(largest, square[lane])
-    level = 0
-    while level < levels.shape[0] - 1 and reach[0, level] < largest:
-        level += 1
-    series, last = levels[level], int(reach[1, level])
-    for k in range(functions):
-        c = series[k, last]
-        for lane in range(16):
-            S[k, lane] = c
-    for t in range(last - 1, -1, -4):
-        for k in range(functions):
-            c0 = series[k, t]
-            c1 = series[k, t - 1]
-            c2 = series[k, t - 2]
-            c3 = series[k, t - 3]
-            for lane in range(16):
-                x = square[lane]
-                S[k, lane] = (((S[k, lane] * x + c0) * x + c1) * x + c2) * x + c3
-    for k in range(functions):
-        for lane in range(16):
-            S[k, lane] = shift[k] + S[k, lane] * (odd[k] * rho[lane] + (1.0 - odd[k]))
-
-
-def gather(source, index, target):
-    """target[k] = source[index[k]]; indices are unsigned, which spares a test for negative ones."""
-    for k in range(index.size):
-        target[k] = source[index[k]]

@@ -4,7 +4,6 @@ Types only.  What acts on them lives in `odesim`; what they are filled with live
 Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays independent of every derivation.
 """
 
-from derivations.contract.equations import Addressed as Addressed
 from derivations.contract.equations import Advance as Advance
 from derivations.contract.equations import Code as Code
 from derivations.contract.equations import Equations as Equations

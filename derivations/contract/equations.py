@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,15 +32,12 @@ class Kernel:
     """A scalar kernel: exact SymPy outputs in named inputs.
 
     `table` names the inputs that arrive together as rows of one array (the correlation functions), `scalars` the
-    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.  With `lanes`
-    loops call it for so many lanes in turn, one vector operation each: the rows of the table then stand one after the
-    other in one flat array, and the function becomes part of its caller.
+    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.
     """
 
     table: tuple[str, ...]
     scalars: tuple[str, ...]
     outputs: Mapping[str, Any]
-    lanes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,37 +154,16 @@ class Tier:
     neglects: str
 
 
-class Addressed(NamedTuple):
-    """A derivative that compiled code calls by its address: the same machine code for many models, and no entry.
-
-    Of a common `group` of `Code`, with the functions of `derivations.addressed` among them: `slope(y, dy, p)` fills dy
-    and returns the loss where it meets it on the way (`loss`), else 0.  `kind` is the type of p in numba's notation, of
-    arrays and numbers; `given` names the interpreted function of `Code.around` that makes p of the run-time arguments,
-    with the addresses of what belongs to one model alone.
-
-    >>> Addressed(("derivations.lanes:gather",), "Tuple((i8, f8[::1]))", "given").loss
-    False
-    """
-
-    group: tuple[str, ...]
-    kind: str
-    given: str
-    loss: bool = False
-
-
 @dataclasses.dataclass(frozen=True)
 class Code:
     """What is derived and compiled, for numba and for an array library.
 
     `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything they depend
     on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
-    around the kernels, in order of use, and constants that they read; `around` lists functions that call these and stay
-    interpreted, and `common` groups of those that they call and that know no kernel: all equations share a group's
-    machine code.  `roles` says which of all these functions is the "flow", "loss", "watch" or "march"; `arrays(xp,
-    kernels)` builds functions by role from array operations (NumPy, JAX).  One of a state that NumPy evaluates may have
-    an attribute `along`, the same of many states (states, n): those of a run are saved by the hundred.
-
-    With `addressed` that is the "flow" (and the "loss", where it says so), and no other function need be one.
+    around the kernels, in order of use, and constants that they read.  `roles` says which of these functions is the
+    "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions by role from array operations (NumPy,
+    JAX).  One of a state that NumPy evaluates may have an attribute `along`, the same of many states (states, n): those
+    of a run are saved by the hundred.
 
     `takes` is the class of the run-time arguments, a NamedTuple at the head of a module: loops and functions of arrays
     take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take
@@ -204,10 +180,7 @@ class Code:
     loops: tuple[str, ...] = ()
     roles: Mapping[Role, str] = dataclasses.field(default_factory=dict)
     arrays: Callable[..., Mapping[str, Callable[..., Any]]] = dict
-    around: tuple[str, ...] = ()
-    common: tuple[tuple[str, ...], ...] = ()
     takes: type[Any] | None = None
-    addressed: Addressed | None = None
     statement: Callable[[], Any] | None = None
 
 

@@ -9,7 +9,6 @@ import hashlib
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 from numba import typeof
 from numba.core import cgutils, imputils, sigutils, types
 from numba.core.errors import TypingError
@@ -22,8 +21,7 @@ def address(function: Any, signature: str) -> int:
 
     Its result has the type that the signature names after an arrow ("f8, i8 -> f8[::1]"); without one it has none.
 
-    >>> import numpy as np
-    >>> from numba import njit
+    >>>     >>> from numba import njit
     >>> @njit
     ... def twice(x):
     ...     x[0] *= 2.0
@@ -48,12 +46,6 @@ def address(function: Any, signature: str) -> int:
 def types_of(signature: str) -> tuple[Any, ...]:
     """The types of the arguments of a signature."""
     return sigutils.normalize_signature(f"void({signature.partition('->')[0].rstrip(', ')})")[0]
-
-
-@functools.cache
-def kind_of(text: str) -> Any:
-    """The type that a text names in numba's notation."""
-    return types_of(text)[0]
 
 
 def result_of(signature: str) -> Any:
@@ -105,43 +97,6 @@ def lent(typing: Any, value: Any) -> Any:
     return types.intp(value), generate
 
 
-def laid_out(kind: Any, value: Any) -> np.ndarray:
-    """A value of a type, of numbers of 64 bits and arrays in tuples, as it lies in memory where it is `borrowed`.
-
-    Its arrays say nothing of their owners: somebody must keep them.  Written here, since a compiled function takes two
-    tenths of a second to learn how 25 arrays arrive.  Raises `TypingError` for a value of another type.
-
-    >>> laid_out(kind_of("Tuple((i8, f8[::1]))"), (3, np.ones(2))).tolist()[:5]
-    [3, 0, 0, 2, 8]
-    """
-    words: list[int] = []
-
-    def add(kind: Any, value: Any) -> None:
-        parts = getattr(kind, "types", None)
-        if parts is not None and isinstance(value, tuple) and len(parts) == len(value):
-            for one, part in zip(parts, value, strict=True):
-                add(one, part)
-        elif isinstance(value, np.ndarray) and _fits(value, kind):
-            words.extend((0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides))
-        elif kind == types.int64 and isinstance(value, (int, np.integer)):
-            words.append(int(value))
-        elif kind == types.float64 and isinstance(value, float):
-            words.append(int(np.float64(value).view(np.int64)))
-        else:
-            raise TypingError(f"what is lent has the type {kind}, but {type(value).__name__} was given: {value!r:.80}")
-
-    add(kind, value)
-    return np.array(words, np.int64)
-
-
-def _fits(array: np.ndarray, kind: Any) -> bool:
-    """Whether an array is of a type; to ask numba takes fifty times as long."""
-    if not isinstance(kind, types.Array) or kind.layout != "C":
-        return False
-    same = array.ndim == kind.ndim and array.dtype.name == kind.dtype.name
-    return same and array.flags.carray
-
-
 def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """A value whose arrays say nothing of who owns their memory, so that nobody counts references to it."""
     if isinstance(kind, types.Array):
@@ -160,8 +115,7 @@ def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 def borrower(kind: Any) -> Any:
     """The function `borrowed(at)` of compiled code: the value of a type that was `lent` at an address.
 
-    >>> import numpy as np
-    >>> from numba import njit, typeof
+    >>>     >>> from numba import njit, typeof
     >>> values = (2.0, np.ones(3))
     >>> borrowed = borrower(typeof(values))
     >>> @njit

@@ -26,7 +26,7 @@ from derivations.contract import Code, Equations, Kernel, Written, load
 from derivations.contract.equations import BOTH, HEADS, Role
 from derivations.installed import version
 from odesim.code import kept, sources
-from odesim.code.arrays import from_arrays, one_by_one
+from odesim.code.arrays import from_arrays
 from odesim.code.busy import busy
 from odesim.code.printer import scalar_source
 
@@ -38,9 +38,7 @@ But numba asks x - x for whether x is finite, and reassociation makes that 0 whe
 DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfunc_wrapper=True)\n"
 """An entry for C takes as long to compile as ten lines, and nobody calls it."""
 PROVIDED = {
-    "odesim.code.addressed": ("address", "borrower", "by_address", "kind_of"),
-    "odesim.code.blas": ("dgemm", "multiplied"),
-    "odesim.code.straight": ("straight",),
+    "odesim.code.addressed": ("address", "by_address"),
     "math": ("acos", "atan"),
 }
 """What a generated module imports where its text calls it."""
@@ -57,31 +55,15 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
 
     A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
     """
-    module = _module(equations)
-    names = [reference.partition(":")[2] for reference in (*equations.code.loops, *equations.code.around)]
+    module = generated(equations.code.structure, sources.roots(equations), lambda: module_text(equations))
+    names = [reference.partition(":")[2] for reference in equations.code.loops]
     found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
     code = equations.code
-    around = {reference.partition(":")[2] for reference in code.around}
     for role, name in code.roles.items():
-        function = getattr(module, name if code.takes is None or name in around else name + ENTRY, None)
-        if function is None:
-            function = from_arrays(equations, np)[role]
-        elif code.takes is not None and name in around:
-            function = one_by_one(function, len(HEADS[role]), code.takes)
+        function = getattr(module, name if code.takes is None else name + ENTRY, None)
+        function = from_arrays(equations, np)[role] if function is None else function
         found |= both_roles(function, role) if role in BOTH else {role: function}
-    if code.addressed is not None:
-        from odesim.code import derivative
-
-        found |= derivative.roles(code.addressed, getattr(module, code.addressed.given))
     return found
-
-
-def _module(equations: Equations) -> types.ModuleType:
-    """The generated module of some equations, with the functions that they share with others."""
-    module = generated(equations.code.structure, sources.roots(equations), lambda: module_text(equations))
-    for group in equations.code.common:
-        vars(module).update(common(group))
-    return module
 
 
 def common(references: tuple[str, ...]) -> dict[str, Any]:
@@ -132,7 +114,7 @@ def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> ty
 def module_text(equations: Equations) -> str:
     """The text of the module that numba compiles for some equations."""
     code = equations.code
-    return generate_module(code.structure, code.kernels(), code.loops, code.around) + entries(code)
+    return generate_module(code.structure, code.kernels(), code.loops) + entries(code)
 
 
 def entries(code: Code) -> str:
@@ -152,22 +134,14 @@ def entries(code: Code) -> str:
     return "\n\n" + "\n\n".join(texts)
 
 
-def generate_module(
-    origin: str, kernels: Mapping[str, Kernel | Written], loops: Sequence[str], around: Sequence[str] = ()
-) -> str:
+def generate_module(origin: str, kernels: Mapping[str, Kernel | Written], loops: Sequence[str]) -> str:
     """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
     texts = [
-        kernel.text if isinstance(kernel, Written) else _printed(name, kernel)
+        kernel.text if isinstance(kernel, Written) else scalar_source(name, kernel)
         for name, kernel in kernels.items()
         if not (isinstance(kernel, Written) and kernel.serves == "arrays")
     ]
-    return numba_module(origin, [*texts, *map(source, loops)], [source(reference) for reference in around])
-
-
-def _printed(name: str, kernel: Kernel) -> str:
-    """The text of a kernel; one for lanes becomes instructions of its caller (`odesim.code.straight`)."""
-    text = scalar_source(name, kernel)
-    return f'{name} = straight("""{text}""")\n' if kernel.lanes else text
+    return numba_module(origin, [*texts, *map(source, loops)])
 
 
 def source(reference: str) -> str:
@@ -176,25 +150,19 @@ def source(reference: str) -> str:
     return inspect.getsource(inspect.unwrap(found)) if callable(found) else f"{reference.partition(':')[2]} = {found!r}"
 
 
-def numba_module(origin: str, functions: Sequence[str], interpreted: Sequence[str] = ()) -> str:
-    """A module of numba functions from their plain source texts, in the order in which they call each other.
-
-    The `interpreted` functions come last and stay as they are.
-    """
+def numba_module(origin: str, functions: Sequence[str]) -> str:
+    """A module of numba functions from their plain source texts, in the order in which they call each other."""
     head = f'"""Generated by odesim from {origin}; do not edit."""\n\n'
     head += (
         "import functools\nimport math\nfrom math import asin, cos, cosh, erf, exp, log, pi, sin, sinh, sqrt, tanh\n\n"
     )
     head += "import numpy as np\nfrom numba import njit, vectorize\nfrom numpy import sign"
-    texts = [decorated(functions), *map(textwrap.dedent, interpreted)]
-    whole = "\n".join(texts)
-    if "borrowed(at)" in whole and "KIND = " in whole:
-        texts.append("borrowed = borrower(kind_of(KIND))")
-    called = set(re.findall(r"(\w+)\(", "\n".join(texts)))
+    text = decorated(functions)
+    called = set(re.findall(r"(\w+)\(", text))
     for module, names in PROVIDED.items():
         wanted = [name for name in names if name in called]
         head += f"\n\nfrom {module} import {', '.join(wanted)}" if wanted else ""
-    return "\n\n\n".join([head, *texts]) + "\n"
+    return f"{head}\n\n\n{text}\n"
 
 
 def decorated(functions: Sequence[str]) -> str:

@@ -44,15 +44,10 @@ def _horner(expression: Any) -> Any:
 
 
 def scalar_source(name: str, kernel: Kernel) -> str:
-    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane], or S[lanes k + lane].
-
-    LLVM makes vector operations of a loop over lanes only where it sees all of it and knows that no two of its arrays
-    overlap, which it tests for few arrays, and takes every row of unknown length for one.
-    """
+    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane]."""
     lines, outputs = _body(kernel)
     used = " ".join([*lines, *outputs])
-    place = f"{kernel.lanes}*{{}} + lane" if kernel.lanes else "{}, lane"
-    table = [f"{symbol} = S[{place.format(k)}]" for k, symbol in enumerate(kernel.table) if symbol in used]
+    table = [f"{symbol} = S[{k}, lane]" for k, symbol in enumerate(kernel.table) if symbol in used]
     arguments = ", ".join(["S", "lane", *kernel.scalars])
     body = "\n".join(f"    {line}" for line in [*table, *lines])
     return f"def {name}({arguments}):\n{body}\n    return ({', '.join(outputs)},)\n"

@@ -40,8 +40,7 @@ def roots(equations: Equations) -> tuple[str, ...]:
     ('derivations.pruning.flow_loops', 'derivations.pruning.flow_march')
     """
     code = equations.code
-    references = [*code.loops, *code.around, *(one for group in code.common for one in group)]
-    found = {*makers(code.kernels), *(reference.partition(":")[0] for reference in references)}
+    found = {*makers(code.kernels), *(reference.partition(":")[0] for reference in code.loops)}
     if code.takes is not None:
         found.add(code.takes.__module__)
     return tuple(sorted(found))

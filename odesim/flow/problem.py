@@ -57,8 +57,7 @@ class Problem:
     @property
     def autonomous(self) -> bool:
         """Return True if the right-hand side is known not to depend on time."""
-        code = self.equations.code
-        return code.addressed is not None or code.statement is not None
+        return self.equations.code.statement is not None
 
     @property
     def start(self) -> np.ndarray:
@@ -123,7 +122,7 @@ class Problem:
 
     @functools.cached_property
     def derivative(self) -> "RightHandSide | None":
-        """What compiled loops call by its address, where the equations have it (`Code.addressed`)."""
+        """The right-hand side as compiled loops call it, where the equations are a statement."""
         found = self.functions.get("derivative")
         return found(self.arguments) if found is not None else None
 
@@ -221,7 +220,7 @@ def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callab
         if backend == "jax":
             _configure_jax()
         return generated.generated_functions(equations, backend)
-    if backend == "numba" and (equations.code.loops or equations.code.around):
+    if backend == "numba" and equations.code.loops:
         return compile.compile_numba(equations)
     if backend == "jax":
         _configure_jax()

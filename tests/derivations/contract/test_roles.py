@@ -29,13 +29,9 @@ def test_roles_name_functions_that_are_compiled_and_take_what_the_role_gives(nam
             assert not equations.code.loops and not equations.code.roles
             assert len(equations.watched) == len(equations.code.statement().watched)
             continue
-        functions = {
-            reference.partition(":")[2]: reference for reference in (*equations.code.loops, *equations.code.around)
-        }
-        assert len(functions) == len(equations.code.loops) + len(equations.code.around)
-        direct = equations.code.addressed
-        assert len({"flow", *BOTH} & set(equations.code.roles)) + (direct is not None) == 1
-        assert direct is None or (direct.given in functions and direct.group in equations.code.common)
+        functions = {reference.partition(":")[2]: reference for reference in equations.code.loops}
+        assert len(functions) == len(equations.code.loops)
+        assert len({"flow", *BOTH} & set(equations.code.roles)) == 1
         assert ("march" in equations.code.roles) == isinstance(equations.advance, Stepped)
         assert ("watch" in equations.code.roles) == bool(equations.watched)
         for role, function in equations.code.roles.items():

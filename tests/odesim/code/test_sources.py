@@ -43,9 +43,7 @@ def equations():
 
 def parts(found):
     """The files that hold the kernels and functions of some equations, found by importing them."""
-    common = [one for group in found.code.common for one in group]
-    references = [*found.code.loops, *found.code.around, *common]
-    modules = {*sources.makers(found.code.kernels), *(reference.partition(":")[0] for reference in references)}
+    modules = {*sources.makers(found.code.kernels), *(name.partition(":")[0] for name in found.code.loops)}
     return {
         Path(sys.modules[name].__file__) for name in modules if importlib.import_module(name) and name != "builtins"
     }

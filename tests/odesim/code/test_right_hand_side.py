@@ -1,49 +1,27 @@
-"""Derivatives that are called by their address: the same numbers by every way of calling, and of multiplying."""
+"""Compiled right-hand sides: the same numbers by every way of calling, and steps that are those of NumPy."""
 
 import gc
 
-import numba
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
 from numba.core.runtime import _nrt_python, rtsys
 
 import odesim
-from odesim.code import addressed, blas
 from odesim.flow import solve
 from odesim.flow.problem import compile_functions, prepare
 from odesim.flow.solvers import dop853
 from odesim.flow.solvers.step import Span, Statistics
 from odesim.request.case import Case
 
-LARGE = {"unit": "erf(w/sqrt(2))", "units": 14}
-
-
 SMALL = {"unit": "erf(w/sqrt(2))", "units": 3}
 
 
-def problem(large: bool):
-    unit = LARGE if large else SMALL
-    return prepare(Case.build(odesim.declare(student=unit, teacher={**unit, "units": 2}), {}, until=1.0))
-
-
-def test_without_numpys_blas_products_are_the_same(monkeypatch):
-    by_numpy = problem(True)
-    found = by_numpy.derivative.both(by_numpy.start)
-    monkeypatch.setattr(blas, "dgemm", lambda: 0)
-    others = problem(True)
-    made = others.functions["given"].__globals__
-    monkeypatch.setitem(made, "dgemm", lambda: 0)
-    made["called"].cache_clear()
-    other = others.derivative.both(others.start)
-    made["called"].cache_clear()
-    assert others.derivative._given[0] != by_numpy.derivative._given[0] or not blas.dgemm()
-    np.testing.assert_allclose(found[0], other[0], rtol=1e-12, atol=1e-14)
-    assert found[1] == pytest.approx(other[1], rel=1e-13)
+def problem():
+    return prepare(Case.build(odesim.declare(student=SMALL, teacher={**SMALL, "units": 2}), {}, until=1.0))
 
 
 def test_states_of_any_kind_are_taken():
-    given = problem(False)
+    given = problem()
     pair, fixed = np.stack([given.start, given.start], axis=1), given.start.copy()
     fixed.flags.writeable = False
     expected = given.derivative(0.0, given.start)
@@ -52,25 +30,26 @@ def test_states_of_any_kind_are_taken():
 
 
 def test_arguments_are_kept_for_as_long_as_they_are_lent():
-    derivative = problem(False).derivative
+    derivative = problem().derivative
     gc.collect()
     rubbish = [np.full(size, np.nan) for size in (20, 200, 2000) for _ in range(50)]
-    again = problem(False)
+    again = problem()
     assert np.array_equal(derivative(0.0, again.start), again.derivative(0.0, again.start)) and rubbish
 
 
 def test_no_call_leaves_memory_behind():
-    given = problem(False)
-    given.derivative.both(given.start)
+    given = problem()
+    given.derivative.loss(given.start)
     _nrt_python.memsys_enable_stats()
     try:
         before = rtsys.get_allocation_stats()
         for _ in range(50):
-            given.derivative.both(given.start)
+            given.derivative(0.0, given.start)
+            given.derivative.loss(given.start)
         after = rtsys.get_allocation_stats()
     finally:
         _nrt_python.memsys_disable_stats()
-    assert after.alloc - before.alloc == after.free - before.free > 0
+    assert after.alloc - before.alloc == after.free - before.free
 
 
 def test_other_arguments_are_another_derivative():
@@ -82,7 +61,7 @@ def test_other_arguments_are_another_derivative():
 
 
 def test_a_derivative_is_that_of_the_arrays():
-    given = problem(False)
+    given = problem()
     flow = compile_functions(given.equations, "numpy")["flow"]
     found = given.derivative(0.0, given.start)
     np.testing.assert_allclose(found, flow(0.0, given.start, *given.arguments), rtol=1e-12, atol=1e-14)
@@ -90,7 +69,7 @@ def test_a_derivative_is_that_of_the_arrays():
 
 @pytest.mark.parametrize("bounded", [False, True])
 def test_compiled_steps_are_those_of_numpy(bounded):
-    given, h = problem(False), 0.07
+    given, h = problem(), 0.07
     bound = 1.1 * np.abs(given.start).max()  # nearer than 0 for the largest entries
     bounds = (np.full(given.start.size, -bound), np.full(given.start.size, bound)) if bounded else (-np.inf, np.inf)
     span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), bounds)
@@ -106,7 +85,7 @@ def test_compiled_steps_are_those_of_numpy(bounded):
 
 
 def test_a_step_at_rest_has_no_error():
-    given = problem(False)
+    given = problem()
     still, K = np.zeros_like(given.start), np.empty((16, given.start.size))
     span = Span(0.0, given.start, 1.0, 1e-9, 1e-12, Statistics("DOP853"), given.bounds)
     new, error = dop853._CompiledAttempts(given.derivative, span).attempt(0.0, given.start, still, 0.0, K)
@@ -122,26 +101,8 @@ def test_steps_are_compiled_where_they_are_many_numbers():
     assert small.start.size < dop853.LARGE <= large.start.size == large.equations.layout.least
 
 
-@pytest.mark.parametrize("wrong", [(1, 2.0), (1.0, np.ones(2)), (1, np.ones(2, int)), (1, np.ones((2, 2))), (1,), 1])
-def test_what_has_another_type_is_not_lent(wrong):
-    kind = addressed.kind_of("Tuple((i8, f8[::1]))")
-    assert addressed.laid_out(kind, (1, np.ones(2))).size == 8
-    with pytest.raises(TypingError, match="what is lent has the type"):
-        addressed.laid_out(kind, wrong)
-
-
-def test_what_is_laid_out_is_what_is_borrowed():
-    value = (7, -2.5, np.arange(3.0), (np.arange(6, dtype=np.uint32).reshape(2, 3), np.ones((1, 2, 2))))
-    store = addressed.laid_out(numba.typeof(value), value)
-    borrowed = addressed.borrower(numba.typeof(value))
-    number, real, row, (whole, block) = numba.njit(lambda at: borrowed(at))(store.ctypes.data)
-    assert (number, real) == value[:2]
-    for one, other in ((row, value[2]), (whole, value[3][0]), (block, value[3][1])):
-        assert one.dtype == other.dtype and np.array_equal(one, other)
-
-
 def test_a_state_that_is_no_number_fails_and_keeps_the_last_good_one():
-    given = problem(False)
+    given = problem()
     case = given.case
     span = Span(0.0, given.start * np.nan, 2.0, 1e-9, 1e-12, Statistics("DOP853"), given.bounds)
     with pytest.raises(dop853.StepFailure):
