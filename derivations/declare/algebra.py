@@ -1,12 +1,13 @@
 """A declared model in symbols: its vectors, overlaps and weights, and the kernels of pairs of its units.
 
-Names that are made here have the numbers of their groups behind them, as units_0: no number of a user's has the same
+Names that are made here are V_M_ww (a kind of mean, and overlaps) or mean_0_1: no number of a user's has the same
 (`named.MADE`).
 """
 
 import dataclasses
 import functools
 import re
+import string
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +22,11 @@ from derivations.declare.rows import Rows
 from derivations.declare.series import means_of, series_of
 from derivations.statement import AtLeast, Base, Definition, Indicator, Kernel, Named, function, sp
 
-DEGREE = sp.Idx("n", (0, sp.oo))
+ROLES = "ijklr"
+"""What indices over units are for."""
+LETTERS = "ikmnrljpqs"
+"""Their letters for students, then for teachers; i and j are a student and a teacher."""
+DEGREE = sp.Idx("degree", (0, sp.oo))
 """The degree of a term of a series in a correlation."""
 LEAST = sp.Float("1e-290")
 """What stands for a determinant that vanishes."""
@@ -91,11 +96,31 @@ class Algebra:
 
     def size(self, number: int) -> Any:
         """The number of units of a group."""
-        return sp.Symbol(f"units{below(number)}", integer=True)
+        word = "units" if self.is_student(number) else "teachers"
+        return sp.Symbol(self.declared.groups[number].named(word), integer=True)
 
-    def index(self, letter: str, number: int) -> Any:
-        """An index over the units of a group."""
-        return sp.Idx(f"{letter}{below(number)}", self.size(number))
+    def index(self, role: str, number: int) -> Any:
+        """One of five indices over the units of a group: i and j of a pair, k and l of a further one, r of a sum."""
+        return sp.Idx(self._letters[role, number], self.size(number))
+
+    @functools.cached_property
+    def _letters(self) -> dict[tuple[str, int], str]:
+        """The letters of the indices: none is a name of the declaration."""
+        taken = {"a", *(number.name for number in self.declared.numbers)}
+        pool = [x for x in (*LETTERS, *string.ascii_letters) if x not in taken]
+        pool = list(dict.fromkeys(pool))
+        roles = [(role, number) for number in self.groups for role in ROLES]
+        return {place: pool[n] if n < len(pool) else f"{place[0]}_{place[1]}" for n, place in enumerate(roles)}
+
+    def label(self, one: Vector, two: Vector) -> str:
+        """The name of the overlaps of two vectors in this order: Q_ww, M_ww, .."""
+        return self.rows.block_of(one, two).name
+
+    def pair(self, g: int, h: int, slots: str = "") -> str:
+        """The name of a pair of groups: of the overlaps of their first slots, then slots where there are several."""
+        one, two = (Vector(k, self.declared.groups[k].slots[0]) for k in (g, h))
+        several = max(len(self.declared.groups[k].slots) for k in (g, h)) > 1
+        return f"{self.label(one, two)}_{slots}" if slots and several else self.label(one, two)
 
     def overlap(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """u_i . v_j, an entry of a block of the Gram matrix."""
@@ -106,7 +131,7 @@ class Algebra:
     def norm(self, vector: Vector, i: Any) -> Any:
         """|u_i| where the network divides by it; 1 elsewhere, and for teachers."""
         divided = self.declared.weights == "normalised" and self.is_student(vector.group)
-        return Base(f"norm{below(vector.group)}_{vector.slot}")[i] if divided else sp.Integer(1)
+        return Base(f"norm_{self.group(vector).named(vector.slot)}")[i] if divided else sp.Integer(1)
 
     def covariance(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """E[z_i z_j] of two fields, those of unit vectors where the network divides by norms."""
@@ -129,6 +154,12 @@ class Algebra:
         pairs = [(one, two) for n, one in enumerate(self.vectors) for two in self.vectors[n:]]
         by_name = {self.rows.block_of(one, two).name: (one, two) for one, two in pairs}
         yield from (by_name[name] for name in names)
+
+    def scaled_weight(self, vector: Vector, i: Any) -> Any:
+        """The weight of unit i over the norm of its vector."""
+        if self.norm(vector, i) == 1:
+            return self.weight(vector.group, i)
+        return Base(f"weight_{self.group(vector).named(vector.slot)}")[i]
 
     def gated(self, number: int) -> bool:
         """Return True for units with a function that is no polynomial: a unit with itself is then a case of its own."""
@@ -178,7 +209,9 @@ class Kernels:
             names = [f"mean{below(number, k)}" for k in range(len(values))]
             names = [name if value != 0 else "" for name, value in zip(names, values, strict=True)]
             found = {name: value.xreplace(places) for name, value in zip(names, values, strict=True) if name}
-            kernel = Kernel(f"kernel{below(number)}", tuple(program.symbols()), found, as_written=True)
+            # Polynomials in series are long and have no brackets that cancel.
+            written = not tables.pairs
+            kernel = Kernel(f"kernel{below(number)}", tuple(program.symbols()), found, as_written=written)
             self._known[key] = kernel, names
             if found:
                 self.made.append(kernel)

@@ -26,8 +26,8 @@ from derivations.statement import Base, Example, Named, Statement, key_of, sp
 def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str, Any]:
     """The constants of the statement in a run."""
     p = initial.parameters
-    found = {str(symbols.size(g)): count for g, count in enumerate(symbols.rows.sizes)}
-    found |= {name: getattr(p, name) for name in ("step", "decay", "noise", "batch")}
+    found = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
+    found |= {name: float(getattr(p, name)) for name in ("step", "decay", "noise", "batch")}
     found |= {name: float(getattr(p, name)) for name in symbols.declared.names}
     return {**found, **initial.constants, **kernels.numbers()}
 
@@ -87,7 +87,7 @@ def cached_statement(declared: Declaration, at: Rows, values: tuple[float, ...],
         neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
         indices=[],
         tier="exact",
-        sizes={str(symbols.size(g)): count for g, count in enumerate(at.sizes)},
+        sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)},
         state=tuple(state(symbols)),
         constants=(*constants(symbols), *means.named),
         bind=functools.partial(numbers, symbols, means),

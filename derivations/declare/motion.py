@@ -12,7 +12,7 @@ derivatives of the loss.  Sources: Saad & Solla 1995; Price 1958.
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import algebra, second_order
+from derivations.declare import second_order
 from derivations.declare.algebra import Algebra, Kernels, Mean, Vector
 from derivations.declare.gates import Part
 from derivations.statement import HALF, Base, Definition, Equation, Named, Watched, sp
@@ -43,6 +43,7 @@ class Motion:
         self.arrays += [*self._bends(), *self._gradients(), *self._drifts()]
         if self.second:
             self.arrays += second_order.definitions(self.algebra, self.kernels, self.squared)
+        self.arrays += self._along()
         return tuple(self.arrays)
 
     def _norms(self) -> Iterator[Definition]:
@@ -50,6 +51,8 @@ class Motion:
             i = self.algebra.index("i", one.group)
             if self.algebra.norm(one, i) != 1:
                 yield Definition((self.algebra.norm(one, i),), sp.sqrt(self.algebra.overlap(one, i, one, i)), "norm")
+                value = self.algebra.weight(one.group, i) / self.algebra.norm(one, i)
+                yield Definition((self.algebra.scaled_weight(one, i),), value, "weight over norm")
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
@@ -75,17 +78,17 @@ class Motion:
         """
         one, two = self.algebra.shapes[g], self.algebra.shapes[h]
         found = [
-            Mean(f"V{word}{algebra.below(g, h)}_{s}{t}", (one.slopes[a], two.slopes[b]))
+            Mean(f"V{word}_{self.algebra.pair(g, h, s + t)}", (one.slopes[a], two.slopes[b]))
             for a, s in enumerate(one.slots)
             for b, t in enumerate(two.slots)
             if not (word and s == t and self.declared.weights != "free")  # along itself, which the constraint takes
         ]
         sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
         for own, other, mine, theirs, turned in sides:
-            parts = [(f"W{word}{algebra.below(own, other)}_{s}{t}", mine.bends[a][b])
+            parts = [(f"W{word}_{self.algebra.pair(own, other, s + t)}", mine.bends[a][b])
                      for a, s in enumerate(mine.slots) for b, t in enumerate(mine.slots)
                      if a < b or (a == b and self.declared.weights == "free")]  # fmt: skip
-            parts += [(f"B{word}{algebra.below(own, other)}_{name}", mine.scalars[b])
+            parts += [(f"B{word}_{self.algebra.pair(own, other)}_{name}", mine.scalars[b])
                       for b, name in enumerate(self.algebra.scalars(own)) if self._trained(own, name)]  # fmt: skip
             found += [Mean(name, self._ordered(part, theirs.value, turned)) for name, part in parts]
         return found
@@ -102,10 +105,10 @@ class Motion:
             for h in self.algebra.groups[g:]:
                 parts = (self.algebra.shapes[g].value, self.algebra.shapes[h].value)
                 i, j = self.algebra.index("i", g), self.algebra.index("j", h)
-                mean = Mean(f"K{algebra.below(g, h)}", parts)
+                mean = Mean(f"K_{self.algebra.pair(g, h)}", parts)
                 yield from self.kernels.definitions((g, h), (i, j), [mean], "mean products of outputs")
                 if g == h and self.algebra.gated(g):
-                    own = Mean(f"Kown{algebra.below(g, g)}", parts)
+                    own = Mean(f"Kown_{self.algebra.pair(g, g)}", parts)
                     yield from self.kernels.definitions((g, g), (i, i), [own], "mean square of an output")
 
     def mean(self, letter: str, g: int, h: int, rest: str, i: Any, j: Any, apart: bool = False) -> Any:
@@ -115,7 +118,7 @@ class Motion:
         groups once.
         """
         symmetric = letter in "VK" and g > h
-        name = f"{letter}{algebra.below(*((h, g) if symmetric else (g, h)))}{rest}"
+        name = f"{letter}_{self._named(letter, *((h, g) if symmetric else (g, h)), rest)}"
         if symmetric:
             return self._entry(name, j, i)
         held_turned = letter in "WB" and g > h  # both sides of a pair of student groups are means of one kernel
@@ -124,6 +127,10 @@ class Motion:
             return entry
         own = self._entry(name.replace(letter, f"{letter}own", 1), i)
         return sp.Piecewise((own, sp.Eq(i, j)), (entry, True))
+
+    def _named(self, letter: str, g: int, h: int, rest: str) -> str:
+        """The name of an array of means: slots behind those of V and W, a bias behind those of B."""
+        return f"{self.algebra.pair(g, h)}_{rest}" if letter == "B" else self.algebra.pair(g, h, rest)
 
     def _entry(self, name: str, *indices: Any) -> Any:
         return sp.Integer(0) if name in self.kernels.zero else Base(name)[indices]
@@ -142,7 +149,7 @@ class Motion:
         s, t = sorted((one.slot, slot), key=self.algebra.group(one).slots.index)
         if s == t and self.declared.weights != "free":
             return sp.Integer(0)
-        return Base(f"bend{algebra.below(one.group)}_{s}{t}")[i]
+        return Base(f"bend_{self.algebra.label(Vector(one.group, s), Vector(one.group, t))}")[i]
 
     def _bends(self) -> Iterator[Definition]:
         for g in self.algebra.students:
@@ -151,7 +158,7 @@ class Motion:
                 for t in slots[a:]:
                     target = self.bend(Vector(g, s), t, i)
                     if target != 0:
-                        value = self.algebra.weight(g, i) * self.total(g, "W", f"_{s}{t}", i)
+                        value = self.algebra.weight(g, i) * self.total(g, "W", s + t, i)
                         yield Definition((target,), value, "second derivatives of a unit, times all others")
 
     def _gradients(self) -> Iterator[Definition]:
@@ -164,24 +171,24 @@ class Motion:
 
     def gradient(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """C_ij, the part of the mean gradient of u_i along v_j."""
-        return Base(f"C{algebra.below(one.group, two.group)}_{one.slot}{two.slot}")[i, j]
+        return Base(f"C_{self.algebra.label(one, two)}")[i, j]
 
     def _gradient(self, one: Vector, two: Vector) -> Any:
         g, h = one.group, two.group
         i, j = self.algebra.index("i", g), self.algebra.index("j", h)
-        norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
-        slots = f"_{one.slot}{two.slot}" if g <= h else f"_{two.slot}{one.slot}"
+        slots = one.slot + two.slot if g <= h else two.slot + one.slot
         alone = one == two and self.declared.weights != "free"
         both = sp.Integer(0)
         if self.squared or not self.algebra.is_student(h):
             mean = self.mean("V", g, h, slots, i, j, apart=alone)
-            both = self.algebra.weight(g, i) * self.algebra.weight(h, j) * mean
+            both = self.algebra.scaled_weight(one, i) * self.algebra.scaled_weight(two, j) * mean
         if g != h:
-            return both / norms
+            return both
         if alone:
             # A vector's motion along itself is taken away by the constraint; here, so that small overlaps keep digits.
-            return sp.Piecewise((0, sp.Eq(i, j)), (both, True)) / norms
-        return (both + sp.KroneckerDelta(i, j) * self.bend(one, two.slot, i)) / norms
+            return sp.Piecewise((0, sp.Eq(i, j)), (both, True))
+        norms = self.algebra.norm(one, i) * self.algebra.norm(two, i)
+        return both + sp.KroneckerDelta(i, j) * self.bend(one, two.slot, i) / norms
 
     def _drifts(self) -> Iterator[Definition]:
         for one in self.algebra.vectors:
@@ -192,7 +199,7 @@ class Motion:
 
     def drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """D_ij = E[c_i z_j], the mean gradient of u_i seen from v_j."""
-        return Base(f"D{algebra.below(one.group, two.group)}_{one.slot}{two.slot}")[i, j]
+        return Base(f"D_{self.algebra.label(one, two)}")[i, j]
 
     def _drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         found = sp.Integer(0)
@@ -206,17 +213,28 @@ class Motion:
         """u_i' . v_j by the motion of u_i alone."""
         if not self.algebra.moves(one):
             return sp.Integer(0)
-        here, itself = self.algebra.overlap(one, i, two, j), self.algebra.overlap(one, i, one, i)
+        here = self.algebra.overlap(one, i, two, j)
         pull = self.drift(one, i, two, j)
         if self.declared.weights != "free":
-            pull -= self.drift(one, i, one, i) / itself * here
+            pull -= self.along(one, i) * here
         if self.declared.weights != "sphere":
             pull += DECAY * here
-        found = -self.rate * pull
-        if self.second and self.declared.weights == "sphere":
-            # A step across the sphere lengthens the vector, which the constraint takes back.
-            found -= HALF * self._gain(one, i, one, i) / itself * here
-        return found
+        return -self.rate * pull
+
+    def along(self, one: Vector, i: Any) -> Any:
+        """The part of the mean gradient of u_i along itself, over its squared norm."""
+        return Base(f"along_{self.algebra.label(one, one)}")[i]
+
+    def _along(self) -> Iterator[Definition]:
+        for one in self.algebra.vectors:
+            if self.algebra.moves(one) and self.declared.weights != "free":
+                i = self.algebra.index("i", one.group)
+                value = self.drift(one, i, one, i)
+                if self.second and self.declared.weights == "sphere":
+                    # A step across the sphere lengthens the vector, which the constraint takes back.
+                    value -= HALF * self._gain(one, i, one, i) / self.rate
+                value /= self.algebra.overlap(one, i, one, i)
+                yield Definition((self.along(one, i),), value, "what the constraint takes away")
 
     def _gain(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """eta^2 E[c_i c_j]/B."""
@@ -244,7 +262,7 @@ class Motion:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""
         if word == "a":
             return self.total(g, "K", "", i)
-        return self.algebra.weight(g, i) * self.total(g, "B", f"_{word}", i)
+        return self.algebra.weight(g, i) * self.total(g, "B", word, i)
 
     def error(self) -> Any:
         """E[(f - f*)^2]."""

@@ -29,7 +29,9 @@ WRITTEN = re.compile(
 )
 """Names within written functions, which a number that all units share must not have."""
 
-MADE = re.compile(r"([ijklr]|units|norm|bend|kernel|mean|series|[ABCDEKSVWcv](own)?)_\d\w*")
+MADE = re.compile(
+    r"(norm|weight)_\w+|(kernel|mean|series|[AESVcv])_\d\w*|(bend|along|[BCDEKVW](own)?)_(\w+_)?[QMP]_\w+"
+)
 """Names within the statement of a model (`algebra`), which no number must have."""
 
 

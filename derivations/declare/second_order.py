@@ -6,7 +6,7 @@ E[c_i c_j] = w_i w_j (sum over units k, l of w_k w_l E[phi'_i phi'_j phi_k phi_l
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from derivations.declare import algebra, arcsines
+from derivations.declare import arcsines
 from derivations.declare.algebra import Algebra, Kernels, Vector
 from derivations.declare.gates import Part, erf_factors
 from derivations.statement import Base, Definition, function, sp
@@ -18,7 +18,7 @@ def entry(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
     """E[c_i c_j] of two vectors; each pair of them is held once."""
     if symbols.vectors.index(one) > symbols.vectors.index(two):
         one, i, two, j = two, j, one, i
-    return Base(f"E{algebra.below(one.group, two.group)}_{one.slot}{two.slot}")[i, j]
+    return Base(f"E_{symbols.label(one, two)}")[i, j]
 
 
 def definitions(symbols: Algebra, kernels: Kernels, squared: bool) -> Iterator[Definition]:

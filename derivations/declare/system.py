@@ -94,11 +94,6 @@ def system(declared: Declaration, reference: str = "") -> System:
     )
 
 
-def _of_erf(declared: Declaration) -> bool:
-    """Whether an online limit is, by its looks, one whose second-order term is that of erf units (`tilt`)."""
-    return declared.limit == "online" and all(group.unit.word == "erf" for group in declared.groups)
-
-
 def sizes_of(declared: Declaration) -> dict[str, str]:
     """The numbers that a title names: dimension, units of every group, and eta of an online limit (a flow has no step).
 

@@ -21,7 +21,8 @@ def address(function: Any, signature: str) -> int:
 
     Its result has the type that the signature names after an arrow ("f8, i8 -> f8[::1]"); without one it has none.
 
-    >>>     >>> from numba import njit
+    >>> import numpy as np
+    >>> from numba import njit
     >>> @njit
     ... def twice(x):
     ...     x[0] *= 2.0

@@ -45,7 +45,11 @@ class Derivatives:
     def __init__(self, statement: "Statement", layout: Layout, start: np.ndarray, constants: Mapping[str, Any]) -> None:
         self.statement, self.layout = statement, layout
         self.start, self.constants = start, dict(constants)
-        self._real = tuple(name for name, value in self.constants.items() if not isinstance(value, int))
+        from derivations.statement import indices_of, key_of, sp  # SymPy, which other studies do not need
+
+        endless = {key_of(c.target) for c in statement.constants if any(i.upper == sp.oo for i in indices_of(c.target))}
+        # Coefficients of a series are no parameters: they follow from those of the model.
+        self._real = tuple(name for name, x in self.constants.items() if not isinstance(x, int) and name not in endless)
 
     def along(self, y: np.ndarray, direction: np.ndarray, constants: Mapping[str, Any] | None = None) -> np.ndarray:
         """Return the derivative of F along a direction (n,) of the state, and along changes of some constants.

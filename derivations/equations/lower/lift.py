@@ -23,10 +23,13 @@ from derivations.equations.program import (
     entry,
     indices_in,
     is_leaf,
+    operations,
     series,
 )
 from derivations.statement import Definition, Kernel, Statement, function, indices_of, key_of, sp
 
+LONG = 60
+"""Operations of a kernel of one function above which it is evaluated by itself, and for mirrored pairs once."""
 NAMED_AFTER = (sp.exp, sp.log, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, sp.Piecewise)
 """Functions that a part of a formula is named after; the others are called "part"."""
 
@@ -70,7 +73,7 @@ class Lift:
         for k, target in enumerate(definition.targets):
             value = definition.value if kernel is None else function(list(kernel.values)[k])(*definition.value)
             self.place(key_of(target), tuple(indices_of(target)), value, definition.meaning)
-        if kernel is not None and (len(definition.targets) > 1 or kernel.as_written):
+        if kernel is not None and (len(definition.targets) > 1 or is_long(kernel)):
             self.kernels.append(definition)
 
     def rate(self, target: Any, rate: Any, meaning: str) -> Output:
@@ -271,6 +274,11 @@ class Lift:
         chosen = next(n for n in candidates if n not in self._taken)
         self._taken.add(chosen)
         return chosen
+
+
+def is_long(kernel: Kernel) -> bool:
+    """Return True for a kernel of so many operations that it is evaluated by itself."""
+    return sum(operations(sp.sympify(value)) for value in kernel.values.values()) > LONG
 
 
 def written_out(statement: Statement) -> frozenset[str]:

@@ -41,7 +41,9 @@ class Total:
 
 def find_products(program: Program, lift: Lift, symmetric: frozenset[str]) -> Program:
     """Replace sums that are products of matrices by `Product`."""
-    sums = {item.name: terms for item in program.body if isinstance(item, Define) and (terms := _terms(item, program))}
+    sums = {
+        item.name: terms for item in program.body if isinstance(item, Define) and (terms := terms_of(item, program))
+    }
     axes = {item.name: item.axes for item in program.body if isinstance(item, Define)}
     reads = Counter(name for item in program.body for name in item.reads)
     body: list[Item] = []
@@ -69,7 +71,7 @@ def _inserted(body: list[Item], product: Product) -> list[Item]:
     return [*body[:after], product, *body[after:]]
 
 
-def _terms(d: Define, program: Program) -> list[Term]:
+def terms_of(d: Define, program: Program) -> list[Term]:
     """The terms of a sum of products of two matrices, or none."""
     if len(d.axes) != 2 or len(d.over) != 1 or d.reduction != "sum" or program.ranges.volume(d.domain) < LEAST:
         return []

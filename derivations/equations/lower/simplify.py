@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from derivations.equations.lower.lift import Lift
+from derivations.equations.lower.products import terms_of
 from derivations.equations.program import (
     Define,
     Item,
@@ -129,6 +130,13 @@ def inline(program: Program) -> Program:
     taken = {
         name for item in program.body if not isinstance(item, Define) for name in item.reads
     } | program.output_names
+    # The engine takes the argument of a series from a place.
+    at = {x.args[1] for item in program.body if isinstance(item, Define) for x in item.value.atoms(series)}
+    taken |= frozenset().union(*map(names_in, at))
+    # A sum that is a product of matrices stays one.
+    taken |= frozenset().union(
+        *(item.reads for item in program.body if isinstance(item, Define) and terms_of(item, program))
+    )
     readers = Counter(name for item in program.body for name in item.reads)
     gone: dict[str, Define] = {}
     body: list[Item] = []

@@ -94,6 +94,8 @@ class Python:
         """One function for all the functions of a kernel, common parts named."""
         names, values = list(kernel.values), list(kernel.values.values())
         calls = {c for v in values for c in v.atoms(sp.Function) if self.statement.kernel_of(type(c).__name__)}
+        # Of an integral or a mean the variable is known inside alone.
+        calls = {c for c in calls if any(a.is_Integer for a in c.args) or c.free_symbols <= set(kernel.arguments)}
         short = {c: sp.Symbol(self.shortened(c)) for c in sorted(calls, key=str) if c not in values}
         self.code.in_kernel = self.code.text.by_power = True
         lines = [f"{symbol} = {self.code.expr(c)}" for c, symbol in short.items()]

@@ -103,11 +103,13 @@ def test_numba_and_jax_make_the_same_pass(variant, activation):
 def test_the_activations_are_those_that_sympy_differentiates():
     from derivations.chen import kernels
     from derivations.chen.parameters import ACTIVATIONS
-    from odesim.code.arrays import array_kernel
+    from derivations.equations.arrays import Arrays
+    from derivations.equations.program import Ranges
 
     z = np.array([-2.1, -0.4, 0.0, 0.3, 1.7])  # at a kink the slope is the mean of both sides
     for kind, name in enumerate(ACTIVATIONS):
-        symbolic = array_kernel(kernels.expert_kernels(name)["activation"])(None, z, 2.5)
+        formulas = Arrays(Ranges({}, {}), {kernels.Z.name: z, kernels.POWER.name: 2.5})
+        symbolic = [formulas.value(of(name), ()) for of in (kernels.activation, kernels.slope)]
         for a, b in zip(model.activation(z, kind, 2.5), symbolic, strict=True):
             assert np.allclose(a, b, rtol=1e-13)
 
