@@ -204,7 +204,7 @@ class Kernels:
             tables = Tables()
             program = Program(shapes, list(map(algebra.scalars, kinds)), tables, same)
             values = [compilable(value) for value in program.expressions(parts)]
-            number = len(self.made)
+            number = len(self._known)
             places = self._looked_up(number, tables, program)
             names = [f"mean{below(number, k)}" for k in range(len(values))]
             names = [name if value != 0 else "" for name, value in zip(names, values, strict=True)]

@@ -13,7 +13,7 @@ from derivations.declare.algebra import Algebra, Kernels
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
-from derivations.declare.motion import TRAINING, Motion
+from derivations.declare.motion import STEPS, TRAINING, Motion
 from derivations.declare.population import ERROR, validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -131,6 +131,7 @@ def constants(symbols: Algebra) -> Iterator[Named]:
         elif group.output != "trained":
             yield Named(Base(group.named("a"))[i], "readout of student unit i")
     yield from TRAINING
+    yield from STEPS if symbols.declared.limit == "online" else ()
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
 
 

@@ -18,12 +18,9 @@ from derivations.declare.gates import Part
 from derivations.statement import HALF, Base, Definition, Equation, Named, Watched, sp
 
 STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
-TRAINING = (
-    Named(STEP, "step eta of the online limit; a flow has none"),
-    Named(DECAY, "weight decay lambda"),
-    Named(NOISE, "standard deviation of the label noise"),
-    Named(BATCH, "samples of one step"),
-)
+TRAINING = (Named(DECAY, "weight decay lambda"), Named(NOISE, "standard deviation of the label noise"))
+STEPS = (Named(STEP, "step eta: SGD steps by eta/d"), Named(BATCH, "samples of one step"))
+"""Constants of the online limit alone."""
 
 
 class Motion:

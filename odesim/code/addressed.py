@@ -116,7 +116,8 @@ def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 def borrower(kind: Any) -> Any:
     """The function `borrowed(at)` of compiled code: the value of a type that was `lent` at an address.
 
-    >>>     >>> from numba import njit, typeof
+    >>> import numpy as np
+    >>> from numba import njit, typeof
     >>> values = (2.0, np.ones(3))
     >>> borrowed = borrower(typeof(values))
     >>> @njit

@@ -73,7 +73,7 @@ class SymbolicEquations:
         Example:
             >>> import odesim
             >>> system = odesim.declare(student={"unit": "w^2"}, teacher={})
-            >>> odesim.derive(system, "sympy").entry("M_ww", 0, 0)
+            >>> odesim.derive(system, "sympy").entry("M_ww", 0, 0).expand()
             -6*M_ww[0, 0]*Q_ww[0, 0] + 6*M_ww[0, 0]
         """
         from odesim.show.page.expand import Expansion
