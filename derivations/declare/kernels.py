@@ -59,15 +59,13 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     second, tilts = "", erf_factors(shapes) if declared.limit == "online" else ()
     if declared.limit == "online":
         try:
-            require_second(shapes)
+            require_second(shapes, len(declared.students))
         except Open as reason:
             second = str(reason)
-    helpers = symbols.helpers("\n".join(text for _, text in texts))
-    named = [(text.split("(")[0].removeprefix("def "), text) for text in helpers]
-    pairs = tuple(tuple((*_plain(one, a), *_plain(two, b)) for one, a, two, b in t.pairs) for t in maker.tables)
-    means = tuple(tuple(_plain(gate, a) for gate, a in t.means) for t in maker.tables)
+    pairs = tuple(tuple((*plain_gate(one, a), *plain_gate(two, b)) for one, a, two, b in t.pairs) for t in maker.tables)
+    means = tuple(tuple(plain_gate(gate, a) for gate, a in t.means) for t in maker.tables)
     places = tuple((t.pairs[0][0].slot, t.pairs[0][2].slot) if t.pairs else () for t in maker.tables)
-    return Kernels(tuple([*named, *texts]), pairs, means, places, "", second, tilts)
+    return Kernels(tuple(texts), pairs, means, places, "", second, tilts)
 
 
 def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, ...]:
@@ -84,19 +82,24 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     return shapes
 
 
-def require_second(shapes: Sequence[Shape]) -> None:
-    """Raise `Open` where means of four units have no closed form: those of polynomials and of erf units have."""
+def require_second(shapes: Sequence[Shape], students: int) -> None:
+    """Raise `Open` where means of four units have no closed form: those of polynomials and of erf units have.
+
+    Two of the four are students, the first of the shapes; the other two may be any.
+    """
     if erf_factors(shapes):
         return
     if any(shape.gates for shape in shapes):
         raise Open("E[c c] is a mean of four functions that are no polynomials")
-    cells = sorted(math.prod(1 + max((term.powers[s] for term in shape.value), default=0)
-                             for s in range(len(shape.slots))) for shape in shapes)  # fmt: skip
-    if cells[-1] ** 4 > MOST_CELLS:
+    cells = [
+        math.prod(1 + max((term.powers[s] for term in shape.value), default=0) for s in range(len(shape.slots)))
+        for shape in shapes
+    ]
+    if max(cells[:students]) ** 2 * max(cells) ** 2 > MOST_CELLS:
         raise Open("E[c c] is a mean of four polynomials of too many terms")
 
 
-def _plain(gate: Gate, order: int) -> tuple[str, str, int]:
+def plain_gate(gate: Gate, order: int) -> tuple[str, str, int]:
     """A series gate with the order of its derivative as plain data: its slope is an expression in the numbers."""
     return gate.kind, symbols.plain(gate.slope), order
 

@@ -1,4 +1,4 @@
-"""Derivations that were made before: the texts of a declaration's functions, so that a later start needs no SymPy."""
+"""Derivations that were made before: the texts of a declaration's functions, and why a tier does not exist."""
 
 import dataclasses
 import functools

@@ -19,7 +19,7 @@ from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import rows
-from derivations.equations.functions import rates_function
+from derivations.equations.functions import array_functions
 from derivations.special import special
 from derivations.statement import Statement
 
@@ -87,7 +87,8 @@ def build(
 ) -> dict[str, Callable[..., Any]]:
     """`flow`, `loss` and `watch` of (y, .., points, weights, sizes), with the drift of a statement if one is given."""
     sampler = Sampler(declared, xp, functions)
-    drift = None if stated is None else rates_function(stated, "jax" if "jax" in xp.__name__ else "numpy")
+    backend = "jax" if "jax" in xp.__name__ else "numpy"
+    drift = None if stated is None else array_functions(stated, backend)["flow"]
 
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Place, tuple[Any, Any]]:
         a, sample, _ = split(declared, given)

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.declare import grammar, symbols
+from derivations.declare import grammar
 from derivations.declare.declaration import Declaration
-from derivations.declare.kernels import Kernels, values
+from derivations.declare.kernels import Kernels, plain_gate, values
 
 if TYPE_CHECKING:
-    from derivations.declare.gates import Gate
     from derivations.declare.moments import Tables
     from hermite.correlation import CorrelationTable
 
@@ -23,7 +22,8 @@ FIRST, LARGEST = 65, 1200
 
 def means_of(tables: "Tables", known: dict[str, float]) -> list[float]:
     """E[F^(a)(z)] at unit variance of the gates that a program needs."""
-    sizes = [(gate.kind, _size(gate, known), order) for gate, order in tables.means]
+    plain = [plain_gate(gate, order) for gate, order in tables.means]
+    sizes = [(kind, grammar.number(grammar.read(slope), known), order) for kind, slope, order in plain]
     return [float(_expansion(kind, size, FIRST).derivative_means[order]) for kind, size, order in sizes]
 
 
@@ -31,8 +31,7 @@ def series_of(tables: "Tables", known: dict[str, float]) -> list[dict[str, np.nd
     """The power series of all S_ab of a program: one row of coefficients, or an even one and an odd one."""
     if not tables.pairs:
         return []
-    entries = tuple((one.kind, symbols.plain(one.slope), a, two.kind, symbols.plain(two.slope), b)
-                    for one, a, two, b in tables.pairs)  # fmt: skip
+    entries = tuple((*plain_gate(one, a), *plain_gate(two, b)) for one, a, two, b in tables.pairs)
     table = _table(entries, known)
     found = []
     for row, parity in zip(table.coefficients, table.parity, strict=True):
@@ -40,10 +39,6 @@ def series_of(tables: "Tables", known: dict[str, float]) -> list[dict[str, np.nd
         even[1::2], odd[0::2] = 0.0, 0.0
         found.append({"": row} if parity != -1 else {"even": even, "odd": odd})
     return found
-
-
-def _size(gate: "Gate", known: dict[str, float]) -> float:
-    return grammar.number(grammar.read(symbols.plain(gate.slope)), known)
 
 
 def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:

@@ -43,48 +43,7 @@ def own() -> dict[str, Any]:
     return made
 
 
-ORTHANT = """def orthant(u, v, X, Y, T, r):
-    u, v = u + 1e-100 * (u == 0.0), v + 1e-100 * (v == 0.0)
-    total = 0.25 * (2.0 + erf(u / np.sqrt(2.0 * X)) + erf(v / np.sqrt(2.0 * Y))) - 0.5 * ((u < 0.0) != (v < 0.0))
-    return total - owen(u / np.sqrt(X), v * X - T * u, r, X) - owen(v / np.sqrt(Y), u * Y - T * v, r, Y)
-"""
-OWEN = """def owen(h, p, r, X):
-    # T(h, a) with a = p / q, q = h r sqrt(X): of |a| > 1 by T(a h, 1 / a)
-    q, m = h * r * np.sqrt(X), np.abs(p) / (r * np.sqrt(X))
-    far = 1.0 * (np.abs(p) > np.abs(q))
-    a = (far * q + (1.0 - far) * p) / (far * p + (1.0 - far) * q)
-    g = 0.5 * (far * m * m + (1.0 - far) * h * h)
-    total = 0.0 * a
-    for x, c in (
-        (0.005299532504175031, 0.002160724066241367),
-        (0.0277124884633837, 0.00495397802986269),
-        (0.06718439880608412, 0.0075724737557682845),
-        (0.1222977958224985, 0.009917658413887993),
-        (0.19106187779867811, 0.011904470543439039),
-        (0.2709916111713863, 0.013461048108967368),
-        (0.35919822461037054, 0.014531118064930284),
-        (0.4524937450811813, 0.015076000562850642),
-        (0.5475062549188188, 0.015076000562850642),
-        (0.6408017753896295, 0.014531118064930284),
-        (0.7290083888286136, 0.013461048108967368),
-        (0.8089381222013219, 0.011904470543439039),
-        (0.8777022041775016, 0.009917658413887993),
-        (0.9328156011939159, 0.0075724737557682845),
-        (0.9722875115366163, 0.00495397802986269),
-        (0.994700467495825, 0.002160724066241367)
-    ):
-        y = 1.0 + (x * a) * (x * a)
-        total = total + c * np.exp(-g * y) / y
-    near, apart = 0.5 + 0.5 * erf(np.abs(h) / np.sqrt(2.0)), 0.5 + 0.5 * erf(m / np.sqrt(2.0))
-    side = np.sign(a)
-    total = np.abs(a) * total
-    return side * (total + far * (0.5 * near + 0.5 * apart - near * apart - 2.0 * total))
-"""
-"""P(z1 > -u, z2 > -v) of variances X, Y, covariance T, r = sqrt(X Y - T^2), by two of Owen's functions T(h, a):
-integrals of a smooth function over [0, 1], 16 Gauss points.  Source: Owen 1956."""
 SOURCE = {
-    "owen": OWEN,
-    "orthant": ORTHANT,
     # A root of what rounding may leave below 0 on the diagonal; where it divides, a zero of the numerator wins.
     "root": "def root(x):\n    return np.sqrt(np.maximum(x, 1e-290))\n",
     "angle": "def angle(t, r):\n    return np.arctan2(t, r)\n",
@@ -99,6 +58,8 @@ SOURCE = {
     "gelu": "def gelu(x):\n    return x * (0.5 + 0.5 * erf(0.7071067811865476 * x))\n",
 }
 """The functions of generated text, in operations that numba, NumPy and JAX have, for scalars and arrays alike."""
+PLAIN = (*SOURCE, "erf", "orthant")
+"""What generated text calls by its name alone; `orthant` is that of `orthants`."""
 
 
 def slot(name: str) -> Any:
@@ -206,14 +167,8 @@ def plain(expression: Any) -> str:
 
 
 def helpers(text: str) -> list[str]:
-    """The texts of the functions of `SOURCE` that a text calls, and of those that these call."""
-
-    def called(within: str) -> set[str]:
-        return {name for name in SOURCE if re.search(rf"(?<![\w.]){name}\(", within)}
-
-    found = called(text)
-    found |= {name for caller in found for name in called(SOURCE[caller])}
-    return [source for name, source in SOURCE.items() if name in found]
+    """The texts of the functions of `SOURCE` that a text calls."""
+    return [source for name, source in SOURCE.items() if re.search(rf"(?<![\w.]){name}\(", text)]
 
 
 def _printer(prefix: str, root_name: str = "") -> Any:
@@ -226,7 +181,7 @@ def _printer(prefix: str, root_name: str = "") -> Any:
             name = type(expr).__name__
             plain = {"abs": "absolute", "Abs": "absolute"}.get(name, name)
             inner = ", ".join(self._print(argument) for argument in expr.args)
-            return f"{plain}({inner})" if plain in SOURCE or plain == "erf" else f"{prefix}{plain}({inner})"
+            return f"{plain}({inner})" if plain in PLAIN else f"{prefix}{plain}({inner})"
 
         def _print_Pow(self, expr: Any, rational: bool = False) -> str:
             base = self._print(expr.base)

@@ -8,7 +8,7 @@ import numpy as np
 
 from derivations.contract import Equations
 from derivations.equations.rounding import mean_square
-from odesim.code.prepared import What, fillings, lowered
+from odesim.code.prepared import What, fillings
 from odesim.code.right_hand_side import Filling, RightHandSide, last_made
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
     if backend != "numba":
         key = (equations.code.structure, backend)
         if key not in _traced:
-            _traced[key] = _array_functions(statement, backend)
+            from derivations.equations.functions import array_functions
+
+            _traced[key] = array_functions(statement, backend)
         return _traced[key]
     derivative = last_made(lambda arguments: Generated(statement, arguments))
     functions: dict[str, Callable[..., Any]] = {
@@ -79,40 +81,3 @@ class Generated(RightHandSide):
         layout = layout_of(self._statement, self._numbers)
         found = fillings(self._statement, layout, self._numbers, ("rates", "jacobian"))
         return found["rates"], found["jacobian"]
-
-
-def _array_functions(statement: "Statement", backend: str) -> dict[str, Callable[..., Any]]:
-    """The same by whole arrays, with NumPy or traced by JAX."""
-    from derivations.equations import arrays
-    from derivations.equations.tier import layout_of
-
-    library, special = arrays.libraries(backend)
-    programs: dict[Any, Any] = {}
-
-    def evaluated(what: What, y: Any, numbers: dict[str, Any]) -> dict[str, Any]:
-        layout = layout_of(statement, numbers)
-        sizes = tuple((name, value) for name, value in numbers.items() if isinstance(value, int))
-        if (what, sizes) not in programs:
-            programs[what, sizes] = lowered(statement, layout, numbers, what)
-        program = programs[what, sizes]
-        return arrays.evaluate(program, numbers, arrays.unpacked(layout, y, library), library, special)
-
-    def flow(t: Any, y: Any, *arguments: Any) -> Any:
-        numbers = statement.named(arguments)
-        return arrays.packed(layout_of(statement, numbers), evaluated("rates", y, numbers), library)
-
-    def watch(y: Any, *arguments: Any) -> Any:
-        found = evaluated("watch", y, statement.named(arguments))
-        return library.concatenate([library.reshape(value, -1) for value in found.values()])
-
-    functions: dict[str, Callable[..., Any]] = {"flow": flow}
-
-    def loss(y: Any, *arguments: Any) -> Any:
-        found = evaluated("loss", y, statement.named(arguments))
-        return mean_square(found["loss"], found["loss_size"], library.where) if "loss_size" in found else found["loss"]
-
-    if statement.loss is not None:
-        functions["loss"] = loss
-    if statement.watched:
-        functions["watch"] = watch
-    return functions

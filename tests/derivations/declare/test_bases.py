@@ -8,8 +8,9 @@ import pytest
 import sympy
 from scipy.special import erf
 
-from derivations.declare import bases, symbols
+from derivations.declare import bases, orthants, symbols
 from derivations.declare.gates import Gate, Open
+from derivations.equations.arrays import with_library
 
 VALUES = {
     "relu": (lambda x: np.maximum(x, 0.0), lambda x: 1.0 * (x > 0)),
@@ -20,7 +21,7 @@ VALUES = {
         lambda x: -4 * x / np.sqrt(np.pi) * np.exp(-x * x),
     ),
 }
-SPACE: dict = {"np": np, "erf": erf}
+SPACE: dict = {"np": np, "erf": erf, "orthant": with_library(orthants.orthant, np, erf)}
 exec("".join(symbols.SOURCE.values()), SPACE)
 SLOPES = (sympy.Rational(6, 5), sympy.Rational(7, 10))
 

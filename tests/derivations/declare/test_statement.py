@@ -5,6 +5,7 @@ import pytest
 
 import odesim
 from derivations.declare import exact, initial
+from derivations.declare.remembered import kernels
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.tier import layout_of
 from odesim.code.generated import Generated
@@ -142,3 +143,11 @@ def test_a_model_without_closed_forms_has_no_statement_and_says_why():
     polynomial = odesim.declare(student={"unit": "exp(w/3)*w"}, training={"limit": "online"})
     with pytest.raises(odesim.UsageError, match="take tier=mixed"):
         odesim.integrate(polynomial, tier="exact", until=0.1)
+
+
+def test_a_teacher_of_high_degree_has_an_online_limit():
+    # Two of the four units of E[c c] are students: 2^2 x 13^2 cells are few, and 13^4 would be too many.
+    for student, closed in (("w", True), ("w^12", False)):
+        system = odesim.declare(student={"unit": student}, teacher={"unit": "w^12"}, training={"limit": "online"})
+        found = kernels(system.parameters.declaration, ())
+        assert (found.second == "") is closed
