@@ -82,8 +82,25 @@ def derivative(value: Any, moving: Mapping[str, str], shifted: Callable[[str], s
     total = sp.Integer(0)
     for x, dummy in places.items():
         change = entry(moving[_name(x)], tuple(indices_of(x)))
-        total += _differentiated(plain, dummy, shifted).xreplace(back) * change
+        total += _times(_differentiated(plain, dummy, shifted).xreplace(back), change)
     return sp.expand_mul(total, deep=False)
+
+
+def _times(slope: Any, change: Any) -> Any:
+    """slope times change, the change inside the cases: where another case holds it need not be a number.
+
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> _times(2 * sp.Piecewise((0, x > 0), (x, True)), y)
+    2*Piecewise((0, x > 0), (x*y, True))
+    """
+    if isinstance(slope, sp.Add):
+        return sp.Add(*(_times(term, change) for term in slope.args))
+    if isinstance(slope, sp.Piecewise):
+        return sp.Piecewise(*((_times(value, change), condition) for value, condition in slope.args))
+    inner = next((f for f in slope.args if f.has(sp.Piecewise)), None) if isinstance(slope, sp.Mul) else None
+    if inner is None:
+        return slope * change
+    return sp.Mul(*(f for f in slope.args if f != inner), _times(inner, change))
 
 
 def _name(x: Any) -> str:
