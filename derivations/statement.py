@@ -35,7 +35,8 @@ class Named:
     definition: it is never integrated, as a deviation could grow.  `whole` marks an array of whole numbers.
 
     A state variable that is integrated also has the names of its dimensions (`dims`), `bounds` of its entries, its
-    `symbol` in the paper, and `symmetric` where it is a symmetric matrix, of which half is integrated.
+    `symbol` in the paper, and `symmetric` where it is a symmetric matrix in its last two indices, of which half is
+    integrated.
     """
 
     target: Any
@@ -354,6 +355,17 @@ def key_of(e: Any) -> str:
 def sign(index: Any) -> Any:
     """+1 and -1 for the two values of an index."""
     return sp.Piecewise((1, sp.Eq(index, 0)), (-1, True))
+
+
+def in_order(entry: Any) -> Any:
+    """The entry of a symmetric matrix with its last two indices in one order, whichever they stood in.
+
+    >>> i, j = sp.Idx("i"), sp.Idx("j")
+    >>> in_order(Base("Q")[j, i])
+    Q[i, j]
+    """
+    *stack, row, column = entry.indices
+    return entry.base[(*stack, *sorted((row, column), key=str))]
 
 
 def indices_of(target: Any) -> tuple[Any, ...]:

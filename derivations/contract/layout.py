@@ -89,36 +89,41 @@ class Upper:
 
 @dataclasses.dataclass(frozen=True)
 class Symmetric:
-    """A symmetric matrix (size, size) by its entries on and above the diagonal, row by row.
+    """A symmetric matrix (size, size) by its entries on and above the diagonal, row by row; or a `stack` of such.
 
     >>> Symmetric("Q", 2).fill(np.array([0.1, 0.2, 0.3])).tolist()
     [[0.1, 0.2], [0.2, 0.3]]
+    >>> Symmetric("Q", 2, (5,)).shape, Symmetric("Q", 2, (5,)).count(0)
+    ((5, 2, 2), 15)
     """
 
     name: str
     size: int
+    stack: tuple[int, ...] = ()
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """That of the whole matrix."""
-        return (self.size, self.size)
+    def shape(self) -> tuple[int, ...]:
+        """That of the whole matrix, or of the whole stack."""
+        return (*self.stack, self.size, self.size)
 
     def count(self, left: int) -> int:
-        """size (size + 1) / 2."""
-        return self.size * (self.size + 1) // 2
+        """size (size + 1) / 2 for every matrix."""
+        return math.prod(self.stack) * self.size * (self.size + 1) // 2
 
     def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
-        """The matrices (..., size, size) of their numbers (..., count); no entry is a constant."""
-        full = np.zeros((*values.shape[:-1], *self.shape), values.dtype)
+        """The matrices (..., *shape) of their numbers (..., count); no entry is a constant."""
+        values = values.reshape(*values.shape[:-1], *self.stack, self.size * (self.size + 1) // 2)
+        full = np.zeros((*values.shape[:-1], self.size, self.size), values.dtype)
         rows, columns = np.triu_indices(self.size)
         full[..., rows, columns] = values
         full[..., columns, rows] = values
         return full
 
     def take(self, values: Any) -> Any:
-        """The numbers (..., count) of matrices (..., size, size)."""
+        """The numbers (..., count) of matrices (..., *shape)."""
         rows, columns = np.triu_indices(self.size)
-        return values[..., rows, columns]
+        lead = values.shape[: values.ndim - len(self.shape)]
+        return values[..., rows, columns].reshape(*lead, self.count(0))
 
 
 @dataclasses.dataclass(frozen=True)

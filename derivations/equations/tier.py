@@ -60,7 +60,7 @@ def part(variable: Named, ranges: Ranges, rows: bool = False) -> Dense | Upper |
     name, shape = key_of(variable.target), tuple(length(i, ranges) for i in indices_of(variable.target)[rows:])
     if variable.unit:
         return Upper(name, shape[0])
-    return Symmetric(name, shape[0]) if variable.symmetric else Dense(name, shape)
+    return Symmetric(name, shape[-1], shape[:-2]) if variable.symmetric else Dense(name, shape)
 
 
 def length(index: Any, ranges: Ranges) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract.layout import Layout
-from derivations.equations.program import Apply, Define, Item, Pairs, Product, Program, Use, operations, series
+from derivations.equations.program import Apply, Define, Item, Output, Pairs, Product, Program, Use, operations, series
 from derivations.statement import indices_of, key_of, sp
 from odesim.code.formulas import IMPORTS, Unsupported, calls_of, leaves_of, straight
 from odesim.code.loop_text import Loops
@@ -74,12 +74,17 @@ class Tables:
     def _points(self, item: Define) -> dict[Any, np.ndarray]:
         """The points at which a definition is evaluated: the upper triangle alone for rates of a packed matrix."""
         output = next((o for o in self.program.outputs if o.name == item.name), None)
-        packed = output is not None and len(item.axes) == 2 and output.component in self.places.state
-        triangle = self.places.triangle(output.component) if output is not None and packed else None
-        if triangle is None:
+        if output is None or len(item.axes) < 2 or output.component not in self.places.state:
             return self.places.grid(item.axes)
-        rows, columns = np.triu_indices(self.ranges.size(item.axes[0]), triangle)
-        return {item.axes[0]: rows, item.axes[1]: columns}
+        return self._packed(output)
+
+    def _packed(self, output: Output) -> dict[Any, np.ndarray]:
+        """The points of a component of the state that are integrated: of a symmetric matrix its upper triangle."""
+        points, triangle = self.places.grid(output.axes), self.places.triangle(output.component)
+        if triangle is None:
+            return points
+        half = points[output.axes[-2]] + triangle <= points[output.axes[-1]]
+        return {i: values[half] for i, values in points.items()}
 
     def _sum(self, item: Define, terms: list[tuple[float, Any]]) -> None:
         """A sum of entries with factors."""
@@ -268,13 +273,9 @@ class Tables:
         out = np.full(self.count, self.places.zero)
         for output in self.program.outputs:
             targets, made = self.places.state[output.component], self.places.of(output.name)
-            triangle, points = self.places.triangle(output.component), self.places.grid(output.axes)
-            if triangle is not None:
-                rows, columns = np.triu_indices(len(targets), triangle)
-                out[targets[rows, columns]] = made[rows, columns]
-            else:
-                at = tuple(points[i] for i in output.axes)
-                out[targets[at]] = made[at]
+            points = self._packed(output)
+            at = tuple(points[i] for i in output.axes)
+            out[targets[at]] = made[at]
         self.steps.rates(out)
 
     def kernel_text(self) -> str:

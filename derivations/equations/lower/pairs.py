@@ -13,7 +13,7 @@ import numpy as np
 from derivations.equations.arrays import Arrays
 from derivations.equations.lower.lift import Lift
 from derivations.equations.program import Item, Pairs, Program, Ranges, Use, series
-from derivations.statement import Definition, Kernel, indices_of, key_of, sp
+from derivations.statement import Definition, Kernel, in_order, indices_of, key_of, sp
 
 EQUAL = 1e-12
 """Two functions that agree so well at a random point are the same; others differ there by a part of their size."""
@@ -94,7 +94,7 @@ def _mirrored(
         def is_symmetric(x: Any) -> bool:
             return isinstance(x, sp.Indexed) and key_of(x) in symmetric
 
-        return sp.sympify(e).replace(is_symmetric, lambda x: x.base[tuple(sorted(x.indices, key=str))])
+        return sp.sympify(e).replace(is_symmetric, in_order)
 
     here = [canonical(a) for a in arguments]
     there = [canonical(sp.sympify(a).xreplace({i: j, j: i})) for a in arguments]

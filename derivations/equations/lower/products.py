@@ -14,7 +14,7 @@ from typing import Any
 from derivations.equations.lower.lift import Lift
 from derivations.equations.lower.pairs import ordered
 from derivations.equations.program import Define, Item, Product, Program, Rows, entry
-from derivations.statement import key_of, sp
+from derivations.statement import in_order, key_of, sp
 
 LEAST = 64
 """Multiplications from which on a product of matrices is faster than loops."""
@@ -158,7 +158,7 @@ def _product(
         r, j = sp.Idx("r", term.inner.upper + 1), sp.Idx("j", total.axes[1].upper + 1)
         found = term.right.xreplace({term.inner: r, total.axes[1]: j})
         if key_of(found) in symmetric:
-            found = found.base[tuple(sorted(found.indices, key=str))]
+            found = in_order(found)
         return f"{found} {term.inner.upper} {total.axes[1].upper}"
 
     cells = {(x, m.name): next((t for t in m.terms if (t.left, t.inner) == x), None) for x in numbers for m in members}
