@@ -26,7 +26,8 @@ class Crossing:
     """A hitting time to locate by root-finding: when each entry of `component` first passes `threshold`.
 
     `direction` is +1 (upwards) or -1 (downwards); with `absolute` the size of the entry counts.  With `terminal`
-    the run stops at the first crossing, and `reason` is the sentence stored as the outcome.
+    the run stops at the first crossing, and `reason` is the sentence stored as the outcome.  With `summed`, an axis of
+    the component counted from its end, entries are sums over that axis.
     """
 
     name: str
@@ -37,6 +38,23 @@ class Crossing:
     terminal: bool = False
     reason: str = ""
     meaning: str = ""
+    summed: int | None = None
+
+    def entries(self, values: Any) -> Any:
+        """The entries that are watched, from values of the component (.., *shape).
+
+        >>> Crossing("T", "x", 0.5, summed=-2).entries(np.ones((4, 3, 2))).tolist()
+        [[3.0, 3.0], [3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]
+        """
+        return values if self.summed is None else values.sum(axis=self.summed)
+
+    def dims(self, dims: tuple[str, ...]) -> tuple[str, ...]:
+        """The dimensions of the hitting times, from those of the component.
+
+        >>> Crossing("T", "x", 0.5, summed=-2).dims(("block", "unit"))
+        ('unit',)
+        """
+        return tuple(dim for k, dim in enumerate(dims) if self.summed is None or k != len(dims) + self.summed)
 
     def margin(self, values: Any) -> Any:
         """How far values of the component are beyond the threshold: not negative once crossed.

@@ -110,7 +110,40 @@ class Algebra:
         pool = [x for x in (*LETTERS, *string.ascii_letters) if x not in taken]
         pool = list(dict.fromkeys(pool))
         roles = [(role, number) for number in self.groups for role in ROLES]
+        roles += [("space", 0)] if self.rows.stack else []
         return {place: pool[n] if n < len(pool) else f"{place[0]}_{place[1]}" for n, place in enumerate(roles)}
+
+    @functools.cached_property
+    def space(self) -> tuple[Any, ...]:
+        """The index of the eigenspaces of the inputs; none where one Gram matrix says everything."""
+        if not self.rows.stack:
+            return ()
+        return (sp.Idx(self._letters["space", 0], sp.Symbol("blocks", integer=True)),)
+
+    @property
+    def eigenvalue(self) -> Any:
+        """The variance of the inputs in an eigenspace; 1 of isotropic ones."""
+        return self._of_space("eigenvalue") if self.declared.inputs is not None else sp.Integer(1)
+
+    @property
+    def share(self) -> Any:
+        """The share of an eigenspace in the coordinates."""
+        return self._of_space("share") if self.space else sp.Integer(1)
+
+    def _of_space(self, name: str) -> Any:
+        return Base(name)[self.space] if self.space else sp.Symbol(name)
+
+    def over_spaces(self, value: Any) -> Any:
+        """The sum of a value over all eigenspaces."""
+        return sp.Sum(value, *self.space) if self.space else value
+
+    @property
+    def radial(self) -> bool:
+        """Return True where a constraint takes away all that the gradient of a vector has along that vector.
+
+        With eigenvalues u^l has lam_l times the coefficient of u in it, of which the constraint takes the mean alone.
+        """
+        return self.declared.weights != "free" and self.declared.inputs is None
 
     def label(self, one: Vector, two: Vector) -> str:
         """The name of the overlaps of two vectors in this order: Q_ww, M_ww, .."""
@@ -123,10 +156,21 @@ class Algebra:
         return f"{self.label(one, two)}_{slots}" if slots and several else self.label(one, two)
 
     def overlap(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """u_i . v_j, an entry of a block of the Gram matrix."""
+        """u_i . v_j in an eigenspace, an entry of a block of the Gram matrix."""
+        return self._entry("", one, i, two, j, *self.space)
+
+    def product(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """u_i . v_j of the whole vectors."""
+        return self.over_spaces(self.overlap(one, i, two, j))
+
+    def spread(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """E[z_i z_j] of the fields u_i . x and v_j . x."""
+        return self._entry("" if self.declared.inputs is None else "S_", one, i, two, j)
+
+    def _entry(self, prefix: str, one: Vector, i: Any, two: Vector, j: Any, *before: Any) -> Any:
         if self.vectors.index(one) > self.vectors.index(two):
             one, i, two, j = two, j, one, i
-        return Base(self.rows.block_of(one, two).name)[i, j]
+        return Base(f"{prefix}{self.rows.block_of(one, two).name}")[(*before, i, j)]
 
     def norm(self, vector: Vector, i: Any) -> Any:
         """|u_i| where the network divides by it; 1 elsewhere, and for teachers."""
@@ -135,9 +179,9 @@ class Algebra:
 
     def covariance(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """E[z_i z_j] of two fields, those of unit vectors where the network divides by norms."""
-        if (one, i) == (two, j) and self.norm(one, i) != 1:
+        if (one, i) == (two, j) and self.norm(one, i) != 1 and self.declared.inputs is None:
             return sp.Integer(1)
-        return self.overlap(one, i, two, j) / (self.norm(one, i) * self.norm(two, j))
+        return self.spread(one, i, two, j) / (self.norm(one, i) * self.norm(two, j))
 
     def number(self, number: int, word: str, i: Any) -> Any:
         """A number of unit i of a group of students: its readout "a", or a bias."""

@@ -114,14 +114,34 @@ class Preset:
 
 
 @dataclasses.dataclass(frozen=True)
+class Inputs:
+    """The covariance of the inputs x: blocks of coordinates, each with one eigenvalue, or a spectrum put into blocks.
+
+    `blocks` are pairs (eigenvalue, share of the coordinates), of which one share may be None, for what the others
+    leave.  `spectrum` is the eigenvalue of coordinate j = 1, .., d, for which at most `bins` blocks stand.  With
+    `trace` all eigenvalues have a common factor, so that their mean is this number; without, they are as written.
+
+    `spread` says how the teacher's vectors are spread over the blocks: "even" (in proportion to the shares), "random"
+    (directions drawn at the start), the share of every block in the squared norm, or the size of coordinate j.
+    """
+
+    blocks: tuple[tuple[Tree, Tree | None], ...] = ()
+    spectrum: Tree | None = None
+    bins: int = 128
+    trace: Tree | None = None
+    spread: str | tuple[float, ...] | Tree = "even"
+
+
+@dataclasses.dataclass(frozen=True)
 class Declaration:
     """A teacher-student model as its author states it.  Every default can be changed by `-p`.
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.  `about` says what the model shows,
     `link` is where the source is read, `until` the end time of a run that names none.  A run with `decades` goes on
-    over decades of time: its default saved times have early ones, and its picture a logarithmic axis.  `text` is the
-    normalised TOML text that states the same model (`declaration_text`); it is stored with every run.
+    over decades of time: its default saved times have early ones, and its picture a logarithmic axis.  `inputs` are
+    None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model (`declaration_text`); it is
+    stored with every run.
     """
 
     name: str
@@ -146,6 +166,7 @@ class Declaration:
     link: str = ""
     until: float = 100.0
     decades: bool = dataclasses.field(default=False, repr=False)
+    inputs: Inputs | None = dataclasses.field(default=None, repr=False)
     presets: tuple[Preset, ...] = ()
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
-from derivations.declare import population, system
+from derivations.declare import population, spectra, system
 from derivations.declare.algebra import Algebra, Kernels
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
@@ -26,10 +26,21 @@ from derivations.statement import Base, Example, Named, Statement, key_of, sp
 def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str, Any]:
     """The constants of the statement in a run."""
     p = initial.parameters
-    found = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
+    found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
+    found |= of_inputs(symbols, p)
     found |= {name: float(getattr(p, name)) for name in ("step", "decay", "noise", "batch")}
     found |= {name: float(getattr(p, name)) for name in symbols.declared.names}
     return {**found, **initial.constants, **kernels.numbers()}
+
+
+def of_inputs(symbols: Algebra, parameters: Any) -> dict[str, Any]:
+    """The constants of the inputs: eigenvalue and share of every eigenspace, numbers where there is one."""
+    blocks = spectra.blocks(parameters)
+    if blocks is None:
+        return {}
+    if not symbols.space:
+        return {"eigenvalue": float(blocks.eigenvalue[0])}
+    return {"blocks": len(blocks.share), "eigenvalue": blocks.eigenvalue, "share": blocks.share}
 
 
 def equations(parameters: Any) -> Equations:
@@ -87,7 +98,8 @@ def cached_statement(declared: Declaration, at: Rows, values: tuple[float, ...],
         neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
         indices=[],
         tier="exact",
-        sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)},
+        sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)}
+        | ({"blocks": at.spaces} if symbols.space else {}),
         state=tuple(state(symbols)),
         constants=(*constants(symbols), *means.named),
         bind=functools.partial(numbers, symbols, means),
@@ -104,8 +116,8 @@ def state(symbols: Algebra) -> Iterator[Named]:
     unbounded = (-np.inf, np.inf)
     for block, (one, two) in zip(symbols.rows.moving, symbols.moving(), strict=True):
         i, j = symbols.index("i", one.group), symbols.index("j", two.group)
-        yield Named(Base(block.name)[i, j], block.meaning, dims=block.dims, bounds=unbounded, symbol=block.name,
-                    symmetric=block.symmetric)  # fmt: skip
+        yield Named(symbols.overlap(one, i, two, j), block.meaning, dims=block.dims, bounds=unbounded,
+                    symbol=block.name, symmetric=block.symmetric)  # fmt: skip
     for number, word, _ in symbols.rows.scalars:
         group = symbols.declared.students[number]
         text = "readout a_i" if word == "a" else f"number {word} of unit i"
@@ -117,13 +129,18 @@ def constants(symbols: Algebra) -> Iterator[Named]:
     """Sizes, overlaps of the teachers, readouts that do not move, and the numbers of training and of the user."""
     for g in symbols.groups:
         yield Named(symbols.size(g), "units of a group")
+    if symbols.space:
+        yield Named(symbols.space[0].upper + 1, "blocks of the inputs")
+        yield Named(symbols.share, "share of a block in the coordinates of the inputs")
+    if symbols.declared.inputs is not None:
+        yield Named(symbols.eigenvalue, "eigenvalue of a block: variance of the inputs in it")
     names = [block.name for block in symbols.rows.fixed]
     for n, one in enumerate(symbols.vectors):
         for two in symbols.vectors[n:]:
             block = symbols.rows.block_of(one, two)
             if block.name in names:
                 i, j = symbols.index("i", one.group), symbols.index("j", two.group)
-                yield Named(Base(block.name)[i, j], block.meaning)
+                yield Named(symbols.overlap(one, i, two, j), block.meaning)
     for g, group in enumerate(symbols.declared.groups):
         i = symbols.index("i", g)
         if not symbols.is_student(g):

@@ -75,6 +75,14 @@ def matrix(value: Any, table: str, key: str) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(real({key: item}, key, table) for item in row) for row in rows)
 
 
+def matrices(value: Any, table: str, key: str) -> tuple[Any, ...]:
+    """One matrix, or a list of them."""
+    several = isinstance(value, list) and value and all(isinstance(x, list) and x for x in value)
+    if several and all(isinstance(row, list) for x in value for row in x):
+        return tuple(matrix(x, table, key) for x in value)
+    return matrix(value, table, key)
+
+
 def entries(tables: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     given = tables.get(key, [])
     if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):

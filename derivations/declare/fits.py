@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, presets
+from derivations.declare import fields, growth, presets, spectra, spread
 from derivations.declare.declaration import Declaration
 
 
@@ -17,6 +17,9 @@ def require(made: Declaration) -> None:
     from derivations.declare import system
 
     parameters = _as("parameters", "", system.parameters_of, made)()
+    if made.inputs is not None:
+        _as("inputs", "blocks" if made.inputs.blocks else "spectrum", spectra.blocks, parameters)
+        _as("student", "unit", spread.require_declared, made)
     _as("student", "units", system.require_room, parameters)
     _readouts(made, values)
     _names(made, parameters)
@@ -115,5 +118,6 @@ def _start(made: Declaration, parameters: Any) -> None:
     key = made.start.arrays[0][0]
     found = _as("start", key, initial.enter, parameters, None, np.random.default_rng(0))
     for block in initial.rows(parameters).moving:
-        if block.symmetric and (np.diag(found.state[block.name]) <= 0).any():
+        squares = np.diagonal(found.state[block.name], axis1=-2, axis2=-1)
+        if block.symmetric and ((squares.sum(0) if block.stack else squares) <= 0).any():
             raise fields.Mistake(f"{block.name} belongs to a weight vector that is zero", "start", block.name)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, UsageError
+from derivations.declare import spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows, readout
 from derivations.declare.system import numbers, rows
@@ -25,7 +26,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     if previous is not None and weights(arrays) is not None:
         gram = _of_weights(parameters, arrays)
     elif any(block.name in arrays for block in found.moving):
-        gram = _of_overlaps(parameters, arrays)
+        gram = _of_overlaps(parameters, arrays, rng)
     else:
         gram = draw(parameters, rng)
     components = found.components(gram)
@@ -90,6 +91,12 @@ def require_gram(gram: np.ndarray, what: str) -> None:
         raise UsageError(f"{what} belongs to no vectors: its least eigenvalue is {least:.3g}")
 
 
+def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
+    """The Gram matrix (n, n) of the teacher's rows, or those (L, n, n) of their parts in the eigenspaces."""
+    gram = teacher_gram(parameters)
+    return spread.teacher_blocks(parameters, gram, rng) if rows(parameters).stack else gram
+
+
 def norms(parameters: Any) -> np.ndarray:
     """The norms (students,) of the student rows at the start."""
     found = rows(parameters)
@@ -102,16 +109,19 @@ def norms(parameters: Any) -> np.ndarray:
 
 
 def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
-    """A Gram matrix (n, n) drawn in dimension d without a d-vector.
+    """A Gram matrix (n, n) drawn in dimension d without a d-vector; (L, n, n) with several eigenspaces.
 
     Student rows are random directions of the declared norms: Gaussian components along the teachers' span, Bartlett's
     factor for what is outside it.  With `overlap` every row has that cosine with the teacher of its number and slot,
     and its remainder is orthogonal to everything else.
     """
     found = rows(parameters)
-    teachers, s = teacher_gram(parameters), found.students
-    frame = root(teachers)
-    t = teachers.shape[0]
+    if found.stack:
+        given = teachers(parameters, rng)
+        return spread.draw(parameters, given, norms(parameters), partners(found), rng)
+    taught, s = teacher_gram(parameters), found.students
+    frame = root(taught)
+    t = taught.shape[0]
     if parameters.overlap is None:
         coordinates = np.zeros((s, t + s))
         coordinates[:, :t] = rng.normal(size=(s, t))
@@ -121,14 +131,14 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     else:
         coordinates = np.zeros((s, t + s))
         partner = partners(found)
-        along = frame / np.sqrt(np.diag(teachers))[:, None]
+        along = frame / np.sqrt(np.diag(taught))[:, None]
         coordinates[:, :t] = parameters.overlap * along[partner]
         coordinates[:, t:] = np.sqrt(1 - parameters.overlap**2) * np.eye(s)
     size = np.linalg.norm(coordinates, axis=1)
     coordinates *= (norms(parameters) / size)[:, None]
     all_rows = np.vstack([coordinates, np.hstack([frame, np.zeros((t, s))])])
     gram = all_rows @ all_rows.T
-    gram[s:, s:] = teachers
+    gram[s:, s:] = taught
     if parameters.overlap is None:
         return gram
     gram[np.arange(s), np.arange(s)] = norms(parameters) ** 2  # to the last digit, as it was asked for
@@ -175,24 +185,26 @@ def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     every = stack(rows(parameters), arrays)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused, as is what is no number
-        return every @ every.T
+        return spread.of_weights(parameters, every) if rows(parameters).stack else every @ every.T
 
 
-def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
     found = rows(parameters)
     given = dict(arrays)
     missing = [block.name for block in found.moving if block.name not in given]
     if missing:
         raise UsageError(f"the start lacks {', '.join(missing)}: give every overlap among and with the students")
-    t, s = teacher_gram(parameters), found.students
-    full = np.zeros((found.total, found.total))
-    full[s:, s:] = t
+    s = found.students
+    full = np.zeros((*found.stack, found.total, found.total))
+    full[..., s:, s:] = teachers(parameters, rng)
     given = {**found.components(full), **given}
     for block in found.blocks:
         if np.shape(given[block.name]) != block.shape:
             raise UsageError(f"{block.name} must have shape {block.shape}, but has {np.shape(given[block.name])}")
     gram = found.gram(given)
-    require_gram(gram, "the Gram matrix of the start")
+    for number, one in enumerate(gram if found.stack else [gram], 1):
+        where = f", block {number} of the inputs" if found.stack else ""
+        require_gram(one, f"the Gram matrix of the start{where}")
     return gram
 
 
@@ -224,9 +236,11 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     given = enter(resized, arrays, np.random.default_rng(0))
     for name, values in {**given.state, **given.constants}.items():
         block = next((b for b in rows(resized).blocks if b.name == name), None)
-        if block is not None and block.symmetric and (np.diag(values) <= 0).any():
-            raise UsageError(f"row {int(np.argmin(np.diag(values)))} of {name}: a weight vector is zero")
-    if resized.d < rows(resized).total:
+        if block is not None and block.symmetric:
+            squares = np.diag(values.sum(0) if block.stack else values)
+            if (squares <= 0).any():
+                raise UsageError(f"row {int(np.argmin(squares))} of {name}: a weight vector is zero")
+    if resized.d < rows(resized).total and not rows(resized).stack:
         values = np.linalg.eigvalsh(rows(resized).gram({**given.state, **given.constants}))
         rank = int((values > SYMMETRIC * values[-1]).sum())
         if rank > resized.d:
@@ -250,10 +264,11 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
                 if block.name in arrays:
                     shapes[block.name] = np.shape(arrays[block.name])
         for name, shape in shapes.items():
-            if len(shape) != 2:
-                raise UsageError(f"{name} must be a matrix, but has shape {shape}")
-            if sizes.setdefault(word, shape[0]) != shape[0]:
-                raise UsageError(f"{name} has {shape[0]} rows, but other arrays say {word} = {sizes[word]}")
+            if len(shape) != 2 + (bool(found.stack) and not weights(arrays)):
+                each = " for every block of the inputs" if found.stack and not weights(arrays) else ""
+                raise UsageError(f"{name} must be a matrix{each}, but has shape {shape}")
+            if sizes.setdefault(word, shape[-2]) != shape[-2]:
+                raise UsageError(f"{name} has {shape[-2]} rows, but other arrays say {word} = {sizes[word]}")
             if not all(shape):
                 raise UsageError(f"{name} is empty: its shape is {shape}")
             if weights(arrays) and sizes.setdefault("d", shape[1]) != shape[1]:

@@ -78,6 +78,8 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     shapes = tuple(
         shape(group, known, normalised and k < len(declared.students)) for k, group in enumerate(declared.groups)
     )
+    if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
+        raise Open("the means of a gate are series at unit variance, and on inputs with eigenvalues variances move")
     _require_series(declared, shapes)
     return shapes
 

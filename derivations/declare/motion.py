@@ -6,7 +6,13 @@ With c_a = dl/dz_a, the derivative of the sample's loss in the field of vector a
 
 and d(u_a . u_b)/dt = -D_ab - D_ba.  `sphere` subtracts the part along u_a, `normalised` divides by norms.  In the
 online limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B.  Readouts and biases follow the partial
-derivatives of the loss.  Sources: Saad & Solla 1995; Price 1958.
+derivatives of the loss.
+
+Inputs of covariance Lambda with eigenvalues lam_l have one Gram matrix G^l for the parts of the vectors in each
+eigenspace: the fields have the covariance sum_l lam_l G^l, E[c_a x^l] = lam_l sum_r C_ar u_r^l, and the online limit
+gains eta^2 f_l lam_l E[c_a c_b]/B where f_l is the share of the eigenspace in the coordinates.  Norms are Euclidean.
+
+Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues).
 """
 
 from collections.abc import Iterator
@@ -36,18 +42,28 @@ class Motion:
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
-        self.arrays = [*self._norms(), *self._pairs(), *self._outputs()]
+        self.arrays = [*self._spreads(), *self._norms(), *self._pairs(), *self._outputs()]
         self.arrays += [*self._bends(), *self._gradients(), *self._drifts()]
         if self.second:
             self.arrays += second_order.definitions(self.algebra, self.kernels, self.squared)
         self.arrays += self._along()
         return tuple(self.arrays)
 
+    def _spreads(self) -> Iterator[Definition]:
+        """The covariances of the fields, where the inputs have eigenvalues."""
+        if self.declared.inputs is None:
+            return
+        for n, one in enumerate(self.algebra.vectors):
+            for two in self.algebra.vectors[n:]:
+                i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
+                value = self.algebra.over_spaces(self.algebra.eigenvalue * self.algebra.overlap(one, i, two, j))
+                yield Definition((self.algebra.spread(one, i, two, j),), value, "covariances of the fields")
+
     def _norms(self) -> Iterator[Definition]:
         for one in self.algebra.vectors:
             i = self.algebra.index("i", one.group)
             if self.algebra.norm(one, i) != 1:
-                yield Definition((self.algebra.norm(one, i),), sp.sqrt(self.algebra.overlap(one, i, one, i)), "norm")
+                yield Definition((self.algebra.norm(one, i),), sp.sqrt(self.algebra.product(one, i, one, i)), "norm")
                 value = self.algebra.weight(one.group, i) / self.algebra.norm(one, i)
                 yield Definition((self.algebra.scaled_weight(one, i),), value, "weight over norm")
 
@@ -78,13 +94,13 @@ class Motion:
             Mean(f"V{word}_{self.algebra.pair(g, h, s + t)}", (one.slopes[a], two.slopes[b]))
             for a, s in enumerate(one.slots)
             for b, t in enumerate(two.slots)
-            if not (word and s == t and self.declared.weights != "free")  # along itself, which the constraint takes
+            if not (word and s == t and self.algebra.radial)  # along itself, which the constraint takes
         ]
         sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
         for own, other, mine, theirs, turned in sides:
             parts = [(f"W{word}_{self.algebra.pair(own, other, s + t)}", mine.bends[a][b])
                      for a, s in enumerate(mine.slots) for b, t in enumerate(mine.slots)
-                     if a < b or (a == b and self.declared.weights == "free")]  # fmt: skip
+                     if a < b or (a == b and not self.algebra.radial)]  # fmt: skip
             parts += [(f"B{word}_{self.algebra.pair(own, other)}_{name}", mine.scalars[b])
                       for b, name in enumerate(self.algebra.scalars(own)) if self._trained(own, name)]  # fmt: skip
             found += [Mean(name, self._ordered(part, theirs.value, turned)) for name, part in parts]
@@ -144,7 +160,7 @@ class Motion:
     def bend(self, one: Vector, slot: str, i: Any) -> Any:
         """Half of what the flow of the norms and of overlaps within a unit adds to C; 0 where a constraint takes it."""
         s, t = sorted((one.slot, slot), key=self.algebra.group(one).slots.index)
-        if s == t and self.declared.weights != "free":
+        if s == t and self.algebra.radial:
             return sp.Integer(0)
         return Base(f"bend_{self.algebra.label(Vector(one.group, s), Vector(one.group, t))}")[i]
 
@@ -174,7 +190,7 @@ class Motion:
         g, h = one.group, two.group
         i, j = self.algebra.index("i", g), self.algebra.index("j", h)
         slots = one.slot + two.slot if g <= h else two.slot + one.slot
-        alone = one == two and self.declared.weights != "free"
+        alone = one == two and self.algebra.radial
         both = sp.Integer(0)
         if self.squared or not self.algebra.is_student(h):
             mean = self.mean("V", g, h, slots, i, j, apart=alone)
@@ -195,8 +211,8 @@ class Motion:
                     yield Definition((self.drift(one, i, two, j),), self._drift(one, i, two, j), "E[c_i z_j]")
 
     def drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """D_ij = E[c_i z_j], the mean gradient of u_i seen from v_j."""
-        return Base(f"D_{self.algebra.label(one, two)}")[i, j]
+        """D_ij, the mean gradient of u_i seen from v_j in an eigenspace, over its eigenvalue."""
+        return Base(f"D_{self.algebra.label(one, two)}")[(*self.algebra.space, i, j)]
 
     def _drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         found = sp.Integer(0)
@@ -211,7 +227,7 @@ class Motion:
         if not self.algebra.moves(one):
             return sp.Integer(0)
         here = self.algebra.overlap(one, i, two, j)
-        pull = self.drift(one, i, two, j)
+        pull = self.algebra.eigenvalue * self.drift(one, i, two, j)
         if self.declared.weights != "free":
             pull -= self.along(one, i) * here
         if self.declared.weights != "sphere":
@@ -226,17 +242,17 @@ class Motion:
         for one in self.algebra.vectors:
             if self.algebra.moves(one) and self.declared.weights != "free":
                 i = self.algebra.index("i", one.group)
-                value = self.drift(one, i, one, i)
+                value = self.algebra.eigenvalue * self.drift(one, i, one, i)
                 if self.second and self.declared.weights == "sphere":
                     # A step across the sphere lengthens the vector, which the constraint takes back.
                     value -= HALF * self._gain(one, i, one, i) / self.rate
-                value /= self.algebra.overlap(one, i, one, i)
+                value = self.algebra.over_spaces(value) / self.algebra.product(one, i, one, i)
                 yield Definition((self.along(one, i),), value, "what the constraint takes away")
 
     def _gain(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """eta^2 E[c_i c_j]/B."""
+        """eta^2 E[c_i c_j]/B, in an eigenspace by its share of the variance."""
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
-        return STEP**2 / BATCH * second_order.entry(self.algebra, one, i, two, j) / norms
+        return STEP**2 / BATCH * self.algebra.share * self.algebra.eigenvalue * second_order.entry(self.algebra, one, i, two, j) / norms
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""

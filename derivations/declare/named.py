@@ -30,7 +30,7 @@ WRITTEN = re.compile(
 """Names within written functions, which a number that all units share must not have."""
 
 MADE = re.compile(
-    r"(norm|weight)_\w+|(kernel|mean|series|[AESVcv])_\d\w*|(bend|along|[BCDEKVW](own)?)_(\w+_)?[QMP]_\w+"
+    r"(norm|weight)_\w+|(kernel|mean|series|[AESVcv])_\d\w*|(bend|along|[BCDEKSVW](own)?)_(\w+_)?[QMP]_\w+"
 )
 """Names within the statement of a model (`algebra`), which no number must have."""
 

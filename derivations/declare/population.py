@@ -6,19 +6,23 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling
+from derivations.declare import coupling, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.places import known_places
-from derivations.declare.rows import Rows
+from derivations.declare.rows import SPACE, Rows
 from derivations.declare.system import numbers, rows
 
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
 
 def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:
-    """What is coupled in a gradient flow; None in the online limit, and where every overlap feels every other."""
-    return None if declared.limit != "flow" or coupling.dense(declared, known) else coupling.labels
+    """What is coupled in a gradient flow.
+
+    None in the online limit, on inputs with eigenvalues, and where every overlap feels every other.
+    """
+    apart = declared.limit == "flow" and declared.inputs is None and not coupling.dense(declared, known)
+    return coupling.labels if apart else None
 
 
 def validity(declared: Declaration) -> str:
@@ -78,7 +82,19 @@ def constants(initial: Initial) -> Labelled:
         if name in initial.constants:
             who = "student" if student else "teacher"
             labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
-    return labelled
+    return {**labelled, **of_inputs(p)}
+
+
+def of_inputs(parameters: Any) -> Labelled:
+    """Eigenvalue, share and dimension of every block of the inputs; nothing of isotropic ones."""
+    blocks = spectra.blocks(parameters)
+    if blocks is None:
+        return {}
+    return {
+        "eigenvalue": ((SPACE,), blocks.eigenvalue, "eigenvalue of a block of the inputs"),
+        "share": ((SPACE,), blocks.share, "share of a block in the coordinates"),
+        "dimension": ((SPACE,), blocks.dimension, "coordinates of a block at this d"),
+    }
 
 
 def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
@@ -87,8 +103,9 @@ def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
     for event in declared.events:
         if event.of not in known:
             raise UsageError(f"event {event.name} watches {event.of!r}; what moves is {', '.join(known)}")
+    stacked = {b.name for b in found.moving if b.stack}
     return tuple(
-        Crossing(e.name, e.of, e.threshold, e.direction, e.absolute,
+        Crossing(e.name, e.of, e.threshold, e.direction, e.absolute, summed=-3 if e.of in stacked else None,
                  meaning=f"first time {f'|{e.of}|' if e.absolute else e.of} passes {e.threshold:g}")
         for e in declared.events
     )  # fmt: skip

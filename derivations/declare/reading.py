@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, fits, growth, named, presets, sums
+from derivations.declare import fields, fits, growth, inputs, named, presets, sums
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
@@ -17,11 +17,11 @@ from derivations.declare.model_files import parsed as parsed
 LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
 TABLES = (
-    "title", "about", "source", "link", "name", "student", "teacher", "training", "start", "parameters", "event",
-    "preset", "claim",
+    "title", "about", "source", "link", "name", "student", "teacher", "inputs", "training", "start", "parameters",
+    "event", "preset", "claim",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
-TEACHER = (*STUDENT, "gram", "noise")
+TEACHER = (*STUDENT, "gram", "noise", "spread")
 TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "until", "decades")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 STEPS = {"online": 1.0, "flow": 1e-3}
@@ -83,6 +83,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         link=fields.address(tables, "link"),
         until=fields.real(training, "until", "training", 100.0, above=0.0),
         decades=fields.flag(training, "decades", "training"),
+        inputs=inputs.inputs(tables, numbers),
         presets=presets.presets(tables),
         claims=_claims(tables),
     )
@@ -125,7 +126,7 @@ def _groups(
         named = list(inner.items()) if inner else [("", given)]
         if inner:
             keys = STUDENT
-            fields.require_known(rest, ("gram", "noise") if key == "teacher" else (), key)
+            fields.require_known(rest, ("gram", "noise", "spread") if key == "teacher" else (), key)
     else:
         raise fields.Mistake(f"a model needs a table [{key}] with unit = '..'", "", key)
     groups = []
@@ -302,7 +303,7 @@ def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) 
             raise fields.Mistake(
                 f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
             )
-        arrays.append((key, fields.matrix(value, "start", key)))
+        arrays.append((key, fields.matrices(value, "start", key)))
     return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays))
 
 

@@ -55,9 +55,10 @@ def _digest(declared: Declaration, beside: object) -> str:
 
 
 def _parts(declared: Declaration) -> tuple[object, ...]:
-    """What the derivation depends on: units, loss, constraint, limit, and which readouts are trained."""
+    """What the derivation depends on: units, loss, constraint, limit, inputs, and which readouts are trained."""
     groups = [(g.text, g.slots, g.scalars, g.output == "trained") for g in declared.groups]
-    return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names
+    isotropic = declared.inputs is None
+    return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, isotropic
 
 
 def identity(declared: Declaration) -> str:

@@ -15,32 +15,48 @@ from derivations.contract import Dense, Layout, Symmetric
 from derivations.declare.declaration import Declaration, Group
 
 
+SPACE = "block"
+"""The name of the dimension over eigenspaces of the inputs."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A block of the Gram matrix: its name, the rows and columns it covers, and whether it lies on the diagonal."""
+    """A block of the Gram matrix: its name, the rows and columns it covers, and whether it lies on the diagonal.
+
+    It is one matrix, or a `stack` of them: one for each eigenspace of the inputs.
+    """
 
     name: str
     rows: slice
     columns: slice
-    dims: tuple[str, str]
+    dims: tuple[str, ...]
     symmetric: bool
     meaning: str
+    stack: tuple[int, ...] = ()
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
-        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+    def shape(self) -> tuple[int, ...]:
+        """(.., rows, columns)."""
+        return (*self.stack, self.rows.stop - self.rows.start, self.columns.stop - self.columns.start)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
     """The rows of a declaration at given sizes: how many units each group has.
 
-    `starts` maps (kind, group's name, slot) to the first row; kind is "student" or "teacher".
+    `starts` maps (kind, group's name, slot) to the first row; kind is "student" or "teacher".  With several eigenspaces
+    of the inputs (`spaces`, the dimension "block" of arrays) there is one Gram matrix for each, of the parts of the
+    vectors in it; their sum is that of the vectors.
     """
 
     declaration: Declaration
     sizes: tuple[int, ...]
+    spaces: int = 1
+
+    @property
+    def stack(self) -> tuple[int, ...]:
+        """The leading axes of a Gram matrix: (spaces,), or none where there is one."""
+        return (self.spaces,) if self.spaces > 1 else ()
 
     @functools.cached_property
     def starts(self) -> dict[tuple[int, str], int]:
@@ -102,7 +118,9 @@ class Rows:
         who = [f"{groups[k].name} {('teacher', 'student')[own]}".strip() for k, own in ((g, first), (h, second))]
         stars = ["" if own else "*" for own in (first, second)]
         meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
-        return Block(name, self.of(g, r), self.of(h, s), (dims[0], dims[1]), (g, r) == (h, s), meaning)
+        if self.stack:
+            dims, meaning = [SPACE, *dims], f"{meaning}, by blocks of the inputs"
+        return Block(name, self.of(g, r), self.of(h, s), tuple(dims), (g, r) == (h, s), meaning, self.stack)
 
     def block_of(self, one: tuple[int, str], two: tuple[int, str]) -> Block:
         """The block of the overlaps of two slots (group, slot), of which the first comes first."""
@@ -134,7 +152,7 @@ class Rows:
     def layout(self) -> Layout:
         """The flat state: the moving blocks (symmetric ones with their diagonal), then the scalars."""
         parts: list[Any] = [
-            Symmetric(block.name, block.shape[0]) if block.symmetric else Dense(block.name, block.shape)
+            Symmetric(block.name, block.shape[-1], block.stack) if block.symmetric else Dense(block.name, block.shape)
             for block in self.moving
         ]
         parts += [Dense(self.declaration.students[g].named(word), (count,)) for g, word, count in self.scalars]
@@ -143,6 +161,10 @@ class Rows:
     def components(self, gram: np.ndarray) -> dict[str, np.ndarray]:
         """The blocks (.., *shape) of Gram matrices (.., n, n), constants among them."""
         return {block.name: gram[..., block.rows, block.columns].copy() for block in self.blocks}
+
+    def whole(self, gram: np.ndarray) -> np.ndarray:
+        """The Gram matrices (.., n, n) of the vectors from those of their parts (.., *stack, n, n)."""
+        return gram.sum(axis=-3) if self.stack else gram
 
     def gram(self, components: Mapping[str, Any]) -> np.ndarray:
         """The Gram matrices (.., n, n) of their blocks (.., *shape); blocks without a leading axis serve all."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
+from derivations.declare import spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -27,8 +28,10 @@ def conventions(declared: Declaration) -> dict[str, str]:
     clock = "steps / d, step eta / d" if declared.limit == "online" else "steps x step size"
     slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
+    inputs = {} if declared.inputs is None else {"inputs": "covariance by eigenvalues as written; norms are Euclidean"}
     return {
         **several,
+        **inputs,
         "loss": made[declared.loss],
         "output": ", ".join(dict.fromkeys(words[group.output] for group in declared.students)),
         "clock": clock,
@@ -59,18 +62,49 @@ def critical_step(parameters: Any) -> float | None:
     return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))
 
 
+LARGEST_STEP = 0.05
+"""Of eta lam_1/d: where it is larger, the loss of the online limit misses that of SGD by per cents."""
+
+
+def of_inputs(parameters: Any) -> dict[str, Any]:
+    """What is told of inputs with eigenvalues: their blocks, the error of these, and how near SGD is to its limit."""
+    blocks, declared = spectra.blocks(parameters), parameters.declaration
+    if blocks is None:
+        return {}
+    told: dict[str, Any] = {"blocks": len(blocks.share)}
+    if declared.inputs.spectrum is not None:
+        told["spectrum_error"] = blocks.error
+    if declared.limit == "online":
+        told["step_x_largest"] = size = float(parameters.step * blocks.eigenvalue.max() / parameters.d)
+        if size > LARGEST_STEP:
+            told["inputs"] = (
+                f"the online limit is small steps, step x largest eigenvalue / d -> 0, and here it is {size:.2g}: SGD "
+                "in this dimension learns otherwise by per cents; take a smaller step, or a larger d if the largest "
+                "eigenvalue stays as it is"
+            )
+    return told
+
+
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
     """The largest cosine of a student's vector with any teacher's of the same slot, along a run."""
     found = rows(initial.parameters)
-    values = cosines(found, {**initial.constants, **state})
+    gram = found.gram({**initial.constants, **state})
+    values = cosines(found, found.whole(gram))
     if values is None:
         return {}
-    return {"best_cosine": (("time", "teacher_row"), values, "largest |cosine| of any student vector with a teacher's")}
+    told: Labelled = {
+        "best_cosine": (("time", "teacher_row"), values, "largest |cosine| of any student vector with a teacher's")
+    }
+    blocks = spectra.blocks(initial.parameters)
+    if blocks is None or not found.stack:
+        return told
+    correlations = cosines(found, np.einsum("l,...lij->...ij", blocks.eigenvalue, gram))
+    text = "largest |correlation| of any student field with a teacher's"
+    return {**told, "best_correlation": (("time", "teacher_row"), correlations, text)}
 
 
-def cosines(found: Rows, components: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Largest |cosine| (.., teachers) over the students' rows."""
-    gram = found.gram(components)
+def cosines(found: Rows, gram: np.ndarray) -> np.ndarray | None:
+    """Largest |cosine| (.., teachers) over the students' rows, from Gram matrices (.., n, n)."""
     size = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = gram / (size[..., :, None] * size[..., None, :])
@@ -95,6 +129,9 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:
         told["best_cosines"] = [float(x) for x in run["best_cosine"][-1]]
+    if "best_correlation" in run:
+        told["best_correlations"] = [float(x) for x in run["best_correlation"][-1]]
+    told |= of_inputs(initial.parameters)
     critical = critical_step(initial.parameters)
     if critical is not None:
         told["critical_step"] = critical

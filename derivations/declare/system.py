@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import growth, reading
+from derivations.declare import growth, reading, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -54,6 +54,7 @@ def stated(text: str) -> Declaration:
 def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
+    said = f"{declared}{declared.inputs or ''}"
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
         name=declared.name,
@@ -88,7 +89,7 @@ def system(declared: Declaration, reference: str = "") -> System:
         plot=f"{HERE}.picture:draw",
         claims=f"{HERE}.claims:claims",
         sizes=sizes_of(declared),
-        digest=hashlib.sha256(repr(declared).encode()).hexdigest()[:12],
+        digest=hashlib.sha256(said.encode()).hexdigest()[:12],
         declaration=declared.text,
         reference=reference,
     )
@@ -225,12 +226,13 @@ def sizes(parameters: Any) -> tuple[int, ...]:
 
 def rows(parameters: Any) -> Rows:
     """The rows of the Gram matrix at the parameters' sizes."""
-    return _rows(parameters.declaration, sizes(parameters))
+    found = spectra.blocks(parameters)
+    return _rows(parameters.declaration, sizes(parameters), 1 if found is None else len(found.share))
 
 
 @functools.lru_cache(maxsize=64)
-def _rows(declared: Declaration, counts: tuple[int, ...]) -> Rows:
-    return Rows(declared, counts)
+def _rows(declared: Declaration, counts: tuple[int, ...], spaces: int) -> Rows:
+    return Rows(declared, counts, spaces)
 
 
 def numbers(parameters: Any) -> tuple[float, ...]:
@@ -258,6 +260,8 @@ def check(parameters: Any, drawn: bool = True) -> None:
     names = parameters.declaration.names
     growth.require(parameters.declaration, dict(zip(names, numbers(parameters), strict=True)), parameters.noise)
     found = rows(parameters)
+    if parameters.d < found.spaces:
+        raise UsageError(f"d must be at least the number of blocks of the inputs, {found.spaces}, but d = {parameters.d}")
     if drawn and parameters.d < found.total:
         raise UsageError(
             f"d must be at least the number of vectors, {found.students} of students and {found.teachers} of teachers, "

@@ -31,12 +31,17 @@ class Recorder:
         self.hits: dict[str, np.ndarray] = {}
         components = equations.unpack(y)
         for crossing in equations.crossings:
-            reached = crossing.margin(components[crossing.component]) >= 0
+            reached = crossing.margin(crossing.entries(components[crossing.component])) >= 0
             self.hits[crossing.name] = np.where(reached, start, np.inf)
-        self._entries = {c.component: equations.layout.places(c.component, y.size) for c in equations.crossings}
+        self._entries = {c.component: equations.layout.places(c.component, y.size) for c in self._single}
         self._distinct = {name: _distinct(entries) for name, entries in self._entries.items()}
         self.watched = self._watch()
         self._save_until(start, start, lambda t: y)
+
+    @property
+    def _single(self) -> list[Crossing]:
+        """The crossings of entries that stand in the state, which sums of entries do not."""
+        return [crossing for crossing in self.equations.crossings if crossing.summed is None]
 
     @property
     def due(self) -> float:
@@ -69,7 +74,7 @@ class Recorder:
         for crossing in self.equations.crossings:
             hits = self.hits[crossing.name]
             located: dict[bytes, float | None] = {}
-            values = crossing.margin(components[crossing.component])
+            values = crossing.margin(crossing.entries(components[crossing.component]))
             for entry in np.argwhere((values >= 0).any(axis=0) & np.isinf(hits)):
                 index = tuple(int(k) for k in entry)
                 course = values[(slice(None), *index)]
@@ -99,7 +104,7 @@ class Recorder:
         """
         parts = []
         for crossing in self.equations.crossings:
-            if crossing.absolute and crossing.direction < 0:
+            if (crossing.absolute and crossing.direction < 0) or crossing.summed is not None:
                 return None
             waiting = self._unmet(crossing)
             level = crossing.direction * crossing.threshold
@@ -121,13 +126,13 @@ class Recorder:
 
     def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
         """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
-
-        place = int(self._entries[crossing.component][index])
+        place = int(self._entries[crossing.component][index]) if crossing.summed is None else -1
 
         def at(y: np.ndarray) -> float:
             # a look at one entry: taking the whole state apart for it takes longer than the interpolant
-            entry = y[place] if place >= 0 else self.equations.unpack(y)[crossing.component][index]
-            return float(crossing.margin(entry))
+            if place >= 0:
+                return float(crossing.margin(y[place]))
+            return float(crossing.margin(crossing.entries(self.equations.unpack(y)[crossing.component])[index]))
 
         @functools.cache
         def value(t: float) -> float:

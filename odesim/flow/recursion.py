@@ -180,6 +180,6 @@ def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np
 
 def _first(problem: Problem, crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:
     """The hitting times so far: `now` for entries that are past the threshold for the first time."""
-    reached = crossing.margin(problem.equations.unpack(y)[crossing.component]) >= 0
+    reached = crossing.margin(crossing.entries(problem.equations.unpack(y)[crossing.component])) >= 0
     before = np.full(reached.shape, np.inf) if known is None else known
     return np.where(np.isinf(before) & reached, now, before)

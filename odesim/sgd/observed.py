@@ -37,9 +37,9 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
     for crossing in equations.crossings:
         if crossing.component not in state:
             continue
-        hits = first_times(crossing.margin(state[crossing.component]) >= 0, times)
+        hits = first_times(crossing.margin(crossing.entries(state[crossing.component])) >= 0, times)
         meaning = f"{crossing.meaning}: {NOT_SAVED}"
-        found[crossing.name] = Variable(("seed", *dims[crossing.component]), hits, meaning)
+        found[crossing.name] = Variable(("seed", *crossing.dims(dims[crossing.component])), hits, meaning)
     return found
 
 

@@ -150,7 +150,7 @@ def _followed(problem: Problem, y: np.ndarray, durations: np.ndarray, times: np.
 def _unmet(problem: Problem) -> dict[str, np.ndarray]:
     """Return infinite hitting times for every crossing."""
     dims = problem.equations.unpack(problem.start)
-    hits = {c.name: np.full(dims[c.component].shape, np.inf) for c in problem.equations.crossings}
+    hits = {c.name: np.full(c.entries(dims[c.component]).shape, np.inf) for c in problem.equations.crossings}
     advance = problem.equations.advance
     if isinstance(advance, Stepped):
         hits |= {name: np.full(advance.width, np.inf) for name in advance.names}

@@ -1,0 +1,271 @@
+"""The blocks of the inputs of a run: their eigenvalues, shares and dimensions, and the teacher's part in each of them.
+
+A spectrum lam_1 >= .. >= lam_d stands in blocks by bins of the index, even in its logarithm, each with two blocks of
+whole dimensions m_1 + m_2 = m at
+
+    lam = mu + sqrt(var m_2/m_1),  mu - sqrt(var m_1/m_2)
+
+which keep sum lam and sum lam^2 of the bin, and nearly sum lam^3 (two nodes of Gauss's rule).  The teacher's squared
+coordinates w_j^2 are parted so that sum w^2 and sum lam w^2 are kept.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare.declaration import Declaration, Inputs
+from derivations.declare.grammar import OF_NUMBERS, Tree, number
+
+WHOLE = 100_000
+"""Up to this dimension all eigenvalues are evaluated; above it sums over long bins are integrals."""
+FIRST = 1000
+"""The index from which on a sum over a bin is an integral over log j by 20 nodes: its error is below 1e-6."""
+REFERENCE = 800
+"""Blocks that stand for the eigenvalues where there are too many to evaluate."""
+TIMES = 200
+"""Times at which the error of blocks is measured."""
+UNEQUAL = 1e-9
+"""How far from 1 shares may sum."""
+NODES = np.polynomial.legendre.leggauss(20)
+Values = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Blocks:
+    """What stands for a covariance: eigenvalue, share of the coordinates and dimension of every block, (L,) each.
+
+    `content` (L,) is the part of the squared norm of a teacher's vector in every block, or None where directions are
+    drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make.
+    """
+
+    eigenvalue: np.ndarray
+    share: np.ndarray
+    dimension: np.ndarray
+    content: np.ndarray | None
+    error: float = 0.0
+
+
+def blocks(parameters: Any) -> Blocks | None:
+    """Return the blocks of a run; None for isotropic inputs.  Raises `UsageError` for what is no covariance."""
+    declared: Declaration = parameters.declaration
+    if declared.inputs is None:
+        return None
+    values = tuple((name, float(getattr(parameters, name))) for name in declared.names)
+    return _blocks(declared.inputs, values, int(parameters.d))
+
+
+@functools.lru_cache(maxsize=64)
+def _blocks(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int) -> Blocks:
+    known = {**dict(values), "d": float(d)}
+    found = _stated(inputs, known, d) if inputs.spectrum is None else _of_spectrum(inputs, inputs.spectrum, known, d)
+    if inputs.trace is None:
+        return found
+    scale = number(inputs.trace, known) / float(found.share @ found.eigenvalue)
+    if scale <= 0:
+        raise UsageError(f"trace must be above 0, but its value is {number(inputs.trace, known):g}")
+    return dataclasses.replace(found, eigenvalue=scale * found.eigenvalue)
+
+
+def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
+    """Blocks as they are declared."""
+    eigenvalue = np.array([number(value, known) for value, _ in inputs.blocks])
+    share = np.array([np.nan if part is None else number(part, known) for _, part in inputs.blocks])
+    rest = 1 - np.nansum(share)
+    if np.isnan(share).any() and rest <= 0:
+        raise UsageError(f"the shares of the blocks sum to {1 - rest:.10g} and leave no rest")
+    share = np.where(np.isnan(share), rest, share)
+    if (share <= 0).any():
+        raise UsageError(f"the share of block {np.argmin(share) + 1} must be above 0, but is {share.min():g}")
+    if abs(share.sum() - 1) > UNEQUAL:
+        raise UsageError(f"the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be \"rest\"")
+    if (eigenvalue < 0).any():
+        raise UsageError(
+            f"an eigenvalue is at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
+        )
+    if not (eigenvalue > 0).any():
+        raise UsageError("every eigenvalue of the inputs is 0: there is nothing to learn from")
+    dimension = whole_dimensions(share, d)
+    return Blocks(eigenvalue, share, dimension, _content(inputs, known, share, dimension))
+
+
+def whole_dimensions(share: np.ndarray, d: int) -> np.ndarray:
+    """Return whole numbers that sum to d and are nearest to share x d, by largest remainders, but at least 1.
+
+    With fewer coordinates than blocks every block has one.
+
+    >>> whole_dimensions(np.array([0.001, 0.3995, 0.5995]), 10).tolist()
+    [1, 4, 5]
+    """
+    found = np.maximum(np.floor(share * d + UNEQUAL), 1).astype(np.int64)
+    order = np.argsort(found - share * d, kind="stable")
+    missing = d - int(found.sum())
+    if missing > 0:
+        found[order[np.arange(missing) % len(share)]] += 1
+    while missing < 0 and found.max() > 1:
+        largest = np.argmax(np.where(found > 1, found - share * d, -np.inf))
+        found[largest] -= 1
+        missing += 1
+    return found
+
+
+def _content(inputs: Inputs, known: Mapping[str, float], share: np.ndarray, dimension: np.ndarray) -> np.ndarray | None:
+    """The part of the squared norm of a teacher's vector in every block."""
+    if inputs.spread == "random":
+        return None
+    if inputs.spread == "even":
+        return share
+    if isinstance(inputs.spread, tuple):
+        if len(inputs.spread) != len(share):
+            raise UsageError(f"spread has {len(inputs.spread)} shares, but the inputs have {len(share)} blocks")
+        return np.array(inputs.spread)
+    size = _values(inputs.spread, known)
+    ends = np.concatenate([[0], np.cumsum(dimension)])
+    sums = [_sum(int(a), int(b), lambda j: size(j) ** 2) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return np.array(sums) / sum(sums)
+
+
+def _of_spectrum(inputs: Inputs, spectrum: Tree, known: Mapping[str, float], d: int) -> Blocks:
+    """The blocks that stand for a spectrum, and their error."""
+    value, size = _values(spectrum, known), None
+    if isinstance(inputs.spread, tuple):
+        raise UsageError("spread = [..] has a share for every block; for a spectrum give 'even', 'random', or an "
+                         "expression in j such as 'j^(-0.5)'")  # fmt: skip
+    if not isinstance(inputs.spread, str):
+        size = _values(inputs.spread, known)
+    weight: Values = (lambda j: np.ones(len(j))) if size is None else (lambda j: size(j) ** 2)
+    if d <= WHOLE:
+        index = np.arange(1.0, d + 1)
+        every = value(index)
+        order = np.argsort(-every, kind="stable")
+        every, weights = every[order], weight(index)[order]
+        value, weight = _looked_up(every), _looked_up(weights)
+    else:
+        seen = value(np.geomspace(1, d, 1000))
+        if (np.diff(seen) > 0).any():
+            raise UsageError(f"above d = {WHOLE:,} a spectrum must fall with j")
+    first, last = value(np.array([1.0, float(d)]))
+    if not (np.isfinite(first) and last > 0):
+        raise UsageError(f"a spectrum is above 0, but its values at j = 1 and d are {first:g} and {last:g}")
+    found = np.array(list(_paired(d, inputs.bins, value, weight)))
+    made = Blocks(found[:, 0], found[:, 1] / d, found[:, 1].astype(np.int64), found[:, 2] / found[:, 2].sum())
+    if len(found) == d:
+        return _drawn(inputs, made)
+    if d <= WHOLE:
+        true = np.column_stack([every, np.ones(d), weights])
+    else:
+        true = np.array(list(_paired(d, REFERENCE, value, weight)))
+    return dataclasses.replace(_drawn(inputs, made), error=_error(found, true))
+
+
+def _drawn(inputs: Inputs, made: Blocks) -> Blocks:
+    return dataclasses.replace(made, content=None) if inputs.spread == "random" else made
+
+
+def _looked_up(values: np.ndarray) -> Values:
+    return lambda j: values[np.asarray(j, int) - 1]
+
+
+def _values(tree: Tree, known: Mapping[str, float]) -> Values:
+    """An expression as a function of an array of coordinates j."""
+    operations: dict[str, Callable[[Any, Any], Any]] = {
+        "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "^": np.power,
+    }  # fmt: skip
+
+    def value(node: Tree, j: np.ndarray) -> Any:
+        if "j" not in node.names():
+            return number(node, known)
+        if node.kind == "name":
+            return j
+        parts = [value(part, j) for part in node.parts]
+        if node.kind == "call" and node.word in OF_NUMBERS:
+            return np.vectorize(OF_NUMBERS[node.word])(*parts)
+        if node.kind == "call":
+            raise UsageError(f"{node.word} is no function of j; use {', '.join(OF_NUMBERS)}")
+        return operations[node.kind](*parts)
+
+    def at(j: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = np.broadcast_to(np.asarray(value(tree, j), float), j.shape)
+        if not np.isfinite(found).all():
+            raise UsageError(f"an expression in j is not finite at j = {j[~np.isfinite(found)][0]:g}")
+        return found
+
+    return at
+
+
+def _edges(d: int, most: int) -> np.ndarray:
+    """Edges 0 = e_0 < .. < e_K = d of at most so many bins of whole numbers, even in log j but for the first."""
+    low, high = 1, 64 * most
+    made = functools.cache(lambda count: np.unique(np.round(np.geomspace(1, d + 1.0, count + 1))).astype(np.int64) - 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if len(made(middle)) - 1 <= most else (low, middle - 1)
+    return made(low)
+
+
+def _paired(d: int, bins: int, value: Values, weight: Values) -> Iterator[tuple[float, float, float]]:
+    """(eigenvalue, dimension, sum of the teacher's weights) of every block, at most `bins` of them."""
+    if bins >= d:
+        index = np.arange(1.0, d + 1)
+        yield from zip(value(index).tolist(), np.ones(d).tolist(), weight(index).tolist(), strict=True)
+        return
+    edges = _edges(d, bins)
+    for _ in range(60):  # a bin of one index is one block: what such bins leave goes to the others
+        ones = int((np.diff(edges) == 1).sum())
+        finer = _edges(d, ones + (bins - ones) // 2)
+        if np.array_equal(finer, edges):
+            break
+        edges = finer
+    for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        yield from _pair(a, b, value, weight)
+
+
+def _pair(a: int, b: int, value: Values, weight: Values) -> Iterator[tuple[float, float, float]]:
+    """The one or two blocks of the coordinates a + 1, .., b."""
+    m = b - a
+    mean = _sum(a, b, value) / m
+    var = _sum(a, b, lambda j: (value(j) - mean) ** 2) / m
+    total = _sum(a, b, weight)
+    if m == 1 or var < 1e-28 * mean**2:
+        yield mean, float(m), total
+        return
+    skew = _sum(a, b, lambda j: (value(j) - mean) ** 3) / m / var
+    root = float(np.sqrt(skew**2 + 4 * var))
+    lower = mean + (skew - root) / 2
+    one = min(max(round(m * (mean - lower) / root), 1), m - 1)
+    two = m - one
+    above, below = mean + np.sqrt(var * two / one), mean - np.sqrt(var * one / two)
+    if below <= 0:
+        yield mean, float(m), total
+        return
+    part = (_sum(a, b, lambda j: value(j) * weight(j)) - below * total) / (above - below)
+    part = min(max(part, 0.0), total)
+    yield float(above), float(one), part
+    yield float(below), float(two), total - part
+
+
+def _sum(a: int, b: int, f: Values) -> float:
+    """The sum of f over j = a + 1, .., b."""
+    if b <= WHOLE or a < FIRST or b - a < 64:
+        return float(f(np.arange(a + 1.0, b + 1.0)).sum())
+    x, weights = NODES
+    low, high = np.log(a + 0.5), np.log(b + 0.5)
+    j = np.exp((high - low) / 2 * x + (high + low) / 2)
+    return float((weights * (high - low) / 2 * j) @ f(j))
+
+
+def _error(found: np.ndarray, true: np.ndarray) -> float:
+    """The largest relative error over time of sum w lam exp(-2 lam t), w the shares, and w the teacher's content.
+
+    Rows are (eigenvalue, dimension, weight) of blocks, and of what they stand for.
+    """
+    times = np.concatenate([[0.0], np.geomspace(0.01 / true[:, 0].max(), 1 / true[:, 0].min(), TIMES)])
+    worst = 0.0
+    for t in times:
+        one, two = ((rows[:, 0] * np.exp(-2 * rows[:, 0] * t)) @ rows[:, 1:] for rows in (found, true))
+        worst = max(worst, float(np.abs(one / two - 1).max()))
+    return worst
