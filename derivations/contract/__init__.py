@@ -24,6 +24,7 @@ from derivations.contract.layout import Upper as Upper
 from derivations.contract.model import Model as Model
 from derivations.contract.parameter import UsageError as UsageError
 from derivations.contract.parameter import parameter as parameter
+from derivations.contract.scalar_model import Eigenspaces as Eigenspaces
 from derivations.contract.scalar_model import ScalarModel as ScalarModel
 from derivations.contract.scalar_model import packed as packed
 from derivations.contract.scalar_model import unpacked as unpacked

@@ -1,6 +1,7 @@
 """The microscopic truth of a stage whose step moves numbers beside the vectors (readouts, biases) or sees norms."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,24 +14,40 @@ from derivations.contract.state import Initial, Labelled
 def packed(gram: np.ndarray, scalars: np.ndarray) -> np.ndarray:
     """Gram matrices (.., n, n) and scalars (.., s) as one array (.., n n + s), which is what a run saves.
 
+    Of inputs with L eigenspaces the matrices are (.., L, n, n), and the array has L n n + s numbers.
+
     >>> packed(np.eye(2), np.array([3.0]))
     array([1., 0., 0., 1., 3.])
     """
-    return np.concatenate([gram.reshape(*gram.shape[:-2], -1), scalars], axis=-1)
+    return np.concatenate([gram.reshape(*scalars.shape[:-1], -1), scalars], axis=-1)
 
 
-def unpacked(saved: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The Gram matrices (.., n, n) and the scalars (.., s) of `packed` arrays.
+def unpacked(saved: np.ndarray, n: int, stack: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
+    """The Gram matrices (.., *stack, n, n) and the scalars (.., s) of `packed` arrays.
 
     >>> unpacked(np.array([1.0, 0.0, 0.0, 1.0, 3.0]), 2)[1]
     array([3.])
     """
-    return saved[..., : n * n].reshape(*saved.shape[:-1], n, n), saved[..., n * n :]
+    count = math.prod(stack) * n * n
+    return saved[..., :count].reshape(*saved.shape[:-1], *stack, n, n), saved[..., count:]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Eigenspaces:
+    """Inputs x_j ~ N(0, variance_j), independent, whose coordinates stand in blocks one after the other.
+
+    Block l has `dimension[l]` coordinates.  For compressed SGD all of these have the variance `eigenvalue[l]`; explicit
+    SGD draws by `variances()`, (d,), which may differ within a block.
+    """
+
+    eigenvalue: np.ndarray
+    dimension: np.ndarray
+    variances: Callable[[], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScalarModel(Model):
-    """A `Model` of isotropic inputs x ~ N(0, I_d) with trained numbers s beside the vectors u_k.
+    """A `Model` of inputs x ~ N(0, I_d) with trained numbers s beside the vectors u_k.
 
         coefficients(fields, labels, vv, scalars, *numbers) -> (trained + further, ...)   per sample; the first
             `trained` rows are those of a `Model`, with fields of the raw vectors and vv (trained,) their squared
@@ -47,6 +64,8 @@ class ScalarModel(Model):
     losses(vectors (n, d), scalars (s,), x (samples, d), labels (.., samples), *numbers) -> (samples,), in JAX.
 
     `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
+    Where `spaces(parameters)` is not None the inputs have its variances in place of 1; with several eigenspaces
+    `place` gives one Gram matrix for each, of the parts of the vectors in it, and so are those that are saved.
     """
 
     scalars: Callable[[Initial], np.ndarray]
@@ -55,3 +74,4 @@ class ScalarModel(Model):
     written: Callable[[], str]
     stem: str
     fixed: Callable[[Initial], Labelled]
+    spaces: Callable[[Any], Eigenspaces | None] = lambda parameters: None

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import evaluate, system, written
+from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
+from derivations.declare import evaluate, spectra, system, written
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
+from derivations.declare.population import of_inputs
 from derivations.declare.rows import Rows
 
 
@@ -50,6 +51,7 @@ def of_declaration(declared: Declaration) -> ScalarModel:
         written=functools.partial(written.module, declared),
         stem=f"declared_{signature(declared)}",
         fixed=fixed,
+        spaces=spaces,
     )
 
 
@@ -82,7 +84,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
         for slot in group.slots:
             moving[rows.of(k, slot)] = declared.moves(group, slot)
     learning = [np.full(count, float(declared.moves(declared.students[k], word))) for k, word, count in rows.scalars]
-    square = np.diag(gram)
+    square = np.diag(rows.whole(gram))
     return (
         *rows.sizes,
         *(np.array([value]) for value in system.numbers(parameters)),
@@ -106,8 +108,16 @@ def scalar_names(rows: Rows) -> list[str]:
     return [rows.declaration.students[k].named(word) for k, word, _ in rows.scalars]
 
 
+def spaces(parameters: Any) -> Eigenspaces | None:
+    """The eigenspaces of the inputs; None for x ~ N(0, I)."""
+    blocks = spectra.blocks(parameters)
+    if blocks is None:
+        return None
+    return Eigenspaces(blocks.eigenvalue, blocks.dimension, functools.partial(spectra.variances, parameters))
+
+
 def place(initial: Initial) -> np.ndarray:
-    """The Gram matrix (n, n) of all rows."""
+    """The Gram matrix (n, n) of all rows, or those (L, n, n) of their parts in the eigenspaces."""
     return system.rows(initial.parameters).gram({**initial.state, **initial.constants})
 
 
@@ -119,7 +129,7 @@ def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarr
 def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     """The blocks Q and M, readouts and scalars, from packed Gram matrices and scalars (.., n n + s)."""
     rows = system.rows(parameters)
-    gram, values = unpacked(saved, rows.total)
+    gram, values = unpacked(saved, rows.total, rows.stack)
     components = rows.components(gram)
     found: dict[str, Any] = {b.name: (b.dims, components[b.name], b.meaning) for b in rows.moving}
     at = 0
@@ -131,14 +141,14 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
 
 
 def fixed(initial: Initial) -> Labelled:
-    """The overlaps among the teachers, and the readouts that do not move."""
+    """The overlaps among the teachers, the readouts that do not move, and the blocks of the inputs."""
     rows = system.rows(initial.parameters)
     found: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
     for k, group in enumerate(rows.declaration.groups):
         name = group.named("a" if rows.is_student(k) else "a_star")
         if name in initial.constants:
             found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
-    return found
+    return {**found, **of_inputs(initial.parameters)}
 
 
 def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:

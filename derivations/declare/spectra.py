@@ -70,6 +70,20 @@ def _blocks(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int) -> Bl
     return dataclasses.replace(found, eigenvalue=scale * found.eigenvalue)
 
 
+def variances(parameters: Any) -> np.ndarray:
+    """Return the variance (d,) of every coordinate of the inputs, in the order of the blocks."""
+    declared: Declaration = parameters.declaration
+    found = blocks(parameters)
+    assert found is not None and declared.inputs is not None
+    spectrum = declared.inputs.spectrum
+    if spectrum is None:
+        return np.repeat(found.eigenvalue, found.dimension)
+    known = {name: float(getattr(parameters, name)) for name in declared.names}
+    every = np.sort(_values(spectrum, {**known, "d": float(parameters.d)})(np.arange(1.0, parameters.d + 1)))[::-1]
+    # Blocks keep the trace of the spectrum, so that theirs says by what all eigenvalues were multiplied.
+    return every * float(found.eigenvalue @ found.dimension / every.sum())
+
+
 def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     """Blocks as they are declared."""
     eigenvalue = np.array([number(value, known) for value, _ in inputs.blocks])

@@ -11,17 +11,23 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
-from odesim.sgd import bind, matrices, normals, traced
+from odesim.sgd import bind, matrices, normals, spaces, traced
 from odesim.sgd.compressed import factor, require_room
+
+
+HELD = ("values", "coordinates")
+"""The names by which a checkpoint holds weights or factors, and the coordinates of small blocks."""
 
 
 @functools.cache
 def explicit(
-    model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any
-) -> Callable[..., Any]:
+    model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any,
+    scaled: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size)`, over replicas.
 
     One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, then update.
+    Where inputs are `scaled`, the last array holds the standard deviation of every coordinate.
     """
     import jax
     import jax.numpy as jnp
@@ -29,7 +35,7 @@ def explicit(
     functions = bind.bind_jax(model)
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
-    def slopes(moving: Any, frame: Any, key: Any, numbers: Any) -> Any:
+    def slopes(moving: Any, frame: Any, key: Any, numbers: Any, scale: Any) -> Any:
         def total(moving: Any, x: Any, labels: Any) -> Any:
             vectors = jnp.concatenate([moving[0], frame])
             return model.losses(vectors, moving[1], x, labels, *numbers).sum()
@@ -38,6 +44,7 @@ def explicit(
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
             for rows, x in normals.pieces(sample, (count, d), dtype):
+                x = x if scale is None else x * scale
                 sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
             return sums
 
@@ -46,8 +53,9 @@ def explicit(
 
     def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         weights, scalars = state
+        numbers, scale = (numbers[:-1], numbers[-1]) if scaled else (numbers, None)
         v, frame = weights[:trained], weights[trained:]
-        g, downhill = slopes((v, scalars), frame, key, numbers)
+        g, downhill = slopes((v, scalars), frame, key, numbers, scale)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
         squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
         a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
@@ -111,7 +119,8 @@ def compressed(
 class ScalarReplicas:
     """Replicas as one JAX program: weights (R, n, d) or compressed factors (R, n, n), and scalars (R, s).
 
-    `rows` are the weights of explicit SGD; without them the chain is compressed.
+    `rows` are the weights of explicit SGD; without them the chain is compressed.  On inputs with eigenvalues it also
+    holds the coordinates of small blocks (`spaces`).
     """
 
     def __init__(
@@ -125,41 +134,59 @@ class ScalarReplicas:
         trained, fixed = model.sizes(parameters)
         further = model.further(parameters)
         numbers = [model.bound(initial, gram) for initial, gram in zip(initials, grams, strict=True)]
-        known = traced.constants_of(numbers[0])
-        if rows is None:
+        held = model.spaces(parameters)
+        if held is not None and rows is not None:
+            numbers = [(*each, np.sqrt(held.variances())) for each in numbers]
+        known, values = traced.constants_of(numbers[0]), rows
+        self.products: Callable[[Any], np.ndarray] = lambda values: values @ np.swapaxes(values, -1, -2)
+        if rows is not None:
+            self.run = explicit(model, known, trained, further, d, batch, dtype, held is not None)
+            if held is not None and len(held.dimension) > 1:
+                self.products = functools.partial(spaces.products, dimension=held.dimension)
+        elif held is None:
             require_room(d, batch, trained, fixed)
-            rows = np.array([factor(gram, trained) for gram in grams])
+            values = np.array([factor(gram, trained) for gram in grams])
             self.run = compressed(model, known, trained, fixed, further, d, batch)
         else:
-            self.run = explicit(model, known, trained, further, d, batch, dtype)
+            parts = spaces.Parts.of(held, trained + fixed, min(batch, trained))
+            grams = grams.reshape(len(grams), -1, *grams.shape[-2:])
+            values = spaces.factors(grams, parts, trained)
+            self.run = spaces.compressed(model, known, trained, fixed, further, parts, batch)
+            self.products = functools.partial(spaces.grams_of, parts=parts)
         scalars = np.array([model.scalars(initial) for initial in initials])
-        self.at = ((jnp.asarray(rows, dtype), jnp.asarray(scalars, dtype)), 0)
+        self.at = (jax.tree.map(lambda x: jnp.asarray(x, dtype), (values, scalars)), 0)
         self.arrays = [jnp.asarray(np.array(a), dtype) for a in zip(*map(traced.arrays_of, numbers), strict=True)]
         self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(grams)))
         self.step_size = step_size
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a state stopped being finite."""
+        import jax
         import jax.numpy as jnp
 
         state, taken = self.at
         state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size)
-        good = all(bool(jnp.isfinite(values).all()) for values in state)
+        good = all(bool(jnp.isfinite(values).all()) for values in jax.tree.leaves(state))
         self.at = (state, taken + steps)  # one assignment: an interruption finds both or neither
         return good
 
     def grams(self) -> np.ndarray:
         """The raw Gram matrices, summed in float64, packed with the scalars."""
-        values, scalars = (np.asarray(part, float) for part in self.at[0])
-        return packed(values @ np.swapaxes(values, 1, 2), scalars)
+        values, scalars = self.at[0]
+        held = tuple(np.asarray(part, float) for part in values) if isinstance(values, tuple) else np.asarray(values)
+        return packed(self.products(held), np.asarray(scalars, float))
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights or factors, scalars, and the step count; the keys follow from the seed."""
         values, scalars = self.at[0]
-        return {"values": np.asarray(values), "scalars": np.asarray(scalars), "steps": np.array(self.at[1])}
+        parts = dict(zip(HELD, values if isinstance(values, tuple) else (values,), strict=False))
+        arrays = {name: np.asarray(part) for name, part in parts.items()}
+        return {**arrays, "scalars": np.asarray(scalars), "steps": np.array(self.at[1])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go back to a stored state."""
         import jax.numpy as jnp
 
-        self.at = ((jnp.asarray(arrays["values"]), jnp.asarray(arrays["scalars"])), int(arrays["steps"]))
+        parts = tuple(jnp.asarray(arrays[name]) for name in HELD if name in arrays)
+        values = parts if isinstance(self.at[0][0], tuple) else parts[0]
+        self.at = ((values, jnp.asarray(arrays["scalars"])), int(arrays["steps"]))

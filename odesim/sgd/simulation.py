@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model, ScalarModel, load
+from derivations.contract import Eigenspaces, Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
 from odesim.flow.losses import divergence
@@ -239,7 +239,8 @@ def make_engine(
     case, parameters = simulation.case, initials[0].parameters
     grams = np.array([model.place(initial) for initial in initials])
     step, batch, seed = simulation.step_size, simulation.batch, case.seed
-    if simulation.method == "compressed" and case.backend == "numba":
+    spaces = model.spaces(parameters) if isinstance(model, ScalarModel) else None
+    if simulation.method == "compressed" and case.backend == "numba" and spaces is None:
         engine = NumbaChains(
             model, parameters, grams, parameters.d, batch, step, seed, threads=threads, initials=initials
         )
@@ -248,8 +249,8 @@ def make_engine(
     device.configure(platform, threads)
     rows = None
     if simulation.method == "explicit":
-        require_memory(simulation, grams.shape[1], parameters.d)
-        rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0])
+        require_memory(simulation, grams.shape[-1], parameters.d)
+        rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0], spaces, seed)
     if isinstance(model, ScalarModel):
         from odesim.sgd.scalar_traced import ScalarReplicas
 
@@ -272,13 +273,22 @@ def make_engine(
     return engine, device.kind()
 
 
-def explicit_rows(model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int) -> np.ndarray:
-    """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices (isotropic inputs)."""
+def explicit_rows(
+    model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int, spaces: Eigenspaces | None = None, seed: int = 0
+) -> np.ndarray:
+    """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices.
+
+    Isotropic inputs cannot tell such vectors apart.  Those of inputs with eigenvalues are turned at random within each
+    eigenspace.
+    """
     from odesim.sgd.compressed import factor
+    from odesim.sgd.spaces import weights
 
     given = model.weights(arrays) if arrays is not None and model.weights is not None else None
     if given is not None:
-        return np.broadcast_to(given, (len(grams), grams.shape[1], d)).copy()
+        return np.broadcast_to(given, (len(grams), grams.shape[-1], d)).copy()
+    if spaces is not None:
+        return weights(grams.reshape(len(grams), -1, *grams.shape[-2:]), spaces, seed)
     rows = np.zeros((len(grams), grams.shape[1], d))
     for k, gram in enumerate(grams):
         if d < len(gram):  # dependent vectors, whose Gram matrix has rank d or less

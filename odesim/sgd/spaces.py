@@ -1,0 +1,177 @@
+"""SGD on inputs with eigenvalues: weights with given Gram matrices in every eigenspace, and the compressed chain.
+
+A block of d_l coordinates in which n vectors and a gradient of rank r = min(batch, trained) have room, d_l >= n + r, is
+held by a factor of its Gram matrix, as all of isotropic inputs is: what a sample has outside of the vectors is
+N(0, lam_l I) in every block, independent of its fields, so that the parts of the gradients there have the Gram matrix
+lam_l C W C^T / batch^2, W a Wishart matrix of d_l - n degrees of freedom.  A smaller block keeps its coordinates.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Eigenspaces, ScalarModel
+from odesim.errors import UsageError
+from odesim.sgd import bind, matrices, normals, traced
+from odesim.sgd.compressed import factor
+
+ZERO = 1e-13
+"""Eigenvalues of a Gram matrix below this part of the largest are rounding."""
+NEGATIVE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Which blocks are held by factors: numbers (roots of eigenvalues, dimensions), and those that keep coordinates.
+
+    Tuples, so that a compiled program can be known by them.
+    """
+
+    factored: tuple[int, ...]
+    kept: tuple[int, ...]
+    roots: tuple[float, ...]
+    dimensions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, spaces: Eigenspaces, n: int, rank: int) -> "Parts":
+        """The parts for n vectors and gradients of a rank."""
+        large = spaces.dimension >= n + rank
+        return cls(
+            tuple(np.flatnonzero(large).tolist()), tuple(np.flatnonzero(~large).tolist()),
+            tuple(np.sqrt(spaces.eigenvalue).tolist()), tuple(spaces.dimension.tolist()),
+        )  # fmt: skip
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The block of every coordinate that is kept, (D,)."""
+        return np.repeat(np.array(self.kept, int), [self.dimensions[k] for k in self.kept])
+
+
+def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generator | None = None) -> np.ndarray:
+    """Return rows (n, dimension) with a Gram matrix (n, n), turned at random by `rng`.
+
+    Raises `UsageError` where they have no room: `block` is the number in the sentence.
+    """
+    values, axes = np.linalg.eigh(gram)
+    kept = values > ZERO * max(values[-1], 0.0)
+    rank = int(kept.sum())
+    if rank > dimension or values[0] < -NEGATIVE * max(values[-1], 1e-300):
+        count = f"{dimension} dimension{'s' if dimension > 1 else ''}"
+        raise UsageError(
+            f"block {block + 1} of the inputs has {count}, but vectors of rank {rank} are spread over it: SGD needs "
+            "spread = 'random' or a list in [teacher], larger blocks, or a larger d"
+        )
+    half = axes[:, kept] * np.sqrt(values[kept])
+    if rng is None or not rank:
+        return np.hstack([half, np.zeros((len(gram), dimension - rank))])
+    return half @ np.linalg.qr(rng.normal(size=(dimension, rank)))[0].T
+
+
+def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int) -> np.ndarray:
+    """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, turned at random within each."""
+    found = []
+    for replica, blocks in enumerate(grams):
+        rng = np.random.default_rng([seed, replica, 17])
+        found.append(np.hstack([vectors(g, int(m), k, rng) for k, (g, m) in enumerate(zip(blocks, spaces.dimension))]))
+    return np.array(found)
+
+
+def products(values: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+    """Return the Gram matrices (R, L, n, n) of rows (R, n, d) in blocks of coordinates."""
+    ends = np.concatenate([[0], np.cumsum(dimension)])
+    parts = [values[..., a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return np.stack([part @ np.swapaxes(part, -1, -2) for part in parts], axis=-3)
+
+
+def factors(grams: np.ndarray, parts: Parts, trained: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return factors (R, F, n, n) of the blocks that are held so, and coordinates (R, n, D) of all others."""
+    n, replicas = grams.shape[-1], len(grams)
+    large = np.array([[factor(grams[r, k], trained) for k in parts.factored] for r in range(replicas)])
+    small = [
+        np.hstack([np.zeros((n, 0)), *(vectors(grams[r, k], parts.dimensions[k], k) for k in parts.kept)])
+        for r in range(replicas)
+    ]
+    return large.reshape(replicas, len(parts.factored), n, n), np.array(small)
+
+
+def grams_of(values: tuple[np.ndarray, np.ndarray], parts: Parts) -> np.ndarray:
+    """Return the Gram matrices (R, L, n, n) of factors and coordinates."""
+    large, small = values
+    n = small.shape[-2]
+    found = np.zeros((len(small), len(parts.dimensions), n, n))
+    found[:, list(parts.factored)] = large @ np.swapaxes(large, -1, -2)
+    for k in parts.kept:
+        part = small[..., parts.columns == k]
+        found[:, k] = part @ np.swapaxes(part, -1, -2)
+    return found
+
+
+@functools.cache
+def compressed(
+    model: ScalarModel, numbers: tuple[Any, ...], trained: int, fixed: int, further: int, parts: Parts, batch: int
+) -> Callable[..., Any]:
+    """`advance(((factors, coordinates), scalars), keys, arrays, first_step, steps, step_size)` over replicas."""
+    import jax
+    import jax.numpy as jnp
+
+    functions = bind.bind_jax(model)
+    n, rank, F = trained + fixed, min(batch, trained), len(parts.factored)
+    roots = np.array(parts.roots)
+    large, small = roots[list(parts.factored)], roots[parts.columns]
+    outside = np.array([parts.dimensions[k] - n for k in parts.factored], float)
+    width = F * n + len(small)
+    size = batch if batch < trained else traced.block_size(batch, width, 8)
+
+    def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any]:
+        """Inputs in the coordinates that are held, coefficients of the vectors, sums of the further rows."""
+        (X, Y), scalars = state
+        first, label = jax.random.split(key)
+        normal = normals.standard_normal(first, (count, width), "float64")
+        v = normal[:, : F * n].reshape(count, F, n) * large[:, None], normal[:, F * n :] * small
+        labels = traced.labels_of(model, functions, numbers, label, count, normal.dtype)
+        fields = jnp.einsum("lan,cln->ac", X, v[0]) + Y @ v[1].T
+        vv = (X[:, :trained] ** 2).sum((0, 2)) + (Y[:trained] ** 2).sum(1)
+        rows = functions["coefficients"](fields, labels, vv, scalars, *numbers)
+        return v, rows[:trained], rows[trained:].sum(1)
+
+    def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
+        """The gradient where coordinates are held and the further rows, times the batch; a factor of C C^T."""
+
+        def of(v: Any, coef: Any) -> Any:
+            return jnp.einsum("ac,cln->lan", coef, v[0]), coef @ v[1]
+
+        if batch < trained:
+            v, coef, sums = sample(state, jax.random.fold_in(key, 0), numbers, batch)
+            return of(v, coef), coef, sums
+
+        def add(total: Any, index: Any, count: int) -> Any:
+            v, coef, sums = sample(state, jax.random.fold_in(key, index), numbers, count)
+            return jax.tree.map(jnp.add, total, (of(v, coef), coef @ coef.T, sums))
+
+        zero = (jnp.zeros((F, trained, n)), jnp.zeros((trained, len(small))))
+        G, S, sums = traced.accumulate(jax, add, (zero, jnp.zeros((trained, trained)), jnp.zeros(further)), batch, size)
+        return G, matrices.semidefinite_factor(S), sums
+
+    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
+        (X, Y), scalars = state
+        sample_key, wishart_key = jax.random.split(key)
+        (G, H), half, sums = gradient(state, sample_key, numbers)
+        G, H = G / batch, H / batch
+        wishart = jax.vmap(lambda freedom, key: matrices.bartlett(rank, freedom, key))
+        Z = large[:, None, None] * (half @ wishart(outside, jax.random.split(wishart_key, F))) / batch
+        v, w = X[:, :trained], Y[:trained]
+        squares = (
+            (v * v).sum((0, 2)) + (w * w).sum(1),
+            (v * G).sum((0, 2)) + (w * H).sum(1),
+            (G * G).sum((0, 2)) + (Z * Z).sum((0, 2)) + (H * H).sum(1),
+        )
+        a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
+        moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=2)
+        rest = jax.vmap(matrices.triangle)(moved[:, :, fixed:])
+        X = X.at[:, :trained].set(jnp.concatenate([moved[:, :, :fixed], rest], axis=2))
+        return (X, Y.at[:trained].set(a[:, None] * w + b[:, None] * H)), scalars
+
+    return traced.over_replicas(step, numbers, size * width * 8)
