@@ -40,11 +40,11 @@ def _linear(group: Group) -> bool:
 
 
 def arccosine(declared: Declaration, xp: Any, view: View, sizes: tuple[int, ...]) -> Any:
-    """P(sign f != sign f*) of the Gram matrix and the readouts, where `has_closed_form`; 1 where f or f* is 0."""
+    """P(sign f != sign f*) of the covariance of the fields and the readouts, where `has_closed_form`; 1 where f or f* is 0."""
     S = sum(sizes[: len(declared.students)])
-    c, b, G = view.w[:S], -view.w[S:], view.G
+    c, b, G = view.w[:S], -view.w[S:], view.covariance
     if declared.weights == "normalised":
-        c = c / xp.sqrt(xp.diagonal(G)[:S])
+        c = c / xp.sqrt(view.square[:S])
     sizes_squared = (c @ G[:S, :S] @ c) * (b @ G[S:, S:] @ b)
     cosine = c @ G[:S, S:] @ b / xp.sqrt(xp.where(sizes_squared > 0, sizes_squared, 1.0))
     # An overlap may pass 1 by its error.

@@ -91,6 +91,11 @@ def shared_degree(parameters: Any) -> tuple[int, float]:
     Raises `UsageError` for other units, and where student and teacher share no degree.
     """
     declared: Declaration = parameters.declaration
+    if declared.inputs is not None:
+        raise UsageError(
+            "tier leading: on [inputs] the variance of a field is not 1, so that a unit's exponent is not that of its "
+            "Hermite coefficients; take -p tier=auto"
+        )
     if len(declared.students) != 1 or len(declared.teachers) != 1:
         raise UsageError("tier leading: several groups of units have several exponents; take -p tier=exact")
     population.require_unit(parameters)
@@ -214,9 +219,10 @@ def warning(initial: Initial) -> str:
     from derivations.declare.summary import cosines
 
     p = initial.parameters
-    if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation"):
+    isotropic = p.declaration.inputs is None
+    if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation") or not isotropic:
         return ""
-    nearest = cosines(rows(p), {**initial.constants, **initial.state})
+    nearest = cosines(rows(p), rows(p).gram({**initial.constants, **initial.state}))
     if nearest is None or nearest.max(initial=0.0) > RANDOM / math.sqrt(p.d):
         return ""
     try:

@@ -28,16 +28,18 @@ class Known:
 def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The constants, and where every number lies in [state, constants].
 
-    `gram` (n, n); `outs` (units,) the weights in f - f*, a teacher's negative; `biases` (scalars, most units);
-    `rows`, `columns` of the Gram matrix for the entries of the state (those of overlaps, which come first); `moves`
-    (students,), `moving` (r,): what is trained.
+    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (units,) the weights in f - f*, a teacher's negative;
+    `biases` (scalars, most units); `rows`, `columns` of the Gram matrix for the entries of the state (those of
+    overlaps, which come first), and `entries`, where they stand among the students' rows, flat; `moves` (students,),
+    `moving` (r,): what is trained.
     """
     at = rows(initial.parameters)
     layout = at.layout
     known = Known(initial, len(layout.pack(initial.state)), [])
     places = {block.name: layout.places(block.name, known.size) for block in at.moving}
-    rows_, columns = _entries(at, places)
+    space, rows_, columns = _entries(at, places)
     table: dict[str, np.ndarray] = {"rows": rows_, "columns": columns}
+    table["entries"] = (space * at.students + rows_) * at.total + columns
     places |= {block.name: known.keep(block.name) for block in at.fixed}
     table["gram"] = at.gram(places).astype(np.int64)
     table |= _own(at, known)
@@ -49,14 +51,15 @@ def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
-    """Row and column (2, entries) of the Gram matrix for every overlap of the state; a student's row comes first."""
-    entries = np.full((2, sum(part.count(0) for part in at.layout.parts[: len(at.moving)])), -1, np.int64)
+    """Eigenspace, row and column (3, entries) of the Gram matrix of every overlap of the state, a student's row first."""
+    entries = np.zeros((3, sum(part.count(0) for part in at.layout.parts[: len(at.moving)])), np.int64)
     for block in at.moving:
-        index = np.indices(block.shape)
-        entries[0, places[block.name].ravel()] = (index[0] + block.rows.start).ravel()
-        entries[1, places[block.name].ravel()] = (index[1] + block.columns.start).ravel()
-    swapped = entries[0] > entries[1]
-    entries[:, swapped] = entries[::-1, swapped]
+        here = places[block.name].ravel()
+        *space, row, column = (index.ravel() for index in np.indices(block.shape))
+        entries[1:, here] = row + block.rows.start, column + block.columns.start
+        entries[0, here] = space[0] if space else 0
+    swapped = entries[1] > entries[2]
+    entries[1:, swapped] = entries[:0:-1, swapped]
     return entries
 
 

@@ -66,9 +66,19 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     online = declared.limit == "online"
     rates = np.array([p.step if online else 1.0, p.decay, p.step**2 / p.batch if online else 0.0, p.noise])
     return (
-        constant, places["gram"], places["outs"], places["biases"], places["rows"], places["columns"], places["moves"],
-        places["moving"], rates, np.array(numbers(p), float), *at.sizes,
+        constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
+        places["moving"], rates, *_scales(p), np.array(numbers(p), float), *at.sizes,
     )  # fmt: skip
+
+
+def _scales(parameters: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and shares of the eigenspaces, (L, 1, 1); 1 and 1 of isotropic inputs."""
+    blocks = spectra.blocks(parameters)
+    if blocks is None:
+        return np.array(1.0), np.array(1.0)
+    if len(blocks.share) == 1:
+        return blocks.eigenvalue[0], np.array(1.0)
+    return blocks.eigenvalue[:, None, None], blocks.share[:, None, None]
 
 
 def constants(initial: Initial) -> Labelled:

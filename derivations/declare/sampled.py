@@ -93,12 +93,13 @@ def build(
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Place, tuple[Any, Any]]:
         a, sample, _ = split(declared, given)
         view = arrays.seen(xp, y, a)
-        return a, view, Place(view.G, view.w, view.bias, a.numbers, a.rates[3], a.sizes), sample
+        return a, view, Place(view.covariance, view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes), sample
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
         a, view, at, sample = seen(y, given)
         m = sampler.means(at, *sample)
-        D, E = arrays.moved(xp, declared.weights, view, m.drift, m.second, a)
+        pull = m.drift if declared.inputs is None else arrays.by_spaces(view, m.drift, m.own, a)
+        D, E = arrays.moved(xp, declared.weights, view, pull, m.second, a)
         if drift is None:
             return arrays.packed(xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, m.scalars, a)
         # The drift has closed forms, and E[c c] alone is sampled.

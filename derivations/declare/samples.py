@@ -21,9 +21,13 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 class Means(NamedTuple):
-    """E[c z_b] + E[e] G_ab (S, n), E[c c^T] (S, S), E[dl/ds] by row of scalars, the loss, and E[(f - f*)^2]."""
+    """E[c z_b] + E[e] G_ab (S, n), E[c c^T] (S, S), E[dl/ds] by row of scalars, the loss, and E[(f - f*)^2].
+
+    On inputs with eigenvalues `drift` is E[dc_a/dz_e] instead, and `own` (S,) is E[e].
+    """
 
     drift: Any
+    own: Any
     second: Any
     scalars: list[Any]
     loss: Any
@@ -31,12 +35,13 @@ class Means(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where means are asked for: Gram matrix, weights of all units in f - f*, their own numbers, and the user's.
+    """Where means are asked for: covariance of the fields, squared norms of the vectors, weights of units in f - f*.
 
-    `noise` is that of the labels, `sizes` are those of the groups.
+    `bias` are the units' own numbers, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
     """
 
     G: Any
+    square: Any
     w: Any
     bias: Any
     numbers: Any
@@ -68,16 +73,20 @@ class Sampler:
         def part(x: Any, w: Any, y: Any) -> Means:
             seen = self._seen(at, U[:S] @ x[:-1], y, derivatives=True)
             value, slope = self._loss(at, seen, x[-1])
-            c, e, scalars = self._gradients(seen, slope, w, xp.diagonal(at.G))
+            c, e, scalars = self._gradients(seen, slope, w, at.square)
             weighted = c * w
-            drift = weighted @ x[:-1].T @ U.T + e[:, None] * at.G[:S]
+            drift = weighted @ x[:-1].T
+            if isotropic:
+                drift = drift @ U.T + e[:, None] * at.G[:S]
             second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
-            return Means(drift, second, scalars, value @ w, (seen.f - seen.y) ** 2 @ w)
+            return Means(drift, e, second, scalars, value @ w, (seen.f - seen.y) ** 2 @ w)
 
-        xp = self.xp
+        xp, isotropic = self.xp, self.declared.inputs is None
         y = self._teacher(at, U[S:], points)
-        drift, second, scalars, loss, error = zip(*self._blocks(part, points, weights, y), strict=True)
-        return Means(sum(drift), sum(second), [sum(each) for each in zip(*scalars, strict=True)], sum(loss), sum(error))
+        drift, own, second, scalars, loss, error = zip(*self._blocks(part, points, weights, y), strict=True)
+        found = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
+        by_row = [sum(each) for each in zip(*scalars, strict=True)]
+        return Means(found, sum(own), sum(second), by_row, sum(loss), sum(error))
 
     def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any, Any]:
         """(loss, E[(f - f*)^2], share of wrong labels) alone, which need no derivatives."""
@@ -157,7 +166,7 @@ class Sampler:
         """
         xp, group, student = self.xp, self.declared.groups[number], number < self.students
         size, begin = at.sizes[number], 0 if student else len(at.G) - len(z)
-        q = [xp.diagonal(at.G)[begin + r.start : begin + r.stop][:, None] for r in rows]
+        q = [at.square[begin + r.start : begin + r.stop][:, None] for r in rows]
         scale = [1 / xp.sqrt(one) for one in q] if student and self._normalised else []
         fields = [z[r] * k for r, k in zip(rows, scale, strict=True)] if scale else [z[r] for r in rows]
         norms = [xp.ones((size, 1)) if scale else one for one in q]
@@ -250,6 +259,19 @@ def frame(xp: Any, G: Any, S: int) -> Any:
                 columns.append(column)
             factor = xp.stack(columns, axis=1)
     return factor[xp.argsort(order)]
+
+
+def divided(xp: Any, A: Any, U: Any, S: int) -> Any:
+    """A U^-1 of A (S, n) and a frame U: E[dc/dz] from E[c xi^T], by Stein.
+
+    What belongs to a vector that depends on those before it (a vanishing pivot) is left out.
+    """
+    n = U.shape[0]
+    order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
+    lower = U[order]
+    good = xp.diagonal(lower) > 0
+    lower = xp.where(good[:, None], lower, xp.eye(n))
+    return xp.linalg.solve(lower.T, xp.where(good, A, 0.0).T).T[:, xp.argsort(order)]
 
 
 def _definite(G: np.ndarray, least: np.ndarray) -> np.ndarray | None:
