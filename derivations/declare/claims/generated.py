@@ -24,7 +24,6 @@ from derivations.declare.system import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, All, Vanishes
 from derivations.laws.agreement import Score, score
-from derivations.vectors import root
 
 STEP = 1e-5
 SLOWEST = 0.2
@@ -40,7 +39,7 @@ def claims(system: System) -> tuple[Claim, ...]:
     if tier == "exact" and flow:
         found.append(_gradient(system))
     found.append(_drift(system))
-    if tier == "sampled":
+    if tier == "sampled" and declared.inputs is None:  # elsewhere E[c z] is not what the tier takes from its points
         found.append(_own_points(system))
     if not flow:
         found.append(_second(system))
@@ -59,15 +58,20 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     found = start(lab.system.parameters, seed)
     functions, at = lab.functions(found, "exact"), rows(found.parameters)
     declared, S = at.declaration, at.students
-    weights = root(at.gram({**found.constants, **found.state}))
+    frame, _, spaces = sample_gradient.frame_of(found)
+    weights = np.swapaxes(frame.reshape(at.total, spaces, at.total), 0, 1)  # (L, n, n)
+
+    def components(one: np.ndarray, two: np.ndarray) -> dict[str, np.ndarray]:
+        products = one @ np.swapaxes(two, -1, -2)
+        return at.components(products if at.stack else products[0])
 
     def loss(moved: np.ndarray) -> float:
         if declared.weights == "sphere":  # series are those of unit vectors
-            moved = moved * (np.linalg.norm(weights, axis=1) / np.linalg.norm(moved, axis=1))[:, None]
-        parts = at.components(moved @ moved.T)
+            moved = moved * np.sqrt((weights**2).sum((0, 2)) / (moved**2).sum((0, 2)))[:, None]
+        parts = components(moved, moved)
         return functions.loss({**found.state, **{block.name: parts[block.name] for block in at.moving}})
 
-    slope = np.zeros((S, weights.shape[1]))
+    slope = np.zeros((spaces, S, at.total))
     for index in np.ndindex(slope.shape):
         ends = []
         for sign in (1, -1):
@@ -75,10 +79,11 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
             moved[index] += sign * STEP
             ends.append(loss(moved))
         slope[index] = (ends[0] - ends[1]) / (2 * STEP)
-    slope += found.parameters.decay * weights[:S] * (declared.weights != "sphere")
+    slope += found.parameters.decay * weights[:, :S] * (declared.weights != "sphere")
     motion = np.zeros_like(weights)
-    motion[:S] = -sample_gradient.moving(at)[:, None] * slope
-    expected = at.components(motion @ weights.T + weights @ motion.T)
+    motion[:, :S] = -sample_gradient.moving(at)[:, None] * slope
+    one, two = components(motion, weights), components(weights, motion)
+    expected = {name: one[name] + two[name] for name in one}
     derivative = functions.flow(found.state)
     size = max(float(np.abs(expected[block.name]).max()) for block in at.moving)
     return max(

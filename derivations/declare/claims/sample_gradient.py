@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate
+from derivations.declare import evaluate, spectra
 from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 from derivations.vectors import root
@@ -27,7 +27,10 @@ CHUNK = 2**12
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
-    """Means of every batch: E[dl/du_i . v_j] (batches, S, n), E[c_i c_j] (batches, S, S), E[dl/ds] (batches, s)."""
+    """Means of every batch: E[dl/du_i . v_j] (batches, S, n), E[c_i c_j] (batches, S, S), E[dl/ds] (batches, s).
+
+    Of inputs with several eigenspaces the first is (batches, L, S, n), from the parts of the vectors in each.
+    """
 
     drift: np.ndarray
     second: np.ndarray
@@ -36,10 +39,9 @@ class Moments:
 
 def moments(initial: Initial, seed: int) -> Moments:
     """Return the means over independent samples at a state, batch by batch."""
-    at = rows(initial.parameters)
-    gram = at.gram({**initial.constants, **initial.state})
+    count = frame_of(initial)[0].shape[1]
     equal = np.full(POINTS, 1 / POINTS)
-    made = [_means(initial, _normals(len(gram) + 1, [seed, 5, k]), equal) for k in range(BATCHES)]
+    made = [_means(initial, _normals(count + 1, [seed, 5, k]), equal) for k in range(BATCHES)]
     return Moments(*(np.array(each) for each in zip(*made, strict=True)))
 
 
@@ -48,31 +50,44 @@ def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Mome
     return Moments(*(each[None] for each in _means(initial, points, weights)))
 
 
+def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows (n, m) with the Gram matrix of the state, the standard deviations (m,) of inputs, and the eigenspaces.
+
+    The parts of the vectors in the eigenspaces stand side by side.
+    """
+    at = rows(initial.parameters)
+    gram = at.gram({**initial.constants, **initial.state})
+    order = np.roll(np.arange(at.total), -at.students)  # teachers first, as the points of tier sampled are meant
+    parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
+    blocks = spectra.blocks(initial.parameters)
+    variances = np.ones(1) if blocks is None else blocks.eigenvalue
+    return np.hstack(parts), np.repeat(np.sqrt(variances), at.total), len(parts)
+
+
 def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the three means over points (N, n + 1) with weights (N,)."""
     import jax
 
     p, at = initial.parameters, rows(initial.parameters)
-    gram = at.gram({**initial.constants, **initial.state})
-    S = at.students
-    order = np.roll(np.arange(len(gram)), -S)  # teachers first, as the points of tier sampled are meant
-    frame = root(gram[order][:, order])[np.argsort(order)]
-    vectors = np.concatenate([frame, np.zeros((len(frame), 1))], axis=1)
+    frame, scale, spaces = frame_of(initial)
+    n, S = at.total, at.students
+    vectors = np.concatenate([frame, np.zeros((n, 1))], axis=1)
     own = np.concatenate([np.atleast_1d(initial.state[name]) for name in scalar_names(at)] or [np.empty(0)])
-    drift, second, scalars = np.zeros((S, len(gram))), np.zeros((S, S)), np.zeros(own.size)
+    drift, second, scalars = np.zeros((spaces, S, n)), np.zeros((S, S)), np.zeros(own.size)
     with jax.enable_x64(True):
         gradient = _gradient(p.declaration, at.sizes)
         given = _given(initial)
         parts = -(-len(points) // CHUNK)
         for x, w in zip(np.array_split(points, parts), np.array_split(weights, parts), strict=True):
             # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of the input.
-            inputs = np.concatenate([x[:, :-1], np.ones((len(x), 1))], axis=1)
+            inputs = np.concatenate([x[:, :-1] * scale, np.ones((len(x), 1))], axis=1)
             of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, p.noise * x[:, -1], given)
             g = np.asarray(of_rows)
-            drift += np.einsum("k,kij->ij", w, g[..., :-1]) @ frame.T
+            mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
+            drift += np.einsum("ilm,jlm->lij", mean, frame.reshape(n, spaces, n))
             second += np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
             scalars += w @ np.asarray(of_scalars)
-    return drift, second, scalars
+    return drift if at.stack else drift[0], second, scalars
 
 
 @functools.lru_cache(maxsize=4)
@@ -131,10 +146,9 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     rate = p.step if p.declaration.limit == "online" else 1.0
     sphere = p.declaration.weights == "sphere"
-    found = made.drift + (0.0 if sphere else p.decay) * gram[:S]
+    found = made.drift + (0.0 if sphere else p.decay) * gram[..., :S, :]
     if sphere:
-        own = np.diagonal(found, axis1=1, axis2=2) / np.diagonal(gram)[:S]
-        found = found - own[:, :, None] * gram[:S]
+        found = found - _lengthening(found, gram, at) * gram[..., :S, :]
     motions = overlaps(-rate * moving(at)[:, None] * found, np.zeros((S, S)), at)
     start = 0
     for (number, word, count), name in zip(at.scalars, scalar_names(at), strict=True):
@@ -149,18 +163,28 @@ def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     p, at = initial.parameters, rows(initial.parameters)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     E = p.step**2 / p.batch * made.second * moving(at)[:, None] * moving(at)
-    D = np.zeros((len(E), S, len(gram)))
+    blocks = spectra.blocks(p)
+    if blocks is not None:
+        size = blocks.share * blocks.eigenvalue
+        E = size[:, None, None] * E[:, None] if at.stack else size * E
+    D = np.zeros((*E.shape[:-1], at.total))
     if p.declaration.weights == "sphere":  # what keeps the norms
-        D = -(0.5 * np.diagonal(E, axis1=1, axis2=2) / np.diagonal(gram)[:S])[:, :, None] * gram[:S]
+        D = -0.5 * _lengthening(E, gram, at) * gram[..., :S, :]
     return overlaps(D, E, at)
 
 
+def _lengthening(D: np.ndarray, gram: np.ndarray, at: Rows) -> np.ndarray:
+    """Return the part of a motion D (batches, .., S, n) along its own vectors, over their squared norms."""
+    own = np.diagonal(at.whole(D), axis1=-2, axis2=-1) / np.diagonal(at.whole(gram))[: at.students]
+    return own[:, None, :, None] if at.stack else own[:, :, None]
+
+
 def overlaps(D: np.ndarray, E: np.ndarray, at: Rows) -> dict[str, np.ndarray]:
-    """Return the motion of every overlap, D + D^T + E, of student rows that move by D (batches, S, n)."""
-    n, S = D.shape[2], D.shape[1]
-    whole = np.zeros((len(D), n, n))
-    whole[:, :S] = D
-    whole = whole + whole.transpose(0, 2, 1)
-    whole[:, :S, :S] += E
+    """Return the motion of every overlap, D + D^T + E, of student rows that move by D (batches, .., S, n)."""
+    n, S = at.total, at.students
+    whole = np.zeros((*D.shape[:-2], n, n))
+    whole[..., :S, :] = D
+    whole = whole + np.swapaxes(whole, -1, -2)
+    whole[..., :S, :S] += E
     components = [at.components(one) for one in whole]
     return {block.name: np.array([each[block.name] for each in components]) for block in at.moving}

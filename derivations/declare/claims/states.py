@@ -30,11 +30,16 @@ def generated_claim(
     )  # fmt: skip
 
 
+def small_dimension(parameters: Any) -> int:
+    """A dimension with room for all vectors, and for the blocks of the inputs where these are listed."""
+    inputs = parameters.declaration.inputs
+    return max(SMALL, 2 * rows(parameters).total, 0 if inputs is None else len(inputs.blocks))
+
+
 def start(kind: type, seed: int, **changed: Any) -> Initial:
     """A random state of the declared sizes with overlaps that can be seen."""
     parameters: Any = kind()
-    at = rows(parameters)
-    parameters = dataclasses.replace(parameters, d=max(SMALL, 2 * at.total), overlap=None, **changed)
+    parameters = dataclasses.replace(parameters, d=small_dimension(parameters), overlap=None, **changed)
     return enter(parameters, None, np.random.default_rng([seed, 11]))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from derivations.broken import grid, once
 from derivations.claim import Claim
 from derivations.contract import System
-from derivations.declare.claims.states import FINE, SMALL, TIMES, generated_claim, horizon
+from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, small_dimension
 from derivations.declare.system import rows
 from derivations.laws import Agrees, All, Power
 from derivations.laws.agreement import Score, score
@@ -73,7 +73,7 @@ def exceeding(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, float]:
 def trained(lab: Any, method: str, step: float, batch: int, steps: int, seeds: int, seed: int) -> Any:
     """SGD of some replicas from the declared start in a small dimension."""
     parameters = lab.system.parameters()
-    d = max(SMALL, 2 * rows(parameters).total)
+    d = small_dimension(parameters)
     online = parameters.declaration.limit == "online"
     more = {"step": step * d} if online else {}
     until = steps / d if online else steps * step
@@ -97,7 +97,7 @@ def microscope_claim(system: System) -> Claim:
 def small_step(system: System) -> float:
     """The step of SGD at which some steps in a small dimension move the state."""
     parameters = system.parameters()
-    d = max(SMALL, 2 * rows(parameters).total)
+    d = small_dimension(parameters)
     return min(horizon(system) / STEPS, 1.0 / d)
 
 
@@ -105,7 +105,7 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     """Distance of the mean of compressed SGD from the flow at the same time, as the step falls at fixed noise."""
     system = lab.system
     until, step = horizon(system) / 4, horizon(system) / 4 * point["step"]
-    d = max(SMALL, 2 * rows(system.parameters()).total)
+    d = small_dimension(system.parameters())
     run = lab.simulate(
         method="compressed", step_size=step, batch=point["batch"], seed=seed, until=until, seeds=8, save_points=2, d=d
     )
@@ -134,7 +134,7 @@ def extrapolated(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0
     is seen below it.  From steps h and 2h follows 2 y(h) - y(2h), which is free of the first order in h.
     """
     system, until = lab.system, horizon(lab.system) / 4
-    d, names = max(SMALL, 2 * rows(system.parameters()).total), [b.name for b in rows(system.parameters()).moving]
+    d, names = small_dimension(system.parameters()), [b.name for b in rows(system.parameters()).moving]
     asked = {"seed": seed, "until": until, "save_points": 2, "d": d}
     flows = [lab.integrate(points=FINE, sample_seed=1 + k, **asked) for k in range(TIMES)]
     found = []
