@@ -59,7 +59,8 @@ class Smooth:
     `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
     "interpolant", for right-hand sides that are costly, as are those with `kinks`, where a step is no better.  By
     `coupled` implicit methods know where the Jacobian is large: coupled(initial) makes of a flat state whole numbers
-    (size,), the same for entries that feel each other.  Below the relative tolerance `rough` the right-hand side itself
+    (size,), the same for entries that feel each other; `cost` is what a whole run by them costs, in explicit steps,
+    where the equations know it (0: they do not).  Below the relative tolerance `rough` the right-hand side itself
     is not known (it is a mean over samples): a run that names no tolerance takes that one.
 
     >>> Smooth().kind, Smooth(between="interpolant").coupled
@@ -70,6 +71,7 @@ class Smooth:
     coupled: Callable[[Initial], Callable[[np.ndarray], np.ndarray]] | None = None
     rough: float = 0.0
     kinks: bool = False
+    cost: float = 0.0
     kind: ClassVar[Kind] = "ode"
 
 

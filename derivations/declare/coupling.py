@@ -43,6 +43,17 @@ def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
     return False
 
 
+def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
+    """Which numbers of the state are strongly coupled on inputs with several eigenspaces: the overlaps in each.
+
+    dG^l/dt = -lam_l (C G^l + ..) holds G^l at the rate lam_l, and feels the others through C alone.
+    """
+    at = rows(initial.parameters)
+    places = known_places(initial)[1]["entries"] // (at.students * at.total)
+    found = np.concatenate([places, np.full(sum(count for _, _, count in at.scalars), at.spaces)])
+    return lambda y: found
+
+
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     """Which numbers of the state are strongly coupled: overlaps between the same two clusters of vectors.
 

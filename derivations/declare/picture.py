@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations.declare.rows import SPACE
 from derivations.drawing import (
     BLACK,
     GREY,
@@ -31,7 +32,14 @@ LOSSES = {"correlation": "correlation loss", "logistic": "logistic loss", "hinge
 
 def draw(run: Any) -> dict[str, Any]:
     """The figure `order_parameters` of an `xarray.Dataset`, where time goes on."""
+    run = whole(run)
     return {"order_parameters": order_parameters(run)} if run.sizes.get("time", 0) > 1 else {}
+
+
+def whole(run: Any) -> Any:
+    """The run with overlaps of whole vectors in the place of those of their parts in the blocks of the inputs."""
+    parts = [name for name in run.data_vars if SPACE in run[name].dims and "time" in run[name].dims]
+    return run.assign({name: run[name].sum(SPACE, keep_attrs=True) for name in parts})
 
 
 def order_parameters(run: Any) -> Any:

@@ -19,10 +19,12 @@ ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared err
 def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:
     """What is coupled in a gradient flow.
 
-    None in the online limit, on inputs with eigenvalues, and where every overlap feels every other.
+    On inputs with eigenvalues the overlaps in each eigenspace; else None in the online limit, and where every overlap
+    feels every other.
     """
-    apart = declared.limit == "flow" and declared.inputs is None and not coupling.dense(declared, known)
-    return coupling.labels if apart else None
+    if declared.inputs is not None:
+        return coupling.by_spaces
+    return None if declared.limit != "flow" or coupling.dense(declared, known) else coupling.labels
 
 
 def validity(declared: Declaration) -> str:

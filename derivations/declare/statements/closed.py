@@ -48,7 +48,10 @@ class Names:
     series: dict[Any, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
     def overlap(self, one: tuple[int, str, str], two: tuple[int, str, str]) -> Any:
-        """The overlap of two vectors (group, slot, index) as the entry of its order parameter."""
+        """The covariance of the fields of two vectors (group, slot, index), an entry of an order parameter.
+
+        On inputs with eigenvalues it is one of S, which the page defines.
+        """
         import sympy
 
         places = list(self.rows.starts)
@@ -57,16 +60,20 @@ class Names:
             i, j = j, i
         block = next(b for b in self.rows.blocks if b.rows == self.rows.of(g, r) and b.columns == self.rows.of(h, s))
         same = (g, r, i) == (h, s, j)
-        found = sympy.Symbol(f"{block.name}[{i},{j}]", real=True, positive=True if same else None)
-        self.printed[found] = f"{self.tex(block.name)}_{{{i}{j}}}"
+        scaled = self.rows.declaration.inputs is not None
+        name = f"S_{block.name}" if scaled else block.name
+        found = sympy.Symbol(f"{name}[{i},{j}]", real=True, positive=True if same else None)
+        self.printed[found] = f"{self.tex(block.name, 'S' if scaled else '')}_{{{i}{j}}}"
         return found
 
-    def tex(self, name: str) -> str:
-        """A block's name in LaTeX: its letter, slots and groups above where there are several."""
+    def tex(self, name: str, other: str = "", space: str = "") -> str:
+        """A block's name in LaTeX: its letter (or another), above it groups, slots and eigenspaces if several."""
         *groups, letter, slots = name.split("_")
         several = len({slot for _, slot in self.rows.starts}) > 1
-        above = [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else [])
-        hat = rf"\hat{{{letter}}}" if self.rows.declaration.weights == "normalised" and letter in "QM" else letter
+        above = [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else []) + ([space] if space else [])
+        hatted = self.rows.declaration.weights == "normalised" and letter in "QM"
+        letter = other or letter
+        hat = rf"\hat{{{letter}}}" if hatted else letter
         return hat + (f"^{{{', '.join(above)}}}" if above else "")
 
     def correlation(self, entry: tuple[Any, ...], slots: tuple[str, str]) -> Any:
@@ -117,7 +124,7 @@ def values(
 
     number, at = programs.index(name), names.rows
     declared, students = at.declaration, len(at.declaration.students)
-    unit = declared.weights == "normalised" or bool(found.pairs[number])
+    unit = (declared.weights == "normalised" and declared.inputs is None) or bool(found.pairs[number])
     index = letters(*kinds, students)
     fields = [(k, slot, i) for k, i in zip(kinds, index, strict=True) for slot in declared.groups[k].slots]
 

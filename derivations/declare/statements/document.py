@@ -29,7 +29,7 @@ def latex(content: Content) -> str:
         lines += [r"\textbf{Equations of motion.}", *_display([*writer.sampled(), *writer.motion()])]
         return _closed_document([*lines, *_second(writer)])
     lines += [r"\textbf{Loss,} over students $i, k$ and teachers $j, l$.", *_display(writer.loss())]
-    lines += [r"\textbf{Kernels.}", *_display([*writer.kernels(), *writer.held(), *closures(content)])]
+    lines += [r"\textbf{Kernels.}", *_display([*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)])]
     if content.shown:
         lines += ["In closed form", *_forms(content)]
     lines += [_math_words(remark) + ".\n" for remark in content.remarks]
@@ -47,7 +47,7 @@ def fragment(content: Content) -> str:
     if content.tier == "sampled":
         formulas = [*writer.model(), *writer.sampled(), *writer.motion(), *writer.second()]
         return "\n".join(_display(formulas)) + "\n"
-    kernels = [*writer.kernels(), *writer.held(), *closures(content), *(_form(content, s) for s in content.shown)]
+    kernels = [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content), *(_form(content, s) for s in content.shown)]
     formulas = [*writer.model(), *writer.loss(), *kernels, *writer.drift(), *writer.motion(), *writer.second()]
     return "\n".join(_display(formulas)) + "\n"
 
@@ -64,7 +64,9 @@ def _second(writer: Writer, tilted: bool = False) -> list[str]:
     lines = [rf"\textbf{{Second-order term,}} {writer.letters()}.", *_display(writer.second())]
     if not tilted:
         return lines
-    slopes = r"$\varphi_a(z) = \alpha_a \operatorname{erf}(\beta_a z)$ and $C_{ab} = 2 \beta_a \beta_b\,(u_a\cdot u_b)$"
+    covariance = r"(u_a\cdot u_b)" if writer.declared.inputs is None else "S_{ab}"
+    units = r"$\varphi_a(z) = \alpha_a \operatorname{erf}(\beta_a z)$"
+    slopes = rf"{units} and $C_{{ab}} = 2 \beta_a \beta_b\,{covariance}$"
     named = [
         f"{sympy.latex(sympy.Symbol(name))} = {sympy.latex(value, inv_trig_style='full')}" for name, value in arcsine()
     ]

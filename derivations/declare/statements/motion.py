@@ -49,11 +49,60 @@ class Writer:
         """The factor of the drift."""
         return r"\eta " if self.online else ""
 
+    @property
+    def space(self) -> str:
+        """The letter of an eigenspace of the inputs; "" where there is one."""
+        return "l" if self.rows.stack else ""
+
+    @property
+    def eigenvalue(self) -> str:
+        """The factor of the drift in an eigenspace."""
+        isotropic = self.declared.inputs is None
+        return "" if isotropic else rf"\lambda_{{{self.space or 1}}}\,"
+
+    @property
+    def total(self) -> str:
+        """What sums over eigenspaces, in front of what is summed."""
+        return r"\sum_l " if self.space else ""
+
+    def product(self, one: str, two: str) -> str:
+        """An inner product of the parts of two vectors in an eigenspace."""
+        return rf"({one}\cdot {two})" + (f"_{{{self.space}}}" if self.space else "")
+
     def entry(self, block: Block, i: str, j: str) -> str:
         """An entry of an order parameter."""
         if self.tex:
-            return f"{Names(self.rows).tex(block.name).replace(chr(92) + 'hat', '')}_{{{i}{j}}}"
-        return f"{block.name}[{i},{j}]"
+            name = Names(self.rows).tex(block.name, space=self.space)
+            return f"{name.replace(chr(92) + 'hat', '')}_{{{i}{j}}}"
+        return f"{block.name}[{f'{self.space},' if self.space else ''}{i},{j}]"
+
+    def covariances(self) -> list[str]:
+        """What the covariances S of the fields are, where the inputs have eigenvalues."""
+        if self.declared.inputs is None:
+            return []
+        lines, names = [], Names(self.rows)
+        for block in self.rows.blocks:
+            (g, _), (h, _) = self._owner(block.rows.start), self._owner(block.columns.start)
+            students = len(self.declared.students)
+            i, j = ("i", "k") if h < students else ("i", "j") if g < students else ("j", "m")
+            left = f"S_{block.name}[{i},{j}]" if not self.tex else f"{names.tex(block.name, 'S')}_{{{i}{j}}}"
+            value = rf"{self.total}{self.eigenvalue}{self.entry(block, i, j)}"
+            if self.declared.weights == "normalised" and g < students:
+                norms = f"|{self._owner(block.rows.start)[1]}_{i}|"
+                norms += rf"\,|{self._owner(block.columns.start)[1]}_{j}|" if h < students else ""
+                value = rf"{value}/({norms})"
+            lines.append(f"{left} = {value}")
+        return lines
+
+    def inputs(self) -> str:
+        """The law of the inputs."""
+        if self.declared.inputs is None:
+            return r"x \sim \mathcal{N}(0, I)"
+        if not self.space:
+            return r"x \sim \mathcal{N}(0, \lambda_{1} I)"
+        count = f"{self.rows.spaces}"
+        return (rf"x^{{(l)}} \sim \mathcal{{N}}(0, \lambda_{{l}} I)\text{{ in block }}l = 1, .., {count}"
+                r"\text{ of share }f_{l}")  # fmt: skip
 
     def above(self, slots: str) -> str:
         """Slots above a kernel, where there are several."""
@@ -76,9 +125,8 @@ class Writer:
         for side, letter in ((declared.students, "f"), (declared.teachers, "f^*")):
             if len(side) > 1:
                 lines.append(f"{letter} = " + " + ".join(rf"{letter}_{{\text{{{g.name}}}}}" for g in side))
-        lines.append(
-            r"x \sim \mathcal{N}(0, I),\quad y = f^*(x) + \sigma \epsilon,\quad \epsilon \sim \mathcal{N}(0, 1)"
-        )
+        noise = r"y = f^*(x) + \sigma \epsilon,\quad \epsilon \sim \mathcal{N}(0, 1)"
+        lines += [rf"{self.inputs()},\quad {noise}"] if not self.space else [self.inputs(), noise]
         own = notation.expression(declared.own_loss) if declared.own_loss else LOSSES.get(declared.loss, "")
         lines.append(rf"L = \mathrm{{E}}[\ell(f, y)],\quad \ell(f, y) = {own}")
         return lines
@@ -98,10 +146,13 @@ class Writer:
         """What the kernels are, and how slopes follow from them."""
         if self.single:
             s = self.rows.declaration.students[0].slots[0]
+            pair, own = rf"({s}_i\cdot {s}_k)", rf"({s}_i\cdot {s}_i)"
+            if self.declared.inputs is not None:
+                pair, own = " S_{ik}", " S_{ii}"
             return [
                 r"K_{ik} = \mathrm{E}[\varphi_i \varphi_k],\quad V_{ik} = \mathrm{E}[\varphi_i' \varphi_k']"
-                rf" = \partial K_{{ik}}/\partial({s}_i\cdot {s}_k),\quad W_{{ik}} = \mathrm{{E}}[\varphi_i'' \varphi_k]"
-                rf" = 2\,\partial K_{{ik}}/\partial({s}_i\cdot {s}_i)"
+                rf" = \partial K_{{ik}}/\partial{pair},\quad W_{{ik}} = \mathrm{{E}}[\varphi_i'' \varphi_k]"
+                rf" = 2\,\partial K_{{ik}}/\partial{own}"
             ]
         return [
             r"K_{ik} = \mathrm{E}[\varphi_i \varphi_k],\quad V^{st}_{ik} = \mathrm{E}[\partial_s\varphi_i\,"
@@ -114,21 +165,24 @@ class Writer:
         """The gradient A of a student vector on any vector u, and the drift D that constraint and decay make of it."""
         if self.single:
             s = self.declared.students[0].slots[0]
-            student = rf"V_{{ik}}\,({s}_k\cdot u) + W_{{ik}}\,({s}_i\cdot u)"
-            teacher = rf"V_{{ij}}\,({s}^*_j\cdot u) + W_{{ij}}\,({s}_i\cdot u)"
+            student = rf"V_{{ik}}\,{self.product(f'{s}_k', 'u')} + W_{{ik}}\,{self.product(f'{s}_i', 'u')}"
+            teacher = rf"V_{{ij}}\,{self.product(f'{s}^*_j', 'u')} + W_{{ij}}\,{self.product(f'{s}_i', 'u')}"
         else:
-            student = r"\sum_t V^{st}_{ik}\,(t_k\cdot u) + \sum_r W^{sr}_{ik}\,(r_i\cdot u)"
-            teacher = r"\sum_t V^{st}_{ij}\,(t^*_j\cdot u) + \sum_r W^{sr}_{ij}\,(r_i\cdot u)"
+            own = rf"\,{self.product('r_i', 'u')}"
+            student = rf"\sum_t V^{{st}}_{{ik}}\,{self.product('t_k', 'u')} + \sum_r W^{{sr}}_{{ik}}{own}"
+            teacher = rf"\sum_t V^{{st}}_{{ij}}\,{self.product('t^*_j', 'u')} + \sum_r W^{{sr}}_{{ij}}{own}"
         first = rf"a_i \sum_k a_k \bigl({student}\bigr)"
         second = rf"a_i \sum_j b_j \bigl({teacher}\bigr)"
         right = f"-{second}" if self.declared.loss == "correlation" else f"{first} - {second}"
+        if self.eigenvalue:
+            right = rf"{self.eigenvalue}\bigl({right}\bigr)"
         return self.constrained(right)
 
     def sampled(self) -> list[str]:
         """The gradient A of one student vector where no kernel is closed, a mean over points; then D."""
         _, own = self.lead("A")
         letter = "c_i" if self.single else "c^s_i"
-        means = rf"\mathrm{{E}}[{letter}\,(u\cdot x)]"
+        means = rf"\mathrm{{E}}[{letter}\,{self.product('u', 'x')}]"
         if any(group.unit.calls("wick") for group in self.declared.students):
             means += rf" + 2\,\mathrm{{E}}[\partial\ell/\partial({own}\cdot {own})]\,({own}\cdot u)"
         return [*self.constrained(means), rf"{letter} = \partial\ell/\partial({own}\cdot x)"]
@@ -136,20 +190,29 @@ class Writer:
     def lead(self, letter: str, on: str = "u") -> tuple[str, str]:
         """(drift of student vector i on another vector, that student vector)."""
         if self.single:
-            return f"{letter}_i[{on}]", f"{self.declared.students[0].slots[0]}_i"
-        return f"{letter}^s_i[{on}]", "s_i"
+            above = f"^{{{self.space}}}" if self.space else ""
+            return f"{letter}{above}_i[{on}]", f"{self.declared.students[0].slots[0]}_i"
+        return f"{letter}^{{s{self.space}}}_i[{on}]" if self.space else f"{letter}^s_i[{on}]", "s_i"
 
     def constrained(self, right: str) -> list[str]:
         """The gradient, and the drift D that constraint and decay make of it."""
         (A, own), (D, _), kind = self.lead("A"), self.lead("D"), self.declared.weights
-        decay = rf" + \lambda\,({own}\cdot u)" if self.decay and kind != "sphere" else ""
+        rate = r"\lambda" if self.declared.inputs is None else r"\lambda_{\text{decay}}"
+        decay = rf" + {rate}\,{self.product(own, 'u')}" if self.decay and kind != "sphere" else ""
         if kind == "free":
             return [f"{D} = {right}{decay}"]
         if kind == "sphere":
-            return [f"{A} = {right}", rf"{D} = {A} - {self.lead('A', own)[0]}\,({own}\cdot u)/|{own}|^2"]
+            taken = self.summed(self.lead("A", own)[0])
+            return [f"{A} = {right}", rf"{D} = {A} - {taken}\,{self.product(own, 'u')}/|{own}|^2"]
         e = "e_i" if self.single else "e^s_i"
-        along = rf"\bigl({A} - {self.lead('A', e)[0]}\,({e}\cdot u)\bigr)/|{own}|"
+        along = rf"\bigl({A} - {self.summed(self.lead('A', e)[0])}\,{self.product(e, 'u')}\bigr)/|{own}|"
         return [f"{A} = {right}", rf"{D} = {along}{decay},\quad {e} = {own}/|{own}|"]
+
+    def summed(self, formula: str) -> str:
+        """The sum over eigenspaces of a formula in l, by another letter."""
+        if not self.space:
+            return formula
+        return rf"\bigl(\sum_h {formula.replace('l}', 'h}', 1)}\bigr)"
 
     def motion(self) -> list[str]:
         """The rates of all order parameters."""
@@ -161,7 +224,10 @@ class Writer:
         declared, students = self.declared, len(self.declared.students)
         i, k = "i", "k" if h < students else "n"
         star = "" if h < students else "^*"
-        above = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
+        if self.space:
+            above = (lambda slot: "^{l}") if self.single else (lambda slot: f"^{{{slot}l}}")
+        else:
+            above = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
         terms = []
         if declared.moves(declared.groups[g], r):
             terms.append(f"D{above(r)}_{i}[{s}{star}_{k}]")
@@ -174,11 +240,13 @@ class Writer:
         if not self.online:
             return line
         both = len(terms) == 2
-        line += rf" + \frac{{\eta^2}}{{B}} E{self.above(r + s)}_{{ik}}" if both else ""
+        gain = (r"f_{l}\," if self.space else "") + self.eigenvalue
+        line += rf" + \frac{{\eta^2}}{{B}} {gain}E{self.above(r + s)}_{{ik}}" if both else ""
         if declared.weights == "sphere":
             one = rf"E{self.above(r + r)}_{{ii}}/|{r}_i|^2"
             widths = rf"\bigl({one} + E{self.above(s + s)}_{{kk}}/|{s}_k|^2\bigr)" if both else one
-            line += rf" - \frac{{\eta^2}}{{2B}} {widths}\,{self.entry(block, i, k)}"
+            every = r"\bigl(\sum_h f_h \lambda_h\bigr)\," if self.space else self.eigenvalue
+            line += rf" - \frac{{\eta^2}}{{2B}} {every}{widths}\,{self.entry(block, i, k)}"
         return line
 
     def _owner(self, row: int) -> tuple[int, str]:

@@ -119,7 +119,8 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
         for letter, parts in (("V", form.slopes), ("W", form.bends)):
             for slots, value in parts.items():
                 along = letter == "W" and slots[0] == slots[1]  # what a projection removes
-                if value.count_ops() <= BRIEF and not (along and declared.weights != "free"):
+                taken = along and declared.weights != "free" and declared.inputs is None
+                if value.count_ops() <= BRIEF and not taken:
                     above = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
                     shown.append(Shown(letter, above, form.indices, value))
     return tuple(shown), tuple(remarks)
@@ -176,7 +177,7 @@ def text(content: Content) -> str:
         lines += _second(writer)
         return "\n".join(lines) + "\n"
     lines += _section("Loss, over students i, k and teachers j, l", map(notation.plain, writer.loss()))
-    lines += _section("Kernels", map(notation.plain, [*writer.kernels(), *writer.held(), *closures(content)]))
+    lines += _section("Kernels", map(notation.plain, [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)]))
     lines += [f"  {line}" for shown in content.shown for line in _closed(shown)]
     lines += [f"  {remark}" for remark in content.remarks]
     lines += _section("Equations of motion", map(notation.plain, [*writer.drift(), *writer.motion()]))

@@ -191,7 +191,8 @@ def steps(leg: Leg) -> Iterator[Segment]:
 
     dense = (("Radau", enduring(radau)),) if leg.y.size <= DENSE else ()
     methods: tuple[tuple[str, Steps], ...] = ((other.name, enduring(implicit)), *dense)
-    most = FEW_STEPS if dear else MOST_STEPS[other.name] * (problem.tolerances()[0] / 1e-9) ** COST_EXPONENT
+    cost = smooth.cost or MOST_STEPS[other.name]
+    most = FEW_STEPS if dear else cost * (problem.tolerances()[0] / 1e-9) ** COST_EXPONENT
     if problem.rtol < IMPLICIT or (dense and problem.escaping(leg.y)):
         methods, most = dense, NEVER
     if not methods:

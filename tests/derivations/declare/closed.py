@@ -98,6 +98,37 @@ EXACT: dict[str, dict[str, Any]] = {
         "teacher": {"units": 1},
         "training": {"trained": ["w"]},
     },
+    "erf on blocks, online": {
+        "student": {"unit": ERF, "units": 2},
+        "teacher": {"units": 2, "noise": 0.3, "gram": 0.2},
+        "inputs": {"blocks": [[1.6, 0.2], [0.7, 0.3], [0.1, "rest"]]},
+        "training": {"limit": "online", "step": 0.7, "decay": 0.1},
+    },
+    "square on blocks, sphere online": {
+        "student": {"unit": "w^2", "units": 2},
+        "teacher": {"noise": 0.4, "spread": [0.3, 0.7]},
+        "inputs": {"blocks": [[1.6, 0.5], [0.4, 0.5]]},
+        "training": {"limit": "online", "step": 0.1, "weights": "sphere"},
+    },
+    "erf on blocks, normalised": {
+        "student": {"unit": "erf(w)", "units": 2, "output": "trained"},
+        "teacher": {"unit": "w", "spread": "random"},
+        "inputs": {"blocks": [[1.6, 0.5], [0.4, 0.5]]},
+        "training": {"weights": "normalised"},
+    },
+    "two slots on a spectrum": {
+        "student": {"unit": "w*erf(v)", "units": 2},
+        "teacher": {"units": 1, "spread": "j^(-0.3)"},
+        "inputs": {"spectrum": "j^(-alpha)", "bins": 5, "trace": 1.0},
+        "parameters": {"alpha": 1.2},
+    },
+    "one block": {
+        "student": {"unit": "w^2", "units": 2},
+        "teacher": {"units": 1},
+        "inputs": {"blocks": [["scale", "rest"]]},
+        "training": {"limit": "online", "step": 0.1, "weights": "sphere"},
+        "parameters": {"scale": 0.7},
+    },
 }
 """Declarations whose means are all closed."""
 LONG = {"relu with biases"}
