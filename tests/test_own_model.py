@@ -1,4 +1,4 @@
-"""What docs/own-model.md shows is run: its files, its commands and its Python."""
+"""What docs/own-model.md and docs/inputs.md show is run: their files, their commands and their Python."""
 
 import os
 import re
@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "own-model.md").read_text(encoding="utf-8")
+PAGES = ("own-model", "inputs")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
+def page(name):
+    """The text of a page."""
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
 def blocks(language):
-    """The blocks of a language on the page."""
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.S | re.M)
+    """The blocks of a language on the pages."""
+    return re.findall(rf"^```{language}\n(.*?)^```", "\n".join(map(page, PAGES)), flags=re.S | re.M)
 
 
 def commands():
@@ -65,7 +70,7 @@ def test_the_pytorch_loop_of_the_page():
     (text,) = blocks("py")
     space = {}
     exec(text, space)
-    stated = float(re.search(r"The distance is (\d\.\d+)", PAGE)[1])
+    stated = float(re.search(r"The distance is (\d\.\d+)", page("own-model"))[1])
     assert space["distance"] == pytest.approx(stated, rel=0.5)
     assert 0 < space["distance"] < 3 / space["d"] ** 0.5
     assert space["mine"]["M_ww"].shape == (21, 3, 3)

@@ -40,7 +40,7 @@ def _linear(group: Group) -> bool:
 
 
 def arccosine(declared: Declaration, xp: Any, view: View, sizes: tuple[int, ...]) -> Any:
-    """P(sign f != sign f*) of the covariance of the fields and the readouts, where `has_closed_form`; 1 where f or f* is 0."""
+    """P(sign f != sign f*) of the covariance of fields and the readouts, if `has_closed_form`; 1 where f or f* is 0."""
     S = sum(sizes[: len(declared.students)])
     c, b, G = view.w[:S], -view.w[S:], view.covariance
     if declared.weights == "normalised":

@@ -22,7 +22,6 @@ from derivations.declare.system import rows
 from derivations.equations.tier import equations_of
 from derivations.statement import Base, Example, Named, Statement, key_of, sp
 
-
 STIFF = 300.0
 """Explicit steps that a run on inputs with eigenvalues costs by implicit ones: 500 to 1,100 evaluations were seen at
 128 blocks over five decades of time, one step of DOP853 takes a dozen, and some seconds are compiled."""

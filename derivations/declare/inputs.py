@@ -75,7 +75,7 @@ def _spread(teacher: Mapping[str, Any], names: Collection[str]) -> str | tuple[f
         return shares
     if not isinstance(given, str):
         raise fields.Mistake(
-            f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, or an expression in j such as "
-            f"'j^(-0.5)', but {fields.shown(given)} was given", "teacher", "spread",
+            f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, or an expression in j such "
+            f"as 'j^(-0.5)', but {fields.shown(given)} was given", "teacher", "spread",
         )  # fmt: skip
     return given if given in SPREADS else _tree(given, "teacher", "spread", ("j", *names))

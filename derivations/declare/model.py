@@ -18,7 +18,6 @@ from derivations.declare import evaluate, spectra, system, written
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
-from derivations.declare.population import of_inputs
 from derivations.declare.rows import Rows
 
 
@@ -148,7 +147,7 @@ def fixed(initial: Initial) -> Labelled:
         name = group.named("a" if rows.is_student(k) else "a_star")
         if name in initial.constants:
             found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
-    return {**found, **of_inputs(initial.parameters)}
+    return {**found, **spectra.labelled(initial.parameters)}
 
 
 def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:

@@ -252,7 +252,14 @@ class Motion:
     def _gain(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """eta^2 E[c_i c_j]/B, in an eigenspace by its share of the variance."""
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
-        return STEP**2 / BATCH * self.algebra.share * self.algebra.eigenvalue * second_order.entry(self.algebra, one, i, two, j) / norms
+        return (
+            STEP**2
+            / BATCH
+            * self.algebra.share
+            * self.algebra.eigenvalue
+            * second_order.entry(self.algebra, one, i, two, j)
+            / norms
+        )
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""

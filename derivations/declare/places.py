@@ -51,7 +51,7 @@ def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
-    """Eigenspace, row and column (3, entries) of the Gram matrix of every overlap of the state, a student's row first."""
+    """Eigenspace, row and column (3, entries) of the Gram matrix of all overlaps of the state, students' rows first."""
     entries = np.zeros((3, sum(part.count(0) for part in at.layout.parts[: len(at.moving)])), np.int64)
     for block in at.moving:
         here = places[block.name].ravel()

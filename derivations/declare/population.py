@@ -10,7 +10,7 @@ from derivations.declare import coupling, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.places import known_places
-from derivations.declare.rows import SPACE, Rows
+from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
@@ -94,19 +94,7 @@ def constants(initial: Initial) -> Labelled:
         if name in initial.constants:
             who = "student" if student else "teacher"
             labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
-    return {**labelled, **of_inputs(p)}
-
-
-def of_inputs(parameters: Any) -> Labelled:
-    """Eigenvalue, share and dimension of every block of the inputs; nothing of isotropic ones."""
-    blocks = spectra.blocks(parameters)
-    if blocks is None:
-        return {}
-    return {
-        "eigenvalue": ((SPACE,), blocks.eigenvalue, "eigenvalue of a block of the inputs"),
-        "share": ((SPACE,), blocks.share, "share of a block in the coordinates"),
-        "dimension": ((SPACE,), blocks.dimension, "coordinates of a block at this d"),
-    }
+    return {**labelled, **spectra.labelled(p)}
 
 
 def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:

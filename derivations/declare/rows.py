@@ -14,7 +14,6 @@ import numpy as np
 from derivations.contract import Dense, Layout, Symmetric
 from derivations.declare.declaration import Declaration, Group
 
-
 SPACE = "block"
 """The name of the dimension over eigenspaces of the inputs."""
 

@@ -11,14 +11,16 @@ coordinates w_j^2 are parted so that sum w^2 and sum lam w^2 are kept.
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import UsageError
+from derivations.contract import Labelled, UsageError
 from derivations.declare.declaration import Declaration, Inputs
 from derivations.declare.grammar import OF_NUMBERS, Tree, number
+from derivations.declare.rows import SPACE
 
 WHOLE = 100_000
 """Up to this dimension all eigenvalues are evaluated; above it sums over long bins are integrals."""
@@ -70,6 +72,18 @@ def _blocks(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int) -> Bl
     return dataclasses.replace(found, eigenvalue=scale * found.eigenvalue)
 
 
+def labelled(parameters: Any) -> Labelled:
+    """Eigenvalue, share and dimension of every block of the inputs; nothing of isotropic ones."""
+    found = blocks(parameters)
+    if found is None:
+        return {}
+    return {
+        "eigenvalue": ((SPACE,), found.eigenvalue, "eigenvalue of a block of the inputs"),
+        "share": ((SPACE,), found.share, "share of a block in the coordinates"),
+        "dimension": ((SPACE,), found.dimension, "coordinates of a block at this d"),
+    }
+
+
 def variances(parameters: Any) -> np.ndarray:
     """Return the variance (d,) of every coordinate of the inputs, in the order of the blocks."""
     declared: Declaration = parameters.declaration
@@ -95,7 +109,7 @@ def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     if (share <= 0).any():
         raise UsageError(f"the share of block {np.argmin(share) + 1} must be above 0, but is {share.min():g}")
     if abs(share.sum() - 1) > UNEQUAL:
-        raise UsageError(f"the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be \"rest\"")
+        raise UsageError(f'the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be "rest"')
     if (eigenvalue < 0).any():
         raise UsageError(
             f"an eigenvalue is at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
@@ -128,55 +142,55 @@ def whole_dimensions(share: np.ndarray, d: int) -> np.ndarray:
 
 def _content(inputs: Inputs, known: Mapping[str, float], share: np.ndarray, dimension: np.ndarray) -> np.ndarray | None:
     """The part of the squared norm of a teacher's vector in every block."""
-    if inputs.spread == "random":
-        return None
-    if inputs.spread == "even":
-        return share
+    if isinstance(inputs.spread, str):
+        return share if inputs.spread == "even" else None
     if isinstance(inputs.spread, tuple):
         if len(inputs.spread) != len(share):
             raise UsageError(f"spread has {len(inputs.spread)} shares, but the inputs have {len(share)} blocks")
         return np.array(inputs.spread)
     size = _values(inputs.spread, known)
-    ends = np.concatenate([[0], np.cumsum(dimension)])
-    sums = [_sum(int(a), int(b), lambda j: size(j) ** 2) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    ends = np.concatenate([[0], np.cumsum(dimension)]).tolist()
+    sums = [_sum(a, b, lambda j: size(j) ** 2) for a, b in itertools.pairwise(ends)]
     return np.array(sums) / sum(sums)
 
 
 def _of_spectrum(inputs: Inputs, spectrum: Tree, known: Mapping[str, float], d: int) -> Blocks:
     """The blocks that stand for a spectrum, and their error."""
-    value, size = _values(spectrum, known), None
     if isinstance(inputs.spread, tuple):
         raise UsageError("spread = [..] has a share for every block; for a spectrum give 'even', 'random', or an "
                          "expression in j such as 'j^(-0.5)'")  # fmt: skip
-    if not isinstance(inputs.spread, str):
-        size = _values(inputs.spread, known)
-    weight: Values = (lambda j: np.ones(len(j))) if size is None else (lambda j: size(j) ** 2)
-    if d <= WHOLE:
-        index = np.arange(1.0, d + 1)
-        every = value(index)
-        order = np.argsort(-every, kind="stable")
-        every, weights = every[order], weight(index)[order]
-        value, weight = _looked_up(every), _looked_up(weights)
-    else:
-        seen = value(np.geomspace(1, d, 1000))
-        if (np.diff(seen) > 0).any():
-            raise UsageError(f"above d = {WHOLE:,} a spectrum must fall with j")
+    value, weight = _in_order(_values(spectrum, known), _squares(inputs.spread, known), d)
     first, last = value(np.array([1.0, float(d)]))
     if not (np.isfinite(first) and last > 0):
         raise UsageError(f"a spectrum is above 0, but its values at j = 1 and d are {first:g} and {last:g}")
     found = np.array(list(_paired(d, inputs.bins, value, weight)))
     made = Blocks(found[:, 0], found[:, 1] / d, found[:, 1].astype(np.int64), found[:, 2] / found[:, 2].sum())
-    if len(found) == d:
-        return _drawn(inputs, made)
-    if d <= WHOLE:
-        true = np.column_stack([every, np.ones(d), weights])
-    else:
-        true = np.array(list(_paired(d, REFERENCE, value, weight)))
-    return dataclasses.replace(_drawn(inputs, made), error=_error(found, true))
+    true = np.array(list(_paired(d, d if d <= WHOLE else REFERENCE, value, weight)))
+    content = None if inputs.spread == "random" else made.content
+    return dataclasses.replace(made, content=content, error=0.0 if len(found) == d else _error(found, true))
 
 
-def _drawn(inputs: Inputs, made: Blocks) -> Blocks:
-    return dataclasses.replace(made, content=None) if inputs.spread == "random" else made
+def _squares(spread: str | Tree, known: Mapping[str, float]) -> Values:
+    """The teacher's squared coordinates, but for a factor."""
+    if isinstance(spread, str):
+        return lambda j: np.ones(len(j))
+    size = _values(spread, known)
+    return lambda j: size(j) ** 2
+
+
+def _in_order(value: Values, weight: Values, d: int) -> tuple[Values, Values]:
+    """Eigenvalues from the largest on, and the teacher's weights of the same coordinates.
+
+    Raises `UsageError` where there are too many to sort, and they do not fall.
+    """
+    if d > WHOLE:
+        if (np.diff(value(np.geomspace(1, d, FIRST))) > 0).any():
+            raise UsageError(f"above d = {WHOLE:,} a spectrum must fall with j")
+        return value, weight
+    index = np.arange(1.0, d + 1)
+    every, weights = value(index), weight(index)
+    order = np.argsort(-every, kind="stable")
+    return _looked_up(every[order]), _looked_up(weights[order])
 
 
 def _looked_up(values: np.ndarray) -> Values:
@@ -234,7 +248,7 @@ def _paired(d: int, bins: int, value: Values, weight: Values) -> Iterator[tuple[
         if np.array_equal(finer, edges):
             break
         edges = finer
-    for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+    for a, b in itertools.pairwise(edges.tolist()):
         yield from _pair(a, b, value, weight)
 
 

@@ -1,9 +1,11 @@
 """Starts on inputs with several eigenspaces: one Gram matrix for the parts of all vectors in each of them."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 
+from derivations.contract import UsageError
 from derivations.declare import spectra
 from derivations.declare.declaration import Declaration
 from derivations.vectors import root
@@ -87,14 +89,12 @@ def of_weights(parameters: Any, rows: np.ndarray) -> np.ndarray:
     """Return the Gram matrices (L, n, n) of weights (n, d) in the coordinates of the eigenspaces, in their order."""
     blocks = spectra.blocks(parameters)
     assert blocks is not None
-    ends = np.concatenate([[0], np.cumsum(blocks.dimension)])
-    return np.array([rows[:, a:b] @ rows[:, a:b].T for a, b in zip(ends[:-1], ends[1:], strict=True)])
+    ends = np.concatenate([[0], np.cumsum(blocks.dimension)]).tolist()
+    return np.array([rows[:, a:b] @ rows[:, a:b].T for a, b in itertools.pairwise(ends)])
 
 
 def require_declared(declared: Declaration) -> None:
     """Raise `UsageError` for a unit that has no meaning on inputs with eigenvalues."""
-    from derivations.contract import UsageError
-
     for group in declared.groups:
         if group.unit.calls("wick"):
             raise UsageError(

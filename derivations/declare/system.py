@@ -261,7 +261,9 @@ def check(parameters: Any, drawn: bool = True) -> None:
     growth.require(parameters.declaration, dict(zip(names, numbers(parameters), strict=True)), parameters.noise)
     found = rows(parameters)
     if parameters.d < found.spaces:
-        raise UsageError(f"d must be at least the number of blocks of the inputs, {found.spaces}, but d = {parameters.d}")
+        raise UsageError(
+            f"d must be at least the number of blocks of the inputs, {found.spaces}, but d = {parameters.d}"
+        )
     if drawn and parameters.d < found.total:
         raise UsageError(
             f"d must be at least the number of vectors, {found.students} of students and {found.teachers} of teachers, "

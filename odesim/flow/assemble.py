@@ -77,7 +77,9 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
     hits = {name: problem.past.of(name, values) for name, values in recorder.hits.items()}
     for crossing in equations.crossings:
         values = hits[crossing.name]
-        extras[crossing.name] = Variable(crossing.dims(dims[crossing.component]), values, f"{crossing.meaning}; {NOT_REACHED}")
+        extras[crossing.name] = Variable(
+            crossing.dims(dims[crossing.component]), values, f"{crossing.meaning}; {NOT_REACHED}"
+        )
     if isinstance(equations.advance, Stepped):
         for name, (dimension, meaning) in equations.advance.names.items():
             if name not in hits:  # a stage without a clock

@@ -9,7 +9,7 @@ import numpy as np
 
 from derivations.alphabet.frame import FrameModel
 from derivations.alphabet.patterns import PatternModel
-from derivations.contract import Initial, Model, load
+from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.request.case import Case
 from odesim.sgd import drift
@@ -53,6 +53,13 @@ def family(case: Case) -> Family | None:
     """The family of the stage's model; `None` for Gaussian inputs."""
     stage = case.system.dynamics(case.stage)
     return FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
+
+
+def has_eigenvalues(case: Case) -> bool:
+    """Return True where the inputs of the stage's model have variances other than 1."""
+    stage = case.system.dynamics(case.stage)
+    model = stage.truth(case.parameters) if stage.model else None
+    return isinstance(model, ScalarModel) and model.spaces(case.parameters) is not None
 
 
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:

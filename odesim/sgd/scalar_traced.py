@@ -14,7 +14,6 @@ from derivations.contract import Initial, ScalarModel, packed
 from odesim.sgd import bind, matrices, normals, spaces, traced
 from odesim.sgd.compressed import factor, require_room
 
-
 HELD = ("values", "coordinates")
 """The names by which a checkpoint holds weights or factors, and the coordinates of small blocks."""
 

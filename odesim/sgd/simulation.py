@@ -97,7 +97,13 @@ class Simulation:
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         families.require_loss(case, population_loss)
-        backend = "jax" if (method == "explicit" and not patterns) or device == "gpu" else case.backend
+        scaled = families.has_eigenvalues(case)
+        if scaled and "backend" in case.options and case.backend == "numba":
+            raise UsageError(
+                "SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax"
+            )
+        in_jax = scaled or device == "gpu" or (method == "explicit" and not patterns)
+        backend = "jax" if in_jax else case.backend
         families.check(own, case, method, batch, precision, backend)
         return cls(
             dataclasses.replace(case, backend=backend),
@@ -240,7 +246,7 @@ def make_engine(
     grams = np.array([model.place(initial) for initial in initials])
     step, batch, seed = simulation.step_size, simulation.batch, case.seed
     spaces = model.spaces(parameters) if isinstance(model, ScalarModel) else None
-    if simulation.method == "compressed" and case.backend == "numba" and spaces is None:
+    if simulation.method == "compressed" and case.backend == "numba":
         engine = NumbaChains(
             model, parameters, grams, parameters.d, batch, step, seed, threads=threads, initials=initials
         )

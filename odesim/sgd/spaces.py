@@ -8,6 +8,7 @@ lam_l C W C^T / batch^2, W a Wishart matrix of d_l - n degrees of freedom.  A sm
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from derivations.contract import Eigenspaces, ScalarModel
 from odesim.errors import UsageError
+from odesim.machine import streams
 from odesim.sgd import bind, matrices, normals, traced
 from odesim.sgd.compressed import factor
 
@@ -74,15 +76,16 @@ def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int) -> np.ndarray:
     """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, turned at random within each."""
     found = []
     for replica, blocks in enumerate(grams):
-        rng = np.random.default_rng([seed, replica, 17])
-        found.append(np.hstack([vectors(g, int(m), k, rng) for k, (g, m) in enumerate(zip(blocks, spaces.dimension))]))
+        rng = streams.generator(seed, "rotation", replica)
+        sizes = spaces.dimension.tolist()
+        found.append(np.hstack([vectors(g, m, k, rng) for k, (g, m) in enumerate(zip(blocks, sizes, strict=True))]))
     return np.array(found)
 
 
 def products(values: np.ndarray, dimension: np.ndarray) -> np.ndarray:
     """Return the Gram matrices (R, L, n, n) of rows (R, n, d) in blocks of coordinates."""
-    ends = np.concatenate([[0], np.cumsum(dimension)])
-    parts = [values[..., a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    ends = np.concatenate([[0], np.cumsum(dimension)]).tolist()
+    parts = [values[..., a:b] for a, b in itertools.pairwise(ends)]
     return np.stack([part @ np.swapaxes(part, -1, -2) for part in parts], axis=-3)
 
 

@@ -29,7 +29,10 @@ def latex(content: Content) -> str:
         lines += [r"\textbf{Equations of motion.}", *_display([*writer.sampled(), *writer.motion()])]
         return _closed_document([*lines, *_second(writer)])
     lines += [r"\textbf{Loss,} over students $i, k$ and teachers $j, l$.", *_display(writer.loss())]
-    lines += [r"\textbf{Kernels.}", *_display([*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)])]
+    lines += [
+        r"\textbf{Kernels.}",
+        *_display([*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)]),
+    ]
     if content.shown:
         lines += ["In closed form", *_forms(content)]
     lines += [_math_words(remark) + ".\n" for remark in content.remarks]
@@ -47,7 +50,13 @@ def fragment(content: Content) -> str:
     if content.tier == "sampled":
         formulas = [*writer.model(), *writer.sampled(), *writer.motion(), *writer.second()]
         return "\n".join(_display(formulas)) + "\n"
-    kernels = [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content), *(_form(content, s) for s in content.shown)]
+    kernels = [
+        *writer.covariances(),
+        *writer.kernels(),
+        *writer.held(),
+        *closures(content),
+        *(_form(content, s) for s in content.shown),
+    ]
     formulas = [*writer.model(), *writer.loss(), *kernels, *writer.drift(), *writer.motion(), *writer.second()]
     return "\n".join(_display(formulas)) + "\n"
 

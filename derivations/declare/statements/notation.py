@@ -18,7 +18,8 @@ PLAIN = (
     (r"\mathit", ""), (r"\bigr", ""), (r"\partial", "d"), (r"\ell", "l"), ("{}", ""),
     (r"\quad", " "), (r"\frac{\eta^2}{B}", "eta^2/B"), (r"\frac{\eta^2}{2B}", "eta^2/(2B)"), (r"\varphi", " phi"),
     (r"\mathcal{N}", "N"), (r"\lambda_{l}", "eigenvalue[l]"), (r"\lambda_h", "eigenvalue[h]"),
-    (r"\lambda_{1}", "eigenvalue"), ("f_{l}", "share[l]"), ("f_h", "share[h]"), ("x^{(l)}", "x"), (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
+    (r"\lambda_{1}", "eigenvalue"), ("f_{l}", "share[l]"), ("f_h", "share[h]"), ("x^{(l)}", "x"),
+    (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
 )  # fmt: skip
 """LaTeX of formulas and what stands for it in text."""
 

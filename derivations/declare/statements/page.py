@@ -177,7 +177,9 @@ def text(content: Content) -> str:
         lines += _second(writer)
         return "\n".join(lines) + "\n"
     lines += _section("Loss, over students i, k and teachers j, l", map(notation.plain, writer.loss()))
-    lines += _section("Kernels", map(notation.plain, [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)]))
+    lines += _section(
+        "Kernels", map(notation.plain, [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)])
+    )
     lines += [f"  {line}" for shown in content.shown for line in _closed(shown)]
     lines += [f"  {remark}" for remark in content.remarks]
     lines += _section("Equations of motion", map(notation.plain, [*writer.drift(), *writer.motion()]))

@@ -1,4 +1,4 @@
-"""Inputs with eigenvalues: numbers of an independent engine, identities, spectra in blocks, SGD, and what is refused."""
+"""Inputs with eigenvalues: numbers of an independent engine, identities, spectra, SGD, and what is refused."""
 
 import math
 
@@ -77,7 +77,7 @@ def test_least_squares_is_a_matrix_exponential(backend):
 def test_the_flow_of_least_squares_is_a_sum_of_exponentials():
     tables = {**LINEAR, "training": {}, "teacher": {"spread": "j^(-0.3)"}}
     run = odesim.integrate(odesim.declare(**tables), d=200, save_at=[1, 10, 100, 1000], rtol=1e-10)
-    assert run["error"] == pytest.approx([0.027941558159, 0.004990062941, 0.000842941219, 6.955953e-5], rel=1e-7)
+    assert run["error"] == pytest.approx([0.027941558159, 0.004990062941, 0.000842941219, 6.955953e-5], rel=3e-7)
 
 
 def test_phase_retrieval_on_two_eigenvalues():
@@ -204,7 +204,8 @@ def test_the_error_of_the_blocks_is_what_is_told(bins):
 @pytest.mark.parametrize(("alpha", "beta", "d"), [(1.2, 0.0, 10**9), (2.0, 0.0, 10**12), (1.5, 0.25, 10**12)])
 def test_the_law_of_least_squares_holds_at_any_dimension(alpha, beta, d):
     # w_j = j^-beta in place of a unit vector: E[(f - f*)^2] = Gamma(p)/alpha (2 t)^-p, p = (alpha + 2 beta - 1)/alpha.
-    tables = {"student": {"unit": "w"}, "teacher": {"spread": "j^(-beta)"}, "parameters": {"alpha": alpha, "beta": beta},
+    tables = {"student": {"unit": "w"}, "teacher": {"spread": "j^(-beta)"},
+              "parameters": {"alpha": alpha, "beta": beta},
               "inputs": {"spectrum": "j^(-alpha)", "bins": 400}, "start": {"norm": 1e-9, "overlap": 0.0}}  # fmt: skip
     times = [30.0, 300.0]
     run = odesim.integrate(odesim.declare(**tables), d=d, save_at=times, rtol=1e-10)
