@@ -28,6 +28,8 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | N
                              "two", "inputs", "spectrum" if "blocks" in table else "")  # fmt: skip
     if "bins" in table and "blocks" in table:
         raise fields.Mistake("bins is how many blocks stand for a spectrum, and blocks are given", "inputs", "bins")
+    if table.get("bins") == 1:
+        raise fields.Mistake("bins is at least 2: a bin of a spectrum has two blocks", "inputs", "bins")
     return Inputs(
         blocks=_blocks(table["blocks"], names) if "blocks" in table else (),
         spectrum=_tree(table["spectrum"], "inputs", "spectrum", ("j", *names)) if "spectrum" in table else None,

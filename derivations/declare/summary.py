@@ -57,6 +57,7 @@ def critical_step(parameters: Any) -> float | None:
     declared: Declaration = parameters.declaration
     linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
     plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
+    plain = plain and declared.inputs is None
     if not linear or not plain or declared.students[0].output != "sum" or parameters.decay > 0:
         return None
     return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))
