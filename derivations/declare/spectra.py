@@ -165,7 +165,7 @@ def _of_spectrum(inputs: Inputs, spectrum: Tree, known: Mapping[str, float], d: 
         raise UsageError(f"a spectrum is above 0, but its values at j = 1 and d are {first:g} and {last:g}")
     found = np.array(list(_paired(d, inputs.bins, value, weight)))
     made = Blocks(found[:, 0], found[:, 1] / d, found[:, 1].astype(np.int64), found[:, 2] / found[:, 2].sum())
-    true = np.array(list(_paired(d, d if d <= WHOLE else REFERENCE, value, weight)))
+    true = np.array(list(_paired(d, d if d <= WHOLE else max(REFERENCE, 2 * inputs.bins), value, weight)))
     content = None if inputs.spread == "random" else made.content
     return dataclasses.replace(made, content=content, error=0.0 if len(found) == d else _error(found, true))
 
@@ -228,11 +228,30 @@ def _values(tree: Tree, known: Mapping[str, float]) -> Values:
 def _edges(d: int, most: int) -> np.ndarray:
     """Edges 0 = e_0 < .. < e_K = d of at most so many bins of whole numbers, even in log j but for the first."""
     low, high = 1, 64 * max(most, 1)
-    made = functools.cache(lambda count: np.unique(np.round(np.geomspace(1, d + 1.0, count + 1))).astype(np.int64) - 1)
+
+    def made(count: int) -> np.ndarray:
+        return np.unique(np.round(np.geomspace(1, d + 1.0, count + 1))).astype(np.int64) - 1
+
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if len(made(middle)) - 1 <= most else (low, middle - 1)
     return made(low)
+
+
+def _bins(d: int, most: int) -> np.ndarray:
+    """Edges of bins that have at most so many blocks: one of one index, two of any other."""
+    edges, count = _edges(d, most), most
+    for _ in range(60):  # what bins of one index leave goes to the others
+        ones = int((np.diff(edges) == 1).sum())
+        count = ones + (most - ones) // 2
+        finer = _edges(d, count)
+        if np.array_equal(finer, edges):
+            break
+        edges = finer
+    while 2 * (len(edges) - 1) - (np.diff(edges) == 1).sum() > most:
+        count -= 1
+        edges = _edges(d, count)
+    return edges
 
 
 def _paired(d: int, bins: int, value: Values, weight: Values) -> Iterator[tuple[float, float, float]]:
@@ -241,14 +260,7 @@ def _paired(d: int, bins: int, value: Values, weight: Values) -> Iterator[tuple[
         index = np.arange(1.0, d + 1)
         yield from zip(value(index).tolist(), np.ones(d).tolist(), weight(index).tolist(), strict=True)
         return
-    edges = _edges(d, bins // 2)
-    for count in range(bins, bins // 2, -1):  # a bin of one index is one block, any other two
-        finer = _edges(d, count)
-        sizes = np.diff(finer)
-        if 2 * len(sizes) - (sizes == 1).sum() <= bins:
-            edges = finer
-            break
-    for a, b in itertools.pairwise(edges.tolist()):
+    for a, b in itertools.pairwise(_bins(d, bins).tolist()):
         yield from _pair(a, b, value, weight)
 
 
