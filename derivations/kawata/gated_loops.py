@@ -1,166 +1,143 @@
-"""The exact flow of neurons behind a gate, as plain loops for numba; `gated` has the derivation.
+"""Means behind a gate as plain loops, which numba compiles into the right-hand side of tier `gated` of kawata.
 
-The flat state is (neurons, 2C + 2): kappa_1..kappa_C, xi, nu_1..nu_C and the overlap q with the own gate's direction.
+Each function fills `means` (1, C (degree + 2)^2) of one neuron: the matrices B[m, n] of all clusters side by side, with
+zeros for m + n > degree + 2.  Its arguments are the overlaps nu (1, C), the bias (1, 1), the edges tau (1, C), the
+overlap q (1, 1) of the neuron with the gate's direction, and the distance rho of the clusters' means from the origin.
 """
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
+
+from derivations.equations.options import OPTIONS
+
+NODES = 48
+"""Gauss-Legendre nodes in the angle arcsin q: round-off for |q| <= .9 and biases of order one."""
+X, WEIGHTS = np.polynomial.legendre.leggauss(NODES) / np.array([[2.0], [2.0]]) + np.array([[0.5], [0.0]])
+"""Nodes on [0, 1] and their weights."""
+RELU, POLYNOMIAL, ERF, EXP, COS, PROBIT = range(6)
+"""Kinds of activations, in the order of `derivations.kawata.parameters.ACTIVATIONS`."""
+NO_SERIES = np.zeros(0)
 
 
-class Arguments(NamedTuple):
-    """The run-time arguments: clusters, degree of the links, kind of activation, length of the means; second layer,
-    biases and coefficients of the activation by neuron; lambda, the links' coefficients (C, degree + 1); the Gram
-    matrices `frame` (M, 2 C + 2, 2 C + 2) of the frame and each gate's direction, the gate of every neuron, thresholds
-    tau (M, C), nodes x and weights w.
+@njit(**OPTIONS)
+def smoothed(kind, s, r, row, top, G):
+    """Fill G[m] = d^m/ds^m E[sigma(r Z + s)] for m = 0..top: an activation smoothed at width r <= 1.
+
+    A polynomial has the orthonormal coefficients `row`; other kinds do not read it.
     """
-
-    C: int
-    degree: int
-    kind: int
-    rho: float
-    a: Any
-    b: Any
-    series: Any
-    weight: float
-    local: Any
-    remote: Any
-    frame: Any
-    expert: Any
-    tau: Any
-    x: Any
-    w: Any
-
-
-def smoothed(kind, a, s, r, row, top, G):
-    """G[m] = d^m/ds^m a E[sigma(r Z + s)] for m = 0..top: an activation smoothed at width r <= 1.
-
-    Kinds: 0 relu, 1 polynomial with orthonormal coefficients `row`, 2 erf(z/sqrt2), 3 exp, 4 cos, 5 Phi.
-    """
-    if kind == 0:
+    if kind == RELU:
         u = s / r
-        density = a * math.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi)
-        below = 0.5 * a * math.erfc(-u / math.sqrt(2.0))
+        density = math.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi)
+        below = 0.5 * math.erfc(-u / math.sqrt(2.0))
         G[0] = s * below + r * density
         G[1] = below
         before, h = 0.0, density / r
         for m in range(2, top + 1):  # (-1)^m r^(1-m) He_{m-2}(u) phi(u)
             G[m] = h
             before, h = h, -(u * h / r + (m - 2.0) * before / (r * r))
-    elif kind == 1:
+    elif kind == POLYNOMIAL:
         v = 1.0 - r * r  # E[He_l(r Z + s)] is the Hermite polynomial of variance v at s
         for m in range(top + 1):
             G[m] = 0.0
         before, P = 0.0, 1.0
         for low in range(row.size):  # P is that of degree `low`, which degree low + m has after m derivatives
             for m in range(min(top, row.size - 1 - low) + 1):
-                scale = a * row[low + m]
-                if scale != 0.0:
-                    G[m] += scale * P * math.exp(0.5 * math.lgamma(low + m + 1.0) - math.lgamma(low + 1.0))
+                if row[low + m] != 0.0:
+                    G[m] += row[low + m] * P * math.exp(0.5 * math.lgamma(low + m + 1.0) - math.lgamma(low + 1.0))
             before, P = P, s * P - low * v * before
-    elif kind == 2 or kind == 5:
+    elif kind == ERF or kind == PROBIT:
         width = math.sqrt(1.0 + r * r)
-        u, scale = s / width, a if kind == 5 else 2.0 * a
-        G[0] = a * (0.5 * math.erfc(-u / math.sqrt(2.0)) if kind == 5 else math.erf(u / math.sqrt(2.0)))
+        u, scale = s / width, 1.0 if kind == PROBIT else 2.0
+        G[0] = 0.5 * math.erfc(-u / math.sqrt(2.0)) if kind == PROBIT else math.erf(u / math.sqrt(2.0))
         before, h = 0.0, scale * math.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi) / width
         for m in range(1, top + 1):
             G[m] = h
             before, h = h, -(u * h / width + (m - 1.0) * before / (width * width))
     else:
-        value = a * (math.exp(s + 0.5 * r * r) if kind == 3 else math.exp(-0.5 * r * r))
+        value = math.exp(s + 0.5 * r * r) if kind == EXP else math.exp(-0.5 * r * r)
         for m in range(top + 1):
-            G[m] = value if kind == 3 else value * math.cos(s + 0.5 * math.pi * m)
+            G[m] = value if kind == EXP else value * math.cos(s + 0.5 * math.pi * m)
 
 
-def decided(k, t, tau, q, p, B, G):
-    """B[j, n] = E[d^j a sigma(u + t) d^n 1(v + tau >= 0)] for j + n <= top, u and v standard normal of correlation q.
+@njit(**OPTIONS)
+def decided(kind, row, t, tau, q, B, G):
+    """Fill B[m, n] = E[d^m sigma(u + t) d^n 1(v + tau >= 0)], u and v standard normal of correlation q.
 
-    B[j, 0] at q is its value at 0 and the integral of dB[j, 0]/dq = B[j + 1, 1], taken in the angle arcsin q at the
-    nodes x of [0, 1]; where the indicator is differentiated, v = -tau and the mean is that given v.  a and sigma are
-    those of neuron k, top = degree + 2.
+    B is (top, top), with zeros for m + n > top; G has room for top + 1 numbers.  B[m, 0] at q is its value at 0 and the
+    integral of dB[m, 0]/dq = B[m + 1, 1], taken in the angle arcsin q; where the indicator is differentiated, v = -tau
+    and the mean is that given v.
     """
-    kind, a, top, x, w = p.kind, p.a[k], p.degree + 2, p.x, p.w
-    row = p.series[k] if p.series.shape[0] > 1 else p.series[0]
+    top = len(B)
     density = math.exp(-0.5 * tau * tau) / math.sqrt(2.0 * math.pi)
     share = 0.5 * math.erfc(-tau / math.sqrt(2.0))
-    smoothed(kind, a, t, 1.0, row, top, G)
-    for j in range(top):
-        B[j, 0] = share * G[j]
+    smoothed(kind, t, 1.0, row, top, G)
+    for m in range(top):
+        B[m, 0] = share * G[m]
     if density > 0.0 and q != 0.0:
         angle = math.asin(q)
-        for k in range(x.size):
-            smoothed(kind, a, t - math.sin(angle * x[k]) * tau, math.cos(angle * x[k]), row, top, G)
-            factor = w[k] * angle * math.cos(angle * x[k]) * density
-            for j in range(top):
-                B[j, 0] += factor * G[j + 1]
-    smoothed(kind, a, t - q * tau, math.sqrt(1.0 - q * q), row, top, G)
-    for n in range(1, top + 1):
-        for j in range(top + 1 - n):
+        for k in range(NODES):
+            sine, cosine = math.sin(angle * X[k]), math.cos(angle * X[k])
+            smoothed(kind, t - sine * tau, cosine, row, top, G)
+            factor = WEIGHTS[k] * angle * cosine * density
+            for m in range(top):
+                B[m, 0] += factor * G[m + 1]
+    smoothed(kind, t - q * tau, math.sqrt(1.0 - q * q), row, top, G)
+    for n in range(1, top):
+        for m in range(top):
             total, binomial, power = 0.0, 1.0, 1.0
-            for k in range(n):  # d^(n-1)/dtau of phi(tau) G^(j)(t - q tau)
+            for k in range(n if m + n <= top else 0):  # d^(n-1)/dtau of phi(tau) G^(m)(t - q tau)
                 before, h = 0.0, 1.0
                 for i in range(n - 1 - k):
                     before, h = h, -tau * h - i * before
-                total += binomial * power * h * G[j + k]
+                total += binomial * power * h * G[m + k]
                 binomial *= (n - 1.0 - k) / (k + 1.0)
                 power *= -q
-            B[j, n] = density * total
+            B[m, n] = density * total
 
 
-def gated_gradient(y, g, k, p, gate, tau, B, G):
-    """g = dU/d(kappa, xi, nu, q) of neuron k; returns U.  `gate` holds th.w*_1.., th.w*_g of its gate's direction."""
-    C, degree, rho, b, weight, local, remote = p.C, p.degree, p.rho, p.b, p.weight, p.local, p.remote
-    g[:] = 0.0
-    total = 0.0
-    for c in range(C):
-        decided(k, rho * y[C + 1 + c] + b[k], tau[c], y[2 * C + 1], p, B, G)
-        for i in range(degree + 1):
-            if local[c, i] == 0.0 and remote[c, i] == 0.0:
-                continue
-            for j in range(i + 1):
-                n = i - j
-                scale = math.exp(0.5 * math.lgamma(i + 1.0) - math.lgamma(j + 1.0) - math.lgamma(n + 1.0))
-                own = weight * scale * local[c, i] * gate[c] ** n
-                other = weight * scale * remote[c, i] * gate[C] ** n
-                value = own * y[c] ** j + other * y[C] ** j
-                total += value * B[j, n]
-                if j > 0:
-                    g[c] += own * j * y[c] ** (j - 1) * B[j, n]
-                    g[C] += other * j * y[C] ** (j - 1) * B[j, n]
-                g[C + 1 + c] += rho * value * B[j + 1, n]
-                g[2 * C + 1] += value * B[j + 1, n + 1]
-    return total
+@njit(**OPTIONS)
+def fill(kind, row, nu, bias, tau, tilt, rho, means):
+    """Fill the means of a neuron for all clusters."""
+    top = round(math.sqrt(means.size / tau.size))
+    B, G = means.reshape((tau.size, top, top)), np.empty(top + 1)
+    for c in range(tau.size):
+        decided(kind, row, rho * nu[0, c] + bias[0, 0], tau[0, c], tilt[0, 0], B[c], G)
 
 
-def gated_flow(t, y, p):
-    """dm/dt = G g - m (m.g) of all neurons, G the Gram matrix of the frame and the own gate's direction."""
-    C, degree, frame, expert, tau = p.C, p.degree, p.frame, p.expert, p.tau
-    n = 2 * C + 2
-    out, g = np.empty(y.size), np.empty(n)
-    B, G = np.empty((degree + 3, degree + 3)), np.empty(degree + 4)
-    for k in range(y.size // n):
-        m, e = y[k * n : k * n + n], expert[k]
-        gate = frame[e, n - 1]
-        gated_gradient(m, g, k, p, gate, tau[e], B, G)
-        R = 0.0
-        for i in range(n):
-            R += m[i] * g[i]
-        for i in range(n):
-            total = 0.0
-            for j in range(n):
-                total += frame[e, i, j] * g[j]
-            out[k * n + i] = total - m[i] * R
-    return out
+@njit(**OPTIONS)
+def relu_means(nu, bias, tau, tilt, rho, means):
+    """Fill the means of max(0, z)."""
+    fill(RELU, NO_SERIES, nu, bias, tau, tilt, rho, means)
 
 
-def gated_loss(y, p):
-    """The correlation loss -sum_j U_j of all neurons followed."""
-    C, degree, frame, expert, tau = p.C, p.degree, p.frame, p.expert, p.tau
-    n = 2 * C + 2
-    g, total = np.empty(n), 0.0
-    B, G = np.empty((degree + 3, degree + 3)), np.empty(degree + 4)
-    for k in range(y.size // n):
-        e = expert[k]
-        total -= gated_gradient(y[k * n : k * n + n], g, k, p, frame[e, n - 1], tau[e], B, G)
-    return total
+@njit(**OPTIONS)
+def erf_means(nu, bias, tau, tilt, rho, means):
+    """Fill the means of erf(z/sqrt 2)."""
+    fill(ERF, NO_SERIES, nu, bias, tau, tilt, rho, means)
+
+
+@njit(**OPTIONS)
+def exp_means(nu, bias, tau, tilt, rho, means):
+    """Fill the means of exp(z)."""
+    fill(EXP, NO_SERIES, nu, bias, tau, tilt, rho, means)
+
+
+@njit(**OPTIONS)
+def cos_means(nu, bias, tau, tilt, rho, means):
+    """Fill the means of cos(z)."""
+    fill(COS, NO_SERIES, nu, bias, tau, tilt, rho, means)
+
+
+@njit(**OPTIONS)
+def probit_means(nu, bias, tau, tilt, rho, means):
+    """Fill the means of the normal distribution function."""
+    fill(PROBIT, NO_SERIES, nu, bias, tau, tilt, rho, means)
+
+
+@njit(**OPTIONS)
+def polynomial_means(nu, bias, tau, tilt, rho, series, width, means):
+    """Fill the means of a polynomial, whose first `width` orthonormal coefficients are not padding."""
+    row = series.reshape(series.size)[: int(width)]
+    fill(POLYNOMIAL, row, nu, bias, tau, tilt, rho, means)

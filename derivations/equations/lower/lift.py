@@ -72,9 +72,26 @@ class Lift:
         kernel = definition.kernel
         for k, target in enumerate(definition.targets):
             value = definition.value if kernel is None else function(list(kernel.values)[k])(*definition.value)
-            self.place(key_of(target), tuple(indices_of(target)), value, definition.meaning)
+            axes = tuple(indices_of(target))
+            self.place(key_of(target), axes, self._stacked(sp.sympify(value), axes), definition.meaning)
         if kernel is not None and (len(definition.targets) > 1 or is_long(kernel)):
             self.kernels.append(definition)
+
+    def _stacked(self, value: Any, axes: tuple[Any, ...]) -> Any:
+        """The value with axes that are orders of a kernel written out: the sum over k of delta_ik times the value at k.
+
+        The formulas differ from order to order; each of them becomes an array over the other axes.
+        """
+        names = {i.name for order in orders_in(value, self.statement) for i in indices_in(order)}
+        stacked = [i for i in axes if i.name in names]
+        if not stacked:
+            return value
+        others, terms = tuple(i for i in axes if i not in stacked), []
+        for orders in itertools.product(*map(self.ranges.values, stacked)):
+            at = dict(zip(stacked, map(sp.Integer, orders), strict=True))
+            part = self.named(self.lift(value.xreplace(at), others), others)
+            terms.append(sp.Mul(part, *(sp.KroneckerDelta(i, k) for i, k in at.items())))
+        return sp.Add(*terms)
 
     def rate(self, target: Any, rate: Any, meaning: str) -> Output:
         """Add the rate of a component, and say which array holds it."""
@@ -292,13 +309,20 @@ def written_out(statement: Statement) -> frozenset[str]:
     values += [value for kernel in statement.kernels for value in kernel.values.values()]
     for e in values:
         for part in sp.preorder_traversal(sp.sympify(e)):
-            kernel = statement.kernel_of(type(part).__name__)
-            orders = part.args[: kernel.orders] if kernel is not None else ()
-            if type(part).__name__ == "He":
-                orders = part.args[:1]
-            elif isinstance(part, sp.Pow):
+            orders: tuple[Any, ...] = ()
+            if isinstance(part, sp.Pow):
                 orders = () if part.exp.is_number else (part.exp,)
             elif isinstance(part, (sp.factorial, sp.binomial)):
                 orders = part.args
             names |= {i.name for order in orders for i in indices_in(order)}
+        names |= {i.name for order in orders_in(sp.sympify(e), statement) for i in indices_in(order)}
     return frozenset(names)
+
+
+def orders_in(expression: Any, statement: Statement) -> list[Any]:
+    """The orders of the kernels of a statement and of He in an expression."""
+    found: list[Any] = []
+    for part in sp.preorder_traversal(expression):
+        kernel = statement.kernel_of(type(part).__name__)
+        found += part.args[: 1 if type(part).__name__ == "He" else kernel.orders if kernel is not None else 0]
+    return found

@@ -1,10 +1,9 @@
-"""The tiers of system `kawata`, one file each: their statements, and the equations that follow, but for `gated`."""
+"""The tiers of system `kawata`, one file each: their statements, and the equations that follow."""
 
 import dataclasses
 
-from derivations.contract import Equations
+from derivations.contract import Equations, UsageError
 from derivations.equations.tier import equations_of
-from derivations.kawata.gated import equations as gated_equations
 from derivations.kawata.parameters import Parameters
 from derivations.statement import Statement
 
@@ -15,11 +14,8 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
 
 
 def retraining_equations(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of a tier of stage phase3: those behind a gate are loops of their own."""
-    tier = tier or parameters.tier
-    if tier == "gated" and parameters.routing == "gate":
-        return gated_equations(parameters)
-    return equations_of(phase3(parameters, tier))
+    """The equations of a tier of stage phase3, generated from its statement."""
+    return equations_of(retraining(parameters, tier or parameters.tier))
 
 
 def phase1(parameters: Parameters, tier: str) -> Statement:
@@ -46,6 +42,18 @@ def ungated(exact: Statement, stage: str, why: str) -> Statement:
 
 
 def phase3(parameters: Parameters, tier: str) -> Statement:
+    """The statement of stage phase3 for its page.
+
+    Raises `UsageError` for tier gated with neurons of different activations, which the printed files cannot say.
+    """
+    if tier == "gated" and parameters.routing == "gate" and parameters.signs:
+        raise UsageError(
+            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
+        )
+    return retraining(parameters, tier)
+
+
+def retraining(parameters: Parameters, tier: str) -> Statement:
     """`gated`, or a tier of stage phase1 with the shares of the clusters that the gate leaves.
 
     The latter is to leading order in the gate's overlaps.
@@ -55,7 +63,7 @@ def phase3(parameters: Parameters, tier: str) -> Statement:
 
         return gated.statement(parameters)
     if tier == "gated":
-        return ungated(phase3(parameters, "exact"), "phase3", "with routing=perfect no gate decides")
+        return ungated(retraining(parameters, "exact"), "phase3", "with routing=perfect no gate decides")
     if tier == "effective":
         from derivations.kawata.tiers import effective
 

@@ -1,21 +1,34 @@
-"""The page of tier `gated`: the exact flow of neurons behind a gate, on 2 C + 2 overlaps.
+"""Tier `gated`: the exact flow of neurons behind a gate, with the correlation of its decision and the other fields.
 
-It runs by the loops of `gated_loops`, which are up to a hundred times faster (decision 0127).
+With th = theta/|theta| the direction of the neuron's gate, tau_c = rho th.v_c, om = th.w* (fixed) and q = w.th,
 
-The potential is typed by the means B_mn; its gradient follows by the calculus of indices and by the rule that a
-derivative by the shift, the edge or the correlation raises an index of B (or both: Price).
+    U = (1/CJ) sum_c E[1(th.z >= -tau_c) (f_c(u_c) + s_c g(u_g)) a sigma(w.z + t_c)],   t_c = rho nu_c + b.
+
+A field u has regression on the two others only through its overlaps, and E[h_i(u) F(w.z, th.z)] is i!^(-1/2) times the
+mean of (kappa d_1 + om d_2)^i F (Price), so that with B_jn = E[d^j sigma(w.z + t) d^n 1(th.z + tau >= 0)]
+
+    U = (a/CJ) sum_c sum_{j,n} sqrt((j+n)!)/(j! n!) (beta_{j+n} kappa^j om_c^n + s gamma_{j+n} xi^j om_g^n) B_jn
+
+which is finite for links of finite degree, also where the triple Hermite series of the specification (its section 3.8)
+is infinite.  d_t and d_tau raise an index of B by one, and d_q raises both (Price): the gradient of the potential
+follows by these rules and by the calculus of indices.  The flow closes on 2C + 2 overlaps.
+
+Loops fill the table of means B beside its formulas (`derivations.kawata.gated_loops`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, UsageError
+from derivations.contract import Initial, Observables
 from derivations.indexed import gradient
-from derivations.kawata import gated
+from derivations.kawata import population, summary
+from derivations.kawata.gated_loops import NODES
+from derivations.kawata.initial import expert_of, join, length_outside
 from derivations.kawata.parameters import Parameters, activation_series, degree
 from derivations.kawata.tiers import coefficients, flow
-from derivations.kawata.tiers.coefficients import DENSITY, DISTRIBUTION, ORDER, SIGMA, TERM, WIDTH, J
+from derivations.kawata.tiers.coefficients import DENSITY, DISTRIBUTION, ORDER, SIGMA, TERM, WIDTH, J, monomial
 from derivations.kawata.tiers.flow import (
     BETA,
     BY_KAPPA,
@@ -50,17 +63,24 @@ from derivations.statement import (
     Kernel,
     Mean,
     Named,
+    Shortcut,
     Statement,
     Step,
     function,
     sp,
 )
 
+ALWAYS = 60.0
+"""tau of a gate that vanishes, which is always open."""
 TILT, OMEGA, CHI, MU, TAU, BY_TILT = map(Base, ("tilt", "omega", "chi", "mu", "tau", "U_tilt"))
+MEANS, NEAR, FAR, INVERSE, ROOT = map(Base, ("B_g", "W_l", "W_g", "per_m", "root_m"))
+POWERS = {x: Base(f"p_{x.name}") for x in (KAPPA, XI, OMEGA, CHI)}
+"""x^n/n! for every overlap with a task."""
 ROW, COL = sp.symbols("row col", integer=True, nonnegative=True)
 SHIFT, EDGE, CORR, SPREAD, ANGLE = sp.symbols("shift edge corr spread x", real=True)
-M, FIRST, LEIBNIZ = sp.Idx("m", (1, DEGREE)), sp.Idx("n", DEGREE + 1), sp.Idx("k", DEGREE + 1)
-HALVES = sp.Idx("h", WIDTH)
+M, FIRST, LEIBNIZ = sp.Idx("m", DEGREE + 2), sp.Idx("n", DEGREE + 2), sp.Idx("f", DEGREE + 1)
+POWER, ALONG, ACROSS = sp.Idx("u", DEGREE + 1), sp.Idx("i", DEGREE + 1), sp.Idx("k", DEGREE + 1)
+WEIGHT, HALVES = sp.Idx("d", 2 * DEGREE + 2), sp.Idx("h", WIDTH)
 smooth, part, opened = function("G"), function("S_v"), function("F_g")
 
 
@@ -70,7 +90,12 @@ def _decided(x: Any, at: int) -> Any:
     return decided(x[0] + raised[0], x[1] + raised[1], *x[2:]) if raised else None
 
 
-decided = function("B_g", _decided)
+decided = function("mean_g", _decided)
+
+
+def sigma(p: Parameters, order: Any) -> Any:
+    """The coefficient of a degree of a polynomial activation, the neuron's own with `signs`."""
+    return SIGMA[J, order] if p.signs else SIGMA[order]
 
 
 def smoothed(p: Parameters) -> tuple[Kernel, ...]:
@@ -84,7 +109,7 @@ def smoothed(p: Parameters) -> tuple[Kernel, ...]:
         value: Any = sp.Piecewise((s * below + r * phi, sp.Eq(n, 0)), (below, sp.Eq(n, 1)), (high, True))
     elif p.activation == "polynomial":
         order = n + 2 * HALVES
-        term = SIGMA[order] * sp.sqrt(sp.factorial(order)) / sp.factorial(HALVES) * ((r**2 - 1) / 2) ** HALVES
+        term = sigma(p, order) * sp.sqrt(sp.factorial(order)) / sp.factorial(HALVES) * ((r**2 - 1) / 2) ** HALVES
         note = "part of the smoothed activation that has no power of s"
         needed = (Kernel("S_v", (n, r), {"S_v": sp.Sum(term, HALVES)}, orders=1, note=note),)
         value = sp.Sum(part(n + TERM, r) * s**TERM / sp.factorial(TERM), TERM)
@@ -115,7 +140,7 @@ def mean_kernels() -> tuple[Kernel, Kernel]:
     value = sp.Piecewise((opened(m, t, tau, q), sp.Eq(n, 0)), ((-1) ** (n + 1) * density * leibniz, True))
     open_note = (
         "mean of the m-th derivative of the activation over what the gate lets in: its value at q = 0 and the integral "
-        f"of its derivative by q; x is uniform between 0 and 1 ({gated.NODES} Gauss-Legendre nodes)"
+        f"of its derivative by q; x is uniform between 0 and 1 ({NODES} Gauss-Legendre nodes)"
     )
     note = (
         "mean of the m-th derivative of the activation at u + t and the n-th of the gate's step at v + tau, u and v "
@@ -123,27 +148,65 @@ def mean_kernels() -> tuple[Kernel, Kernel]:
     )
     return (
         Kernel("F_g", (m, t, tau, q), {"F_g": first}, orders=1, note=open_note),
-        Kernel("B_g", (m, n, t, tau, q), {"B_g": value}, orders=2, note=note),
+        Kernel("mean_g", (m, n, t, tau, q), {"mean_g": value}, orders=2, note=note),
     )
 
 
-def potential(p: Parameters, c: Any) -> Any:
+def weights(p: Parameters) -> list[Definition]:
+    """Definitions of sqrt(n!) times the coefficients of the links, and of the powers of overlaps over factorials."""
+    near = BETA[C1, WEIGHT] if p.orthogonal else LOCAL[C1, WEIGHT]
+    far = S[C1] * GAMMA[WEIGHT] if p.orthogonal else REMOTE[C1, WEIGHT]
+    powers, note = [(x[(J, C1) if x in (KAPPA, OMEGA) else (J,)], made) for x, made in POWERS.items()], "powers"
+    return [
+        Definition((ROOT[WEIGHT],), sp.sqrt(sp.factorial(WEIGHT)), "roots of factorials"),
+        Definition((NEAR[C1, WEIGHT],), ROOT[WEIGHT] * near, "coefficients of the local links times the root of d!"),
+        Definition((FAR[C1, WEIGHT],), ROOT[WEIGHT] * far, "those of the global link"),
+        Definition((INVERSE[POWER],), 1 / sp.factorial(POWER), "inverse factorials"),
+        *(Definition((made[(*x.indices, POWER)],), INVERSE[POWER] * x**POWER, note) for x, made in powers),
+    ]
+
+
+def table(p: Parameters) -> Definition:
+    """Definition of the means B_mn of every neuron and cluster."""
+    top = degree(p) + 2
+    mean = decided(M, FIRST, RHO * NU[J, C1] + B[J], TAU[J, C1], TILT[J])
+    value = sp.Piecewise((mean, sp.Le(M + FIRST, top)), (0, True))
+    given = (NU, B, TAU, TILT, RHO, *((SIGMA, WIDTH) if p.activation == "polynomial" else ()))
+    loops = Shortcut(f"derivations.kawata.gated_loops:{p.activation}_means", given)
+    meaning = "mean of the m-th derivative of the activation and the n-th of the gate's step"
+    return Definition((MEANS[J, C1, M, FIRST],), value, meaning, shortcut=loops)
+
+
+def potential(c: Any) -> Any:
     """U_j: the mean of y times the neuron's output on the samples that its gate lets in, clusters summed over c."""
-    m, n = M, FIRST
-    local = (lambda i: BETA[c, i]) if p.orthogonal else (lambda i: LOCAL[c, i])
-    remote = (lambda i: S[c] * GAMMA[i]) if p.orthogonal else (lambda i: REMOTE[c, i])
-    place = (RHO * NU[J, c] + B[J], TAU[J, c], TILT[J])
-    apart = local(n) * OMEGA[J, c] ** n + remote(n) * CHI[J] ** n
-    both = local(m + n) * KAPPA[J, c] ** m * OMEGA[J, c] ** n + remote(m + n) * XI[J] ** m * CHI[J] ** n
-    scale = sp.sqrt(sp.factorial(m + n)) / (sp.factorial(m) * sp.factorial(n))
-    inner = sp.Sum(apart / sp.sqrt(sp.factorial(n)) * decided(0, n, *place), n)
-    inner += sp.Sum(scale * both * decided(m, n, *place), m, n)
-    return A[J] / (J_SIZE * C) * sp.Sum(inner, c)
+    i, k = ALONG, ACROSS
+    local = NEAR[c, i + k] * monomial(i, KAPPA[J, c]) * POWERS[OMEGA][J, c, k]
+    remote = FAR[c, i + k] * monomial(i, XI[J]) * POWERS[CHI][J, k]
+    mean = decided(i, k, RHO * NU[J, c] + B[J], TAU[J, c], TILT[J])
+    return A[J] / (J_SIZE * C) * sp.Sum((local + remote) * mean, i, k, c)
+
+
+def by_tables(e: Any) -> Any:
+    """Return the expression with powers and means read from their tables.
+
+    Where a derivative has lowered the power of a neuron, the sum over i begins at 1: then i is replaced by i + 1, which
+    adds terms above the degree of the links, whose coefficients are 0.
+    """
+
+    def raised(total: Any) -> Any:
+        lowered = any(x.args[0] == ALONG - 1 for x in total.function.atoms(monomial))
+        return sp.Sum(total.function.xreplace({ALONG: ALONG + 1}), *total.limits) if lowered else total
+
+    def power(order: Any, x: Any) -> Any:
+        return POWERS[x.base][(*x.indices, order)]
+
+    e = e.replace(lambda x: isinstance(x, sp.Sum), raised).replace(monomial, power)
+    return e.replace(decided, lambda m, n, t, tau, q: MEANS[(*tau.indices, m, n)])
 
 
 def padded(p: Parameters) -> int:
-    """The length of a table of links that is read up to degree 2 p, as zeros beyond p."""
-    return 2 * degree(p) + 1
+    """The length of a table of links that is read up to degree 2 p + 1, as zeros beyond p."""
+    return 2 * degree(p) + 2
 
 
 def longest(p: Parameters) -> int:
@@ -153,7 +216,7 @@ def longest(p: Parameters) -> int:
 
 def constants(p: Parameters) -> tuple[Named, ...]:
     """Those of the exact flow with longer tables, and what is fixed of the neurons' gates."""
-    i, long = sp.Idx("i", 2 * DEGREE + 1), "np.pad({}, [*[(0, 0)] * {}, (0, degree)])"
+    i, long = sp.Idx("i", 2 * DEGREE + 2), "np.pad({}, [*[(0, 0)] * {}, (0, degree + 1)])"
     found: list[Named] = []
     for c in flow.constants(p):
         name = c.target.base.name if isinstance(c.target, sp.Indexed) else c.target.name
@@ -171,7 +234,7 @@ def constants(p: Parameters) -> tuple[Named, ...]:
         Named(OMEGA[J, C1], "overlap of the gate's direction with the local task", "np.full((N, C), 0.1)"),
         Named(CHI[J], "that with the global task", "np.full(N, -0.1)"),
         Named(MU[J, C1], "that with the mean", "np.eye(C)[np.arange(N) % C] - 0.5"),
-        Named(TAU[J, C1], f"rho times that; {gated.ALWAYS:g} for a gate that vanishes and is always open", "rho * mu"),
+        Named(TAU[J, C1], f"rho times that; {ALWAYS:g} for a gate that vanishes and is always open", "rho * mu"),
     )
 
 
@@ -184,13 +247,43 @@ def bind(initial: Initial) -> dict[str, Any]:
         table = np.asarray(found[name])
         found[name] = np.pad(table, [*[(0, 0)] * (table.ndim - 1), (0, long - table.shape[-1])])
     if p.activation == "polynomial":
-        row = np.array(activation_series(p))
-        found["sigma"] = np.pad(row, (0, longest(p) - len(row)))
-    numbers = gated.arguments(initial)
-    frame, expert, tau = numbers.frame, numbers.expert, numbers.tau
-    unit = frame[expert][:, -1]
-    found |= {"omega": unit[:, : p.C], "chi": unit[:, p.C], "mu": unit[:, p.C + 1 : -1], "tau": tau[expert]}
-    return found
+        rows = np.atleast_2d(initial.constants["sigma"])
+        rows = np.pad(rows, [(0, 0), (0, longest(p) - rows.shape[1])])
+        found["sigma"] = rows if p.signs else rows[0]
+    expert = expert_of(p, p.neurons)
+    norm = directions(initial.constants)[expert, None]
+    unit = np.divide(initial.constants["theta"][expert], norm, out=np.zeros((len(norm), 2 * p.C + 1)), where=norm > 0)
+    means = unit[:, p.C + 1 :]
+    tau = np.where(norm > 0, p.rho * means, ALWAYS)
+    return {**found, "omega": unit[:, : p.C], "chi": unit[:, p.C], "mu": means, "tau": tau}
+
+
+def directions(constants: Mapping[str, Any]) -> np.ndarray:
+    """|theta_m| (M,)."""
+    return np.sqrt(np.maximum(np.diag(constants["gate_gram"]), 0.0))
+
+
+def begin(initial: Initial) -> dict[str, np.ndarray]:
+    """The state at time 0, with the overlap of every neuron with the direction of its gate."""
+    return {**initial.state, "tilt": tilt(initial)}
+
+
+def tilt(initial: Initial) -> np.ndarray:
+    """q = w.th of every neuron: its part in the frame and that along the gate outside the frame."""
+    if "tilt" in initial.state:
+        return np.asarray(initial.state["tilt"], float)
+    p, c, m = initial.parameters, initial.constants, join(initial.state)
+    inverse, expert = np.linalg.pinv(c["gram"], hermitian=True), expert_of(p, len(m))
+    inside = ((m @ inverse) * c["theta"][expert]).sum(1)
+    far = length_outside(m, inverse) * c["gate_direction"][expert, np.arange(len(m))]
+    norm = directions(c)[expert]
+    return np.divide(inside + far, norm, out=np.zeros(len(m)), where=norm > 0)
+
+
+def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Deviations from what the exact flow preserves: unit ball, overlaps of at most 1, and a loss that only falls."""
+    excess = float(max(0.0, np.abs(state["tilt"]).max(initial=0.0) - 1.0))
+    return {**population.invariants(initial, state), "tilt_excess": excess}
 
 
 def equations(p: Parameters) -> tuple[Equation, ...]:
@@ -205,8 +298,8 @@ def equations(p: Parameters) -> tuple[Equation, ...]:
 
 
 def definitions(p: Parameters) -> tuple[Any, ...]:
-    """The kernels, the gradient of the potential, and its part along the neuron."""
-    total, meaning = potential(p, C2), "gradient of the potential"
+    """The kernels, the tables, the gradient of the potential, and its part along the neuron."""
+    total, meaning = potential(C2), "gradient of the potential"
     by = ((BY_KAPPA[J, C1], KAPPA[J, C1]), (BY_XI[J], XI[J]), (BY_NU[J, C1], NU[J, C1]), (BY_TILT[J], TILT[J]))
     along = sp.Sum(KAPPA[J, C2] * BY_KAPPA[J, C2] + NU[J, C2] * BY_NU[J, C2], C2)
     along += XI[J] * BY_XI[J] + TILT[J] * BY_TILT[J]
@@ -215,56 +308,84 @@ def definitions(p: Parameters) -> tuple[Any, ...]:
         DISTRIBUTION,
         *smoothed(p),
         *mean_kernels(),
-        *(Definition((g,), gradient(total, x), meaning) for g, x in by),
+        *weights(p),
+        table(p),
+        *(Definition((g,), by_tables(gradient(total, x)), meaning) for g, x in by),
         Definition((RADIAL[J],), along, "its part along the neuron"),
     )
 
 
+STATE = (
+    *flow.STATE,
+    Named(TILT[J], "overlap with the direction of the own gate w . theta/|theta|", dims=("neuron",), symbol="q"),
+)
+
+
 def statement(p: Parameters) -> Statement:
-    """The exact flow behind a gate."""
-    if p.signs:
-        raise UsageError(
-            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
-        )
-    told = gated.equations(p)
+    """The exact flow behind a gate.  Source: Kawata et al. 2025, Algorithm 1, Phase III; the closed form is ours."""
     y, act = function("y"), function("activation")
     shown = A[J] / J_SIZE * E(y(sp.Symbol("x")) * act(sp.Symbol("z") + B[J]) * Indicator(sp.Ge(sp.Symbol("h"), 0)))
     return Statement(
+        tier="gated",
         name="kawata, phase3, gated",
         title="every neuron of the correlation loss on its own sphere, behind the gate of its expert",
         source="Kawata et al. 2025, Section 3.2, Algorithm 1 (Phase III); the closed form is ours",
         clock="one step of SGD of size eta advances t by eta; the factor 1/J of the network stands in U",
-        validity=told.about.validity,
-        neglects=told.about.neglects,
-        indices=[
-            ((J,), "neurons"), ((C1, C2), "clusters"), ((M, FIRST), "degrees along neuron and gate"),
-            ((LEIBNIZ,), "terms of the derivative of a product, C(n-1, k) = 0 for k >= n"),
-        ],
-        state=(
-            Named(KAPPA[J, C1], "alignment of a neuron with the local task of cluster c"),
-            Named(XI[J], "alignment with the global task"),
-            Named(NU[J, C1], "overlap with the mean of cluster c"),
-            Named(TILT[J], "overlap with the direction of the own gate"),
+        validity=(
+            "exact for Gaussian clusters at every d, links of finite degree, any frame and any gate, in the limit "
+            "of small step size (gradient flow on the population correlation loss)"
         ),
+        neglects="nothing",
+        indices=[
+            ((J,), "neurons"),
+            ((C1, C2), "clusters"),
+            ((M, FIRST), "derivatives of activation and gate"),
+            ((POWER, ALONG, ACROSS), "degrees along neuron and gate"),
+            ((WEIGHT,), "degrees of the links"),
+            ((LEIBNIZ,), "terms of the derivative of a product, C(n-1, f) = 0 for f >= n"),
+        ],
+        rows=J,
+        sizes=flow.sizes(p),
+        state=STATE,
         constants=constants(p),
         bind=bind,
+        begin=begin,
         definitions=definitions(p),
         steps=(
             Step(U[J], shown, "z and h the fields of the neuron and of its gate"),
-            Step(U[J], potential(p, C1), "each field's regression on the two others, by Price's rule"),
+            Step(U[J], by_tables(potential(C1)), "each field's regression on the two others, by Price's rule"),
         ),
         equations=equations(p),
-        notation={
-            **coefficients.NOTATION, "row": ("m", "m"), "col": ("n", "n"), "shift": ("t", "t"), "edge": (r"\tau", "τ"),
-            "corr": ("q", "q"), "spread": ("r", "r"), "tilt": ("q", "q"), "B_g": (r"\mathcal{B}", "ℬ"),
-            "F_g": (r"\mathcal{F}", "ℱ"),
-            "S_v": ("S", "S"),
-            "U_tilt": ("U^{q}", "Uq"), "activation_n": (r"\sigma^{(n)}", "σ⁽ⁿ⁾"),
-        },
-        loss=-sp.Sum(potential(p, C2), J),
-        laws={"x": (sp.Integer(0), sp.Integer(1), gated.NODES)},
+        notation={**coefficients.NOTATION, **NOTATION},
+        loss=-sp.Sum(by_tables(potential(C2)), J),
+        laws={"x": (sp.Integer(0), sp.Integer(1), NODES)},
+        crossings=population.crossings(p),
+        observables=Observables(constants=population.constants, invariants=invariants, summary=summary.summarise),
         example=Example(START, "kappa", 0.9, 300.0),
-    )  # fmt: skip
+    )
 
 
+NOTATION = {
+    "row": ("m", "m"),
+    "col": ("n", "n"),
+    "shift": ("t", "t"),
+    "edge": (r"\tau", "τ"),
+    "corr": ("q", "q"),
+    "spread": ("r", "r"),
+    "tilt": ("q", "q"),
+    "B_g": (r"\mathcal{B}", "ℬ"),
+    "mean_g": (r"\mathcal{D}", "𝒟"),
+    "F_g": (r"\mathcal{F}", "ℱ"),
+    "S_v": ("S", "S"),
+    "W_l": (r"\hat\beta", "β̂"),
+    "W_g": (r"\hat\gamma", "γ̂"),
+    "per_m": (r"\iota", "ι"),
+    "root_m": (r"\varrho", "ϱ"),
+    "p_kappa": (r"\hat\kappa", "κ̂"),
+    "p_xi": (r"\hat\xi", "ξ̂"),
+    "p_omega": (r"\hat\omega", "ω̂"),
+    "p_chi": (r"\hat\chi", "χ̂"),
+    "U_tilt": ("U^{q}", "Uq"),
+    "activation_n": (r"\sigma^{(n)}", "σ⁽ⁿ⁾"),
+}
 START = f'{flow.START[:-1]}, "tilt": np.zeros(N)' + "}"

@@ -59,6 +59,9 @@ class Code:
         indices, made = self.declared.get(name, ((), False))
         cuts: list[str] = []
         letters: list[Any] = []
+        gathered = [i for i in e.indices if not isinstance(i, sp.Idx) and i.atoms(sp.Idx)]
+        # Several subscripts that are arrays broadcast over all their indices; NumPy would take them in pairs.
+        joint = tuple(dict.fromkeys(x for i in gathered for x in sorted(i.atoms(sp.Idx), key=str)))
         for place, i in enumerate(e.indices):
             own = indices[place] if place < len(indices) else None
             start = own.lower if made and own is not None else sp.Integer(0)
@@ -67,10 +70,11 @@ class Code:
                 cuts.append(":" if whole else self.cut(i, start, own))
                 letters.append(i)
             else:
-                inner = tuple(sorted(i.atoms(sp.Idx), key=str))
+                inner = joint if i.atoms(sp.Idx) else ()
                 cuts.append(self.expr(i - start, inner))
                 kept = () if self.in_kernel else inner  # in a kernel an index is a number
-                letters += [x for x in getattr(i, "indices", kept) if isinstance(x, sp.Idx)]
+                new = [x for x in getattr(i, "indices", kept) if isinstance(x, sp.Idx)]
+                letters += new if len(gathered) == 1 else [x for x in new if x not in letters]
         plain = all(x == ":" for x in cuts)
         return (name if plain else f"{name}[{', '.join(cuts)}]"), letters
 

@@ -250,8 +250,12 @@ class Walk(Style):
 
     @functools.cached_property
     def degrees(self) -> set[str]:
-        """Indices that are numbers themselves: they stand in a formula outside a subscript."""
+        """Indices that are numbers themselves: they stand in a formula outside a subscript.
+
+        An index that reads an axis of such numbers, as a sum over a table of powers does, is one too.
+        """
         found: set[str] = set()
+        entries: set[Any] = set()
 
         def visit(x: Any) -> None:
             if isinstance(x, sp.Idx):
@@ -269,9 +273,17 @@ class Walk(Style):
             v for d in s.arrays if d.rule is None for v in (d.value if isinstance(d.value, tuple) else (d.value,))
         ]
         values += [e.rate for e in s.equations] + [v for kernel in s.kernels for v in kernel.values.values()]
+        values += [] if s.loss is None else [s.loss]
         for value in values:
             visit(sp.sympify(value))
-        return found
+            entries |= sp.sympify(value).atoms(sp.Indexed)
+        declared: Any = self.declared
+        read = [p for x in entries for p in zip(x.indices, declared.get(key_of(x), x.indices), strict=True)]
+        while True:
+            more = {j.name for i, o in read if isinstance(o, sp.Idx) and o.name in found for j in i.atoms(sp.Idx)}
+            if more <= found:
+                return found
+            found |= more
 
     def index_name(self, index: Any) -> str:
         """The letter of an index."""

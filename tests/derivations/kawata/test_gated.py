@@ -10,8 +10,10 @@ import sympy as sp
 from scipy import special
 
 import odesim
-from derivations.kawata import gated, gated_loops, parameters
+from derivations.equations.interpreter import Evaluator
+from derivations.kawata import gated_loops, parameters
 from odesim.flow.problem import compile_functions, prepare
+from odesim.machine import device
 from odesim.request.case import Case
 
 D, C = 16, 2
@@ -45,6 +47,11 @@ def vectors(seed=0, neurons=4, gates=2, length=1.0):
         "theta": theta @ frame.T, "gate_gram": theta @ theta.T, "gate_direction": theta @ far.T,
         "directions": far @ far.T,
     }, w, theta  # fmt: skip
+
+
+def gates_of(arrays):
+    """Overlaps of the directions of the gates with an orthonormal frame."""
+    return arrays["theta"] / np.sqrt(np.diag(arrays["gate_gram"]))[:, None]
 
 
 def problem(arrays, tier="gated", **parameters):
@@ -116,18 +123,14 @@ def mean_of_derivatives(sigma, j, n, t, tau, q):
 @pytest.mark.parametrize("activation", KINDS)
 def test_every_kernel_behind_a_gate_is_the_mean_that_it_stands_for(activation):
     rng, top = np.random.default_rng(11), 4
-    x, w = np.polynomial.legendre.leggauss(gated.NODES)
-    B, G = np.zeros((top + 1, top + 2)), np.zeros(top + 1)
-    kind, sigma, a = parameters.ACTIVATIONS.index(activation), WHOLE[activation], 1.3
-    given = dict.fromkeys(gated_loops.Arguments._fields) | {"kind": kind, "degree": top - 2, "a": np.array([a])}
-    p = gated_loops.Arguments(**given | {"series": np.array([SIGMA]), "x": (x + 1) / 2, "w": w / 2})
+    B, G = np.full((top, top), np.nan), np.zeros(top + 1)
+    kind, sigma = parameters.ACTIVATIONS.index(activation), WHOLE[activation]
     for t, tau, q in zip(rng.normal(size=2), rng.normal(size=2), (0.8, -0.5), strict=True):
-        gated_loops.decided(0, t, tau, q, p, B, G)
-        for j in range(top):
-            for n in range(top + 1 - j):
-                wanted = a * mean_of_derivatives(sigma, j, n, t, tau, q)
-                # Derivatives of the density are large, (j + n)! / (1 - q^2)^((j + n) / 2), and so is their round-off.
-                assert B[j, n] == pytest.approx(wanted, rel=1e-9, abs=1e-9), (j, n)
+        gated_loops.decided(kind, np.array(SIGMA), t, tau, q, B, G)
+        for j, n in itertools.product(range(top), range(top)):
+            wanted = mean_of_derivatives(sigma, j, n, t, tau, q) if j + n <= top else 0.0
+            # Derivatives of the density are large, (j + n)! / (1 - q^2)^((j + n) / 2), and so is their round-off.
+            assert B[j, n] == pytest.approx(wanted, rel=1e-9, abs=1e-9), (j, n)
 
 
 @pytest.mark.parametrize("activation", KINDS)
@@ -135,11 +138,11 @@ def test_smoothed_activations_are_means_over_their_width(activation):
     rng, top = np.random.default_rng(12), 5
     kind, G = parameters.ACTIVATIONS.index(activation), np.zeros(top + 1)
     for s, r in zip(rng.normal(size=4), rng.uniform(0.3, 1.0, 4), strict=True):
-        gated_loops.smoothed(kind, 0.7, s, r, np.array(SIGMA), top, G)
+        gated_loops.smoothed(kind, s, r, np.array(SIGMA), top, G)
         z, weight = pieces(-13.0, 13.0, -s / r)
         weight = weight * np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * WHOLE[activation](r * z + s)
         for m in range(top + 1):
-            wanted = 0.7 * (weight @ np.polynomial.hermite_e.hermeval(z, [0] * m + [1])) / r**m
+            wanted = (weight @ np.polynomial.hermite_e.hermeval(z, [0] * m + [1])) / r**m
             assert G[m] == pytest.approx(wanted, rel=1e-10, abs=1e-10), m
 
 
@@ -151,14 +154,13 @@ def test_potential_and_flow_are_those_of_quadrature(activation):
     th = theta / np.linalg.norm(theta, axis=1, keepdims=True)
     m = p.start.reshape(4, -1)
     np.testing.assert_allclose(m[:, -1], (w * th[[0, 0, 1, 1]]).sum(1), atol=1e-14)
-    frame = p.arguments.frame
+    gates = gates_of(arrays)
 
     def of(k, y):
-        e = k // 2
-        gate = frame[e, -1]
+        gate = gates[k // 2]
         found = potential(
             y[:C], y[C], y[C + 1 : 2 * C + 1], y[-1], arrays["b"][k], om=gate[: C + 1],
-            tau=1.5 * gate[C + 1 : -1], s=(1.0, -1.0), rho=1.5, sigma=ACTIVATIONS[activation],
+            tau=1.5 * gate[C + 1 :], s=(1.0, -1.0), rho=1.5, sigma=ACTIVATIONS[activation],
         )  # fmt: skip
         return found / (2 * C)  # J C
 
@@ -171,7 +173,9 @@ def test_potential_and_flow_are_those_of_quadrature(activation):
         g[i] = (8 * (of(k, m[k] + unit) - of(k, m[k] - unit)) - of(k, m[k] + 2 * unit) + of(k, m[k] - 2 * unit)) / (
             12 * h
         )
-    expected = frame[k // 2] @ g - m[k] * (m[k] @ g)
+    frame = np.eye(2 * C + 2)
+    frame[-1, :-1] = frame[:-1, -1] = gates[k // 2]
+    expected = frame @ g - m[k] * (m[k] @ g)
     found = p.functions["flow"](0.0, p.start, *p.arguments).reshape(4, -1)[k]
     np.testing.assert_allclose(found, expected, atol=2e-9)
 
@@ -179,7 +183,7 @@ def test_potential_and_flow_are_those_of_quadrature(activation):
 def test_the_triple_hermite_series_of_the_specification_gives_the_same_potential():
     arrays, _, _ = vectors(seed=5, neurons=2)
     p = problem(arrays, activation="polynomial", sigma="0,0.3,0.5,0.4,0.2", J=1)
-    frame, sigma = p.arguments.frame, np.array([0, 0.3, 0.5, 0.4, 0.2])
+    gates, sigma = gates_of(arrays), np.array([0, 0.3, 0.5, 0.4, 0.2])
 
     def tri(i, j, n, ut, ug, tg):
         powers = [(i + j - n) / 2, (i + n - j) / 2, (j + n - i) / 2]
@@ -199,7 +203,7 @@ def test_the_triple_hermite_series_of_the_specification_gives_the_same_potential
 
     total = 0.0
     for k, m in enumerate(p.start.reshape(2, -1)):
-        gate = frame[k, -1]
+        gate = gates[k]
         for c, s in ((0, 1.0), (1, -1.0)):
             t, tau = 1.5 * m[C + 1 + c] + arrays["b"][k], 1.5 * gate[C + 1 + c]
             alpha = [
@@ -217,14 +221,31 @@ def test_the_triple_hermite_series_of_the_specification_gives_the_same_potential
     assert abs(p.functions["loss"](p.start, *p.arguments) + total) < 1e-12
 
 
-@pytest.mark.parametrize("activation", ["relu", "erf", "probit", "exp", "cos"])
-def test_loops_and_arrays_agree(activation):
+@pytest.mark.parametrize(("activation", "signs"), [*((kind, False) for kind in KINDS), ("polynomial", True)])
+def test_the_engine_arrays_and_interpreter_agree(activation, signs):
     arrays, _, _ = vectors(seed=1)
-    p = problem(arrays, activation=activation)
-    other = compile_functions(p.equations, "numpy")
-    for name, first in (("flow", (0.0,)), ("loss", ())):
-        found = [functions[name](*first, p.start, *p.arguments) for functions in (p.functions, other)]
-        np.testing.assert_allclose(found[0], found[1], atol=1e-13)
+    given = {"sigma": SIGMA} if activation == "polynomial" else {}
+    if signs:
+        arrays["sigma"], given = np.array(SIGMA) * [[1], [-1], [1], [-1]] * [1, -1, 1, 1, -1], {"signs": True}
+    p = problem(arrays, activation=activation, **given)
+    stated = p.equations.code.statement()
+    state = dict(p.equations.unpack(p.start))
+    values = Evaluator(stated, {**stated.named(p.arguments), **state})
+    wanted, loss = p.equations.layout.pack(values.rates()), values.loss()
+    size = np.abs(wanted).max()
+    for functions in (p.functions, compile_functions(p.equations, "numpy")):
+        assert np.abs(functions["flow"](0.0, p.start, *p.arguments) - wanted).max() < 1e-13 * size
+        assert functions["loss"](p.start, *p.arguments) == pytest.approx(loss, rel=1e-12, abs=1e-14)
+
+
+def test_jax_has_the_flow_behind_a_gate():
+    arrays, _, _ = vectors(seed=1)
+    p = problem(arrays)
+    with device.double():
+        device.configure("cpu")
+        found = np.asarray(compile_functions(p.equations, "jax")["flow"](0.0, p.start, *p.arguments))
+    wanted = p.functions["flow"](0.0, p.start, *p.arguments)
+    assert np.abs(found - wanted).max() < 1e-13 * np.abs(wanted).max()
 
 
 def test_a_gate_that_sees_the_means_alone_and_no_neuron_has_the_flow_of_its_shares():
