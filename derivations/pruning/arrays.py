@@ -1,80 +1,82 @@
-"""The right-hand sides as array operations, for NumPy and JAX: the same mathematics, written a second time."""
+"""Right-hand sides of tiers recursion, flow and frozen as array operations, generated from their statements.
 
+NumPy and JAX evaluate them, as for a Jacobian by forward mode.  Runs take the compiled loops.
+"""
+
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from derivations.contract import UsageError
+from derivations.equations.functions import array_functions
 from derivations.pruning import flow_loops, recursion_loops
+from derivations.pruning.parameters import Parameters
+from derivations.pruning.statements import single
+from derivations.statement import Statement, key_of
 
-Kernels = Mapping[str, Callable[..., tuple[Any, ...]]]
-
-
-def masses(xp: Any, kernels: Kernels, h: Any, l: int, soft: bool) -> tuple[Any, Any]:
-    """(S, S (1 - S)) of both task tokens against every irrelevant pattern, (2, k, N); 0 where it is not selected."""
-    x = xp.stack([h[:, :1] - h[:, 2:], h[:, 1:2] - h[:, 2:]])
-    inside = xp.where(x >= 0, x, 0.0) if not soft else x
-    mass, _, pull = kernels["gate"](None, inside, l)
-    chosen = 1.0 if soft else xp.where(x >= 0, 1.0, 0.0)
-    return mass * chosen, pull * chosen
+Functions = dict[str, Callable[..., Any]]
 
 
-def best_of(xp: Any, h: Any, pi: Any, copies: int) -> Any:
-    """The law (k, N) of the pattern with the largest logit among `copies` draws; equal logits share theirs."""
-    logits = h[:, 2:]
-    lower = (logits[:, None, :] < logits[:, :, None]) @ pi
-    tied = (logits[:, None, :] == logits[:, :, None]) @ pi
-    return ((lower + tied) ** copies - lower**copies) * pi / xp.where(tied > 0, tied, 1.0)
+def build_recursion(data: str, xp: Any, kernels: Mapping[str, Any]) -> Functions:
+    """`flow(t, y, p)` and `loss(y, p)` of the recursion for one or several repeated patterns.
 
-
-def build_recursion(data: str, xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, p)` and `loss(y, p)` of the recursion for one or several repeated patterns."""
+    Raises `UsageError` for other laws of the tokens.
+    """
     if data not in ("single", "multi_copy"):
         raise UsageError(f"data={data} is computed by the compiled loops alone: use the numba back end")
 
-    def both(y: Any, p: recursion_loops.Arguments) -> tuple[Any, Any]:
-        k, m, d, a, l, pi, copies = p.k, p.m, p.d, p.a, p.l, p.pi, p.copies
-        h, u = y[: k * d].reshape(k, d), y[k * d :].reshape(k, m, d)
-        sigma = xp.maximum(u, 0.0).sum(1)
-        S, pull = masses(xp, kernels, h, l, p.n == l)
-        chance = 0.5 * best_of(xp, h, pi, copies) if copies > 1 else 0.5 * pi[None] * xp.ones((k, 1))
-        sbar = S * sigma[:, :2].T[:, :, None] + (1 - S) * sigma[None, :, 2:]
-        weight = xp.stack([chance, chance])
-        if p.loss:
-            f = (a[:, None] * sbar).sum(1)
-            weight = weight * xp.where(xp.stack([f[0], -f[1]]) < 1, 1.0, 0.0)[:, None]
-        A = weight * pull * (sigma[:, :2].T[:, :, None] - sigma[None, :, 2:])
-        dh = xp.concatenate([A[0].sum(-1)[:, None], -A[1].sum(-1)[:, None], A[1] - A[0]], axis=1)
-        task = (weight * S).sum(-1)
-        others = weight[0] * (1 - S[0]) - weight[1] * (1 - S[1])
-        g = xp.concatenate([task[0][:, None], -task[1][:, None], others], axis=1)
-        du = p.eta_e * a[:, None, None] * g[:, None] * xp.where(u >= 0, 1.0, 0.0)
-        value = (a[:, None] * (weight[0] * sbar[0] - weight[1] * sbar[1])).sum()
-        slope = xp.concatenate([(p.eta_r * a[:, None] * dh).reshape(-1), du.reshape(-1)])
-        return slope, weight[:, 0].sum() - value
+    def made(p: recursion_loops.Arguments) -> tuple[Functions, tuple[Any, ...]]:
+        stated, functions = of_recursion(xp, p.n, p.l, p.copies, p.loss)
+        return functions, arguments_of(stated, p, {"m": p.m, "c": p.copies}, xp)
 
-    return {
-        "flow": lambda t, y, p: both(y, p)[0],
-        "loss": lambda y, p: both(y, p)[1],
-    }
+    return by_statement(made, ("flow", "loss"))
 
 
-def build_flow(xp: Any, kernels: Kernels) -> dict[str, Callable[..., Any]]:
+def build_flow(xp: Any, kernels: Mapping[str, Any]) -> Functions:
     """`flow(t, y, p)` of the tiers flow and frozen away from ties."""
 
-    def flow(t: Any, y: Any, p: flow_loops.Arguments) -> Any:
-        k, d, a, pi, top = p.k, p.d, p.a, p.pi, p.top
-        h, D, low = (y[i * k * d : (i + 1) * k * d].reshape(k, d) for i in range(3))
-        bound = xp.maximum(0.0, -xp.minimum(low, D))
-        alive = xp.where(top >= bound[:, :, None], 1.0, 0.0)
-        sigma = (alive * (top + D[:, :, None])).sum(-1)
-        S, pull = masses(xp, kernels, h, p.l, p.soft == 1)
-        A = 0.5 * pi * pull * (sigma[:, :2].T[:, :, None] - sigma[None, :, 2:])
-        task = (0.5 * pi * S).sum(-1)
-        free = 1.0 - p.frozen
-        dh = xp.concatenate([A[0].sum(-1)[:, None], -A[1].sum(-1)[:, None], free * (A[1] - A[0])], axis=1)
-        g = xp.concatenate([task[0][:, None], -task[1][:, None], free * 0.5 * pi * (S[1] - S[0])], axis=1)
-        dh, g = p.eta_r * a[:, None] * dh, p.eta_e * a[:, None] * g
-        below = xp.where(D <= low, xp.minimum(g, 0.0), 0.0)
-        return xp.concatenate([dh.reshape(-1), g.reshape(-1), below.reshape(-1)])
+    def made(p: flow_loops.Arguments) -> tuple[Functions, tuple[Any, ...]]:
+        stated, functions = of_flow(xp, "frozen" if p.frozen else "flow", p.l, p.soft)
+        # The order of neurons has no meaning, and those that never move stand at -1.
+        numbers = {"m": p.top.shape[2], "u_0": xp.swapaxes(p.top, 1, 2)}
+        return functions, arguments_of(stated, p, numbers, xp)
 
-    return {"flow": flow}
+    return by_statement(made, ("flow",))
+
+
+@functools.cache
+def of_recursion(xp: Any, n: int, l: int, copies: int, hinge: int) -> tuple[Statement, Functions]:
+    """The statement of tier recursion whose equations have these numbers, and its functions by an array library."""
+    data, loss = "multi_copy" if copies > 1 else "single", "hinge" if hinge else "linear"
+    return with_functions(single.recursion(Parameters(data=data, n=n, l=l, copies=copies, loss=loss), "tune"), xp)
+
+
+@functools.cache
+def of_flow(xp: Any, tier: str, l: int, soft: int) -> tuple[Statement, Functions]:
+    """The same of tier flow or frozen, for samples of which all tokens are kept (`soft`) or not."""
+    return with_functions(single.flow(Parameters(data="single", n=l if soft else l + 1, l=l), tier, "tune"), xp)
+
+
+def with_functions(stated: Statement, xp: Any) -> tuple[Statement, Functions]:
+    """A statement and its functions, which are lowered once for every set of sizes."""
+    return stated, array_functions(stated, "jax" if xp.__name__.startswith("jax") else "numpy")
+
+
+def arguments_of(stated: Statement, p: Any, more: Mapping[str, Any], xp: Any) -> tuple[Any, ...]:
+    """The numbers of the constants of a statement in its order, from the run-time arguments of the loops."""
+    pi = xp.concatenate([xp.zeros(2), xp.asarray(p.pi)])
+    numbers = {"k": p.k, "d": p.d, "l": p.l, "eta_r": p.eta_r, "eta_e": p.eta_e, "a": p.a, "pi": pi, **more}
+    return tuple(numbers[key_of(c.target)] for c in stated.constants)
+
+
+def by_statement(made: Callable[[Any], tuple[Functions, tuple[Any, ...]]], roles: tuple[str, ...]) -> Functions:
+    """Functions by role that take the run-time arguments p last, of `made(p)`: functions, and their arguments."""
+
+    def of(role: str) -> Callable[..., Any]:
+        def called(*values: Any) -> Any:
+            functions, arguments = made(values[-1])
+            return functions[role](*values[:-1], *arguments)
+
+        return called
+
+    return {role: of(role) for role in roles}

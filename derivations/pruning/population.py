@@ -17,7 +17,8 @@ The derivation, step by step:
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from derivations.contract import (
     Tier,
     UsageError,
 )
-from derivations.pruning import arrays, events, flow_loops, recursion_loops
+from derivations.pruning import events, flow_loops, recursion_loops
 from derivations.pruning.inputs import table
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.summary import constants, invariants, observe, summarise
@@ -148,7 +149,7 @@ def recursion(parameters: Parameters) -> Equations:
             kernels=_kernels,
             loops=loops,
             roles={"flow_loss": "recursion_flow_loss", "watch": "recursion_watch", "march": "march"},
-            arrays=functools.partial(arrays.build_recursion, law_of_slope(p)),
+            arrays=functools.partial(_recursion_arrays, law_of_slope(p)),
             takes=recursion_loops.Arguments,
         ),
         state=(H, U) if p.keep_u else (H,),
@@ -203,7 +204,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
             kernels=_kernels,
             loops=loops,
             roles={"flow": "hybrid_flow", "watch": "hybrid_watch", "march": "march"},
-            arrays=arrays.build_flow,
+            arrays=_flow_arrays,
             takes=flow_loops.Arguments,
         ),
         state=(H, D, D_MIN),
@@ -230,6 +231,20 @@ def _kernels() -> Mapping[str, Kernel]:
     from derivations.pruning.kernels import single_kernels
 
     return single_kernels()
+
+
+def _recursion_arrays(data: str, xp: Any, kernels: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Array forms of the recursion, generated when they are needed: a run needs neither them nor SymPy."""
+    from derivations.pruning import arrays
+
+    return arrays.build_recursion(data, xp, kernels)
+
+
+def _flow_arrays(xp: Any, kernels: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Those of the flow."""
+    from derivations.pruning import arrays
+
+    return arrays.build_flow(xp, kernels)
 
 
 def recursion_arguments(initial: Initial) -> recursion_loops.Arguments:

@@ -63,7 +63,7 @@ def selection(p: Parameters) -> list[Any]:
     ]
     if p.data == "multi_copy":
         both = BELOW[S, Q] + TIED[S, Q]
-        law = (both**COPIES - BELOW[S, Q] ** COPIES) * PI[Q] / TIED[S, Q]
+        law = (both**COPIES - BELOW[S, Q] ** COPIES) * PI[Q] / sp.Piecewise((TIED[S, Q], sp.Gt(PI[Q], 0)), (1, True))
         found += [
             Definition(
                 (BELOW[S, Q],), sp.Sum(PI[W] * Indicator(sp.Lt(H[S, W], H[S, Q])), W), "chance of a lower logit"
