@@ -135,7 +135,7 @@ def _eliminate(S: Any) -> Any:
     return jax.lax.fori_loop(0, n, eliminate, (S, jnp.zeros_like(S)))[1]
 
 
-def bartlett(rank: int, freedom: float, key: Any) -> Any:
+def bartlett(rank: int, freedom: Any, key: Any) -> Any:
     """The lower factor of a Wishart matrix of the identity, by Bartlett's decomposition.
 
     Its diagonal holds roots of chi-squared numbers of `freedom`, `freedom` - 1, .. degrees, and normals stand below.
