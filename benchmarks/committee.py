@@ -130,9 +130,7 @@ def compiled() -> Callable[..., Any]:
     from odesim.code import compile
 
     loops = tuple(f"benchmarks.committee:{function.__name__}" for function in (covariances, tabulate, noise, flow))
-    return compile.generated(
-        "committee", ["hermite", "benchmarks"], lambda: compile.generate_module("committee", kernels(), loops)
-    ).flow
+    return compile.functions_of("committee", compile.generate_module("committee", kernels(), loops), ["flow"])["flow"]
 
 
 def state(p: int, seed: int = 0) -> np.ndarray:

@@ -2,22 +2,13 @@
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from derivations.installed import version
-from hermite.sealed import seal, unsealed, write
-
-
-def folder() -> Path:
-    """The cache folder: `ODESIM_CACHE`, else `XDG_CACHE_HOME/odesim`, else `~/.cache/odesim`."""
-    if "ODESIM_CACHE" in os.environ:
-        return Path(os.environ["ODESIM_CACHE"])
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "odesim"
+from hermite.sealed import folder, seal, unsealed, write
 
 
 def offer(path: Path, content: bytes) -> None:

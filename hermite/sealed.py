@@ -10,6 +10,14 @@ HEAD = b"odesim 1 "
 """Begins every sealed file; a digest follows, and the content."""
 
 
+def folder() -> Path:
+    """The cache folder: `ODESIM_CACHE`, else `XDG_CACHE_HOME/odesim`, else `~/.cache/odesim`."""
+    if "ODESIM_CACHE" in os.environ:
+        return Path(os.environ["ODESIM_CACHE"])
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "odesim"
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file that other processes may read: they see all of it, or none.  Raises `OSError`."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")

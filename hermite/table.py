@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, no_type_check
 
 import numpy as np
+from numba import njit, types
 
 from hermite.errors import ShapeError, TooLarge, degree
-from hermite.kept import compiled
+from hermite.machine_code import compile_function
 
 if TYPE_CHECKING:
     from jaxtyping import Float64
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 SAFE_DEGREE = 30
 
 
-@compiled
+@njit
 @no_type_check
 def _combine(out, places, count, size, row, column, factor, excess):
     """Write row out[at - size ..] + column out[at - 1 ..] + factor out[before ..] + excess out[back ..] from `to` on.
@@ -41,7 +44,7 @@ def _combine(out, places, count, size, row, column, factor, excess):
             target[m] = row[m] * moved_row[m] + column[m] * moved_place[m]
 
 
-@compiled
+@njit
 @no_type_check
 def _first(out, places, count, size, row, column, excess):
     """Write one block whose source has nothing before it in memory: first line apart, rest as above."""
@@ -54,7 +57,7 @@ def _first(out, places, count, size, row, column, excess):
         _combine(out, (to + size, at + size, at, back + size), count - size, size, row, column, 0.0, excess)
 
 
-@compiled
+@njit
 @no_type_check
 def _weights(row, column, size, c_row, c_column):
     """Write c_row k and c_column l at place k size + l of a plane."""
@@ -64,7 +67,7 @@ def _weights(row, column, size, c_row, c_column):
             column[k * size + m] = c_column * m
 
 
-@compiled
+@njit
 @no_type_check
 def _raise(out, block, size, row, column, variance):
     """Fill out from its first block on, raising the degree of the variable the blocks count."""
@@ -73,7 +76,7 @@ def _raise(out, block, size, row, column, variance):
         _first(out, (start + block, start, back), block, size, row, column, (variance - 1.0) * i)
 
 
-@compiled
+@njit
 @no_type_check
 def _raise_cubes(out, size, row, column, c12, variance):
     """Fill the table of 4 variables from its first cube on, a plane at a time.
@@ -94,7 +97,6 @@ def _raise_cubes(out, size, row, column, c12, variance):
             _combine(out, (at + cube, at, before, back), plane, size, row, column, c12 * j, excess)
 
 
-@compiled
 @no_type_check
 def _fill(covariance, size, out):
     """Fill the flat table of 2, 3 or 4 variables; return the largest |C_ij|, or nan unless C is symmetric.
@@ -127,6 +129,13 @@ def _fill(covariance, size, out):
     return largest
 
 
+@functools.cache
+def _compiled_fill() -> Callable[..., float]:
+    """`_fill`, compiled when the first table is asked for, with the functions that it calls."""
+    flat, matrix = types.float64[::1], types.float64[:, ::1]
+    return compile_function(_fill, types.float64(matrix, types.int64, flat))
+
+
 def table(covariance, K: int, out: Float64[np.ndarray, "*degrees"] | None = None) -> Float64[np.ndarray, "*degrees"]:
     """Return E[He_i(x1) He_j(x2) ...] for all degrees 0..K of 2, 3 or 4 centred jointly Gaussian variables.
 
@@ -142,7 +151,7 @@ def table(covariance, K: int, out: Float64[np.ndarray, "*degrees"] | None = None
     [[1.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.5]]
     """
     K = degree(K, "K")
-    covariance = np.ascontiguousarray(covariance, dtype=np.float64)
+    covariance = np.array(covariance, dtype=np.float64, order="C")  # a copy: numba tells read-only arrays from others
     n = covariance.shape[0] if covariance.ndim == 2 else 0
     if covariance.shape != (n, n) or n not in (2, 3, 4):
         raise ShapeError(f"covariance: expected shape (n, n) with n = 2, 3 or 4, got {covariance.shape}")
@@ -151,7 +160,7 @@ def table(covariance, K: int, out: Float64[np.ndarray, "*degrees"] | None = None
         out = np.empty(shape)
     elif out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:
         raise ShapeError(f"out: expected writeable C-contiguous float64 {shape}, got {out.dtype} {out.shape}")
-    largest = _fill(covariance, K + 1, out.reshape(-1))
+    largest = _compiled_fill()(covariance, K + 1, out.reshape(-1))
     if not largest < np.inf:
         raise ShapeError("covariance: expected a finite symmetric matrix, got another; pass (C + C.T) / 2 if meant")
     if (K > SAFE_DEGREE or largest > 4) and not np.isfinite(out).all():

@@ -81,6 +81,41 @@ def test_loops_compiled_with_reassociation_compare_with_infinity():
     assert [(relative(path), asked(path)) for path in loops if asked(path)] == []
 
 
+OURS = {"hermite", "derivations", "odesim", "figures"}
+PRIVATE = ("llvmlite", "numba.core", "numba.np", "numba.cpython", "numba.misc", "numba.cpu", "numba.targets")
+"""Modules of other packages that may be imported by nobody, beside those with an underscore in front."""
+
+
+def imported_names(path):
+    """The full names of what a file imports, anywhere in it; relative imports are our own."""
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_private(name):
+    """Whether a full name is a private part of another package."""
+    if name.partition(".")[0] in OURS or name.startswith("__future__."):
+        return False
+    parts = name.split(".")
+    return any(f"{name}.".startswith(f"{one}.") for one in PRIVATE) or any(part.startswith("_") for part in parts)
+
+
+def test_no_private_part_of_another_package_is_imported():
+    own = [path for path in SOURCES if relative(path).partition("/")[0] in OURS]
+    assert len(own) > 300
+    assert [(relative(path), name) for path in own for name in imported_names(path) if is_private(name)] == []
+    named = re.compile(r"\bnumba\.(core|np|cpython)\.|\bllvmlite\.")
+    assert [relative(path) for path in own if named.search(text_of(path))] == []
+
+
+@pytest.mark.parametrize("name", ["numba.core.types", "numba._dynfunc", "llvmlite.binding", "scipy.stats._qmc.Sobol"])
+def test_a_private_part_is_known_as_such(name):
+    assert is_private(name) and not is_private("numba.types") and not is_private("figures.pmoe._shared.slope")
+
+
 def test_no_test_lists_the_systems_by_hand():
     # A system that is added would be asked nothing.
     known = set(derivations.names())

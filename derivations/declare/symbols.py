@@ -209,5 +209,5 @@ def _printer(prefix: str, root_name: str = "") -> Any:
             return f"{expr.p}.0"
 
     for name in ("erf", "exp", "log", "sin", "cos", "tanh", "sqrt", "Abs", "sign"):
-        setattr(Printer, f"_print_{name}", Printer._print_Function)
+        setattr(Printer, f"_print_{name}", Printer._print_Function)  # noqa: SLF001 - as SymPy extends printers
     return Printer({"fully_qualified_modules": False})

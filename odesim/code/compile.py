@@ -1,22 +1,16 @@
-"""From symbolic kernels to functions compiled by numba.
+"""From symbolic kernels and plain loops to functions compiled by numba.
 
-The CSE'd scalar kernels (`printer`) and the plain loops of a system are written, together, into one generated module
-that is compiled once and kept in a cache folder under a digest of its text.  A note beside it says from which sources
-it was made (`sources` finds them), so that a second process loads the machine code and imports no SymPy.
-Parameters are run-time arguments throughout.
+The CSE'd scalar kernels (`printer`) and the plain loops of a system are written, together, into one generated module.
+Its functions call each other as they stand; those that Python calls are compiled for the types of their arguments, and
+their machine code is kept (`module_cache`).  Parameters are run-time arguments throughout.
 """
 
 import functools
 import inspect
-import os
 import platform
 import re
-import sys
 import textwrap
-import threading
-import types
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,29 +19,32 @@ from derivations import cache
 from derivations.contract import Code, Equations, Kernel, Written, load
 from derivations.contract.equations import BOTH, HEADS, Role
 from derivations.installed import version
-from odesim.code import kept, sources
+from hermite.sealed import unsealed
+from odesim.code import sources
 from odesim.code.arrays import from_arrays
 from odesim.code.busy import busy
+from odesim.code.module_cache import TypedFunction
 from odesim.code.printer import scalar_source
 
-FASTMATH = "{" + ", ".join(map(repr, kept.FAST)) + "}"
-"""Reassociation and fused multiply-add for speed.
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"contract", "reassoc", "arcp", "nsz"},
+    "error_model": "numpy",
+}
+"""Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
 
 But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
 """
-DECORATOR = f"@njit(nogil=True, fastmath={FASTMATH}, error_model='numpy', no_cfunc_wrapper=True)\n"
-"""An entry for C takes as long to compile as ten lines, and nobody calls it."""
-PROVIDED = {
-    "odesim.code.addressed": ("address", "by_address"),
-    "math": ("acos", "atan"),
-}
+DECORATOR = "@njit(nogil=True, fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')\n"
+"""`OPTIONS`, as a generated module has them."""
+LEVEL = 2
+"""Level of optimisation: numba's own, 3, takes 1.7 times as long to compile steps of SGD, which are no faster then."""
+PROVIDED = {"math": ("acos", "atan")}
 """What a generated module imports where its text calls it."""
-LOADED: dict[Path, str] = {}
-"""The names of the modules of this process by the notes that lead to them: a short run would read five again."""
-IMPORTING = threading.RLock()
-"""Replicas in threads ask for the same modules: one imports, and the others must not see the half of one."""
 ENTRY = "_one_by_one"
 """Ends the names of what Python calls."""
+_texts: dict[str, str] = {}
+"""Generated texts by the structure of their equations."""
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
@@ -55,60 +52,53 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
 
     A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
     """
-    module = generated(equations.code.structure, sources.roots(equations), lambda: module_text(equations))
-    names = [reference.partition(":")[2] for reference in equations.code.loops]
-    found: dict[str, Callable[..., Any]] = {name: getattr(module, name) for name in names}
     code = equations.code
+    if code.structure not in _texts:
+        _texts[code.structure] = derived_text(code.structure, sources.roots(equations), lambda: module_text(equations))
+    text = _texts[code.structure]
+    found: dict[str, Callable[..., Any]] = {**functions_of(code.structure, text, names_of(code.loops))}
     for role, name in code.roles.items():
-        function = getattr(module, name if code.takes is None else name + ENTRY, None)
-        function = from_arrays(equations, np)[role] if function is None else function
+        entry = name if code.takes is None else name + ENTRY
+        defined = f"def {entry}(" in text
+        typed = functions_of(code.structure, text, [entry] if defined else [])
+        function = typed[entry] if defined else from_arrays(equations, np)[role]
         found |= both_roles(function, role) if role in BOTH else {role: function}
     return found
 
 
-def common(references: tuple[str, ...]) -> dict[str, Any]:
-    """Functions that many equations share, compiled in a module of their own, and the constants that they read."""
-    stem, modules = _named(references)
-    module = generated(stem, modules, lambda: generate_module(stem, {}, references))
-    return {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in references)}
+def derived_text(stem: str, modules: Sequence[str], write: Callable[[], str]) -> str:
+    """The text that `write()` makes, or made before from the same files and libraries.
 
-
-def _named(references: tuple[str, ...]) -> tuple[str, list[str]]:
-    """The stem of the module of a common group, and the modules that its functions stand in."""
-    modules = sorted({reference.partition(":")[0] for reference in references})
-    return "common_" + "_".join(name.rpartition(".")[2] for name in modules), modules
-
-
-def _note(stem: str, modules: Sequence[str], writer: str) -> Path:
-    """The file that names the generated module of some sources."""
-    return cache.folder() / f"{stem}_{source_digest(stem, (*modules, writer))}.made"
-
-
-def generated(stem: str, modules: Sequence[str], write: Callable[[], str]) -> types.ModuleType:
-    """Import the module whose text `write()` makes; it is called only where no cached text is known to be the same.
-
-    `modules` hold the functions and kernels that are written; what they and the module of `write` import belongs to
-    them.  The file is named by `stem` and a digest of its text, and by whatever else decides on the machine code.
+    `modules` hold the functions and kernels that are written; what they import belongs to them.
     """
-    folder, note = cache.folder(), _note(stem, modules, write.__module__)
-    found = sys.modules.get(LOADED.get(note, ""))
-    if found is not None:  # with its machine code, which takes longer to load than a short run
-        return found
-    path = kept.noted(note, stem)
-    text = kept.read(path) if path is not None else None
-    if path is None or text is None:
-        with busy("deriving"):
-            text = write()
-        path = folder / f"{stem}_{text_digest(text)}.py"
-        if kept.read(path) is None:
-            kept.offer(path, kept.sealed(text).encode())
-        kept.offer(note, path.name.encode())
-    with IMPORTING:
-        loaded = sys.modules.get(f"odesim_generated_{path.stem}")
-        if loaded is None or loaded.__file__ != str(path):
-            loaded = kept.imported(path, text)
-        LOADED[note] = loaded.__name__
-        return loaded
+    libraries = [f"{name} {version(name)}" for name in ("sympy", "mpmath", "scipy", "numpy")]
+    key = sources.digest((__name__, *modules), stem, *libraries, platform.python_version())
+    path = cache.folder() / f"{stem}_{key}.text"
+    content = unsealed(path, key)
+    if content is not None:
+        return content.decode()
+    with busy("deriving"):
+        text = write()
+    cache.offer_sealed(path, key, text.encode())
+    return text
+
+
+@functools.cache
+def common(references: tuple[str, ...]) -> dict[str, TypedFunction]:
+    """Functions that many equations share, compiled in a module of their own, with the constants that they read."""
+    modules = sorted({reference.partition(":")[0] for reference in references})
+    stem = "common_" + "_".join(name.rpartition(".")[2] for name in modules)
+    return functions_of(stem, generate_module(stem, {}, references), names_of(references))
+
+
+def names_of(references: Sequence[str]) -> list[str]:
+    """The names of the functions among references "module:name"."""
+    return [reference.partition(":")[2] for reference in references if callable(load(reference))]
+
+
+def functions_of(stem: str, text: str, names: Sequence[str]) -> dict[str, TypedFunction]:
+    """Functions of a generated text by name, each compiled when it is called."""
+    return {name: TypedFunction(stem, text, name, level=LEVEL, **OPTIONS) for name in names}
 
 
 def module_text(equations: Equations) -> str:
@@ -169,38 +159,6 @@ def decorated(functions: Sequence[str]) -> str:
     """Plain source texts as numba functions; a constant, and one that says itself what it is, stay as they are."""
     texts = [textwrap.dedent(text) for text in functions]
     return "\n\n\n".join(DECORATOR + text if text.startswith("def ") else text for text in texts) + "\n"
-
-
-@functools.cache
-def source_digest(stem: str, modules: tuple[str, ...]) -> str:
-    """16 hexadecimal characters that change whenever the text of the generated module could.
-
-    They cover the files of `modules`, of what writes modules, and of all that these import (`sources.closure`), and
-    the versions of the libraries whose answers are written: SymPy's expressions, SciPy's coefficients.  Those of the
-    compilers too: a note leads to the module, and so to the machine code, of one version of each.
-    """
-    versions = _versions("sympy", "mpmath", "scipy", "numpy", "numba", "llvmlite")
-    return sources.digest((__name__, *modules), stem, *versions)
-
-
-def text_digest(text: str) -> str:
-    """16 hexadecimal characters of all that decides on the machine code of a generated module.
-
-    Its text, the files of ours that the text imports, how it is linked and counts references, the compilers, the
-    interpreter, the processor's family, and the level of optimisation (the names and seals of `hermite.kept` keep apart
-    the code of different processors).
-    """
-    level = os.environ.get("NUMBA_OPT", str(kept.LLVM_LEVEL))
-    ours = [name for name in sources.imported_by(text) if sources.followed(name)]
-    return sources.digest(
-        ["odesim.code.linked", "odesim.code.references", *ours], text, level, *_versions("numba", "llvmlite", "numpy")
-    )
-
-
-def _versions(*libraries: str) -> list[str]:
-    """The versions of some libraries and of the interpreter, and the kind of machine."""
-    found = [f"{name} {version(name)}" for name in libraries]
-    return [*found, platform.python_version(), platform.machine()]
 
 
 def both_roles(function: Callable[..., Any], role: Role) -> dict[str, Callable[..., Any]]:

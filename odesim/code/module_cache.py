@@ -1,33 +1,26 @@
-"""Machine code between processes: numba's own cache, in a folder of this project.
+"""Generated modules, and functions that are compiled and kept between processes (`hermite.machine_code`)."""
 
-numba keeps the machine code of a function that is compiled with `cache=True`, one file for each processor, next to its
-module or in a folder that is set here, unless the user has named one.  A cache only saves time: where it is damaged, or
-cannot be written, functions are compiled again.
-"""
-
-import contextlib
-import glob
 import hashlib
-import importlib
-import importlib.util
+import multiprocessing
 import os
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from derivations import cache
+from hermite.machine_code import LOCK, cache_folder, compile_function, files_of
 from odesim.code.busy import busy
 from odesim.errors import MissingError
 
-LOCK = threading.RLock()
-"""Two replicas in threads may ask for one module: the second must not see half of it."""
-
-
-FOLDER = "NUMBA_CACHE_DIR"
+_told: list[Path] = []
+"""Folders that could not be written, and were told of."""
+_forms: dict[tuple[str, str], Callable[..., Any]] = {}
+"""Compiled forms by the names of their module and function: a short run takes less time than it takes to load one."""
 
 
 def require_compiler() -> None:
@@ -40,90 +33,96 @@ def require_compiler() -> None:
         )
 
 
-@contextlib.contextmanager
-def cache_folder() -> Iterator[Path]:
-    """While this lasts, numba keeps machine code in a folder of ours, unless the user has named another.
-
-    numba reads the variable whenever it compiles, and its setting whenever it looks for a folder.  Both are put back: a
-    user's environment stays as it is.
-    """
-    settings: Any = importlib.import_module("numba").config  # documented, but not exported
-    with LOCK:
-        named, before = os.environ.get(FOLDER), settings.CACHE_DIR
-        folder = named or str(cache.folder() / "numba")
-        os.environ[FOLDER] = settings.CACHE_DIR = folder
-        try:
-            yield Path(folder)
-        finally:
-            settings.CACHE_DIR = before
-            if named is None:
-                del os.environ[FOLDER]
-
-
 def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorator like `numba.njit(signature, cache=True)` that takes nothing damaged from the cache.
 
-    numba runs whatever machine code its files hold: a changed byte gives other numbers, or ends the process.  So each
-    of its files has another one beside it with a hash of its content, and is removed where that is missing or wrong.
-    Where the cache cannot be read or written, the function is compiled without one.
+    Where the cache cannot be read or written, the function is compiled without one, and the user is told.
     """
     require_compiler()
-    from numba import njit
 
-    def compile_function(function: Callable[..., Any]) -> Any:
-        with busy(f"compiling {function.__name__}"), cache_folder() as folder:
-            try:
-                for path in _files(function, folder):
-                    if not _is_whole(path):
-                        path.unlink()
-                dispatcher = njit(signature, cache=True, **options)(function)
-            except Exception:  # whatever reading a file of the cache raises; an error of the function comes again
-                return njit(signature, **options)(function)
-            for path in _files(function, folder):
-                if not _is_whole(path):
-                    cache.offer(_seal_of(path), _hash(path).encode())
-            return dispatcher
+    def compile_it(function: Callable[..., Any]) -> Any:
+        with busy(f"compiling {function.__name__}"):
+            dispatcher = compile_function(function, signature, **options)
+        _tell_of_missing(function)
+        return dispatcher
 
-    return compile_function
+    return compile_it
 
 
-def _files(function: Callable[..., Any], folder: Path) -> list[Path]:
-    """The files in which numba keeps a function, by how it names them."""
-    code = function.__code__
-    stem = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}."
-    return [path for path in folder.glob(f"*/{glob.escape(stem)}*") if path.suffix in (".nbi", ".nbc")]
+def _tell_of_missing(function: Callable[..., Any]) -> None:
+    """Say once, and in one process of a crew, that machine code is not kept."""
+    with cache_folder() as folder:
+        if _told or multiprocessing.parent_process() is not None or files_of(function, folder):
+            return
+    _told.append(folder)
+    said = f"machine code cannot be kept in {folder}"
+    print(f"odesim: {said}; every run compiles again until that folder can be written", file=sys.stderr)
 
 
-def _seal_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.sha256")
+class TypedFunction:
+    """A function of a generated module, compiled for the types of its arguments when it is first called with them.
+
+    Every form is compiled in a module of its own, with the types in its name (`hermite.machine_code` says why).
+
+    >>> text = "from numba import njit\\n\\n@njit\\ndef double(x):\\n    return 2 * x\\n"
+    >>> double = TypedFunction("double", text, "double")
+    >>> double(3), double(0.25)
+    (6, 0.5)
+    """
+
+    def __init__(self, stem: str, text: str, name: str, **options: Any) -> None:
+        self.stem, self.text, self.name, self.options = stem, text, name, options
+        self._forms: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the form for arguments of these types."""
+        key = tuple(map(_kind, arguments))
+        form = self._forms.get(key)
+        if form is None:
+            form = self._forms[key] = self.compiled_for(*arguments)
+        return form(*arguments)
+
+    def compiled_for(self, *arguments: Any) -> Callable[..., Any]:
+        """Return the form for arguments of these types, for a caller that has no others."""
+        require_compiler()
+        from numba import typeof
+
+        types = tuple(map(typeof, arguments))
+        with LOCK:
+            module = load_module(self.stem, self.text, str(types))
+            place = module.__name__, self.name
+            if place not in _forms:
+                _forms[place] = compiled(types, **self.options)(getattr(module, self.name).py_func)
+            return _forms[place]
 
 
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _kind(argument: Any) -> Any:
+    """What decides on the numba type of an argument; `numba.typeof` takes a hundred times as long."""
+    if isinstance(argument, np.ndarray):
+        flags = argument.flags
+        return argument.dtype, argument.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    if isinstance(argument, tuple):
+        return type(argument), *map(_kind, argument)
+    return type(argument)
 
 
-def _is_whole(path: Path) -> bool:
-    """Return True if a file of numba's cache has the content that it was written with."""
-    try:
-        return _seal_of(path).read_text(encoding="utf-8") == _hash(path)
-    except (OSError, UnicodeDecodeError):
-        return False
+def load_module(stem: str, text: str, types: str = "") -> ModuleType:
+    """Import a generated text as a module, from a file in the cache folder where numba finds its machine code again.
 
-
-def load_module(stem: str, text: str) -> ModuleType:
-    """Import a generated text as a module, from a file in the cache folder where numba finds its machine code again."""
-    name = f"odesim_{stem}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    One text makes a module for each description of `types` that its functions are compiled for.
+    """
+    name = f"odesim_{stem}_{hashlib.sha256(f'{types}{text}'.encode()).hexdigest()[:16]}"
     with LOCK:
         if name in sys.modules:
             return sys.modules[name]
         path = _written(name, text)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
+        module = ModuleType(name)
+        module.__file__ = str(path)
         # numba's cache can only be read for a module that is in `sys.modules` when its functions are compiled.
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            # Not from byte code, which Python takes from the folder however damaged it is.
+            exec(compile(text, str(path), "exec"), vars(module))
         except BaseException:
             del sys.modules[name]
             raise

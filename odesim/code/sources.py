@@ -1,6 +1,6 @@
-"""The source files that a generated module is made of: those of its functions, and all that they import.
+"""The source files that a text or a verdict depends on: those of its functions, and all that they import.
 
-SymPy takes seconds to derive kernels again, so whether a generated module is still true is asked of the files that
+SymPy takes seconds to derive kernels again, so whether a generated text is still true is asked of the files that
 derive and write it.  They are found by following import statements, not listed: a list forgets a file.
 """
 

@@ -9,12 +9,12 @@ import atexit
 import hashlib
 import importlib.util
 import os
-import platform
 import sys
 import warnings
 from pathlib import Path
 
 from derivations import cache
+from hermite.machine_code import processor
 from hermite.sealed import seal, unsealed
 
 FOLDER = "JAX_COMPILATION_CACHE_DIR"
@@ -48,17 +48,6 @@ def keep() -> None:
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     atexit.register(seal_all, folder)
-
-
-def processor() -> str:
-    """Sixteen hexadecimal characters of the processor: its kind, and the features that the system tells of."""
-    words = [platform.machine(), platform.processor()]
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-        words += [line for line in text.splitlines() if line.startswith(("model", "flags", "Features", "cpu family"))]
-    except OSError:
-        pass
-    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
 def sift(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """One source of a model, for two array libraries: the same functions with `np` bound to NumPy or to JAX."""
 
+import functools
 import importlib
 import inspect
 import types
@@ -37,12 +38,15 @@ def module_of(model: Model | PatternModel | FrameModel) -> types.ModuleType:
     """The module that holds a model's functions: its file, or, of a declared one, the cached text that it writes."""
     if not isinstance(model, ScalarModel):
         return importlib.import_module(model.module)
-    from odesim.code import compile
+    return _written_module(model)
 
-    def text() -> str:
-        return model.written()
 
-    return compile.generated(model.stem, [model.module], text)
+@functools.lru_cache(maxsize=64)
+def _written_module(model: ScalarModel) -> types.ModuleType:
+    from odesim.code.compile import derived_text
+    from odesim.code.module_cache import load_module
+
+    return load_module(model.stem, derived_text(model.stem, [model.module], model.written))
 
 
 def helpers_of(model: Model | PatternModel | FrameModel, module: types.ModuleType) -> list[str]:

@@ -9,33 +9,15 @@ import numpy as np
 
 from derivations.contract import Initial, Model, ScalarModel, packed
 from odesim.errors import UsageError
-from odesim.sgd.loops import MOVED, OUTSIDE
 
-LOOPS = (
-    "OUTSIDE", "MOVED", "triangularise", "add", "collect", "finite", "batch_steps", "single_fields", "move_single",
-    "single_steps",
+SHARED = (
+    "semidefinite_factor", "bartlett", "triangularise", "move", "inner_products", "add", "divide", "collect", "outside",
+    "finite", "single_fields", "move_single",
 )  # fmt: skip
-SCALAR_LOOPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
-"""What a model with trained numbers has in the place of `batch_steps` and `single_steps`, after the other `LOOPS`."""
-COMMON = tuple(
-    f"odesim.sgd.loops:{name}"
-    for name in (
-        "semidefinite_factor", "bartlett", "triangularise", "move", "inner_products", "divide", "finite", "outside",
-        "moved",
-    )
-)  # fmt: skip
-CALLED = {"outside": OUTSIDE, "moved": MOVED}
-"""What a step of a batch calls by its address, for all models the same: names of functions, and their types."""
-
-
-@functools.cache
-def addresses() -> tuple[int, ...]:
-    """Where the machine code of `CALLED` lies."""
-    from odesim.code import compile
-    from odesim.code.addressed import address
-
-    functions = compile.common(COMMON)
-    return tuple(address(functions[name], signature) for name, signature in CALLED.items())
+"""The functions of `odesim.sgd.loops` that steps of all models call."""
+STEPS = ("batch_steps", "single_steps")
+SCALAR_STEPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
+"""Those of `odesim.sgd.scalar_loops` that take the place of `STEPS` in a model with trained numbers."""
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
@@ -67,24 +49,21 @@ def factor(gram: np.ndarray, trained: int) -> np.ndarray:
     return rows
 
 
+@functools.lru_cache(maxsize=64)
 def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
     """The loops of steps for a model, compiled around its own functions, from the cache if there."""
     from odesim.code import compile
     from odesim.sgd import bind
 
-    chosen = [f"odesim.sgd.loops:{name}" for name in LOOPS]
-    stem = model.module.replace(".", "_")
+    chosen = [f"odesim.sgd.loops:{name}" for name in SHARED]
     if isinstance(model, ScalarModel):
-        chosen = [name for name in chosen if not name.endswith("_steps")]
-        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in SCALAR_LOOPS]
-        stem = model.stem
-
-    def text() -> str:
-        return compile.numba_module(model.module, [*bind.numba_sources(model), *map(compile.source, chosen)])
-
-    module = compile.generated("compressed_" + stem, [model.module], text)
-    found = {name: getattr(module, name) for name in (reference.partition(":")[2] for reference in chosen)}
-    return {name: value for name, value in found.items() if callable(value)}
+        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in SCALAR_STEPS]
+        stem = f"compressed_{model.stem}"
+    else:
+        chosen += [f"odesim.sgd.loops:{name}" for name in STEPS]
+        stem = f"compressed_{model.module.replace('.', '_')}"
+    text = compile.numba_module(model.module, [*bind.numba_sources(model), *map(compile.source, chosen)])
+    return compile.functions_of(stem, text, compile.names_of(chosen))
 
 
 @dataclasses.dataclass
@@ -128,26 +107,19 @@ class Chain:
 
     def advance(self, steps: int) -> bool:
         """Take `steps` steps; False where the state stopped being finite (the factor is then not to be used)."""
-        calls: tuple[int, ...] = ()
-        if self.batch > 1:
-            if not addresses.cache_info().currsize:  # the model's loops first: another process compiles what they call
-                self._take(0, (0,) * len(CALLED))
-            calls = addresses()
-        good = self._take(steps, calls)
-        self.steps += steps
-        return good
-
-    def _take(self, steps: int, calls: tuple[int, ...]) -> bool:
-        """Run the compiled loop for so many steps."""
         kind = "single_steps" if self.batch == 1 else "batch_steps"
         trained, _ = self.model.sizes(self.parameters)
         uniforms, normals = self.model.noise
+        step_size = float(self.step_size)
         if isinstance(self.model, ScalarModel):
-            form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals, *calls)
+            form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals)
             take = self.functions["scalar_" + kind]
-            return bool(take(self.factor, self.scalars, steps, form, self.step_size, self.rng, self.numbers))
-        form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals, *calls)
-        return bool(self.functions[kind](self.factor, steps, form, self.step_size, self.rng, self.numbers))
+            good = bool(take(self.factor, self.scalars, steps, form, step_size, self.rng, self.numbers))
+        else:
+            form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals)
+            good = bool(self.functions[kind](self.factor, steps, form, step_size, self.rng, self.numbers))
+        self.steps += steps
+        return good
 
     @property
     def gram(self) -> np.ndarray:

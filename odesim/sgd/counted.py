@@ -113,7 +113,7 @@ class CountedChains(PatternChains):
         """Minus the mean gradients (filters, bias, routers) and the loss for counts (M, C)."""
         weights, configurations = (w.filters, w.bias, w.routers, w.frame), (e.atoms, e.amplitudes, e.labels)
         counts = np.ascontiguousarray(counts)
-        return self.compiled.descend_counted(weights, configurations, logits, counts, self.numbers)
+        return self.compiled.descend_counted(weights, configurations, logits, counts)
 
     def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""

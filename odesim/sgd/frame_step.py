@@ -36,26 +36,35 @@ class Library:
 
 
 class Compiled:
-    """The loops of a counted model, compiled: its samples as counts, and its sums over them."""
+    """The loops of a counted model, compiled: its samples as counts, and its sums over them.
+
+    Each takes arguments of the same types in every step, so that it is looked up once.
+    """
 
     def __init__(self, loops: Loops) -> None:
         from odesim.code import compile
 
         made = compile.common(loops.functions)
-        self.count, self.fill = made[loops.count], made[loops.sums]
+        self._counting, self._summing = made[loops.count], made[loops.sums]
+        self.count: Callable[..., None] | None = None
+        self.fill: Callable[..., None] | None = None
 
     def draw(self, uniform: np.ndarray, law: tuple[Any, ...], width: int) -> Samples:
         """The samples (P, B) that the model's `draw` makes of uniform numbers, counted."""
         copies, labels = np.empty((width, uniform.shape[1])), np.empty(uniform.shape[1])
-        self.count(uniform, *law, copies, labels)
+        arguments = (uniform, *law, copies, labels)
+        self.count = self.count or self._counting.compiled_for(*arguments)
+        self.count(*arguments)
         return Samples(None, copies, labels)
 
     def sums(self, route: np.ndarray, response: np.ndarray, batch: Samples, numbers: tuple[Any, ...]) -> Any:
         """The sums of the model's `weigh` over a batch, for experts and routers (k, P)."""
         found = np.empty(route.shape), np.empty(route.shape)
         weight = np.ones(len(batch)) if batch.weight is None else batch.weight
-        arrays = (np.ascontiguousarray(x, float) for x in (route, response, batch.copies, batch.labels, weight))
-        self.fill(*arrays, *numbers, *found)
+        arrays = (route, response, batch.copies, batch.labels, weight)
+        arguments = (*(np.require(x, float, ["C", "W"]) for x in arrays), *numbers, *found)
+        self.fill = self.fill or self._summing.compiled_for(*arguments)
+        self.fill(*arguments)
         return found
 
 

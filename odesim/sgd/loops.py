@@ -10,10 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-OUTSIDE = "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8, npy_rng"
-MOVED = "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, i8, b1[::1]"
-"""The types that `outside` and `moved` take."""
-by_address: Callable[..., None]
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray]]
 draw: Callable[..., np.ndarray]
@@ -167,24 +163,18 @@ def finite(X):
     return True
 
 
-def moved(X, G, Z, M, a, b, trained, fixed, good):
-    """`move`, and whether every number is finite then."""
-    move(X, G, Z, M, a, b, trained, fixed)
-    good[0] = finite(X)
-
-
 def batch_steps(X, steps, form, step_size, rng, numbers):
     """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
 
     `form` = (dimension, batch size, trained vectors, whether fields are of unit vectors, uniform and normal numbers of
-    a sample's label, addresses of `outside` and `moved`, which no model belongs to).
+    a sample's label).
     """
-    (d, batch, trained, normalised, uniforms, normals, outside, moved), n = form, X.shape[0]
+    (d, batch, trained, normalised, uniforms, normals), n = form, X.shape[0]
     fixed = n - trained
     Z = np.empty((trained, min(batch, trained)))
     frame = np.ascontiguousarray(X[trained:, :fixed])
     M = np.empty((trained, trained + Z.shape[1]))
-    unit, products, good = np.empty((n, n)), np.empty((3, trained)), np.empty(1, np.bool_)
+    unit, products = np.empty((n, n)), np.empty((3, trained))
     vv, vg, gg = products[0], products[1], products[2]
     for _ in range(steps):
         for i in range(n):
@@ -209,10 +199,10 @@ def batch_steps(X, steps, form, step_size, rng, numbers):
             C = coefficients(unit @ y, labels, *numbers)
             collect(C, y, done, G, S, outer)
             done += size
-        by_address(OUTSIDE, outside, (X, G, S, outer, Z, products, batch, d - n, rng))
+        outside(X, G, S, outer, Z, products, batch, d - n, rng)
         a, b = update(vv, vg, gg, step_size, *numbers)
-        by_address(MOVED, moved, (X, G, Z, M, a, b, trained, fixed, good))
-        if not good[0]:
+        move(X, G, Z, M, a, b, trained, fixed)
+        if not finite(X):
             return False
     return True
 

@@ -4,8 +4,8 @@ import functools
 import importlib
 import inspect
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,45 +14,43 @@ from derivations.contract import Initial
 from odesim.errors import UsageError
 from odesim.machine import streams
 from odesim.machine.processes import in_threads
-from odesim.sgd import light
-from odesim.sgd import pattern_addresses as apart
+from odesim.sgd import light, pattern_loops
 from odesim.sgd.bind import ERF
 
-COMPILED = ("dispatch", "coefficients", "losses")
+if TYPE_CHECKING:
+    from odesim.code.module_cache import TypedFunction
+
+ROLES = ("dispatch", "coefficients", "losses")
+"""The functions of a model that the passes call."""
+PASSES = (
+    "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "route", "descend",
+    "descend_counted",
+)  # fmt: skip
+"""The functions of `odesim.sgd.pattern_loops`, in the order in which they call each other."""
 PART = 4096
 """Examples that a thread sums alone."""
 
 
 class Passes:
-    """The passes over a batch, compiled for a model and the types of its numbers, from the cache if they are there.
+    """The passes over a batch, compiled around the functions of a model, from the cache if they are there.
 
-    The passes themselves are compiled once for all models, whose functions they call by addresses.
+    Every pass takes arguments of the same types in every step, so that it is looked up once.
     """
 
     def __init__(self, model: PatternModel, numbers: tuple[Any, ...]) -> None:
-        from odesim.code import addressed, compile
+        self.model, self.numbers = model, numbers
+        self._compiled: dict[str, Callable[..., Any]] = {}
 
-        lending = addressed.Lending(numbers)
-        module, entries = importlib.import_module(model.module), ("dispatched", "weighed", "lost")
-        calls = (*entries, "routed", "passed", "passed_counted")
-
-        def text() -> str:
-            own = [light.lightened(source_of(module, name)) for name in (*model.helpers, *COMPILED)]
-            types = [f"{name} = {getattr(apart, name)!r}" for name in ("ROUTE", "DESCEND", "COUNTED")]
-            around = [lending.text, *types, *(source_of(apart, name) for name in calls)]
-            return compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *around])
-
-        stem = f"patterns_{model.module.replace('.', '_')}_{lending.digest}"
-        self.made = compile.generated(stem, [model.module], text)
-        lending.serve(self.made)
-        signatures = (apart.DISPATCHED, apart.WEIGHED, apart.LOST)
-        self.own = tuple(
-            addressed.address(getattr(self.made, name), signature)
-            for name, signature in zip(entries, signatures, strict=True)
-        )
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call one of the `PASSES` with the model's numbers as the last argument."""
+        function = self._compiled.get(name)
+        if function is None:
+            typed = functions_of(self.model)[name]
+            function = self._compiled.setdefault(name, typed.compiled_for(*arguments, self.numbers))
+        return function(*arguments, self.numbers)
 
     def descend(
-        self, weights: Any, examples: Any, expert: np.ndarray, margin: np.ndarray, block: int, numbers: tuple[Any, ...]
+        self, weights: Any, examples: Any, expert: np.ndarray, margin: np.ndarray, block: int
     ) -> tuple[Any, ...]:
         """Minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
 
@@ -64,11 +62,9 @@ class Passes:
         examples = (atoms, amplitudes, dense, total if dense.shape[1] else np.empty((count, 0)), labels, noise)
         parts = [(first, min(first + PART, count)) for first in range(0, count, PART)]
         logits, router_table = np.empty((experts, count)), routers @ frame.T
-        route = (_shared("route", apart.ROUTE), *self.own)
-        descend = (_shared("descend", apart.DESCEND), *self.own)
 
         def routed(part: tuple[int, int]) -> None:
-            self.made.routed(routers, router_table, examples, part, logits, expert, numbers, route)
+            self.call("route", routers, router_table, examples, part, logits, expert)
 
         in_threads(routed, parts)
         sizes = np.bincount(expert, minlength=experts)
@@ -78,33 +74,35 @@ class Passes:
         given = (filters, bias, np.ascontiguousarray(filters @ frame.T))
 
         def summed(part: tuple[int, int]) -> tuple[Any, ...]:
-            return self.made.passed(given, examples, routing, part, block, numbers, descend)
+            return self.call("descend", given, examples, routing, part, block)
 
         found = zip(*in_threads(summed, parts), strict=True)
         G, g, along, R, router_along, loss = (sum(one[1:], one[0]) / count for one in found)
         return G + along @ frame, g, R + router_along @ frame, loss
 
     def descend_counted(
-        self, weights: Any, configurations: Any, logits: np.ndarray, counts: np.ndarray, numbers: tuple[Any, ...]
+        self, weights: Any, configurations: Any, logits: np.ndarray, counts: np.ndarray
     ) -> tuple[Any, ...]:
         """`pattern_loops.descend_counted`."""
-        at = (_shared("descend_counted", apart.COUNTED), *self.own)
         (logits,), (counts,) = _plain((logits,)), _plain((counts,), np.int64)
-        given = _plain(weights), _plain(configurations, np.int64), logits, counts
-        return self.made.passed_counted(*given, numbers, at)
+        return self.call("descend_counted", _plain(weights), _plain(configurations, np.int64), logits, counts)
+
+
+@functools.lru_cache(maxsize=16)
+def functions_of(model: PatternModel) -> dict[str, "TypedFunction"]:
+    """The passes for a model, by name."""
+    from odesim.code import compile
+
+    module = importlib.import_module(model.module)
+    own = [light.lightened(source_of(module, name)) for name in (*model.helpers, *ROLES)]
+    loops = [source_of(pattern_loops, name) for name in PASSES]
+    text = compile.numba_module(model.module, [ERF, *light.SOURCES, *own, *loops])
+    return compile.functions_of(f"patterns_{model.module.replace('.', '_')}", text, PASSES)
 
 
 def source_of(owner: Any, name: str) -> str:
     """The text of a function of a module."""
     return inspect.getsource(inspect.unwrap(getattr(owner, name)))
-
-
-@functools.cache
-def _shared(name: str, signature: str) -> int:
-    """Where a pass lies: every step asks, and to find its module takes as long as a counted step."""
-    from odesim.code import addressed, compile
-
-    return addressed.address(compile.common(apart.COMMON)[name], signature)
 
 
 def _plain(arrays: Sequence[np.ndarray], first: Any = np.float64) -> tuple[np.ndarray, ...]:
@@ -288,12 +286,10 @@ class PatternChains:
 
     def pass_over(self, w: Weights, examples: Examples, total: np.ndarray, noise: np.ndarray) -> tuple[Any, ...]:
         """Minus the mean gradients (filters, bias, routers), the loss, and expert and margin of every example."""
-        from odesim.sgd.pattern_loops import BLOCK
-
         expert, margin = np.empty(len(examples), np.int64), np.empty(len(examples))
         weights = (w.filters, w.bias, w.routers, w.frame)
         given = (examples.atoms, examples.amplitudes, examples.dense, total, examples.labels, noise)
-        found = self.compiled.descend(weights, given, expert, margin, BLOCK, self.numbers)
+        found = self.compiled.descend(weights, given, expert, margin, pattern_loops.BLOCK)
         return (*found, expert, margin)
 
     def saved(self) -> np.ndarray:

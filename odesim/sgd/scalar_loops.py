@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from odesim.sgd.loops import MOVED, OUTSIDE, collect, finite, move_single, single_fields
+from odesim.sgd.loops import collect, finite, move, move_single, outside, single_fields
 
-by_address: Callable[..., None]
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
 draw: Callable[..., np.ndarray]
@@ -36,13 +35,12 @@ def replace(scalars, moved):
 def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
 
-    `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers,
-    addresses of `outside` and `moved`).
+    `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers).
     """
-    (d, batch, trained, further, uniforms, normals, outside, moved), n = form, X.shape[0]
+    (d, batch, trained, further, uniforms, normals), n = form, X.shape[0]
     fixed = n - trained
     Z = np.empty((trained, min(batch, trained)))
-    M, products, finite_now = np.empty((trained, trained + Z.shape[1])), np.empty((3, trained)), np.empty(1, np.bool_)
+    M, products = np.empty((trained, trained + Z.shape[1])), np.empty((3, trained))
     vv, vg, gg = products[0], products[1], products[2]
     for _ in range(steps):
         squared_norms(X, vv)
@@ -64,11 +62,11 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
             done += size
         for r in range(further):
             means[r] /= batch
-        by_address(OUTSIDE, outside, (X, G, S, outer, Z, products, batch, d - n, rng))
+        outside(X, G, S, outer, Z, products, batch, d - n, rng)
         a, b, numbers_after = update(vv, vg, gg, means, scalars, step_size, *numbers)
         good = replace(scalars, numbers_after)
-        by_address(MOVED, moved, (X, G, Z, M, a, b, trained, fixed, finite_now))
-        if not (good and finite_now[0]):
+        move(X, G, Z, M, a, b, trained, fixed)
+        if not (good and finite(X)):
             return False
     return True
 

@@ -25,10 +25,9 @@ SAMPLED = "integrate --system quadratic_network -p tier=sampled --until .1 --sav
 DERIVED = "integrate --system ren_2025 --until .001 --save-points 3 --no-figures -q"
 SGD = "simulate --system liao -p m=2 -p m_star=1 -p d=50 --method compressed --step-size 1e-3 --batch 8 --until .01 -q"
 KINDS = {
-    "generated modules": (FLOW, "*.py"),
-    "notes of modules": (FLOW, "*.made"),
+    "generated modules": (SGD + " --no-figures", "kernels/*.py"),
     "machine code": (FLOW, "**/*.nbc"),
-    "byte code": (FLOW, "**/*.code"),
+    "hashes of machine code": (FLOW, "**/*.sha256"),
     "machine code of SGD": (f"{SGD} --no-figures", "**/*.nbc"),
     "points": (SAMPLED, "points_*.npz"),
     "derivations": (DERIVED, "derivation_*.json"),

@@ -193,7 +193,9 @@ def both_below() -> Any:
         nargs = 3
 
         def _latex(self, printer: Any) -> str:
-            return r"\Phi_2\left(" + ", ".join(printer._print(e) for e in self.args) + r"\right)"
+            # SymPy asks functions to print themselves so.
+            arguments = [printer._print(e) for e in self.args]  # noqa: SLF001
+            return r"\Phi_2\left(" + ", ".join(arguments) + r"\right)"
 
         def _eval_evalf(self, prec: int) -> Any:
             from hermite.means import factor, mean

@@ -85,12 +85,13 @@ def _shorter_step(
     Dense output is not used: where stability and not accuracy limits the step, as near a fixed point, the
     interpolating polynomial was seen to be wrong by 3e-7 at a tolerance of 1e-11.
     """
-    from scipy.integrate._ivp.rk import rk_step
-
-    stages = np.empty_like(solver.K)
+    stages = np.empty((len(solver.B) + 1, y0.size))
 
     def evaluate(t: float) -> np.ndarray:
-        return rk_step(flow, t0, y0, f0, t - t0, solver.A, solver.B, solver.C, stages)[0]
+        h, stages[0] = t - t0, f0
+        for s in range(1, len(solver.B)):
+            stages[s] = flow(t0 + solver.C[s] * h, y0 + np.dot(stages[:s].T, solver.A[s, :s]) * h)
+        return y0 + h * np.dot(stages[:-1].T, solver.B)
 
     return evaluate
 

@@ -90,9 +90,9 @@ def test_a_step_touches_arrays_of_configurations_only(engine, monkeypatch):
     chain = make(CountedChains, start, 10**12 if engine == "online" else 3000)
     passed = chain.compiled.descend_counted
 
-    def counted(weights, configurations, logits, counts, numbers):
+    def counted(weights, configurations, logits, counts):
         sizes.extend(x.size for x in (*weights, *configurations, logits, counts))
-        return passed(weights, configurations, logits, counts, numbers)
+        return passed(weights, configurations, logits, counts)
 
     monkeypatch.setattr(chain.compiled, "descend_counted", counted)
     monkeypatch.setattr(chain, "pass_over", None)

@@ -56,10 +56,13 @@ def test_the_step_follows_the_gradient_of_the_squared_error(degree, gate):
             assert step[k, j] == pytest.approx(slope, rel=1e-6, abs=1e-6 * np.abs(step).max())
 
 
-def compiled_numba():
-    from odesim.sgd.compressed import compile_numba
+def compiled(name):
+    """A function of the model, compiled as steps of SGD have it."""
+    from odesim.code import compile
+    from odesim.sgd import bind
 
-    return compile_numba(model.MODEL)
+    text = compile.numba_module("a test", bind.numba_sources(model.MODEL))
+    return compile.functions_of("liao_model", text, [name])[name]
 
 
 @pytest.mark.parametrize("shape", [(), (7,)])
@@ -87,18 +90,13 @@ def test_the_model_is_the_same_function_in_numpy_and_jax(shape, degree, gate, re
 @pytest.mark.parametrize("shape", [(), (7,)])
 @pytest.mark.parametrize(("degree", "gate"), [(2, "logistic"), (3, "probit"), (4, "logistic")])
 def test_the_model_is_the_same_function_in_numpy_and_numba(shape, degree, gate):
-    import sys
-
-    compiled_numba()
-    name = next(n for n in sys.modules if n.startswith("odesim_generated_compressed_derivations_liao_model"))
-    numba = sys.modules[name]
     numbers = numbers_of(random_rows(), degree=degree, gate=gate, renormalise=True)
     rng = np.random.default_rng(2)
     fields, labels = rng.normal(size=(10, *shape)), np.zeros((0, *shape))
     expected = model.coefficients(fields, labels, *numbers)
-    assert np.allclose(numba.coefficients(fields, labels, *numbers), expected, rtol=1e-12, atol=1e-12)
+    assert np.allclose(compiled("coefficients")(fields, labels, *numbers), expected, rtol=1e-12, atol=1e-12)
     vv, vg, gg = rng.uniform(1, 2, (3, 6))
-    ours, theirs = model.update(vv, vg, gg, 0.1, *numbers), numba.update(vv, vg, gg, 0.1, *numbers)
+    ours, theirs = model.update(vv, vg, gg, 0.1, *numbers), compiled("update")(vv, vg, gg, 0.1, *numbers)
     assert np.allclose(theirs, ours, rtol=1e-13)
 
 

@@ -1,69 +1,136 @@
-"""Machine code between processes: what is damaged in the cache is compiled again, and never run."""
+"""Generated modules and their functions, compiled and kept between processes."""
 
+import concurrent.futures
 import json
+import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import derivations
 from odesim.cli import warm
+from odesim.code import compile, module_cache
+from odesim.errors import MissingError
 from odesim.request.case import find_system
 
-SCRIPT = """
-import importlib.util, json, os, pathlib, sys
+TEXT = compile.numba_module(
+    "a test", ["def half(x):\n    return x / 2\n", "def both(x):\n    return half(x) + half(x)\n"]
+)
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch):
+    """A function that makes `both` as a new process has it."""
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path / "cache"))
+
+    def make():
+        for name in [name for name in sys.modules if name.startswith("odesim_tried_")]:
+            del sys.modules[name]
+        monkeypatch.setattr(module_cache, "_forms", {})
+        monkeypatch.setattr(module_cache, "_told", [])
+        return module_cache.TypedFunction("tried", TEXT, "both")
+
+    yield make
+    make()
+
+
+def hits(function, *arguments):
+    """How often the machine code of a call was found in the cache: once, or not at all."""
+    assert function(*arguments) == arguments[0]
+    return sum(function.compiled_for(*arguments).stats.cache_hits.values())
+
+
+def test_every_type_of_arguments_has_a_form_and_a_module_of_its_own(both, tmp_path):
+    function = both()
+    assert hits(function, 3.0) == 0 and hits(function, 3) == 0 and function(0.25) == 0.25
+    assert hits(function, np.float64(2.0)) == 0  # the form of 3.0
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    for array in (np.ones(2), frozen, np.ones((2, 2)), np.ones((2, 4)).T[::2], np.ones(2, np.int64)):
+        np.testing.assert_array_equal(function(array), array)
+    assert len(list((tmp_path / "cache" / "kernels").glob("*.py"))) == 7
+    again = both()
+    assert hits(again, 3.0) == 1 and hits(again, 3) == 1
+
+
+def test_a_damaged_text_or_machine_code_changes_nothing(both, tmp_path, capfd):
+    hits(both(), 3.0)
+    assert hits(both(), 3.0) == 1
+    files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".py", ".nbi", ".nbc", ".sha256"}
+    for path in files:
+        whole = path.read_bytes()
+        for damage in (b"", whole[: len(whole) // 2], whole[:-2] + b"\0\0", bytes(len(whole)), None):
+            path.unlink()
+            path.mkdir() if damage is None else path.write_bytes(damage)
+            assert both()(3.0) == 3.0, (path, damage)
+            assert hits(both(), 3.0) == 1, (path, damage)
+    assert capfd.readouterr().err == ""
+
+
+def test_another_text_is_compiled_anew(both):
+    hits(both(), 3.0)
+    text = TEXT.replace("x / 2", "x / 4")
+    both()
+    assert module_cache.TypedFunction("tried", text, "both")(3.0) == 1.5
+    assert hits(both(), 3.0) == 1
+
+
+def test_where_nothing_can_be_kept_one_line_says_so(both, tmp_path, capfd):
+    (tmp_path / "cache").write_text("a file")
+    function = both()
+    assert hits(function, 3.0) == 0 and hits(function, 3) == 0
+    told = capfd.readouterr().err
+    assert told.count("\n") == 1 and "machine code cannot be kept in" in told
+
+
+def test_threads_that_ask_at_once_all_get_one_whole_module(tmp_path, monkeypatch):
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path / "cache"))
+    slow = "import time\ntime.sleep(0.2)\nlast = 1\n"
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: module_cache.load_module("shared", slow), range(4)))
+    try:
+        assert all(module is found[0] and module.last == 1 for module in found)
+    finally:
+        del sys.modules[found[0].__name__]
+
+
+def test_half_a_module_is_not_taken_for_the_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("ODESIM_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            module_cache.load_module("broken", "first = 1\nsecond = 1 / 0\n")
+
+
+def test_a_compiler_that_is_switched_off_is_missing(both, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(MissingError, match="unset NUMBA_DISABLE_JIT"):
+        both()(3.0)
+
+
+STEPS = """
+import json, sys
+import odesim
 from odesim.code import module_cache
 
-folder = pathlib.Path(sys.argv[1])
-path = folder / "thrice.py"
-path.write_text('''
-from numba import types
-from odesim.code.module_cache import compiled
-
-@compiled(types.float64(types.float64))
-def thrice(x):
-    return 3.0 * x
-''')
-
-def load():
-    spec = importlib.util.spec_from_file_location("thrice", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["thrice"] = module
-    spec.loader.exec_module(module)
-    return module.thrice
-
-def files():
-    return module_cache._files(first.py_func, folder / "cache" / "numba")
-
-first = load()
-assert len(files()) == 2 and all(map(module_cache._is_whole, files()))
-again = load()
-kept = sum(again.stats.cache_hits.values())
-answers = []
-for name in sorted(file.name for file in files()):
-    place = next(file for file in files() if file.name == name)
-    whole = place.read_bytes()
-    flipped = [whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1:] for k in (0, len(whole) // 2, len(whole) - 1)]
-    for damaged in (b"", whole[: len(whole) // 2], whole + b"more", b"something else", *flipped):
-        place.write_bytes(damaged)
-        made = load()
-        answers.append([made(2.0), sum(made.stats.cache_hits.values()), all(map(module_cache._is_whole, files()))])
-for seal in [module_cache._seal_of(file) for file in files()]:
-    seal.unlink()
-    made = load()
-    answers.append([made(2.0), sum(made.stats.cache_hits.values()), all(map(module_cache._is_whole, files()))])
-print(json.dumps([kept, answers]))
+odesim.simulate("liao", method="compressed", m=2, m_star=1, d=50, batch=1, step_size=.01, until=.02, save_points=2)
+found = [form.stats for form in module_cache._forms.values()]
+print(json.dumps([sum(sum(getattr(one, name).values()) for one in found) for name in ("cache_hits", "cache_misses")]))
 """
 
 
-def test_damaged_machine_code_is_compiled_again(tmp_path):
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    environment = {"PATH": "", "ODESIM_CACHE": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    kept, answers = json.loads(done.stdout)
-    assert kept == 1  # what is whole is taken from the cache
-    assert len(answers) == 16 and answers == [[6.0, 0, True]] * 16
+def test_a_repeated_simulation_compiles_nothing(tmp_path):
+    environment = {**os.environ, "ODESIM_CACHE": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    found = []
+    for _ in range(2):
+        command = [sys.executable, "-c", STEPS]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    (hits, misses), later = found
+    assert hits == 0 < misses and later == [misses, 0]
 
 
 @pytest.mark.parametrize("folder", ["a file", "read-only"])

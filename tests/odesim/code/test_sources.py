@@ -11,7 +11,6 @@ import derivations
 from derivations.contract import Dynamics, load
 from odesim.code import compile, sources
 from odesim.errors import UsageError
-from odesim.sgd import patterns
 
 ROOT = Path(__file__).parents[3]
 FILES = [path for name in sources.OURS for path in sorted((ROOT / name).rglob("*.py"))]
@@ -22,7 +21,7 @@ def reread():
     """A function that forgets what was read, as a new process has; it is called again at the end."""
 
     def forget():
-        for cached in (sources.text_of, sources.imported, compile.source_digest):
+        for cached in (sources.text_of, sources.imported):
             cached.cache_clear()
 
     yield forget
@@ -56,7 +55,7 @@ def test_every_file_that_equations_are_made_of_changes_their_digest(monkeypatch,
         if modules in seen or found.code.statement is not None:  # a statement is named by a digest of itself
             continue
         seen.add(modules)
-        before = compile.source_digest("any", modules)
+        before = sources.digest(("odesim.code.compile", *modules))
         files = set(sources.closure(("odesim.code.compile", *modules)).values())
         assert parts(found) <= files and ROOT / "odesim" / "code" / "compile.py" in files
         for path in files - edited:  # once each: what matters is that a file is among the sources
@@ -64,10 +63,10 @@ def test_every_file_that_equations_are_made_of_changes_their_digest(monkeypatch,
             with monkeypatch.context() as patch:
                 real = sources.text_of
                 patch.setattr(sources, "text_of", lambda one, path=path, real=real: real(one) + "#" * (one == path))
-                assert compile.source_digest("any", modules) != before, path
+                assert sources.digest(("odesim.code.compile", *modules)) != before, path
         edited |= files
         reread()
-        assert compile.source_digest("any", modules) == before
+        assert sources.digest(("odesim.code.compile", *modules)) == before
     assert len(seen) >= 2
 
 
@@ -83,101 +82,62 @@ def executed(write):
     return {Path(name) for name in found} & set(FILES)
 
 
-def written(monkeypatch, ask):
-    """The modules and the writing function that `ask` hands to `compile.generated`."""
-    handed = []
-
-    class Enough(Exception):
-        pass
-
-    def generated(stem, modules, write):
-        handed.append((modules, write))
-        raise Enough
-
-    monkeypatch.setattr(compile, "generated", generated)
-    with pytest.raises(Enough):
-        ask()
-    modules, write = handed[0]
-    return (*modules, write.__module__), write
-
-
-ASKED = {
-    "flow": lambda: compile.compile_numba(tier("pruning", "tune", "flow")),
-    "compressed": lambda: sgd("compressed", "kawata", "phase1"),
-    "patterns": lambda: sgd("patterns", "chen", "train"),
-}
-
-
-def tier(system, stage, name):
-    found = derivations.system(system)
-    return load(found.stage(stage).equations)(found.parameters(), name)
-
-
-def sgd(engine, system, stage):
-    found = derivations.system(system)
-    model = found.dynamics(stage).truth(found.parameters())
-    if engine == "patterns":
-        return patterns.Passes(model, model.numbers(found.parameters()))
-    return importlib.import_module(f"odesim.sgd.{engine}").compile_numba(model)
-
-
-@pytest.mark.parametrize("asked", ASKED)
-def test_no_file_that_ran_while_a_module_was_written_is_left_out(asked, monkeypatch):
-    modules, write = written(monkeypatch, ASKED[asked])
+def test_no_file_that_ran_while_a_module_was_written_is_left_out():
+    system = derivations.system("pruning")
+    found = load(system.stage("tune").equations)(system.parameters(), "flow")
     importlib.import_module("hermite")  # a package's own file runs on first import, and no text is made of it
-    ran = executed(write)
-    covered = set(sources.closure(("odesim.code.compile", *modules)).values())
+    ran = executed(lambda: compile.module_text(found))
+    covered = set(sources.closure(("odesim.code.compile", *sources.roots(found))).values())
     assert ran and ran - covered == set()
 
 
-def test_versions_and_the_level_of_optimisation_belong_to_the_digests(monkeypatch, reread):
-    text = "def one():\n    return 1\n"
-    before = compile.source_digest("any", ("hermite",)), compile.text_digest(text)
-    monkeypatch.setenv("NUMBA_OPT", "0")
-    assert compile.text_digest(text) != before[1]
-    monkeypatch.delenv("NUMBA_OPT")
-    real = compile.version
-    for name, place in (("sympy", 0), ("scipy", 0), ("numpy", 0), ("numpy", 1), ("numba", 1), ("llvmlite", 1)):
-        reread()
-        with monkeypatch.context() as patch:
-            patch.setattr(compile, "version", lambda one, name=name: "9" if one == name else real(one))
-            assert (compile.source_digest("any", ("hermite",)), compile.text_digest(text))[place] != before[place], name
+@pytest.fixture
+def written(tmp_path, monkeypatch, reread):
+    """A function that returns the text for a number in a file beside the script, and the numbers that were written.
 
-
-def test_a_changed_file_is_compiled_and_a_changed_comment_is_not(monkeypatch, tmp_path, reread):
-    """A package beside the script: a function-level relative import leads to the file that is edited."""
+    A function-level relative import leads to the file that is edited.
+    """
     folder = tmp_path / "beside"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
     (folder / "front.py").write_text("def write():\n    from .deep import (  # twice\n        NUMBER,\n    )\n")
-    deep = folder / "deep.py"
     monkeypatch.setenv("ODESIM_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(tmp_path)
     calls = []
 
-    def run(number, comment=""):
-        deep.write_text(f"NUMBER = {number}{comment}\n")
+    def text(number, comment=""):
+        (folder / "deep.py").write_text(f"NUMBER = {number}{comment}\n")
         reread()
+        return compile.derived_text("beside", ["beside.front"], lambda: calls.append(number) or f"answer = {number}\n")
 
-        def write():
-            calls.append(number)
-            return compile.numba_module("beside", [f"def answer():\n    return {number}\n"])
-
-        return compile.generated("beside", ["beside.front"], write)
-
-    first = run(1)
-    assert first.answer() == 1 and run(1) is first and calls == [1]
-    assert run(1, "  # said") is first and calls == [1, 1]
-    assert run(2).answer() == 2 and calls == [1, 1, 2]
-    assert len(list((tmp_path / "cache").glob("*.py"))) == 2
+    return text, calls
 
 
-def test_what_generated_text_imports_of_ours_belongs_to_its_digest(monkeypatch):
-    text = "def answer():\n    from odesim.flow.block_loops import bump\n\n    return bump\n"
-    before = compile.text_digest(text)
-    real = sources.text_of
-    monkeypatch.setattr(sources, "text_of", lambda one: real(one) + "#" * (one.name == "block_loops.py"))
-    assert compile.text_digest(text) != before
+def test_a_text_is_derived_again_when_a_file_has_changed(written):
+    text, calls = written
+    assert text(1) == text(1) == "answer = 1\n" and calls == [1]
+    assert text(1, "  # said") == "answer = 1\n" and calls == [1, 1]
+    assert text(2) == "answer = 2\n" and calls == [1, 1, 2]
+
+
+@pytest.mark.parametrize("library", ["sympy", "scipy", "numpy"])
+def test_a_text_is_derived_again_by_another_version(written, monkeypatch, library):
+    text, calls = written
+    text(1)
+    real = compile.version
+    monkeypatch.setattr(compile, "version", lambda name: "9" if name == library else real(name))
+    assert text(1) == "answer = 1\n" and calls == [1, 1]
+
+
+def test_a_damaged_text_is_derived_again(written, tmp_path):
+    text, calls = written
+    text(1)
+    (path,) = (tmp_path / "cache").glob("*.text")
+    whole = path.read_bytes()
+    for k, damage in enumerate((b"", whole[:-1], whole.replace(b"answer", b"question"), b"\0" * len(whole))):
+        path.write_bytes(damage)
+        assert text(1) == "answer = 1\n" and len(calls) == k + 2
+        assert path.read_bytes() == whole
 
 
 def imports(path):

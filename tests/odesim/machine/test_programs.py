@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from hermite import machine_code
 from odesim.machine import programs
 
 SCRIPT = """
@@ -89,5 +90,5 @@ def test_the_oldest_programs_go_first(tmp_path, monkeypatch):
 def test_another_processor_has_another_folder(monkeypatch):
     here = programs.processor()
     assert here == programs.processor()
-    monkeypatch.setattr(programs.platform, "machine", lambda: "another")
+    monkeypatch.setattr(machine_code.platform, "machine", lambda: "another")
     assert programs.processor() != here

@@ -22,8 +22,8 @@ def both(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODESIM_CACHE", str(tmp_path_factory.mktemp("light")))
         texts = [*light.SOURCES, light.lightened(TEXT)]
-        module = compile.generated("light", (), lambda: compile.numba_module("a test", texts))
-    return namespace["all_of"], module.all_of
+        functions = compile.functions_of("light", compile.numba_module("a test", texts), ["all_of"])
+        yield namespace["all_of"], functions["all_of"]
 
 
 @pytest.mark.parametrize("special", [0.5, np.nan, np.inf, -np.inf])
