@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations.declare import spectrum_picture
 from derivations.declare.rows import SPACE
 from derivations.drawing import (
     BLACK,
@@ -31,9 +32,14 @@ LOSSES = {"correlation": "correlation loss", "logistic": "logistic loss", "hinge
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """The figure `order_parameters` of an `xarray.Dataset`, where time goes on."""
-    run = whole(run)
-    return {"order_parameters": order_parameters(run)} if run.sizes.get("time", 0) > 1 else {}
+    """The figure `order_parameters` of an `xarray.Dataset`, where time goes on, and `blocks` of its inputs."""
+    if run.sizes.get("time", 0) < 2:
+        return {}
+    found = {"order_parameters": order_parameters(whole(run))}
+    if spectrum_picture.is_drawn(run):
+        _, online, decades = _stated(run)
+        found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, online)
+    return found
 
 
 def whole(run: Any) -> Any:

@@ -271,6 +271,21 @@ def test_a_long_run_of_a_stiff_spectrum_is_implicit_by_itself():
     assert run.statistics["evaluations"] < 2000  # DOP853 takes 376,000
 
 
+def test_the_picture_has_a_curve_for_every_block():
+    from derivations.declare import picture, spectrum_picture
+
+    run = odesim.integrate(odesim.declare(**PLATEAU), low=0.25, until=300, save_points=31)
+    data = run.dataset()
+    drawn = picture.draw(data)
+    assert set(drawn) == {"order_parameters", "blocks"}
+    found, spectrum = drawn["blocks"].axes
+    assert [line.get_label() for line in found.lines[:2]] == ["eigenvalue 1.6", "eigenvalue 0.4"]
+    curves = spectrum_picture.parts(data)
+    assert curves.shape == (31, 2) and (curves[-1] > 0.8).all() and curves[-1, 0] > curves[-1, 1]
+    assert found.lines[0].get_ydata() == pytest.approx(curves[:, 0])
+    assert [line.get_xdata()[-1] for line in spectrum.lines] == [500, 1000]
+
+
 # -- SGD
 
 
