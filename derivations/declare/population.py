@@ -79,7 +79,7 @@ def _scales(parameters: Any) -> tuple[np.ndarray, np.ndarray]:
     if blocks is None:
         return np.array(1.0), np.array(1.0)
     if len(blocks.share) == 1:
-        return blocks.eigenvalue[0], np.array(1.0)
+        return np.array(blocks.eigenvalue[0]), np.array(1.0)
     return blocks.eigenvalue[:, None, None], blocks.share[:, None, None]
 
 

@@ -131,6 +131,9 @@ EXACT: dict[str, dict[str, Any]] = {
     },
 }
 """Declarations whose means are all closed."""
+ISOTROPIC = [name for name, tables in EXACT.items() if "inputs" not in tables]
+"""Those whose inputs are N(0, I)."""
+ON_BLOCKS = [name for name in EXACT if name not in ISOTROPIC]
 LONG = {"relu with biases"}
 """Those whose kernels take several seconds to compile: what all go through, they go through in `make slow`."""
 

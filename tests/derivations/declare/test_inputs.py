@@ -13,6 +13,8 @@ from derivations.declare.model import model
 from odesim.sgd import spaces
 from odesim.sgd.scalar_traced import ScalarReplicas
 from odesim.sgd.simulation import explicit_rows
+from tests.derivations.declare.closed import EXACT, ON_BLOCKS
+from tests.derivations.declare.closed import made as closed_system
 
 ERF = "erf(w/sqrt(2))"
 PLATEAU = {
@@ -158,6 +160,32 @@ def test_another_order_of_the_blocks_permutes_the_answer():
     two, _ = rates({**tables, "inputs": {"blocks": [blocks[k] for k in order]}}, turned)
     for name in ("Q_ww", "M_ww"):
         assert two[name] == pytest.approx(one[name][order], abs=1e-14), name
+
+
+# -- the loss of samples, differentiated by JAX
+
+
+@pytest.mark.parametrize("name", [n if "sphere" in n else pytest.param(n, marks=pytest.mark.slow) for n in ON_BLOCKS])
+def test_the_motion_is_that_of_the_loss_of_samples(name):
+    from derivations.declare import exact
+    from derivations.declare.claims import sample_gradient, states
+    from odesim.flow.problem import compile_functions
+
+    kind = closed_system(EXACT[name]).parameters
+    start = states.start(kind, 1)
+    moments, rates = sample_gradient.moments(start, 1), []
+    for each in (states.quieted(start), start):
+        made = exact.equations(each.parameters)
+        y = made.start(each)
+        rates.append(made.unpack(compile_functions(made, "numpy")["flow"](0.0, y, *made.arguments(each))))
+    drift = sample_gradient.drift_of(moments, states.quieted(start))
+    second = sample_gradient.second_of(moments, start) if kind().declaration.limit == "online" else {}
+    for found, wanted in ((drift, rates[0]), (second, {k: rates[1][k] - rates[0][k] for k in second})):
+        size = max((float(np.abs(wanted[key]).max()) for key in found), default=0.0)
+        for key, batches in found.items():
+            error = batches.std(0, ddof=1) / np.sqrt(len(batches))
+            assert error.max() < 6e-3 * size, key
+            assert (np.abs(batches.mean(0) - wanted[key]) < 6 * error + 1e-9 * size).all(), key
 
 
 # -- spectra in blocks

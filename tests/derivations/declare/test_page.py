@@ -15,10 +15,10 @@ from derivations.declare.statements import closed, document, notation, statement
 from derivations.declare.system import numbers, rows
 from hermite.correlation import Correlations
 from odesim.flow.problem import compile_functions
-from tests.derivations.declare.closed import EXACT, made
+from tests.derivations.declare.closed import EXACT, ISOTROPIC, made
 from tests.derivations.declare.models import TABLES
 
-SINGLE = [name for name in EXACT if name not in ("two groups", "relu with biases")]
+SINGLE = [name for name in ISOTROPIC if name not in ("two groups", "relu with biases")]
 """A ramp beside another has no density with itself: its page holds for two units."""
 TEX = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex here: texlive-latex-recommended has it")
 

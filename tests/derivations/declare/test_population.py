@@ -14,12 +14,12 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.system import numbers, rows
 from odesim.flow.problem import compile_functions, prepare
 from odesim.request.case import Case
-from tests.derivations.declare.closed import EXACT, each, made
+from tests.derivations.declare.closed import EXACT, ISOTROPIC, each, made
 
 FEW = ("erf", "liao", "two groups", "phase retrieval")
 COMPILED = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in EXACT]
 """Numba takes seconds for each."""
-FLOWS = [name for name, tables in EXACT.items() if tables.get("training", {}).get("limit") != "online"]
+FLOWS = [name for name in ISOTROPIC if EXACT[name].get("training", {}).get("limit") != "online"]
 SAMPLES, BLOCKS = 400_000, 40
 LARGEST_Z = 5.0
 """Of a few hundred entries; one in 2 million is beyond it."""
@@ -163,7 +163,7 @@ def z_scores(blocks: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return (blocks.mean(0) - expected) / np.maximum(error, 1e-14)
 
 
-@pytest.mark.parametrize("name", each(EXACT))
+@pytest.mark.parametrize("name", each(ISOTROPIC))
 def test_the_dynamics_is_the_mean_over_samples(name):
     equations, found = start(name, seed=1)
     p, at = found.parameters, rows(found.parameters)
