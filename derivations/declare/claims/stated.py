@@ -237,6 +237,8 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
     shapes |= {at.declaration.students[g].named(word): (count,) for g, word, count in at.scalars}
     shape = shapes.get(variable, ())
     numbers = [int(part) if part.strip() else 0 for part in place.split(",")]
+    if len(shape) == 3 and len(numbers) == 2:  # of the whole vectors, not of their parts in a block
+        shape = shape[1:]
     if len(numbers) != len(shape) or not all(1 <= n <= size for n, size in zip(numbers, shape, strict=True)):
         has = f"[{','.join('1' for _ in shape)}] to [{','.join(map(str, shape))}]" if shape else "no entries"
         raise fields.Mistake(
@@ -267,8 +269,11 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
 def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
     """The path (time,) that a measure follows, of the values (time, ...) of an order parameter: an entry, or of all.
 
+    Overlaps by blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one.
     An entry that the sizes of a run do not have is no number.
     """
+    if values.ndim == 4 and (asked["entry"] is None or len(asked["entry"]) == 2):
+        values = values.sum(axis=1)
     values = np.abs(values) if asked["absolute"] else values
     if asked["entry"] is None:
         return REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
