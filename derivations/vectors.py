@@ -32,3 +32,23 @@ def root(gram: np.ndarray) -> np.ndarray:
         if column[0] > least:
             found[j:, j] = column / np.sqrt(column[0])
     return found
+
+
+def thin_root(gram: np.ndarray) -> np.ndarray:
+    """The columns (n, rank) of `root` that are not empty.
+
+    >>> thin_root(np.array([[1.0, -1.0], [-1.0, 1.0]])).round(12).tolist()
+    [[1.0], [-1.0]]
+    """
+    triangle = root(gram)
+    return triangle[:, triangle.any(axis=0)]
+
+
+def grams_by_block(rows: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+    """Gram matrices (.., L, n, n) of the parts of rows (.., n, d) in blocks of `dimension` (L,) coordinates.
+
+    >>> grams_by_block(np.array([[1.0, 2.0, 3.0]]), np.array([1, 2]))[:, 0, 0].tolist()
+    [1.0, 13.0]
+    """
+    parts = np.split(rows, np.cumsum(dimension)[:-1], axis=-1)
+    return np.stack([part @ np.swapaxes(part, -1, -2) for part in parts], axis=-3)

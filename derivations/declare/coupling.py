@@ -44,7 +44,7 @@ def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
 
 
 def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
-    """Which numbers of the state are strongly coupled on inputs with several eigenspaces: the overlaps in each.
+    """Label the numbers of the state by eigenspaces of the inputs: the overlaps in each are strongly coupled.
 
     dG^l/dt = -lam_l (C G^l + ..) holds G^l at the rate lam_l, and feels the others through C alone.
     """

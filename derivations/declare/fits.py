@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, presets, spectra, spread
+from derivations.declare import fields, growth, presets, spectra
 from derivations.declare.declaration import Declaration
 
 
@@ -19,7 +19,7 @@ def require(made: Declaration) -> None:
     parameters = _as("parameters", "", system.parameters_of, made)()
     if made.inputs is not None:
         _as("inputs", "blocks" if made.inputs.blocks else "spectrum", spectra.blocks, parameters)
-        _as("student", "unit", spread.require_declared, made)
+        _as("student", "unit", _without_wick, made)
     _as("student", "units", system.require_room, parameters)
     _readouts(made, values)
     _names(made, parameters)
@@ -46,6 +46,15 @@ def _as(table: str, key: str, function: Any, *arguments: Any) -> Any:
         raise
     except UsageError as error:
         raise fields.Mistake(str(error), table, key) from None
+
+
+def _without_wick(made: Declaration) -> None:
+    """Raise `UsageError` for a Wick power, which has no meaning on inputs with eigenvalues."""
+    if any(group.unit.calls("wick") for group in made.groups):
+        raise UsageError(
+            "wick(k, w) is a Wick power where |w|^2 is the variance of its field, which it is not on [inputs]; write "
+            "the polynomial, such as w^2 - 1"
+        )
 
 
 def _trained(made: Declaration) -> None:

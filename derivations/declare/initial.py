@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, UsageError
-from derivations.declare import spread
+from derivations.declare import spectra, spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows, readout
 from derivations.declare.system import numbers, rows
-from derivations.vectors import root
+from derivations.vectors import grams_by_block, root
 
 SYMMETRIC = 1e-9
 """How far from symmetry, or below zero in its least eigenvalue, a given Gram matrix may be: nine digits still pass."""
@@ -185,7 +185,8 @@ def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     every = stack(rows(parameters), arrays)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused, as is what is no number
-        return spread.of_weights(parameters, every) if rows(parameters).stack else every @ every.T
+        blocks = spectra.blocks(parameters) if rows(parameters).stack else None
+        return every @ every.T if blocks is None else grams_by_block(every, blocks.dimension)
 
 
 def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:

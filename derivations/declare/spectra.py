@@ -38,7 +38,7 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Blocks:
-    """What stands for a covariance: eigenvalue, share of the coordinates and dimension of every block, (L,) each.
+    """The blocks that stand for a covariance: their eigenvalues, shares of the coordinates and dimensions, (L,) each.
 
     `content` (L,) is the part of the squared norm of a teacher's vector in every block, or None where directions are
     drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make.
@@ -128,16 +128,16 @@ def whole_dimensions(share: np.ndarray, d: int) -> np.ndarray:
     >>> whole_dimensions(np.array([0.001, 0.3995, 0.5995]), 10).tolist()
     [1, 4, 5]
     """
-    found = np.maximum(np.floor(share * d + UNEQUAL), 1).astype(np.int64)
-    order = np.argsort(found - share * d, kind="stable")
-    missing = d - int(found.sum())
+    dimension = np.maximum(np.floor(share * d + UNEQUAL), 1).astype(np.int64)
+    order = np.argsort(dimension - share * d, kind="stable")
+    missing = d - int(dimension.sum())
     if missing > 0:
-        found[order[np.arange(missing) % len(share)]] += 1
-    while missing < 0 and found.max() > 1:
-        largest = np.argmax(np.where(found > 1, found - share * d, -np.inf))
-        found[largest] -= 1
+        dimension[order[np.arange(missing) % len(share)]] += 1
+    while missing < 0 and dimension.max() > 1:
+        largest = np.argmax(np.where(dimension > 1, dimension - share * d, -np.inf))
+        dimension[largest] -= 1
         missing += 1
-    return found
+    return dimension
 
 
 def _content(inputs: Inputs, known: Mapping[str, float], share: np.ndarray, dimension: np.ndarray) -> np.ndarray | None:
@@ -148,9 +148,8 @@ def _content(inputs: Inputs, known: Mapping[str, float], share: np.ndarray, dime
         if len(inputs.spread) != len(share):
             raise UsageError(f"spread has {len(inputs.spread)} shares, but the inputs have {len(share)} blocks")
         return np.array(inputs.spread)
-    size = _values(inputs.spread, known)
     ends = np.concatenate([[0], np.cumsum(dimension)]).tolist()
-    sums = [_sum(a, b, lambda j: size(j) ** 2) for a, b in itertools.pairwise(ends)]
+    sums = [_sum(a, b, _squares(inputs.spread, known)) for a, b in itertools.pairwise(ends)]
     return np.array(sums) / sum(sums)
 
 
@@ -163,11 +162,14 @@ def _of_spectrum(inputs: Inputs, spectrum: Tree, known: Mapping[str, float], d: 
     first, last = value(np.array([1.0, float(d)]))
     if not (np.isfinite(first) and last > 0):
         raise UsageError(f"a spectrum is above 0, but its values at j = 1 and d are {first:g} and {last:g}")
-    found = np.array(list(_paired(d, inputs.bins, value, weight)))
-    made = Blocks(found[:, 0], found[:, 1] / d, found[:, 1].astype(np.int64), found[:, 2] / found[:, 2].sum())
-    true = np.array(list(_paired(d, d if d <= WHOLE else max(REFERENCE, 2 * inputs.bins), value, weight)))
-    content = None if inputs.spread == "random" else made.content
-    return dataclasses.replace(made, content=content, error=0.0 if len(found) == d else _error(found, true))
+    rows = np.array(list(_paired(d, inputs.bins, value, weight)))
+    eigenvalue, dimension, weights = rows.T
+    content = None if inputs.spread == "random" else weights / weights.sum()
+    error = 0.0
+    if len(rows) < d:
+        reference = d if d <= WHOLE else max(REFERENCE, 2 * inputs.bins)
+        error = _error(rows, np.array(list(_paired(d, reference, value, weight))))
+    return Blocks(eigenvalue, dimension / d, dimension.astype(np.int64), content, error)
 
 
 def _squares(spread: str | Tree, known: Mapping[str, float]) -> Values:

@@ -1,17 +1,11 @@
 """Starts on inputs with several eigenspaces: one Gram matrix for the parts of all vectors in each of them."""
 
-import itertools
 from typing import Any
 
 import numpy as np
 
-from derivations.contract import UsageError
 from derivations.declare import spectra
-from derivations.declare.declaration import Declaration
-from derivations.vectors import root
-
-ZERO = 1e-12
-"""Eigenvalues of a Gram matrix below this part of the largest are 0."""
+from derivations.vectors import root, thin_root
 
 
 def teacher_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -40,32 +34,26 @@ def draw(
     blocks = spectra.blocks(parameters)
     assert blocks is not None
     s, overlap = len(norms), parameters.overlap
-    own = [factor(gram) for gram in teachers]
+    taught = [thin_root(gram) for gram in teachers]
     if overlap is None:
-        parts = [_random(s, w.shape[1], int(m), rng) for w, m in zip(own, blocks.dimension, strict=True)]
+        parts = [_random(s, w.shape[1], int(m), rng) for w, m in zip(taught, blocks.dimension, strict=True)]
         length = np.sqrt(sum((part**2).sum(1) for part in parts))
     else:
         size = np.sqrt(np.einsum("lii->i", teachers))
         rest = np.sqrt((1 - overlap**2) * blocks.share)
         parts = [
-            np.hstack([overlap * (w / size[:, None])[partners], x * np.eye(s)]) for w, x in zip(own, rest, strict=True)
+            np.hstack([overlap * (w / size[:, None])[partners], x * np.eye(s)])
+            for w, x in zip(taught, rest, strict=True)
         ]
         length = np.ones(s)
-    made = []
-    for part, w in zip(parts, own, strict=True):
-        whole = np.hstack([w, np.zeros((len(w), part.shape[1] - w.shape[1]))])
-        every = np.vstack([part * (norms / length)[:, None], whole])
-        made.append(every @ every.T)
-    found = np.array(made)
-    found[:, s:, s:] = teachers
-    return found
-
-
-def factor(gram: np.ndarray) -> np.ndarray:
-    """Return vectors (n, rank) with a Gram matrix (n, n), in as few dimensions as they have."""
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > ZERO * max(values[-1], 0.0)
-    return vectors[:, kept] * np.sqrt(values[kept])
+    grams = []
+    for part, w in zip(parts, taught, strict=True):
+        widened = np.hstack([w, np.zeros((len(w), part.shape[1] - w.shape[1]))])
+        vectors = np.vstack([part * (norms / length)[:, None], widened])
+        grams.append(vectors @ vectors.T)
+    gram = np.array(grams)
+    gram[:, s:, s:] = teachers
+    return gram
 
 
 def _random(s: int, rank: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -80,24 +68,6 @@ def _random(s: int, rank: int, m: int, rng: np.random.Generator) -> np.ndarray:
 def _below(s: int, m: int, rng: np.random.Generator) -> np.ndarray:
     """Vectors (s, min(s, m)) with the Gram matrix of s standard normal vectors of dimension m (Bartlett)."""
     r = min(s, m)
-    found = np.tril(rng.normal(size=(s, r)), -1)
-    found[np.arange(r), np.arange(r)] = np.sqrt(rng.chisquare(m - np.arange(r))) if r else 0.0
-    return found
-
-
-def of_weights(parameters: Any, rows: np.ndarray) -> np.ndarray:
-    """Return the Gram matrices (L, n, n) of weights (n, d) in the coordinates of the eigenspaces, in their order."""
-    blocks = spectra.blocks(parameters)
-    assert blocks is not None
-    ends = np.concatenate([[0], np.cumsum(blocks.dimension)]).tolist()
-    return np.array([rows[:, a:b] @ rows[:, a:b].T for a, b in itertools.pairwise(ends)])
-
-
-def require_declared(declared: Declaration) -> None:
-    """Raise `UsageError` for a unit that has no meaning on inputs with eigenvalues."""
-    for group in declared.groups:
-        if group.unit.calls("wick"):
-            raise UsageError(
-                "wick(k, w) is a Wick power where |w|^2 is the variance of its field, which it is not on [inputs]; "
-                "write the polynomial, such as w^2 - 1"
-            )
+    triangle = np.tril(rng.normal(size=(s, r)), -1)
+    triangle[np.arange(r), np.arange(r)] = np.sqrt(rng.chisquare(m - np.arange(r))) if r else 0.0
+    return triangle

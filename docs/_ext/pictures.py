@@ -37,8 +37,9 @@ class Panel:
 def panels(system: Any, claims: Iterable[Any], run: Any) -> list[Panel]:
     """The overlaps with the teachers in a run of the defaults, those that move most, then what the claims follow."""
     horizon = system.stages[0].horizon(system.parameters())
-    overlaps = {name: np.asarray(run[name]) for name in run.state if "M_" in name}
-    overlaps = {name: each.sum(axis=1) if each.ndim == 4 else each for name, each in overlaps.items()}
+    from derivations.declare.claims.stated import of_whole_vectors
+
+    overlaps = {name: of_whole_vectors(np.asarray(run[name])) for name in run.state if "M_" in name}
     main = max(overlaps, key=lambda name: np.ptp(overlaps[name], axis=0).max())
     best = np.abs(overlaps[main][-1]).argmax(axis=0)[:MOST]
     every = [(f"teacher {j + 1}", {"entry": (int(i), j), "absolute": False}) for j, i in enumerate(best)]

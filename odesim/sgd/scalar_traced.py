@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
+from derivations.vectors import grams_by_block
 from odesim.sgd import bind, matrices, normals, spaces, traced
 from odesim.sgd.compressed import factor, require_room
 
@@ -141,7 +142,7 @@ class ScalarReplicas:
         if rows is not None:
             self.run = explicit(model, known, trained, further, d, batch, dtype, held is not None)
             if held is not None and len(held.dimension) > 1:
-                self.products = functools.partial(spaces.products, dimension=held.dimension)
+                self.products = functools.partial(grams_by_block, dimension=held.dimension)
         elif held is None:
             require_room(d, batch, trained, fixed)
             values = np.array([factor(gram, trained) for gram in grams])

@@ -8,28 +8,25 @@ lam_l C W C^T / batch^2, W a Wishart matrix of d_l - n degrees of freedom.  A sm
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Eigenspaces, ScalarModel
+from derivations.vectors import grams_by_block, thin_root
 from odesim.errors import UsageError
 from odesim.machine import streams
 from odesim.sgd import bind, matrices, normals, traced
 from odesim.sgd.compressed import factor
 
-ZERO = 1e-13
-"""Eigenvalues of a Gram matrix below this part of the largest are rounding."""
-NEGATIVE = 1e-9
-
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """Which blocks are held by factors: numbers (roots of eigenvalues, dimensions), and those that keep coordinates.
+    """The numbers of the blocks that are held by factors, and of those that keep their coordinates.
 
-    Tuples, so that a compiled program can be known by them.
+    With the roots of the eigenvalues and the dimensions of all blocks; tuples, so that a compiled program can be known
+    by them.
     """
 
     factored: tuple[int, ...]
@@ -57,16 +54,14 @@ def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generat
 
     Raises `UsageError` where they have no room: `block` is the number in the sentence.
     """
-    values, axes = np.linalg.eigh(gram)
-    kept = values > ZERO * max(values[-1], 0.0)
-    rank = int(kept.sum())
-    if rank > dimension or values[0] < -NEGATIVE * max(values[-1], 1e-300):
+    half = thin_root(gram)
+    rank = half.shape[1]
+    if rank > dimension:
         count = f"{dimension} dimension{'s' if dimension > 1 else ''}"
         raise UsageError(
             f"block {block + 1} of the inputs has {count}, but vectors of rank {rank} are spread over it: SGD needs "
             "spread = 'random' or a list in [teacher], larger blocks, or a larger d"
         )
-    half = axes[:, kept] * np.sqrt(values[kept])
     if rng is None or not rank:
         return np.hstack([half, np.zeros((len(gram), dimension - rank))])
     return half @ np.linalg.qr(rng.normal(size=(dimension, rank)))[0].T
@@ -74,19 +69,11 @@ def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generat
 
 def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int) -> np.ndarray:
     """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, turned at random within each."""
-    found = []
+    rows, sizes = [], spaces.dimension.tolist()
     for replica, blocks in enumerate(grams):
         rng = streams.generator(seed, "rotation", replica)
-        sizes = spaces.dimension.tolist()
-        found.append(np.hstack([vectors(g, m, k, rng) for k, (g, m) in enumerate(zip(blocks, sizes, strict=True))]))
-    return np.array(found)
-
-
-def products(values: np.ndarray, dimension: np.ndarray) -> np.ndarray:
-    """Return the Gram matrices (R, L, n, n) of rows (R, n, d) in blocks of coordinates."""
-    ends = np.concatenate([[0], np.cumsum(dimension)]).tolist()
-    parts = [values[..., a:b] for a, b in itertools.pairwise(ends)]
-    return np.stack([part @ np.swapaxes(part, -1, -2) for part in parts], axis=-3)
+        rows.append(np.hstack([vectors(g, m, k, rng) for k, (g, m) in enumerate(zip(blocks, sizes, strict=True))]))
+    return np.array(rows)
 
 
 def factors(grams: np.ndarray, parts: Parts, trained: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,12 +91,16 @@ def grams_of(values: tuple[np.ndarray, np.ndarray], parts: Parts) -> np.ndarray:
     """Return the Gram matrices (R, L, n, n) of factors and coordinates."""
     large, small = values
     n = small.shape[-2]
-    found = np.zeros((len(small), len(parts.dimensions), n, n))
-    found[:, list(parts.factored)] = large @ np.swapaxes(large, -1, -2)
-    for k in parts.kept:
-        part = small[..., parts.columns == k]
-        found[:, k] = part @ np.swapaxes(part, -1, -2)
-    return found
+    gram = np.zeros((len(small), len(parts.dimensions), n, n))
+    gram[:, list(parts.factored)] = large @ np.swapaxes(large, -1, -2)
+    if parts.kept:
+        gram[:, list(parts.kept)] = grams_by_block(small, np.array([parts.dimensions[k] for k in parts.kept]))
+    return gram
+
+
+def _product(one: Any, two: Any, kept: Any, other: Any) -> Any:
+    """Inner products (k,) of vectors of which (F, k, n) stand in factors and (k, D) are coordinates."""
+    return (one * two).sum((0, 2)) + (kept * other).sum(1)
 
 
 @functools.cache
@@ -136,7 +127,7 @@ def compressed(
         v = normal[:, : F * n].reshape(count, F, n) * large[:, None], normal[:, F * n :] * small
         labels = traced.labels_of(model, functions, numbers, label, count, normal.dtype)
         fields = jnp.einsum("lan,cln->ac", X, v[0]) + Y @ v[1].T
-        vv = (X[:, :trained] ** 2).sum((0, 2)) + (Y[:trained] ** 2).sum(1)
+        vv = _product(X[:, :trained], X[:, :trained], Y[:trained], Y[:trained])
         rows = functions["coefficients"](fields, labels, vv, scalars, *numbers)
         return v, rows[:trained], rows[trained:].sum(1)
 
@@ -166,11 +157,7 @@ def compressed(
         wishart = jax.vmap(lambda freedom, key: matrices.bartlett(rank, freedom, key))
         Z = large[:, None, None] * (half @ wishart(outside, jax.random.split(wishart_key, F))) / batch
         v, w = X[:, :trained], Y[:trained]
-        squares = (
-            (v * v).sum((0, 2)) + (w * w).sum(1),
-            (v * G).sum((0, 2)) + (w * H).sum(1),
-            (G * G).sum((0, 2)) + (Z * Z).sum((0, 2)) + (H * H).sum(1),
-        )
+        squares = _product(v, v, w, w), _product(v, G, w, H), _product(G, G, H, H) + (Z * Z).sum((0, 2))
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=2)
         rest = jax.vmap(matrices.triangle)(moved[:, :, fixed:])

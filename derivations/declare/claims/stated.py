@@ -266,14 +266,23 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
     return found
 
 
+def of_whole_vectors(values: np.ndarray) -> np.ndarray:
+    """Overlaps (time, unit, ...) of whole vectors, from those of their parts (time, block, unit, ...); others as given.
+
+    >>> of_whole_vectors(np.ones((5, 3, 2, 2))).shape, of_whole_vectors(np.ones((5, 2, 2))).shape
+    ((5, 2, 2), (5, 2, 2))
+    """
+    return values.sum(axis=1) if values.ndim == 4 else values
+
+
 def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
     """The path (time,) that a measure follows, of the values (time, ...) of an order parameter: an entry, or of all.
 
     Overlaps by blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one.
     An entry that the sizes of a run do not have is no number.
     """
-    if values.ndim == 4 and (asked["entry"] is None or len(asked["entry"]) == 2):
-        values = values.sum(axis=1)
+    if asked["entry"] is None or len(asked["entry"]) == 2:
+        values = of_whole_vectors(values)
     values = np.abs(values) if asked["absolute"] else values
     if asked["entry"] is None:
         return REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
