@@ -34,15 +34,20 @@ def unpacked(saved: np.ndarray, n: int, stack: tuple[int, ...] = ()) -> tuple[np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Eigenspaces:
-    """Inputs x_j ~ N(0, variance_j), independent, whose coordinates stand in blocks one after the other.
+    """Inputs x_j ~ N(mean_j, variance_j), independent, whose coordinates stand in blocks one after the other.
 
-    Block l has `dimension[l]` coordinates.  For compressed SGD all of these have the variance `eigenvalue[l]`; explicit
-    SGD draws by `variances()`, (d,), which may differ within a block.
+    Block l has `dimension[l]` coordinates.  Cluster c of the inputs has `probability[c]`.  For compressed SGD all
+    coordinates of a block have the variance `eigenvalue[c, l]` in it; explicit SGD draws by `variances()`, (C, d), which
+    may differ within a block.  The mean of a cluster is the sum of `mean_weights[c]` (N,) times the last N fixed
+    vectors, and `label[c]` (None: 0) is added to the labels of its samples.
     """
 
     eigenvalue: np.ndarray
     dimension: np.ndarray
     variances: Callable[[], np.ndarray]
+    probability: np.ndarray
+    mean_weights: np.ndarray
+    label: np.ndarray | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +69,7 @@ class ScalarModel(Model):
     losses(vectors (n, d), scalars (s,), x (samples, d), labels (.., samples), *numbers) -> (samples,), in JAX.
 
     `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
-    Where `spaces(parameters)` is not None the inputs have its variances in place of 1; with several eigenspaces
+    Where `spaces(parameters)` is not None the inputs have its law in place of N(0, I); with several eigenspaces
     `place` gives one Gram matrix for each, of the parts of the vectors in it, and so are those that are saved.
     """
 

@@ -82,6 +82,17 @@ class Algebra:
         """All kinds of vectors in the order of the rows of the Gram matrix."""
         return tuple(Vector(*place) for place in self.rows.starts)
 
+    @functools.cached_property
+    def seen(self) -> tuple[Vector, ...]:
+        """The vectors that have fields: all but the named means of the inputs."""
+        return tuple(vector for vector in self.vectors if vector.group in self.groups)
+
+    @functools.cached_property
+    def mean(self) -> Vector | None:
+        """The named means of the inputs, where clusters have such means."""
+        inputs = self.declared.inputs
+        return self.vectors[-1] if inputs is not None and inputs.moved else None
+
     def is_student(self, number: int) -> bool:
         """Return True for the number of a group of students."""
         return self.rows.is_student(number)
@@ -92,10 +103,12 @@ class Algebra:
 
     def group(self, vector: Vector) -> Group:
         """The group that vectors belong to."""
-        return self.declared.groups[vector.group]
+        return self.declared.kinds[vector.group]
 
     def size(self, number: int) -> Any:
-        """The number of units of a group."""
+        """The number of units of a group, or of means."""
+        if number not in self.groups:
+            return sp.Symbol("means", integer=True)
         word = "units" if self.is_student(number) else "teachers"
         return sp.Symbol(self.declared.groups[number].named(word), integer=True)
 
@@ -111,6 +124,8 @@ class Algebra:
         pool = list(dict.fromkeys(pool))
         roles = [(role, number) for number in self.groups for role in ROLES]
         roles += [("space", 0)] if self.rows.stack else []
+        roles += [("cluster", 0)] if self.clusters > 1 else []
+        roles += [(role, number) for number in range(len(self.groups), len(self.declared.kinds)) for role in ROLES]
         return {place: pool[n] if n < len(pool) else f"{place[0]}_{place[1]}" for n, place in enumerate(roles)}
 
     @functools.cached_property
@@ -121,17 +136,71 @@ class Algebra:
         return (sp.Idx(self._letters["space", 0], sp.Symbol("blocks", integer=True)),)
 
     @property
+    def clusters(self) -> int:
+        """How many Gaussians the inputs are drawn from."""
+        return max(1, len(self.declared.inputs.clusters)) if self.declared.inputs is not None else 1
+
+    @functools.cached_property
+    def cluster(self) -> tuple[Any, ...]:
+        """The index of the clusters of the inputs; none where they are one Gaussian."""
+        if self.clusters == 1:
+            return ()
+        return (sp.Idx(self._letters["cluster", 0], sp.Symbol("clusters", integer=True)),)
+
+    @property
+    def varied(self) -> tuple[Any, ...]:
+        """The index of the clusters where these differ in their covariances; else none."""
+        return self.cluster if self.declared.inputs is not None and self.declared.inputs.varied else ()
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the gradient is a mean over clusters, or has a part along a mean of the inputs."""
+        return bool(self.cluster) or self.mean is not None
+
+    @property
     def eigenvalue(self) -> Any:
-        """The variance of the inputs in an eigenspace; 1 of isotropic ones."""
-        return self._of_space("eigenvalue") if self.declared.inputs is not None else sp.Integer(1)
+        """The variance of the inputs in an eigenspace (of a cluster); 1 of isotropic ones."""
+        return entry_of("eigenvalue", *self.varied, *self.space) if self.declared.inputs is not None else sp.Integer(1)
 
     @property
     def share(self) -> Any:
         """The share of an eigenspace in the coordinates."""
-        return self._of_space("share") if self.space else sp.Integer(1)
+        return entry_of("share", *self.space) if self.space else sp.Integer(1)
 
-    def _of_space(self, name: str) -> Any:
-        return Base(name)[self.space] if self.space else sp.Symbol(name)
+    @property
+    def labels(self) -> Any:
+        """The label of the samples of a cluster; None where a teacher labels them."""
+        given = self.declared.inputs is not None and self.declared.inputs.labels
+        return entry_of("label", *self.cluster) if given else None
+
+    def mean_weight(self, k: Any) -> Any:
+        """The weight of a named mean in that of a cluster."""
+        return entry_of("mean_weights", *self.cluster, k)
+
+    @property
+    def of_fields(self) -> tuple[Any, ...]:
+        """The index of the clusters where fields have another law in each, which means of functions of them carry."""
+        return self.cluster if self.mean is not None or self.varied else ()
+
+    def over_clusters(self, value: Any) -> Any:
+        """The mean of a value over the clusters: of its sums as sums over one index more.
+
+        SymPy would take cases out of a sum that stands in another, with the index that they depend on.
+        """
+        if not self.cluster:
+            return value
+        found = sp.Integer(0)
+        for term in sp.Add.make_args(sp.expand_mul(value, deep=False)):
+            sums = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.Sum)]
+            inside, limits = (sums[0].function, sums[0].limits) if sums else (sp.Integer(1), ())
+            rest = sp.Mul(*(factor for factor in sp.Mul.make_args(term) if factor not in sums[:1]))
+            found += sp.Sum(entry_of("probability", *self.cluster) * rest * inside, *limits, *self.cluster)
+        return found
+
+    def centre(self, vector: Vector, i: Any) -> Any:
+        """E[z_i] of the field u_i . x in a cluster."""
+        star = "" if self.is_student(vector.group) else "_star"
+        return entry_of(f"centre_{self.group(vector).named(vector.slot)}{star}", *self.cluster, i)
 
     def over_spaces(self, value: Any) -> Any:
         """The sum of a value over all eigenspaces."""
@@ -164,8 +233,8 @@ class Algebra:
         return self.over_spaces(self.overlap(one, i, two, j))
 
     def spread(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """E[z_i z_j] of the fields u_i . x and v_j . x."""
-        return self._entry("" if self.declared.inputs is None else "S_", one, i, two, j)
+        """The covariance of the fields u_i . x and v_j . x (in a cluster)."""
+        return self._entry("" if self.declared.inputs is None else "S_", one, i, two, j, *self.varied)
 
     def _entry(self, prefix: str, one: Vector, i: Any, two: Vector, j: Any, *before: Any) -> Any:
         if self.vectors.index(one) > self.vectors.index(two):
@@ -210,15 +279,20 @@ class Algebra:
         return bool(self.shapes[number].gates)
 
     def arguments(self, kinds: Sequence[int], indices: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments of a kernel of units: the covariances of their fields, and their own numbers."""
+        """The arguments of a kernel of units: covariances of their fields, their own numbers, means of fields if any."""
         fields = [(Vector(g, s), i) for g, i in zip(kinds, indices, strict=True) for s in self.declared.groups[g].slots]
         cells = [self.covariance(*fields[a], *fields[b]) for a in range(len(fields)) for b in range(a, len(fields))]
         own = [self.number(g, b, i) for g, i in zip(kinds, indices, strict=True) for b in self.scalars(g)]
-        return (*cells, *own)
+        return (*cells, *own, *([self.centre(*one) / self.norm(*one) for one in fields] if self.mean else []))
 
     def scalars(self, number: int) -> tuple[str, ...]:
         """The numbers that every unit of a group has beside its readout."""
         return self.declared.groups[number].scalars
+
+
+def entry_of(name: str, *indices: Any) -> Any:
+    """An entry of an array, or the number of this name where there are no indices."""
+    return Base(name)[indices] if indices else sp.Symbol(name)
 
 
 class Kernels:
@@ -246,7 +320,7 @@ class Kernels:
         key = (tuple(shapes), tuple(map(algebra.scalars, kinds)), tuple(parts), same)
         if key not in self._known:
             tables = Tables()
-            program = Program(shapes, list(map(algebra.scalars, kinds)), tables, same)
+            program = Program(shapes, list(map(algebra.scalars, kinds)), tables, same, moved=algebra.mean is not None)
             values = [compilable(value) for value in program.expressions(parts)]
             number = len(self._known)
             places = self._looked_up(number, tables, program)
@@ -267,7 +341,7 @@ class Kernels:
         """The arrays of some means over units with these indices, one index twice for one unit; `zero` are others."""
         same = len(indices) == 2 and indices[0] == indices[1]
         kernel, names = self.kernel(kinds, [mean.parts for mean in means], same)
-        axes = tuple(dict.fromkeys(indices))
+        axes = (*self.algebra.of_fields, *dict.fromkeys(indices))
         targets = tuple(Base(mean.name)[axes] for mean, name in zip(means, names, strict=True) if name)
         self.zero |= {mean.name for mean, name in zip(means, names, strict=True) if not name}
         if targets:

@@ -9,8 +9,10 @@ from derivations.declare.declaration import Declaration
 class Arguments(NamedTuple):
     """The run-time arguments of the sampled flow; `rates` = (rate, decay, eta^2/B, noise), sizes of the groups last.
 
-    `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix; `eigenvalue` and
-    `share` are those of the eigenspaces of the inputs, (L, 1, 1), or the number 1 of isotropic ones.
+    `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix.  `eigenvalue`
+    (C, L, 1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all
+    (C, 1, 1) and 1; `probability` (C,), `mean_weights` (C, means) and `label` (C,) those of clusters.  Isotropic inputs
+    use none of them; without labels there is an empty array.
     """
 
     constants: Any
@@ -23,6 +25,9 @@ class Arguments(NamedTuple):
     rates: Any
     eigenvalue: Any
     share: Any
+    probability: Any
+    mean_weights: Any
+    label: Any
     numbers: Any
     sizes: tuple[int, ...]
 
@@ -31,17 +36,33 @@ OWN = len(Arguments._fields) - 1
 """The number of arguments before the sizes."""
 
 
+class Means(NamedTuple):
+    """E[c z_b] + E[e] G_ab (S, n), E[c c^T] (S, S), E[dl/ds] by row of scalars, the loss, and E[(f - f*)^2].
+
+    On inputs with eigenvalues `drift` is E[dc_a/dz_e] instead, `own` (S,) is E[e], and `first` (S,) is E[c].
+    """
+
+    drift: Any
+    own: Any
+    first: Any
+    second: Any
+    scalars: list[Any]
+    loss: Any
+    error: Any
+
+
 class View(NamedTuple):
     """One state seen as arrays: Gram matrix (n, n), weights of all units in f - f*, and their own numbers.
 
-    Of inputs with several eigenspaces the Gram matrices are (L, n, n).  `covariance` (n, n) is that of the fields, and
-    `square` (n,) are the squared norms of the vectors.
+    Of inputs with several eigenspaces the Gram matrices are (L, n, n).  `covariance` are those (n, n) of the fields in
+    every cluster, `centre` their means (n,) (None: 0), and `square` (n,) the squared norms of the vectors.
     """
 
     G: Any
     w: Any
     bias: Any
-    covariance: Any
+    covariance: list[Any]
+    centre: list[Any]
     square: Any
 
 
@@ -49,9 +70,12 @@ def seen(xp: Any, y: Any, a: Arguments) -> View:
     """A flat state as arrays."""
     known = xp.concatenate([y, a.constants])
     G = known[a.place]
-    scaled = G * a.eigenvalue
-    covariance = scaled if scaled.ndim == 2 else scaled.sum(0)
-    return View(G, known[a.outs], known[a.biases], covariance, xp.diagonal(whole(G)))
+    n = G.shape[-1] - a.mean_weights.shape[-1]
+    fields, square = G[..., :n, :n], xp.diagonal(whole(G))
+    covariance = [whole(fields * value) for value in a.eigenvalue]
+    along = whole(G)[:n, n:]
+    centre = [along @ weights if len(weights) else None for weights in a.mean_weights]
+    return View(G, known[a.outs], known[a.biases], covariance, centre, square)
 
 
 def whole(G: Any) -> Any:
@@ -74,14 +98,28 @@ def packed(xp: Any, declared: Declaration, D: Any, E: Any, scalars: Sequence[Any
     return xp.concatenate([rates[a.entries], *parts])
 
 
-def by_spaces(view: View, along: Any, own: Any, a: Arguments) -> Any:
-    """lam_l sum_e E[dc_a/dz_e] G^l_eb + E[e] G^l_ab, the mean drift (.., S, n) in every eigenspace."""
-    G, S = view.G, a.moves.shape[0]
-    return a.eigenvalue * (along @ G) + own[:, None] * G[..., :S, :]
+def by_spaces(view: View, found: Sequence[Means], a: Arguments) -> Any:
+    """The mean drift (.., S, n) in every eigenspace from the means in every cluster c, over these.
+
+    E[c_a x^l].u_b = lam_cl sum_e E_c[dc_a/dz_e] G^l_eb + E_c[e] G^l_ab + E_c[c_a] sum_k A_ck G^l_kb
+    """
+    G, S, n = view.G, a.moves.shape[0], view.covariance[0].shape[0]
+    drift = 0.0
+    for c, means in enumerate(found):
+        here = a.eigenvalue[c] * (means.drift @ G[..., :n, :]) + means.own[:, None] * G[..., :S, :]
+        if view.centre[c] is not None:
+            here = here + means.first[:, None] * (a.mean_weights[c] @ G[..., n:, :])[..., None, :]
+        drift = drift + a.probability[c] * here
+    return drift
+
+
+def squares(found: Sequence[Means], a: Arguments) -> Any:
+    """f_l lam_cl E_c[c c^T] over the clusters c, (.., S, S) in every eigenspace."""
+    return a.share * sum(a.probability[c] * a.eigenvalue[c] * means.second for c, means in enumerate(found))
 
 
 def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Arguments) -> tuple[Any, Any]:
-    """(D, E) from the mean drift E[c z_b] + E[e] G_ab and E[c c^T] of the raw vectors, in every eigenspace."""
+    """(D, E) from the mean drift E[c z_b] + E[e] G_ab of the raw vectors and what E[c c^T] adds, in every eigenspace."""
     G, S = view.G, a.moves.shape[0]
     if weights == "sphere":
         own = own_part(xp, drift[..., :S]) / view.square[:S]
@@ -89,7 +127,7 @@ def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Argumen
     else:
         drift = drift + a.rates[1] * G[..., :S, :]
     moves = a.moves[:, None]
-    return -a.rates[0] * moves * drift, a.share * a.eigenvalue * (a.rates[2] * second * moves * a.moves)
+    return -a.rates[0] * moves * drift, a.rates[2] * second * moves * a.moves
 
 
 def widened(xp: Any, weights: str, view: View, D: Any, E: Any, a: Arguments) -> Any:

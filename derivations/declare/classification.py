@@ -23,8 +23,13 @@ KEEPS_SIGN = ("sign", "erf", "tanh")
 
 
 def has_closed_form(declared: Declaration, sizes: tuple[int, ...]) -> bool:
-    """Return True if the arccosine holds: linear students, and a teacher that is linear or one unit of `KEEPS_SIGN`."""
+    """Return True if the arccosine holds: linear students, and a teacher that is linear or one unit of `KEEPS_SIGN`.
+
+    Inputs are one Gaussian of mean 0.
+    """
     count = len(declared.students)
+    if declared.inputs is not None and declared.inputs.clusters:
+        return False
     if not all(_linear(group) for group in declared.students):
         return False
     if all(_linear(group) for group in declared.teachers):
@@ -42,7 +47,7 @@ def _linear(group: Group) -> bool:
 def arccosine(declared: Declaration, xp: Any, view: View, sizes: tuple[int, ...]) -> Any:
     """P(sign f != sign f*) of the covariance of fields and the readouts, if `has_closed_form`; 1 where f or f* is 0."""
     S = sum(sizes[: len(declared.students)])
-    c, b, G = view.w[:S], -view.w[S:], view.covariance
+    c, b, G = view.w[:S], -view.w[S:], view.covariance[0]
     if declared.weights == "normalised":
         c = c / xp.sqrt(view.square[:S])
     sizes_squared = (c @ G[:S, :S] @ c) * (b @ G[S:, S:] @ b)

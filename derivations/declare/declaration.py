@@ -21,6 +21,9 @@ Limit = Literal["flow", "online"]
 OUTPUTS = ("sum", "mean", "root", "trained")
 """The readout a_i of a group of K units: 1, 1/K, 1/sqrt(K), or numbers that are trained or read from a file."""
 
+MEAN = "mean"
+"""The name of the group of rows that the named means of the inputs are."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Group:
@@ -114,8 +117,39 @@ class Preset:
 
 
 @dataclasses.dataclass(frozen=True)
+class Mean:
+    """A named vector of which the means of clusters are made: its Euclidean norm and where it points.
+
+    `teacher` are its cosines with the teacher's vectors (empty: orthogonal to them), `spread` the part of its squared
+    norm in every block (empty: in proportion to the shares).
+    """
+
+    name: str
+    norm: Tree
+    teacher: tuple[float, ...] = ()
+    spread: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """Inputs N(mean, covariance) that are drawn with a probability.
+
+    `mean` is linear in the named means (None: 0).  The covariance has its own `eigenvalues`, one for each block, or
+    those of all inputs (empty), times `scale`.  With a `label` the samples are labelled by it and not by a teacher.
+    """
+
+    probability: Tree
+    mean: Tree | None = None
+    eigenvalues: tuple[Tree, ...] = ()
+    scale: Tree | None = None
+    label: Tree | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Inputs:
-    """The covariance of the inputs x: blocks of coordinates, each with one eigenvalue, or a spectrum put into blocks.
+    """The law of the inputs x: blocks of coordinates, each with one eigenvalue, or a spectrum put into blocks.
+
+    With `clusters` it is a mixture of Gaussians whose covariances have these blocks in common.
 
     `blocks` are pairs (eigenvalue, share of the coordinates), of which one share may be None, for what the others
     leave.  `spectrum` is the eigenvalue of coordinate j = 1, .., d, for which at most `bins` blocks stand.  With
@@ -130,6 +164,23 @@ class Inputs:
     bins: int = 128
     trace: Tree | None = None
     spread: str | tuple[float, ...] | Tree = "even"
+    means: tuple[Mean, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+
+    @property
+    def labels(self) -> bool:
+        """Whether every cluster has a label, which takes the place of a teacher."""
+        return any(cluster.label is not None for cluster in self.clusters)
+
+    @property
+    def moved(self) -> bool:
+        """Whether fields have means."""
+        return any(cluster.mean is not None for cluster in self.clusters)
+
+    @property
+    def varied(self) -> bool:
+        """Whether clusters differ in their covariances."""
+        return any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,8 +224,16 @@ class Declaration:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Students first, then teachers: the order of all rows."""
+        """Students first, then teachers: the order of all rows that have fields."""
         return (*self.students, *self.teachers)
+
+    @property
+    def kinds(self) -> tuple[Group, ...]:
+        """Whatever has rows in the Gram matrix: the groups of units, then the named means of the inputs as one."""
+        means = self.inputs.means if self.inputs is not None else ()
+        if not means:
+            return self.groups
+        return (*self.groups, Group(MEAN, Tree("name", "m"), "m", ("m",), (), len(means)))
 
     @property
     def names(self) -> tuple[str, ...]:

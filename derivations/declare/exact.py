@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
-from derivations.declare import population, spectra, system
-from derivations.declare.algebra import Algebra, Kernels
+from derivations.declare import mixture, population, spectra, system
+from derivations.declare.algebra import Algebra, Kernels, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
@@ -38,13 +38,26 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
 
 
 def of_inputs(symbols: Algebra, parameters: Any) -> dict[str, Any]:
-    """The constants of the inputs: eigenvalue and share of every eigenspace, numbers where there is one."""
-    blocks = spectra.blocks(parameters)
-    if blocks is None:
+    """The constants of the inputs: eigenvalue and share of every eigenspace, and what clusters have; numbers if one."""
+    blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
+    if blocks is None or found is None:
         return {}
-    if not symbols.space:
-        return {"eigenvalue": float(blocks.eigenvalue[0])}
-    return {"blocks": len(blocks.share), "eigenvalue": blocks.eigenvalue, "share": blocks.share}
+    values = found.eigenvalue if symbols.varied else found.eigenvalue[0]
+    given: dict[str, Any] = {"eigenvalue": _plain(values if symbols.space else values[..., 0])}
+    if symbols.space:
+        given |= {"blocks": len(blocks.share), "share": blocks.share}
+    if symbols.cluster:
+        given |= {"clusters": len(found.probability), "probability": found.probability}
+    if symbols.mean is not None:
+        given["mean_weights"] = found.mean if symbols.cluster else found.mean[0]
+    if found.label is not None:
+        given["label"] = _plain(found.label if symbols.cluster else found.label[0])
+    return given
+
+
+def _plain(values: np.ndarray) -> Any:
+    """An array, or the number that it is."""
+    return values if values.ndim else float(values)
 
 
 def equations(parameters: Any) -> Equations:
@@ -106,7 +119,8 @@ def cached_statement(declared: Declaration, at: Rows, values: tuple[float, ...],
         indices=[],
         tier="exact",
         sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)}
-        | ({"blocks": at.spaces} if symbols.space else {}),
+        | ({"blocks": at.spaces} if symbols.space else {})
+        | ({"clusters": symbols.clusters} if symbols.cluster else {}),
         state=tuple(state(symbols)),
         constants=(*constants(symbols), *means.named),
         bind=functools.partial(numbers, symbols, means),
@@ -136,11 +150,7 @@ def constants(symbols: Algebra) -> Iterator[Named]:
     """Sizes, overlaps of the teachers, readouts that do not move, and the numbers of training and of the user."""
     for g in symbols.groups:
         yield Named(symbols.size(g), "units of a group")
-    if symbols.space:
-        yield Named(symbols.space[0].upper + 1, "blocks of the inputs")
-        yield Named(symbols.share, "share of a block in the coordinates of the inputs")
-    if symbols.declared.inputs is not None:
-        yield Named(symbols.eigenvalue, "eigenvalue of a block: variance of the inputs in it")
+    yield from of_law(symbols)
     names = [block.name for block in symbols.rows.fixed]
     for n, one in enumerate(symbols.vectors):
         for two in symbols.vectors[n:]:
@@ -157,6 +167,24 @@ def constants(symbols: Algebra) -> Iterator[Named]:
     yield from TRAINING
     yield from STEPS if symbols.declared.limit == "online" else ()
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
+
+
+def of_law(symbols: Algebra) -> Iterator[Named]:
+    """The constants that state the law of the inputs: none of isotropic ones."""
+    if symbols.space:
+        yield Named(symbols.space[0].upper + 1, "blocks of the inputs")
+        yield Named(symbols.share, "share of a block in the coordinates of the inputs")
+    if symbols.declared.inputs is not None:
+        yield Named(symbols.eigenvalue, "eigenvalue of a block: variance of the inputs in it")
+    if symbols.cluster:
+        yield Named(symbols.cluster[0].upper + 1, "clusters of the inputs")
+        yield Named(entry_of("probability", *symbols.cluster), "probability of a cluster")
+    if symbols.mean is not None:
+        yield Named(symbols.size(symbols.mean.group), "named means of the inputs")
+        weight = symbols.mean_weight(symbols.index("k", symbols.mean.group))
+        yield Named(weight, "weight of a named mean in the mean of a cluster")
+    if symbols.labels is not None:
+        yield Named(symbols.labels, "label of the samples of a cluster")
 
 
 def printed(parameters: Any) -> Statement:

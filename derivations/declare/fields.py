@@ -83,10 +83,12 @@ def matrices(value: Any, table: str, key: str) -> tuple[Any, ...]:
     return matrix(value, table, key)
 
 
-def entries(tables: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+def entries(tables: Mapping[str, Any], key: str, inside: str = "") -> list[Mapping[str, Any]]:
+    """The tables [[key]], or [[inside.key]]."""
     given = tables.get(key, [])
     if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):
-        raise Mistake(f"write [[{key}]], one table for each; in Python {key} is a list of mappings", "", key)
+        whole = f"{inside}.{key}" if inside else key
+        raise Mistake(f"write [[{whole}]], one table for each; in Python {key} is a list of mappings", inside, key)
     return given
 
 

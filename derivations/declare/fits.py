@@ -1,10 +1,17 @@
 """Whether the entries of a declaration fit together: what one table says of another, before anything is derived."""
 
+import re
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, presets, spectra
+from derivations.declare import fields, growth, mixture, presets, spectra
 from derivations.declare.declaration import Declaration
+
+
+OF_INPUTS = re.compile(
+    "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
+)
+"""Names that inputs with eigenvalues or clusters have in a run and in its equations."""
 
 
 def require(made: Declaration) -> None:
@@ -19,6 +26,7 @@ def require(made: Declaration) -> None:
     parameters = _as("parameters", "", system.parameters_of, made)()
     if made.inputs is not None:
         _as("inputs", "blocks" if made.inputs.blocks else "spectrum", spectra.blocks, parameters)
+        _as("inputs.cluster", "", mixture.mixture, parameters)
         _as("student", "unit", _without_wick, made)
     _as("student", "units", system.require_room, parameters)
     _readouts(made, values)
@@ -84,7 +92,7 @@ def _names(made: Declaration, parameters: Any) -> None:
     found = rows(parameters)
     taken = {word for block in found.blocks for word in (block.name, *block.dims)}
     for number in made.numbers:
-        if number.name in taken:
+        if number.name in taken or (made.inputs is not None and OF_INPUTS.fullmatch(number.name)):
             raise fields.Mistake(
                 f"the name {number.name!r} is taken, for what a run holds: choose another", "parameters", number.name
             )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, UsageError
-from derivations.declare import spectra, spread
+from derivations.declare import mixture, spectra, spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows, readout
 from derivations.declare.system import numbers, rows
@@ -43,7 +43,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         if name not in state:
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
-    exact = not weights(arrays) if arrays else parameters.overlap is not None
+    exact = not weights(arrays) if arrays else mixture.overlap(parameters) is not None
     return Initial(parameters, state, constants, parameters.d**-0.5, exact)
 
 
@@ -61,6 +61,8 @@ def teacher_gram(parameters: Any) -> np.ndarray:
     """
     found, declared = rows(parameters), parameters.declaration
     size = found.teachers
+    if size == 0:
+        return np.zeros((0, 0))
     if hasattr(parameters, "gram"):
         gram = np.full((size, size), parameters.gram)
         np.fill_diagonal(gram, 1.0)
@@ -92,9 +94,12 @@ def require_gram(gram: np.ndarray, what: str) -> None:
 
 
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix (n, n) of the teacher's rows, or those (L, n, n) of their parts in the eigenspaces."""
-    gram = teacher_gram(parameters)
-    return spread.teacher_blocks(parameters, gram, rng) if rows(parameters).stack else gram
+    """The Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in the eigenspaces."""
+    gram, found = teacher_gram(parameters), rows(parameters)
+    parts = spread.teacher_blocks(parameters, gram, rng) if found.stack else gram[None]
+    if found.means:
+        parts = spread.with_means(parameters, parts)
+    return parts if found.stack else parts[0]
 
 
 def norms(parameters: Any) -> np.ndarray:
@@ -116,9 +121,10 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     and its remainder is orthogonal to everything else.
     """
     found = rows(parameters)
-    if found.stack:
+    if found.stack or found.means or not found.teachers:
         given = teachers(parameters, rng)
-        return spread.draw(parameters, given, norms(parameters), partners(found), rng)
+        parts = spread.draw(parameters, given if found.stack else given[None], norms(parameters), partners(found), rng)
+        return parts if found.stack else parts[0]
     taught, s = teacher_gram(parameters), found.students
     frame = root(taught)
     t = taught.shape[0]
@@ -148,7 +154,9 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
 def partners(found: Rows) -> np.ndarray:
     """The teacher's row, counted among the teachers', of every student row: same slot (else the first), its number."""
     declared = found.declaration
-    students, partner = len(declared.students), np.empty(found.students, int)
+    students, partner = len(declared.students), np.zeros(found.students, int)
+    if not declared.teachers:
+        return partner
     for number, group in enumerate(declared.students):
         matched = next(
             (k for k, t in enumerate(declared.teachers) if t.name == group.name),
@@ -166,7 +174,7 @@ def partners(found: Rows) -> np.ndarray:
 def weight_names(found: Rows) -> list[tuple[str, int, str]]:
     """The arrays of a file of weights: (name, group, slot); a teacher's end in `_star`."""
     names = []
-    for number, group in enumerate(found.declaration.groups):
+    for number, group in enumerate(found.declaration.kinds):
         for slot in group.slots:
             names.append((group.named(slot if found.is_student(number) else f"{slot}_star"), number, slot))
     return names
@@ -252,6 +260,8 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
 def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozenset[str]) -> dict[str, int]:
     found, declared = rows(parameters), parameters.declaration
     sizes: dict[str, int] = {}
+    if weights(arrays):
+        _require_means(found, arrays)
     for number, group in enumerate(declared.groups):
         student = found.is_student(number)
         word = group.named("units" if student else "teachers")
@@ -281,3 +291,12 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
                 "leave the option out or change the file"
             )
     return sizes
+
+
+def _require_means(found: Rows, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise `UsageError` unless a file of weights has a vector for every named mean."""
+    for name, number, _ in weight_names(found):
+        if number >= len(found.declaration.groups) and len(np.shape(arrays[name])) != 2:
+            raise UsageError(f"{name} must be a matrix, but has shape {np.shape(arrays[name])}")
+        if number >= len(found.declaration.groups) and len(arrays[name]) != found.means:
+            raise UsageError(f"{name} has {len(arrays[name])} rows, but the inputs have {found.means} named means")

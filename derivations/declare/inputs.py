@@ -3,13 +3,16 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from derivations.declare import fields
+from derivations.declare import clusters, fields
+from derivations.declare.clusters import tree
 from derivations.declare.declaration import Inputs, Number
-from derivations.declare.grammar import OF_NUMBERS, Tree
+from derivations.declare.grammar import Tree
 
-KEYS = ("blocks", "spectrum", "bins", "trace")
+KEYS = ("blocks", "spectrum", "bins", "trace", "means", "cluster")
 MOST_BLOCKS = 4096
 SPREADS = ("even", "random")
+WHOLE = [[1.0, "rest"]]
+"""The blocks of inputs of which only clusters are declared."""
 
 
 def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | None:
@@ -23,19 +26,25 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | N
     table = fields.table(tables, "inputs")
     fields.require_known(table, KEYS, "inputs")
     names = ("d", *(number.name for number in numbers if not number.per_unit))
-    if ("blocks" in table) == ("spectrum" in table):
+    mixed = "cluster" in table
+    if "means" in table and not mixed:
+        raise fields.Mistake("means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means")
+    if ("blocks" in table) == ("spectrum" in table) and not (mixed and "blocks" not in table):
         raise fields.Mistake("[inputs] takes blocks = [[eigenvalue, share], ..] or spectrum = 'j^(-1.5)', one of the "
                              "two", "inputs", "spectrum" if "blocks" in table else "")  # fmt: skip
     if "bins" in table and "blocks" in table:
         raise fields.Mistake("bins is how many blocks stand for a spectrum, and blocks are given", "inputs", "bins")
     if table.get("bins") == 1:
         raise fields.Mistake("bins is at least 2: a bin of a spectrum has two blocks", "inputs", "bins")
+    means = clusters.means(table, names)
     return Inputs(
-        blocks=_blocks(table["blocks"], names) if "blocks" in table else (),
-        spectrum=_tree(table["spectrum"], "inputs", "spectrum", ("j", *names)) if "spectrum" in table else None,
+        blocks=() if "spectrum" in table else _blocks(table.get("blocks", WHOLE), names),
+        spectrum=tree(table["spectrum"], "inputs", "spectrum", ("j", *names)) if "spectrum" in table else None,
         bins=fields.whole(table, "bins", "inputs", 128, MOST_BLOCKS),
-        trace=_tree(table["trace"], "inputs", "trace", names) if "trace" in table else None,
+        trace=tree(table["trace"], "inputs", "trace", names) if "trace" in table else None,
         spread=_spread(teacher, names),
+        means=means,
+        clusters=clusters.clusters(table, means, names),
     )
 
 
@@ -51,33 +60,19 @@ def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None
     if sum(share == "rest" for _, share in given) > 1:
         raise fields.Mistake("one block alone takes the rest of the coordinates", "inputs", "blocks")
     return tuple(
-        (_tree(value, "inputs", "blocks", names), None if share == "rest" else _tree(share, "inputs", "blocks", names))
+        (tree(value, "inputs", "blocks", names), None if share == "rest" else tree(share, "inputs", "blocks", names))
         for value, share in given
     )
-
-
-def _tree(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
-    """A number, or an expression in some names and functions of numbers."""
-    if isinstance(given, str):
-        found = fields.expression(given, table, key, names)
-        wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
-        if wrong:
-            raise fields.Mistake(f"{wrong[0]} is no function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
-        return found
-    return Tree("number", value=fields.real({key: given}, key, table))
 
 
 def _spread(teacher: Mapping[str, Any], names: Collection[str]) -> str | tuple[float, ...] | Tree:
     """How the teacher's squared norms are shared out among the blocks."""
     given = teacher.get("spread", "even")
     if isinstance(given, list):
-        shares = tuple(fields.real({"spread": x}, "spread", "teacher", minimum=0.0) for x in given)
-        if abs(sum(shares) - 1) > 1e-9:
-            raise fields.Mistake(f"the shares of spread sum to {sum(shares):.10g}, not to 1", "teacher", "spread")
-        return shares
+        return clusters.shares(given, "spread", "teacher", "spread")
     if not isinstance(given, str):
         raise fields.Mistake(
             f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, or an expression in j such "
             f"as 'j^(-0.5)', but {fields.shown(given)} was given", "teacher", "spread",
         )  # fmt: skip
-    return given if given in SPREADS else _tree(given, "teacher", "spread", ("j", *names))
+    return given if given in SPREADS else tree(given, "teacher", "spread", ("j", *names))

@@ -59,7 +59,7 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     second, tilts = "", erf_factors(shapes) if declared.limit == "online" else ()
     if declared.limit == "online":
         try:
-            require_second(shapes, len(declared.students))
+            require_second(declared, shapes)
         except Open as reason:
             second = str(reason)
     pairs = tuple(tuple((*plain_gate(one, a), *plain_gate(two, b)) for one, a, two, b in t.pairs) for t in maker.tables)
@@ -79,17 +79,19 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
         shape(group, known, normalised and k < len(declared.students)) for k, group in enumerate(declared.groups)
     )
     if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
-        raise Open("the means of a gate are series at unit variance, and on inputs with eigenvalues variances move")
+        raise Open("the means of a gate are series at unit variance, and variances move with the eigenvalues of the inputs")
     _require_series(declared, shapes)
     return shapes
 
 
-def require_second(shapes: Sequence[Shape], students: int) -> None:
-    """Raise `Open` where means of four units have no closed form: those of polynomials and of erf units have.
+def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
+    """Raise `Open` where means of four units have no closed form: those of polynomials and of centred erf units have.
 
     Two of the four are students, the first of the shapes; the other two may be any.
     """
-    if erf_factors(shapes):
+    students = len(declared.students)
+    centred = declared.inputs is None or not (declared.inputs.moved or declared.inputs.labels)
+    if erf_factors(shapes) and centred:
         return
     if any(shape.gates for shape in shapes):
         raise Open("E[c c] is a mean of four functions that are no polynomials")
@@ -144,7 +146,8 @@ class Maker:
         """The name and the text of one function; its tables get the next number."""
         self.tables.append(Tables())
         own = [self.declared.groups[k].scalars for k in kinds]
-        program = Program([self.shapes[k] for k in kinds], own, self.tables[-1], same)
+        moved = self.declared.inputs is not None and self.declared.inputs.moved
+        program = Program([self.shapes[k] for k in kinds], own, self.tables[-1], same, moved)
         return name, program.write(name, program.arguments(self.declared.names), outputs)
 
     def _drift_outputs(self, g: int, h: int) -> list:

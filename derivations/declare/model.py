@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import evaluate, spectra, system, written
+from derivations.declare import evaluate, mixture, spectra, system, written
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
@@ -62,9 +62,9 @@ def signature(declared: Declaration) -> str:
 
 
 def sizes(parameters: Any) -> tuple[int, int]:
-    """The rows of students, and those of teachers."""
+    """The rows of students, and those of teachers and means."""
     rows = system.rows(parameters)
-    return rows.students, rows.teachers
+    return rows.students, rows.total - rows.students
 
 
 def further(parameters: Any) -> int:
@@ -85,7 +85,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     learning = [np.full(count, float(declared.moves(declared.students[k], word))) for k, word, count in rows.scalars]
     square = np.diag(rows.whole(gram))
     return (
-        *rows.sizes,
+        *rows.units,
         *(np.array([value]) for value in system.numbers(parameters)),
         square[rows.students :].copy(),
         np.array([float(parameters.noise)]),
@@ -109,10 +109,11 @@ def scalar_names(rows: Rows) -> list[str]:
 
 def spaces(parameters: Any) -> Eigenspaces | None:
     """The eigenspaces of the inputs; None for x ~ N(0, I)."""
-    blocks = spectra.blocks(parameters)
-    if blocks is None:
+    blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
+    if blocks is None or law is None:
         return None
-    return Eigenspaces(blocks.eigenvalue, blocks.dimension, functools.partial(spectra.variances, parameters))
+    variances = functools.partial(mixture.variances, parameters)
+    return Eigenspaces(law.eigenvalue, blocks.dimension, variances, law.probability, law.mean, law.label)
 
 
 def place(initial: Initial) -> np.ndarray:
@@ -147,7 +148,7 @@ def fixed(initial: Initial) -> Labelled:
         name = group.named("a" if rows.is_student(k) else "a_star")
         if name in initial.constants:
             found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
-    return {**found, **spectra.labelled(initial.parameters)}
+    return {**found, **spectra.labelled(initial.parameters), **mixture.labelled(initial.parameters)}
 
 
 def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:

@@ -49,11 +49,17 @@ class Program:
 
     Its arguments are c{i}_{j}, i <= j, for the fields of all factors in turn (those of factor k from offset k on), the
     factors' own numbers b{k}_{name}, the user's numbers, and `S` and `m`, the looked-up series and means; those of no
-    use are left out by `arguments`.  With `same` the first two factors are one unit.
+    use are left out by `arguments`.  With `same` the first two factors are one unit.  With `moved` fields have means
+    mu_{i}, arguments behind the others: a gate F(s z + b) is then that of a centred field with the bias b + s mu, and
+
+        E[z_i F] = mu_i E[F] + sum_j C_ij E[dF/dz_j]
     """
 
-    def __init__(self, shapes: Sequence[Shape], scalars: Sequence[Sequence[str]], tables: Tables, same: bool = False):
-        self.shapes, self.tables, self.same = shapes, tables, same
+    def __init__(
+        self, shapes: Sequence[Shape], scalars: Sequence[Sequence[str]], tables: Tables, same: bool = False,
+        moved: bool = False,
+    ):  # fmt: skip
+        self.shapes, self.tables, self.same, self.moved = shapes, tables, same, moved
         self.own = [list(names) for names in scalars]
         self.offsets = [sum(len(s.slots) for s in shapes[:k]) for k in range(len(shapes))]
         self.count = sum(len(s.slots) for s in shapes)
@@ -98,7 +104,14 @@ class Program:
         return [
             *cells,
             *(sympy.Symbol(f"b{k}_{name}", real=True) for k, names in enumerate(self.own) for name in names),
+            *(self.centre(i) for i in range(self.count if self.moved else 0)),
         ]
+
+    def centre(self, i: int) -> Any:
+        """The mean of field i."""
+        import sympy
+
+        return sympy.Symbol(f"mu_{i}", real=True) if self.moved else sympy.Integer(0)
 
     def arguments(self, numbers: Sequence[str]) -> list[str]:
         """All arguments in their order."""
@@ -107,7 +120,7 @@ class Program:
     def _output(self, parts: Sequence[Part]) -> Any:
         import sympy
 
-        if len(self.shapes) == self.count == 2 and all(term.gate < 0 for part in parts for term in part):
+        if not self.moved and len(self.shapes) == self.count == 2 and all(term.gate < 0 for part in parts for term in part):
             numbers = [[self._placed(term.coefficient, k) for term in part] for k, part in enumerate(parts)]
             return contraction.contracted(parts, numbers, (self.entry(0, 0), self.entry(0, 1), self.entry(1, 1)))
         terms: list[tuple[Any, Orders, tuple[int, ...]]] = [(sympy.Integer(1), (), ())]
@@ -122,7 +135,10 @@ class Program:
     def _gate(self, k: int, number: int) -> Gate:
         """A gate of factor k, whose bias may be a number of the unit."""
         gate = self.shapes[k].gates[number]
-        return dataclasses.replace(gate, bias=self._placed(gate.bias, k)) if self.own[k] else gate
+        if not (self.own[k] or self.moved):
+            return gate
+        shift = gate.slope * self.centre(self.offsets[k] + gate.slot)
+        return dataclasses.replace(gate, bias=self._placed(gate.bias, k) + shift)
 
     def _placed(self, value: Any, k: int) -> Any:
         """An expression with squared norms as diagonal entries, and the unit's own numbers as those of factor k."""
@@ -143,12 +159,14 @@ class Program:
         if not any(powers):
             self.known[key] = self._base(orders)
             return self.known[key]
-        if all(gate < 0 for gate, _ in orders) and sum(powers) % 2:
+        if not self.moved and all(gate < 0 for gate, _ in orders) and sum(powers) % 2:
             self.known[key] = sympy.Integer(0)
             return self.known[key]
         i = next(k for k, p in enumerate(powers) if p)
         low = _lowered(powers, i)
         found = [low[j] * self.entry(i, j) * self._cell(orders, _lowered(low, j)) for j in range(len(low)) if low[j]]
+        if self.moved:
+            found.append(self.centre(i) * self._cell(orders, low))
         for k, (gate, order) in enumerate(orders):
             if gate >= 0:
                 at = self.offsets[k] + self.shapes[k].gates[gate].slot

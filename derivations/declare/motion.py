@@ -12,7 +12,10 @@ Inputs of covariance Lambda with eigenvalues lam_l have one Gram matrix G^l for 
 eigenspace: the fields have the covariance sum_l lam_l G^l, E[c_a x^l] = lam_l sum_r C_ar u_r^l, and the online limit
 gains eta^2 f_l lam_l E[c_a c_b]/B where f_l is the share of the eigenspace in the coordinates.  Norms are Euclidean.
 
-Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues).
+Of inputs from clusters with means sum_k A_ck m_k all means are taken in every cluster, where E_c[c_a x^l] has besides
+the part E_c[c_a] sum_k A_ck m_k^l, and then over the clusters.  Labels y_c of clusters stand in the place of a teacher.
+
+Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refinetti et al. 2021 (mixtures).
 """
 
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ from typing import Any
 
 from derivations.declare import second_order
 from derivations.declare.algebra import Algebra, Kernels, Mean, Vector
-from derivations.declare.gates import Part
+from derivations.declare.gates import Part, Shape
 from derivations.statement import HALF, Base, Definition, Equation, Named, Watched, sp
 
 STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
@@ -42,8 +45,9 @@ class Motion:
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
-        self.arrays = [*self._spreads(), *self._norms(), *self._pairs(), *self._outputs()]
-        self.arrays += [*self._bends(), *self._gradients(), *self._drifts()]
+        self.arrays = [*self._spreads(), *self._centres(), *self._norms()]
+        self.arrays += [*self._pairs(), *self._outputs(), *self._alone()]
+        self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
         if self.second:
             self.arrays += second_order.definitions(self.algebra, self.kernels, self.squared)
         self.arrays += self._along()
@@ -53,11 +57,21 @@ class Motion:
         """The covariances of the fields, where the inputs have eigenvalues."""
         if self.declared.inputs is None:
             return
-        for n, one in enumerate(self.algebra.vectors):
-            for two in self.algebra.vectors[n:]:
+        for n, one in enumerate(self.algebra.seen):
+            for two in self.algebra.seen[n:]:
                 i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
                 value = self.algebra.over_spaces(self.algebra.eigenvalue * self.algebra.overlap(one, i, two, j))
                 yield Definition((self.algebra.spread(one, i, two, j),), value, "covariances of the fields")
+
+    def _centres(self) -> Iterator[Definition]:
+        """The means of the fields, where clusters have means."""
+        mean = self.algebra.mean
+        if mean is None:
+            return
+        for one in self.algebra.seen:
+            i, k = self.algebra.index("i", one.group), self.algebra.index("r", mean.group)
+            value = sp.Sum(self.algebra.mean_weight(k) * self.algebra.product(one, i, mean, k), k)
+            yield Definition((self.algebra.centre(one, i),), value, "means of the fields")
 
     def _norms(self) -> Iterator[Definition]:
         for one in self.algebra.vectors:
@@ -98,13 +112,32 @@ class Motion:
         ]
         sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
         for own, other, mine, theirs, turned in sides:
-            parts = [(f"W{word}_{self.algebra.pair(own, other, s + t)}", mine.bends[a][b])
-                     for a, s in enumerate(mine.slots) for b, t in enumerate(mine.slots)
-                     if a < b or (a == b and not self.algebra.radial)]  # fmt: skip
-            parts += [(f"B{word}_{self.algebra.pair(own, other)}_{name}", mine.scalars[b])
-                      for b, name in enumerate(self.algebra.scalars(own)) if self._trained(own, name)]  # fmt: skip
-            found += [Mean(name, self._ordered(part, theirs.value, turned)) for name, part in parts]
+            found += [Mean(f"{letter}{word}_{self._named(letter, own, other, rest)}",
+                           self._ordered(part, theirs.value, turned))
+                      for letter, rest, part in self._single_parts(own, mine)]  # fmt: skip
         return found
+
+    def _single_parts(self, g: int, mine: Shape) -> Iterator[tuple[str, str, Part]]:
+        """Letter, rest of the name, and part of a unit that meets the value of others: slopes, bends, slopes by biases."""
+        if self.algebra.mean is not None:
+            yield from (("U", s, mine.slopes[a]) for a, s in enumerate(mine.slots))
+        for a, s in enumerate(mine.slots):
+            for b, t in enumerate(mine.slots):
+                if a < b or (a == b and not self.algebra.radial):
+                    yield "W", s + t, mine.bends[a][b]
+        for b, name in enumerate(self.algebra.scalars(g)):
+            if self._trained(g, name):
+                yield "B", name, mine.scalars[b]
+
+    def _alone(self) -> Iterator[Definition]:
+        """The means of a unit alone, which labels of clusters multiply."""
+        if self.algebra.labels is None:
+            return
+        for g in self.algebra.students:
+            i, mine = self.algebra.index("i", g), self.algebra.shapes[g]
+            parts = [*self._single_parts(g, mine), ("K", "", mine.value)]
+            means = [Mean(f"{letter}label_{self._named(letter, g, g, rest)}", (part,)) for letter, rest, part in parts]
+            yield from self.kernels.definitions((g,), (i,), means, "means over a unit")
 
     def _ordered(self, part: Part, value: Part, turned: bool) -> tuple[Part, Part]:
         return (value, part) if turned else (part, value)
@@ -134,7 +167,7 @@ class Motion:
         name = f"{letter}_{self._named(letter, *((h, g) if symmetric else (g, h)), rest)}"
         if symmetric:
             return self._entry(name, j, i)
-        held_turned = letter in "WB" and g > h  # both sides of a pair of student groups are means of one kernel
+        held_turned = letter in "WBU" and g > h  # both sides of a pair of student groups are means of one kernel
         entry = self._entry(name, j, i) if held_turned else self._entry(name, i, j)
         if g != h or apart or not self.algebra.gated(g):
             return entry
@@ -146,11 +179,13 @@ class Motion:
         return f"{self.algebra.pair(g, h)}_{rest}" if letter == "B" else self.algebra.pair(g, h, rest)
 
     def _entry(self, name: str, *indices: Any) -> Any:
-        return sp.Integer(0) if name in self.kernels.zero else Base(name)[indices]
+        return sp.Integer(0) if name in self.kernels.zero else Base(name)[(*self.algebra.of_fields, *indices)]
 
     def total(self, g: int, letter: str, rest: str, i: Any) -> Any:
-        """The sum of weight x mean over all units that unit i of group g meets."""
+        """The sum of weight x mean over all units that unit i of group g meets, and over the label of a cluster."""
         found = sp.Integer(0)
+        if self.algebra.labels is not None:
+            found -= self.algebra.labels * self._entry(f"{letter}label_{self._named(letter, g, g, rest)}", i)
         for h in self.algebra.groups:
             if self.squared or not self.algebra.is_student(h):
                 j = self.algebra.index("j", h)
@@ -162,7 +197,7 @@ class Motion:
         s, t = sorted((one.slot, slot), key=self.algebra.group(one).slots.index)
         if s == t and self.algebra.radial:
             return sp.Integer(0)
-        return Base(f"bend_{self.algebra.label(Vector(one.group, s), Vector(one.group, t))}")[i]
+        return Base(f"bend_{self.algebra.label(Vector(one.group, s), Vector(one.group, t))}")[(*self.algebra.cluster, i)]
 
     def _bends(self) -> Iterator[Definition]:
         for g in self.algebra.students:
@@ -177,14 +212,22 @@ class Motion:
     def _gradients(self) -> Iterator[Definition]:
         """C of students' vectors and all vectors; where the network divides by norms, of the raw vectors."""
         for one in self.algebra.vectors:
-            for two in self.algebra.vectors:
+            for two in self.algebra.seen:
                 if self.algebra.moves(one) and (value := self._gradient(one, two)) != 0:
                     i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
                     yield Definition((self.gradient(one, i, two, j),), value, "gradient of the loss by overlaps")
+            if self.algebra.moves(one) and self.algebra.mean is not None:
+                i = self.algebra.index("i", one.group)
+                value = self.algebra.scaled_weight(one, i) * self.total(one.group, "U", one.slot, i)
+                yield Definition((self.kappa(one, i),), value, "E[c_i], the mean gradient by a field")
+
+    def kappa(self, one: Vector, i: Any) -> Any:
+        """E[c_i] in a cluster."""
+        return Base(f"kappa_{self.algebra.group(one).named(one.slot)}")[(*self.algebra.cluster, i)]
 
     def gradient(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """C_ij, the part of the mean gradient of u_i along v_j."""
-        return Base(f"C_{self.algebra.label(one, two)}")[i, j]
+        return Base(f"C_{self.algebra.label(one, two)}")[(*self.algebra.cluster, i, j)]
 
     def _gradient(self, one: Vector, two: Vector) -> Any:
         g, h = one.group, two.group
@@ -203,6 +246,28 @@ class Motion:
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, i)
         return both + sp.KroneckerDelta(i, j) * self.bend(one, two.slot, i) / norms
 
+    def _pulls(self) -> Iterator[Definition]:
+        """What stands in the place of C for inputs from clusters: means over these, eigenvalues included."""
+        for one in self.algebra.vectors:
+            for two in self.algebra.vectors if self.algebra.mixed else ():
+                i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
+                if not self.algebra.moves(one) or (value := self._pull(one, i, two, j)) == 0:
+                    continue
+                yield Definition((self.pull(one, i, two, j),), self.algebra.over_clusters(value), "gradient, over clusters")
+
+    def _pull(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        if two in self.algebra.seen:
+            gradient = self._gradient(one, two)
+            return gradient if gradient == 0 else self.algebra.eigenvalue * self.gradient(one, i, two, j)
+        return self.kappa(one, i) * self.algebra.mean_weight(j) if two == self.algebra.mean else sp.Integer(0)
+
+    def pull(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """The part of the mean gradient of u_i along v_j in an eigenspace (over its eigenvalue, of a single Gaussian)."""
+        if not self.algebra.mixed:
+            return self.gradient(one, i, two, j)
+        space = self.algebra.space if two in self.algebra.seen else ()
+        return Base(f"H_{self.algebra.label(one, two)}")[(*space, i, j)]
+
     def _drifts(self) -> Iterator[Definition]:
         for one in self.algebra.vectors:
             for two in self.algebra.vectors:
@@ -211,23 +276,28 @@ class Motion:
                     yield Definition((self.drift(one, i, two, j),), self._drift(one, i, two, j), "E[c_i z_j]")
 
     def drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """D_ij, the mean gradient of u_i seen from v_j in an eigenspace, over its eigenvalue."""
+        """D_ij, the mean gradient of u_i seen from v_j in an eigenspace, over `eigenvalue`."""
         return Base(f"D_{self.algebra.label(one, two)}")[(*self.algebra.space, i, j)]
 
     def _drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         found = sp.Integer(0)
         for other in self.algebra.vectors:
-            if self._gradient(one, other) != 0:
-                r = self.algebra.index("r", other.group)
-                found += sp.Sum(self.gradient(one, i, other, r) * self.algebra.overlap(other, r, two, j), r)
+            r = self.algebra.index("r", other.group)
+            if self._pull(one, i, other, r) != 0:
+                found += sp.Sum(self.pull(one, i, other, r) * self.algebra.overlap(other, r, two, j), r)
         return found
+
+    @property
+    def eigenvalue(self) -> Any:
+        """The eigenvalue by which a drift is still to be multiplied."""
+        return sp.Integer(1) if self.algebra.mixed else self.algebra.eigenvalue
 
     def moved(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """u_i' . v_j by the motion of u_i alone."""
         if not self.algebra.moves(one):
             return sp.Integer(0)
         here = self.algebra.overlap(one, i, two, j)
-        pull = self.algebra.eigenvalue * self.drift(one, i, two, j)
+        pull = self.eigenvalue * self.drift(one, i, two, j)
         if self.declared.weights != "free":
             pull -= self.along(one, i) * here
         if self.declared.weights != "sphere":
@@ -242,7 +312,7 @@ class Motion:
         for one in self.algebra.vectors:
             if self.algebra.moves(one) and self.declared.weights != "free":
                 i = self.algebra.index("i", one.group)
-                value = self.algebra.eigenvalue * self.drift(one, i, one, i)
+                value = self.eigenvalue * self.drift(one, i, one, i)
                 if self.second and self.declared.weights == "sphere":
                     # A step across the sphere lengthens the vector, which the constraint takes back.
                     value -= HALF * self._gain(one, i, one, i) / self.rate
@@ -252,14 +322,8 @@ class Motion:
     def _gain(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """eta^2 E[c_i c_j]/B, in an eigenspace by its share of the variance."""
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
-        return (
-            STEP**2
-            / BATCH
-            * self.algebra.share
-            * self.algebra.eigenvalue
-            * second_order.entry(self.algebra, one, i, two, j)
-            / norms
-        )
+        square = self.algebra.eigenvalue * second_order.entry(self.algebra, one, i, two, j)
+        return STEP**2 / BATCH * self.algebra.share * self.algebra.over_clusters(square) / norms
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""
@@ -281,8 +345,8 @@ class Motion:
     def _slope(self, g: int, word: str, i: Any) -> Any:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""
         if word == "a":
-            return self.total(g, "K", "", i)
-        return self.algebra.weight(g, i) * self.total(g, "B", word, i)
+            return self.algebra.over_clusters(self.total(g, "K", "", i))
+        return self.algebra.over_clusters(self.algebra.weight(g, i) * self.total(g, "B", word, i))
 
     def error(self) -> Any:
         """E[(f - f*)^2]."""
@@ -290,6 +354,16 @@ class Motion:
         for g in self.algebra.groups:
             for h in self.algebra.groups[g:]:
                 found += (1 if g == h else 2) * self.products(g, h)
+        if self.algebra.labels is not None:
+            found += self.algebra.labels**2 - 2 * self.algebra.labels * self._mean_output()
+        return self.algebra.over_clusters(found)
+
+    def _mean_output(self) -> Any:
+        """E[f] in a cluster, where clusters have labels."""
+        found = sp.Integer(0)
+        for g in self.algebra.students:
+            i = self.algebra.index("i", g)
+            found += sp.Sum(self.algebra.weight(g, i) * self._entry(f"Klabel_{self._named('K', g, g, '')}", i), i)
         return found
 
     def products(self, g: int, h: int) -> Any:
@@ -303,7 +377,10 @@ class Motion:
         if self.squared:
             return HALF * (self.error() + NOISE**2)
         teachers = self.algebra.groups[len(self.algebra.students) :]
-        return sp.Add(*(self.products(g, h) for g in self.algebra.students for h in teachers))
+        found = sp.Add(*(self.products(g, h) for g in self.algebra.students for h in teachers))
+        if self.algebra.labels is not None:
+            found -= self.algebra.labels * self._mean_output()
+        return self.algebra.over_clusters(found)
 
     def watched(self, component: Any) -> Watched:
         """The mean squared error, which is saved beside the state."""

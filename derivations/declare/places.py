@@ -65,7 +65,7 @@ def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
 
 def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
     """The places of readouts and of the units' own numbers, and which of them are trained."""
-    declared, most = at.declaration, max(at.sizes)
+    declared, most = at.declaration, max(at.units)
     moving = np.zeros(len(at.scalars))
     own: dict[tuple[int, str], np.ndarray] = {}
     for r, (number, word, _) in enumerate(at.scalars):

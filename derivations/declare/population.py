@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, spectra
+from derivations.declare import coupling, mixture, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.places import known_places
@@ -69,18 +69,20 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     rates = np.array([p.step if online else 1.0, p.decay, p.step**2 / p.batch if online else 0.0, p.noise])
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
-        places["moving"], rates, *_scales(p), np.array(numbers(p), float), *at.sizes,
+        places["moving"], rates, *_law(p), np.array(numbers(p), float), *at.units,
     )  # fmt: skip
 
 
-def _scales(parameters: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and shares of the eigenspaces, (L, 1, 1); 1 and 1 of isotropic inputs."""
-    blocks = spectra.blocks(parameters)
-    if blocks is None:
-        return np.array(1.0), np.array(1.0)
+def _law(parameters: Any) -> tuple[np.ndarray, ...]:
+    """What `arrays.Arguments` has of the law of the inputs: eigenvalues, shares, probabilities, means, labels."""
+    blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
+    none = np.zeros(0)
+    if blocks is None or found is None:
+        return np.ones((1, 1, 1)), np.array(1.0), np.ones(1), np.zeros((1, 0)), none
+    label = none if found.label is None else found.label
     if len(blocks.share) == 1:
-        return np.array(blocks.eigenvalue[0]), np.array(1.0)
-    return blocks.eigenvalue[:, None, None], blocks.share[:, None, None]
+        return found.eigenvalue[:, :, None], np.array(1.0), found.probability, found.mean, label
+    return found.eigenvalue[:, :, None, None], blocks.share[:, None, None], found.probability, found.mean, label
 
 
 def constants(initial: Initial) -> Labelled:
@@ -94,7 +96,7 @@ def constants(initial: Initial) -> Labelled:
         if name in initial.constants:
             who = "student" if student else "teacher"
             labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
-    return {**labelled, **spectra.labelled(p)}
+    return {**labelled, **spectra.labelled(p), **mixture.labelled(p)}
 
 
 def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:

@@ -56,7 +56,9 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     numbers = named.numbers(fields.table(tables, "parameters"))
     teacher_table = fields.table(tables, "teacher")
     students = _groups(tables, "student", STUDENT, numbers, None)
-    teachers = _groups(tables, "teacher", TEACHER, numbers, students)
+    law = inputs.inputs(tables, numbers)
+    labels = law is not None and law.labels
+    teachers = _unlabelled(tables) if labels else _groups(tables, "teacher", TEACHER, numbers, students)
     loss, tree = _loss(training, numbers)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
@@ -83,13 +85,23 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         link=fields.address(tables, "link"),
         until=fields.real(training, "until", "training", 100.0, above=0.0),
         decades=fields.flag(training, "decades", "training"),
-        inputs=inputs.inputs(tables, numbers),
+        inputs=law,
         presets=presets.presets(tables),
         claims=_claims(tables),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     fits.require(made)
     return made
+
+
+def _unlabelled(tables: Mapping[str, Any]) -> tuple[Group, ...]:
+    """No teacher, where clusters have labels: of [teacher] the noise of these is left."""
+    given = tables.get("teacher", {})
+    wrong = next((key for key in given if key != "noise"), "") if isinstance(given, Mapping) else "[teacher]"
+    if wrong:
+        raise fields.Mistake("the clusters have labels, which take the place of a teacher: of [teacher] noise alone is left",
+                             "teacher", "" if wrong == "[teacher]" else wrong)  # fmt: skip
+    return ()
 
 
 def plain(tables: Any) -> Any:

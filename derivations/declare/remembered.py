@@ -57,8 +57,8 @@ def _digest(declared: Declaration, beside: object) -> str:
 def _parts(declared: Declaration) -> tuple[object, ...]:
     """What the derivation depends on: units, loss, constraint, limit, inputs, and which readouts are trained."""
     groups = [(g.text, g.slots, g.scalars, g.output == "trained") for g in declared.groups]
-    isotropic = declared.inputs is None
-    return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, isotropic
+    law = None if declared.inputs is None else (declared.inputs.moved, declared.inputs.labels)
+    return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law
 
 
 def identity(declared: Declaration) -> str:

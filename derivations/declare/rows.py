@@ -1,7 +1,8 @@
 """Where everything stands: the rows of the Gram matrix, the order parameters that are its blocks, and their names.
 
 Rows are ordered by group (students, then teachers), in a group by slot, in a slot by unit.  Q_rs are overlaps among the
-students' slots r and s, M_rs those of a student's slot r with a teacher's slot s, P_rs those among the teachers.
+students' slots r and s, M_rs those of a student's slot r with a teacher's slot s, P_rs those among the teachers.  The
+named means of the inputs are rows like those of a teacher, after all others: mean_M_wm, mean_P_wm, mean_P_mm.
 """
 
 import dataclasses
@@ -61,7 +62,7 @@ class Rows:
     def starts(self) -> dict[tuple[int, str], int]:
         """The first row of (number of the group, slot)."""
         at, found = 0, {}
-        for number, (group, size) in enumerate(zip(self.declaration.groups, self.sizes, strict=True)):
+        for number, (group, size) in enumerate(zip(self.declaration.kinds, self.sizes, strict=True)):
             for slot in group.slots:
                 found[number, slot] = at
                 at += size
@@ -71,6 +72,11 @@ class Rows:
         """The rows of a slot of the group with this number."""
         start = self.starts[number, slot]
         return slice(start, start + self.sizes[number])
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """How many units every group has; `sizes` has the number of named means behind them."""
+        return self.sizes[: len(self.declaration.groups)]
 
     @property
     def students(self) -> int:
@@ -83,12 +89,22 @@ class Rows:
     @property
     def total(self) -> int:
         """How many rows there are."""
-        return sum(len(group.slots) * size for group, size in zip(self.declaration.groups, self.sizes, strict=True))
+        return sum(len(group.slots) * size for group, size in zip(self.declaration.kinds, self.sizes, strict=True))
+
+    @property
+    def means(self) -> int:
+        """How many rows are named means of the inputs; they come last."""
+        return sum(self.sizes[len(self.declaration.groups) :])
+
+    @property
+    def fields(self) -> int:
+        """How many rows have fields: those of students and teachers."""
+        return self.total - self.means
 
     @property
     def teachers(self) -> int:
         """How many rows are teachers'."""
-        return self.total - self.students
+        return self.fields - self.students
 
     def is_student(self, number: int) -> bool:
         """Whether the group with this number is one of students."""
@@ -107,14 +123,14 @@ class Rows:
                 yield g, r, h, s
 
     def _block(self, g: int, r: str, h: int, s: str) -> Block:
-        groups, first, second = self.declaration.groups, self.is_student(g), self.is_student(h)
+        groups, first, second = self.declaration.kinds, self.is_student(g), self.is_student(h)
         letter = "Q" if second else "M" if first else "P"
         words = [groups[g].name, groups[h].name if h != g else ""]
         name = "_".join([*(word for word in words if word), letter, r + s])
         dims = [self.dimension(g), self.dimension(h)]
         if dims[0] == dims[1]:
             dims[1] += "_"
-        who = [f"{groups[k].name} {('teacher', 'student')[own]}".strip() for k, own in ((g, first), (h, second))]
+        who = [f"{groups[k].name} {self.role(k)}".strip() for k in (g, h)]
         stars = ["" if own else "*" for own in (first, second)]
         meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
         if self.stack:
@@ -125,8 +141,16 @@ class Rows:
         """The block of the overlaps of two slots (group, slot), of which the first comes first."""
         return self._block(*one, *two)
 
+    def role(self, number: int) -> str:
+        """What the vectors of a group are: student, teacher, or vector of a mean."""
+        if number >= len(self.declaration.groups):
+            return "vector"
+        return "student" if self.is_student(number) else "teacher"
+
     def dimension(self, number: int) -> str:
         """The name of the dimension of a group's units."""
+        if number >= len(self.declaration.groups):
+            return self.declaration.kinds[number].name
         return self.declaration.groups[number].named("unit" if self.is_student(number) else "teacher")
 
     @property

@@ -5,7 +5,7 @@ which independent randomisations measure.  `mixed` has the exact drift and sampl
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,26 +90,33 @@ def build(
     backend = "jax" if "jax" in xp.__name__ else "numpy"
     drift = None if stated is None else array_functions(stated, backend)["flow"]
 
-    def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, Place, tuple[Any, Any]]:
+    def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
         a, sample, _ = split(declared, given)
         view = arrays.seen(xp, y, a)
-        return a, view, Place(view.covariance, view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes), sample
+        labels = a.label if declared.inputs is not None and declared.inputs.labels else [None] * len(view.covariance)
+        rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
+        places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, labels, strict=True)]
+        return a, view, places, sample
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
-        a, view, at, sample = seen(y, given)
-        m = sampler.means(at, *sample)
-        pull = m.drift if declared.inputs is None else arrays.by_spaces(view, m.drift, m.own, a)
-        D, E = arrays.moved(xp, declared.weights, view, pull, m.second, a)
+        a, view, places, sample = seen(y, given)
+        found = [sampler.means(at, *sample) for at in places]
+        isotropic = declared.inputs is None
+        pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)
+        second = found[0].second if isotropic else arrays.squares(found, a)
+        scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
+        D, E = arrays.moved(xp, declared.weights, view, pull, second, a)
         if drift is None:
-            return arrays.packed(xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, m.scalars, a)
+            return arrays.packed(xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
         # The drift has closed forms, and E[c c] alone is sampled.
         D = arrays.widened(xp, declared.weights, view, xp.zeros_like(D), E, a)
-        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in m.scalars], a)
+        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a)
         return drift(t, y, *split(declared, given)[2]) + gain
 
     def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
-        a, view, at, sample = seen(y, given)
-        loss, error, wrong = sampler.losses(at, *sample)
+        a, view, places, sample = seen(y, given)
+        every = zip(*(sampler.losses(at, *sample) for at in places), strict=True)
+        loss, error, wrong = (_over_clusters(a, each) for each in every)
         if declared.labelled() and classification.has_closed_form(declared, a.sizes):
             wrong = classification.arccosine(declared, xp, view, a.sizes)
         return loss, error, wrong
@@ -124,6 +131,11 @@ def build(
         return xp.stack(found[1:] if declared.labelled() else found[1:2])
 
     return {"flow": flow, "watch": watch, "loss": loss}
+
+
+def _over_clusters(a: arrays.Arguments, values: Sequence[Any]) -> Any:
+    """The mean over the clusters of the inputs of a value in each of them."""
+    return values[0] if len(values) == 1 else sum(a.probability[c] * value for c, value in enumerate(values))
 
 
 def _once(losses: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +166,7 @@ def arguments(stated: Statement | None, initial: Initial, seed: int | None = Non
     """What lays a state out, points and their weights, the sizes of the groups, and what a statement takes."""
     p = initial.parameters
     own = population.arguments(initial)
-    x, weights = points(rows(p).total + 1, p.points, p.sample_seed if seed is None else seed)
+    x, weights = points(rows(p).fields + 1, p.points, p.sample_seed if seed is None else seed)
     drift = () if stated is None else stated.arguments(initial)
     return (*own[: arrays.OWN], x, weights, *own[arrays.OWN :], *drift)
 
@@ -205,6 +217,8 @@ def _require_signal(stated: Statement | None, initial: Initial) -> None:
     mean, error = scatter(stated, initial, initial.state)
     drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
     blocks = [block.name for block in at.moving if block.columns.start >= at.students]
+    if not blocks:  # labels of clusters without means leave norms and readouts alone
+        return
     size = np.sqrt(np.mean([np.mean(drift[name] ** 2) for name in blocks]))
     unsure = np.sqrt(np.mean([np.mean(noise[name] ** 2) for name in blocks]))
     if unsure > 1e-12 and size <= unsure:

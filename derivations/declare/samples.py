@@ -4,7 +4,7 @@ At a frame U (n, n) with U U^T = G the fields are z = U xi, and
 
     A = E[c xi],  E[c z] = A U^T,  E = E[c c^T],  e = E[2 dl/dq],  R = E[dl/ds]
 
-over the points xi, c = dl/dz by the functions of `responses`.
+over the points xi, c = dl/dz by the functions of `responses`.  In a cluster of inputs fields have means besides.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from derivations.declare import classification
+from derivations.declare.arrays import Means
+from derivations.declare.clusters import MOST_CLUSTERS
 from derivations.declare.declaration import Declaration
 
 BLOCK = 8192
@@ -20,27 +22,16 @@ BLOCK = 8192
 Functions = Mapping[str, Callable[..., Any]]
 
 
-class Means(NamedTuple):
-    """E[c z_b] + E[e] G_ab (S, n), E[c c^T] (S, S), E[dl/ds] by row of scalars, the loss, and E[(f - f*)^2].
-
-    On inputs with eigenvalues `drift` is E[dc_a/dz_e] instead, and `own` (S,) is E[e].
-    """
-
-    drift: Any
-    own: Any
-    second: Any
-    scalars: list[Any]
-    loss: Any
-    error: Any
-
-
 class Place(NamedTuple):
     """Where means are asked for: covariance of the fields, squared norms of the vectors, weights of units in f - f*.
 
     `bias` are the units' own numbers, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
+    `centre` are the means of the fields (None: 0), `label` is what stands in the place of a teacher (None: nothing).
     """
 
     G: Any
+    centre: Any
+    label: Any
     square: Any
     w: Any
     bias: Any
@@ -64,14 +55,14 @@ class Sampler:
     def __init__(self, declared: Declaration, xp: Any, functions: Functions) -> None:
         self.declared, self.xp, self.functions = declared, xp, functions
         self.students = len(declared.students)
-        self._taught: tuple[Any, bytes, Any] = (None, b"", None)
+        self._taught: tuple[Any, dict[bytes, Any]] = (None, {})
 
     def means(self, at: Place, points: Any, weights: Any) -> Means:
         """All means over points (n + 1, N) with weights (N,)."""
         U, S = self._frame(at)
 
         def part(x: Any, w: Any, y: Any) -> Means:
-            seen = self._seen(at, U[:S] @ x[:-1], y, derivatives=True)
+            seen = self._seen(at, placed(U[:S] @ x[:-1], at.centre, slice(S)), y, derivatives=True)
             value, slope = self._loss(at, seen, x[-1])
             c, e, scalars = self._gradients(seen, slope, w, at.square)
             weighted = c * w
@@ -79,21 +70,22 @@ class Sampler:
             if isotropic:
                 drift = drift @ U.T + e[:, None] * at.G[:S]
             second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
-            return Means(drift, e, second, scalars, value @ w, (seen.f - seen.y) ** 2 @ w)
+            first = weighted.sum(1)
+            return Means(drift, e, first, second, scalars, value @ w, (seen.f - seen.y) ** 2 @ w)
 
         xp, isotropic = self.xp, self.declared.inputs is None
         y = self._teacher(at, U[S:], points)
-        drift, own, second, scalars, loss, error = zip(*self._blocks(part, points, weights, y), strict=True)
+        drift, own, first, second, scalars, loss, error = zip(*self._blocks(part, points, weights, y), strict=True)
         found = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
         by_row = [sum(each) for each in zip(*scalars, strict=True)]
-        return Means(found, sum(own), sum(second), by_row, sum(loss), sum(error))
+        return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss), sum(error))
 
     def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any, Any]:
         """(loss, E[(f - f*)^2], share of wrong labels) alone, which need no derivatives."""
         U, S = self._frame(at)
 
         def part(x: Any, w: Any, y: Any) -> tuple[Any, Any, Any]:
-            seen = self._seen(at, U[:S] @ x[:-1], y, derivatives=False)
+            seen = self._seen(at, placed(U[:S] @ x[:-1], at.centre, slice(S)), y, derivatives=False)
             wrong = classification.share_of_wrong_labels(self.xp, seen.f, y, w) if self.declared.labelled() else 0.0
             return self._loss(at, seen, x[-1])[0] @ w, (seen.f - y) ** 2 @ w, wrong
 
@@ -114,16 +106,21 @@ class Sampler:
     def _teacher(self, at: Place, U: Any, points: Any) -> Any:
         """The teacher y (N,) by its rows of the frame, in which it comes first: they stay the same along a run.
 
-        NumPy evaluates it once for each such rows, and for all points.
+        NumPy evaluates it once for each such rows, of every cluster, and for all points.
         """
-        if self.xp is not np:
-            return self._answer(at, U @ points[:-1])
+        if at.label is not None:
+            return at.label + 0.0 * points[0]
         first, w = len(at.G) - len(U), at.w[sum(at.sizes[: self.students]) :]
-        key = b"".join(np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], w, at.numbers))
-        if self._taught[0] is not points or self._taught[1] != key:
-            y = np.concatenate(self._blocks(lambda x: self._answer(at, U @ x[:-1]), points))
-            self._taught = (points, key, y)
-        return self._taught[2]
+        if self.xp is not np:
+            return self._answer(at, placed(U @ points[:-1], at.centre, slice(first, None)))
+        centre = np.zeros(0) if at.centre is None else at.centre[first:]
+        key = b"".join(np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers))
+        if self._taught[0] is not points or len(self._taught[1]) > MOST_CLUSTERS:
+            self._taught = (points, {})
+        if key not in self._taught[1]:
+            parts = self._blocks(lambda x: self._answer(at, placed(U @ x[:-1], at.centre, slice(first, None))), points)
+            self._taught[1][key] = np.concatenate(parts)
+        return self._taught[1][key]
 
     def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, Any]:
         """The loss of every point and its derivative in f."""
@@ -219,6 +216,11 @@ class Sampler:
                 scalars.append((out[0] * slope + 0.0 * base) @ weights)
             scalars += [part @ weights for part in extra]
         return xp.concatenate(cs), xp.concatenate(es), scalars
+
+
+def placed(z: Any, centre: Any, rows: slice) -> Any:
+    """Fields (rows, N) with their means added, where they have any."""
+    return z if centre is None else z + centre[rows][:, None]
 
 
 def _moves(part: Any) -> bool:

@@ -41,7 +41,8 @@ class Blocks:
     """The blocks that stand for a covariance: their eigenvalues, shares of the coordinates and dimensions, (L,) each.
 
     `content` (L,) is the part of the squared norm of a teacher's vector in every block, or None where directions are
-    drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make.
+    drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make; `scale` the
+    factor by which a trace that was asked for has multiplied all eigenvalues.
     """
 
     eigenvalue: np.ndarray
@@ -49,6 +50,7 @@ class Blocks:
     dimension: np.ndarray
     content: np.ndarray | None
     error: float = 0.0
+    scale: float = 1.0
 
 
 def blocks(parameters: Any) -> Blocks | None:
@@ -69,7 +71,7 @@ def _blocks(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int) -> Bl
     scale = number(inputs.trace, known) / float(found.share @ found.eigenvalue)
     if scale <= 0:
         raise UsageError(f"trace must be above 0, but its value is {number(inputs.trace, known):g}")
-    return dataclasses.replace(found, eigenvalue=scale * found.eigenvalue)
+    return dataclasses.replace(found, eigenvalue=scale * found.eigenvalue, scale=scale)
 
 
 def labelled(parameters: Any) -> Labelled:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import spectra
+from derivations.declare import mixture, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -76,7 +76,9 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if declared.inputs.spectrum is not None:
         told["spectrum_error"] = blocks.error
     if declared.limit == "online":
-        told["step_x_largest"] = size = float(parameters.step * blocks.eigenvalue.max() / parameters.d)
+        law = mixture.mixture(parameters)
+        assert law is not None
+        told["step_x_largest"] = size = float(parameters.step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
             told["inputs"] = (
                 f"the online limit is small steps, step x largest eigenvalue / d -> 0, and here it is {size:.2g}: SGD "
@@ -99,7 +101,9 @@ def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
     blocks = spectra.blocks(initial.parameters)
     if blocks is None or not found.stack:
         return told
-    correlations = cosines(found, np.einsum("l,...lij->...ij", blocks.eigenvalue, gram))
+    law = mixture.mixture(initial.parameters)
+    assert law is not None
+    correlations = cosines(found, np.einsum("l,...lij->...ij", law.probability @ law.eigenvalue, gram))
     text = "largest |correlation| of any student field with a teacher's"
     return {**told, "best_correlation": (("time", "teacher_row"), correlations, text)}
 
@@ -109,8 +113,8 @@ def cosines(found: Rows, gram: np.ndarray) -> np.ndarray | None:
     size = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = gram / (size[..., :, None] * size[..., None, :])
-    s = found.students
-    return np.nan_to_num(np.abs(unit[..., :s, s:])).max(axis=-2) if found.teachers else None
+    s, end = found.students, found.fields
+    return np.nan_to_num(np.abs(unit[..., :s, s:end])).max(axis=-2) if found.teachers else None
 
 
 def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     add("batch", int, declared.batch, "samples of one SGD step", minimum=1, maximum=10**15)
     add("noise", float, declared.noise, "standard deviation of the label noise", minimum=0.0)
     add("decay", float, declared.decay, "weight decay lambda: -lambda u is added to the motion", minimum=0.0)
-    if declared.gram is None or isinstance(declared.gram, float):
+    if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
 
@@ -171,11 +171,12 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
             above=0.0,
             start=True,
         )
-    add(
-        "overlap", float | None, declared.start.overlap,
-        "cosine of a student vector with the teacher of its number at the start (none: random directions)",
-        minimum=-1.0, maximum=1.0, start=True,
-    )  # fmt: skip
+    if declared.teachers:
+        add(
+            "overlap", float | None, declared.start.overlap,
+            "cosine of a student vector with the teacher of its number at the start (none: random directions)",
+            minimum=-1.0, maximum=1.0, start=True,
+        )  # fmt: skip
     for group in declared.students:
         if group.output == "trained":
             add(group.named("a"), float, declared.start.readout, "readouts at the start", start=True)
@@ -218,10 +219,11 @@ def _unpickled(text: str, values: dict[str, Any]) -> Any:
 
 
 def sizes(parameters: Any) -> tuple[int, ...]:
-    """How many units every group has, students first."""
+    """How many units every group has, students first, and how many named means there are where there are any."""
     declared: Declaration = parameters.declaration
     students = [getattr(parameters, group.named("units")) for group in declared.students]
-    return (*students, *(getattr(parameters, group.named("teachers")) for group in declared.teachers))
+    teachers = [getattr(parameters, group.named("teachers")) for group in declared.teachers]
+    return (*students, *teachers, *(group.units for group in declared.kinds[len(declared.groups) :]))
 
 
 def rows(parameters: Any) -> Rows:
@@ -266,8 +268,9 @@ def check(parameters: Any, drawn: bool = True) -> None:
         )
     if drawn and parameters.d < found.total:
         raise UsageError(
-            f"d must be at least the number of vectors, {found.students} of students and {found.teachers} of teachers, "
-            f"but d = {parameters.d}: choose a larger d or fewer units"
+            f"d must be at least the number of vectors, {found.students} of students and {found.total - found.students} "
+            f"of {'teachers' if not found.means else 'teachers and means'}, but d = {parameters.d}: choose a larger d or "
+            "fewer units"
         )
     if parameters.points & (parameters.points - 1):
         raise UsageError(f"points must be a power of two such as 16384, but {parameters.points} was given")

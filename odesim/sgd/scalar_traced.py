@@ -22,12 +22,12 @@ HELD = ("values", "coordinates")
 @functools.cache
 def explicit(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any,
-    scaled: bool = False,
+    clusters: spaces.Clusters | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size)`, over replicas.
 
     One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, then update.
-    Where inputs are `scaled`, the last array holds the standard deviation of every coordinate.
+    Where inputs are of `clusters`, the last array holds the standard deviation (C, d) of every coordinate in each.
     """
     import jax
     import jax.numpy as jnp
@@ -43,8 +43,10 @@ def explicit(
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
+            if clusters is not None:
+                placed, labels = of_clusters(clusters, label, labels, scale, frame)
             for rows, x in normals.pieces(sample, (count, d), dtype):
-                x = x if scale is None else x * scale
+                x = x if clusters is None else placed(x, rows)
                 sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
             return sums
 
@@ -53,7 +55,7 @@ def explicit(
 
     def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         weights, scalars = state
-        numbers, scale = (numbers[:-1], numbers[-1]) if scaled else (numbers, None)
+        numbers, scale = (numbers, None) if clusters is None else (numbers[:-1], numbers[-1])
         v, frame = weights[:trained], weights[trained:]
         g, downhill = slopes((v, scalars), frame, key, numbers, scale)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
@@ -63,6 +65,23 @@ def explicit(
         return moved.astype(dtype), scalars.astype(dtype)
 
     return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize)
+
+
+def of_clusters(
+    clusters: spaces.Clusters, key: Any, labels: Any, scale: Any, frame: Any
+) -> tuple[Callable[[Any, Any], Any], Any]:
+    """`placed(normal, rows)`, the inputs of the samples with these rows, and the labels (1, samples) of clusters.
+
+    `scale` (C, d) are standard deviations, `frame` the fixed vectors, of which means are made.
+    """
+    which = clusters.drawn(key, labels.shape[1])
+    centres = clusters.centres(frame)
+
+    def placed(x: Any, rows: Any) -> Any:
+        x = x * clusters.of_samples(scale, which[rows])
+        return x if centres is None else x + clusters.of_samples(centres, which[rows]).astype(x.dtype)
+
+    return placed, clusters.labelled(labels, which)
 
 
 @functools.cache
@@ -140,7 +159,8 @@ class ScalarReplicas:
         known, values = traced.constants_of(numbers[0]), rows
         self.products: Callable[[Any], np.ndarray] = lambda values: values @ np.swapaxes(values, -1, -2)
         if rows is not None:
-            self.run = explicit(model, known, trained, further, d, batch, dtype, held is not None)
+            clusters = None if held is None else spaces.Clusters.of(held)
+            self.run = explicit(model, known, trained, further, d, batch, dtype, clusters)
             if held is not None and len(held.dimension) > 1:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
         elif held is None:

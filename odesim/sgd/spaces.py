@@ -4,6 +4,9 @@ A block of d_l coordinates in which n vectors and a gradient of rank r = min(bat
 held by a factor of its Gram matrix, as all of isotropic inputs is: what a sample has outside of the vectors is
 N(0, lam_l I) in every block, independent of its fields, so that the parts of the gradients there have the Gram matrix
 lam_l C W C^T / batch^2, W a Wishart matrix of d_l - n degrees of freedom.  A smaller block keeps its coordinates.
+
+A sample of cluster c of the inputs has its mean, which lies in the span of the vectors, and its eigenvalues: where
+these differ among clusters, C of block l has every sample's coefficients times the root of its own eigenvalue.
 """
 
 import dataclasses
@@ -22,17 +25,61 @@ from odesim.sgd.compressed import factor
 
 
 @dataclasses.dataclass(frozen=True)
+class Clusters:
+    """The clusters of the inputs as tuples, so that a compiled program can be known by them.
+
+    `means` are the weights of the last fixed vectors in the mean of every cluster, `label` what is added to labels
+    (empty: nothing).
+    """
+
+    probability: tuple[float, ...]
+    means: tuple[tuple[float, ...], ...]
+    label: tuple[float, ...]
+
+    @classmethod
+    def of(cls, spaces: Eigenspaces) -> "Clusters":
+        """The clusters of some inputs."""
+        label = () if spaces.label is None else tuple(spaces.label.tolist())
+        return cls(tuple(spaces.probability.tolist()), tuple(map(tuple, spaces.mean_weights.tolist())), label)
+
+    def drawn(self, key: Any, count: int) -> Any:
+        """The clusters (count,) of some samples."""
+        import jax
+        import jax.numpy as jnp
+
+        if len(self.probability) == 1:
+            return jnp.zeros(count, int)
+        return jax.random.choice(jax.random.fold_in(key, 1), len(self.probability), (count,), p=np.array(self.probability))
+
+    def of_samples(self, values: Any, which: Any) -> Any:
+        """Rows (samples, ..) of values (C, ..) by the clusters of samples; one row (1, ..) where there is one cluster."""
+        return values if len(self.probability) == 1 else values[which]
+
+    def centres(self, vectors: Any) -> Any:
+        """The means (C, ..) of clusters as sums of the last vectors (n, ..); None where all are 0."""
+        import jax.numpy as jnp
+
+        count = len(self.means[0])
+        return jnp.tensordot(np.array(self.means), vectors[len(vectors) - count :], 1) if count else None
+
+    def labelled(self, labels: Any, which: Any) -> Any:
+        """Labels (1, samples) with those of their clusters added."""
+        return labels + np.array(self.label).astype(labels.dtype)[which] if self.label else labels
+
+
+@dataclasses.dataclass(frozen=True)
 class Parts:
     """The numbers of the blocks that are held by factors, and of those that keep their coordinates.
 
-    With the roots of the eigenvalues and the dimensions of all blocks; tuples, so that a compiled program can be known
-    by them.
+    With the roots (C, L) of the eigenvalues and the dimensions of all blocks; tuples, so that a compiled program can be
+    known by them.
     """
 
     factored: tuple[int, ...]
     kept: tuple[int, ...]
-    roots: tuple[float, ...]
+    roots: tuple[tuple[float, ...], ...]
     dimensions: tuple[int, ...]
+    clusters: Clusters
 
     @classmethod
     def of(cls, spaces: Eigenspaces, n: int, rank: int) -> "Parts":
@@ -40,8 +87,14 @@ class Parts:
         large = spaces.dimension >= n + rank
         return cls(
             tuple(np.flatnonzero(large).tolist()), tuple(np.flatnonzero(~large).tolist()),
-            tuple(np.sqrt(spaces.eigenvalue).tolist()), tuple(spaces.dimension.tolist()),
+            tuple(map(tuple, np.sqrt(spaces.eigenvalue).tolist())), tuple(spaces.dimension.tolist()),
+            Clusters.of(spaces),
         )  # fmt: skip
+
+    @property
+    def varied(self) -> bool:
+        """Whether clusters differ in their eigenvalues."""
+        return any(row != self.roots[0] for row in self.roots)
 
     @property
     def columns(self) -> np.ndarray:
@@ -113,41 +166,58 @@ def compressed(
 
     functions = bind.bind_jax(model)
     n, rank, F = trained + fixed, min(batch, trained), len(parts.factored)
-    roots = np.array(parts.roots)
-    large, small = roots[list(parts.factored)], roots[parts.columns]
+    roots, clusters = np.array(parts.roots), parts.clusters
+    large, small = roots[:, list(parts.factored)], roots[:, parts.columns]
     outside = np.array([parts.dimensions[k] - n for k in parts.factored], float)
-    width = F * n + len(small)
+    width = F * n + small.shape[1]
     size = batch if batch < trained else traced.block_size(batch, width, 8)
 
-    def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any]:
-        """Inputs in the coordinates that are held, coefficients of the vectors, sums of the further rows."""
+    def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any, Any]:
+        """Inputs in the coordinates that are held, coefficients of the vectors, sums of the further rows.
+
+        With the roots (count, F) of the samples' eigenvalues in the blocks, one row where these are the same for all.
+        """
         (X, Y), scalars = state
         first, label = jax.random.split(key)
+        which = clusters.drawn(key, count)
         normal = normals.standard_normal(first, (count, width), "float64")
-        v = normal[:, : F * n].reshape(count, F, n) * large[:, None], normal[:, F * n :] * small
-        labels = traced.labels_of(model, functions, numbers, label, count, normal.dtype)
-        fields = jnp.einsum("lan,cln->ac", X, v[0]) + Y @ v[1].T
+        own = clusters.of_samples(large, which)
+        v = normal[:, : F * n].reshape(count, F, n) * own[..., None]
+        w = normal[:, F * n :] * clusters.of_samples(small, which)
+        centre = clusters.centres(jnp.swapaxes(X, 0, 1)), clusters.centres(Y)
+        if centre[0] is not None:
+            v, w = v + clusters.of_samples(centre[0], which), w + clusters.of_samples(centre[1], which)
+        labels = clusters.labelled(traced.labels_of(model, functions, numbers, label, count, normal.dtype), which)
+        fields = jnp.einsum("lan,cln->ac", X, v) + Y @ w.T
         vv = _product(X[:, :trained], X[:, :trained], Y[:trained], Y[:trained])
         rows = functions["coefficients"](fields, labels, vv, scalars, *numbers)
-        return v, rows[:trained], rows[trained:].sum(1)
+        return (v, w), rows[:trained], rows[trained:].sum(1), own if parts.varied else large[:1]
 
     def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
-        """The gradient where coordinates are held and the further rows, times the batch; a factor of C C^T."""
+        """The gradient where coordinates are held and the further rows, times the batch; factors of all C C^T.
+
+        The factors are (F, trained, r), or (1, trained, r) to be multiplied by the roots of the eigenvalues.
+        """
 
         def of(v: Any, coef: Any) -> Any:
             return jnp.einsum("ac,cln->lan", coef, v[0]), coef @ v[1]
 
+        def weighted(coef: Any, own: Any) -> Any:
+            return coef * own.T[:, None] if parts.varied else coef[None]
+
         if batch < trained:
-            v, coef, sums = sample(state, jax.random.fold_in(key, 0), numbers, batch)
-            return of(v, coef), coef, sums
+            v, coef, sums, own = sample(state, jax.random.fold_in(key, 0), numbers, batch)
+            return of(v, coef), weighted(coef, own), sums
 
         def add(total: Any, index: Any, count: int) -> Any:
-            v, coef, sums = sample(state, jax.random.fold_in(key, index), numbers, count)
-            return jax.tree.map(jnp.add, total, (of(v, coef), coef @ coef.T, sums))
+            v, coef, sums, own = sample(state, jax.random.fold_in(key, index), numbers, count)
+            here = weighted(coef, own)
+            return jax.tree.map(jnp.add, total, (of(v, coef), here @ jnp.swapaxes(here, 1, 2), sums))
 
-        zero = (jnp.zeros((F, trained, n)), jnp.zeros((trained, len(small))))
-        G, S, sums = traced.accumulate(jax, add, (zero, jnp.zeros((trained, trained)), jnp.zeros(further)), batch, size)
-        return G, matrices.semidefinite_factor(S), sums
+        zero = (jnp.zeros((F, trained, n)), jnp.zeros((trained, small.shape[1])))
+        squares = jnp.zeros((F if parts.varied else 1, trained, trained))
+        G, S, sums = traced.accumulate(jax, add, (zero, squares, jnp.zeros(further)), batch, size)
+        return G, jax.vmap(matrices.semidefinite_factor)(S), sums
 
     def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
         (X, Y), scalars = state
@@ -155,7 +225,9 @@ def compressed(
         (G, H), half, sums = gradient(state, sample_key, numbers)
         G, H = G / batch, H / batch
         wishart = jax.vmap(lambda freedom, key: matrices.bartlett(rank, freedom, key))
-        Z = large[:, None, None] * (half @ wishart(outside, jax.random.split(wishart_key, F))) / batch
+        Z = (half @ wishart(outside, jax.random.split(wishart_key, F))) / batch
+        if not parts.varied:
+            Z = large[0][:, None, None] * Z
         v, w = X[:, :trained], Y[:trained]
         squares = _product(v, v, w, w), _product(v, G, w, H), _product(G, G, H, H) + (Z * Z).sum((0, 2))
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)

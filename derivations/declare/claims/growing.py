@@ -92,7 +92,7 @@ def first(lab: Any, start: float, level: float, seed: int) -> float:
 def factor(parameters: Any) -> float:
     """a b of a student with a teacher."""
     found = 1.0
-    for group, size in zip(parameters.declaration.groups, rows(parameters).sizes, strict=True):
+    for group, size in zip(parameters.declaration.groups, rows(parameters).units, strict=True):
         found *= {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[group.output]
     return found
 

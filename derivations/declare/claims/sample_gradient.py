@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, spectra
+from derivations.declare import evaluate, mixture, spectra
 from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 from derivations.vectors import root
@@ -29,7 +29,8 @@ CHUNK = 2**12
 class Moments:
     """Means of every batch: E[dl/du_i . v_j] (batches, S, n), E[c_i c_j] (batches, S, S), E[dl/ds] (batches, s).
 
-    Of inputs with several eigenspaces the first is (batches, L, S, n), from the parts of the vectors in each.
+    Of inputs with several eigenspaces the first is (batches, L, S, n), from the parts of the vectors in each, and of
+    those with eigenvalues the second is (batches, L, S, S), the mean of lam_l c_i c_j (L = 1 has no axis).
     """
 
     drift: np.ndarray
@@ -51,7 +52,7 @@ def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Mome
 
 
 def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows (n, m) with the Gram matrix of the state, the standard deviations (m,) of inputs, and the eigenspaces.
+    """Rows (n, m) with the Gram matrix of the state, standard deviations (C, m) of inputs, the number of eigenspaces.
 
     The parts of the vectors in the eigenspaces stand side by side.
     """
@@ -59,9 +60,9 @@ def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
     gram = at.gram({**initial.constants, **initial.state})
     order = np.roll(np.arange(at.total), -at.students)  # teachers first, as the points of tier sampled are meant
     parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
-    blocks = spectra.blocks(initial.parameters)
-    variances = np.ones(1) if blocks is None else blocks.eigenvalue
-    return np.hstack(parts), np.repeat(np.sqrt(variances), at.total), len(parts)
+    law = mixture.mixture(initial.parameters)
+    variances = np.ones((1, 1)) if law is None else law.eigenvalue
+    return np.hstack(parts), np.repeat(np.sqrt(variances), at.total, axis=1), len(parts)
 
 
 def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,21 +74,33 @@ def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[n
     n, S = at.total, at.students
     vectors = np.concatenate([frame, np.zeros((n, 1))], axis=1)
     own = np.concatenate([np.atleast_1d(initial.state[name]) for name in scalar_names(at)] or [np.empty(0)])
-    drift, second, scalars = np.zeros((spaces, S, n)), np.zeros((S, S)), np.zeros(own.size)
+    drift, second, scalars = np.zeros((spaces, S, n)), np.zeros((spaces, S, S)), np.zeros(own.size)
     with jax.enable_x64(True):
-        gradient = _gradient(p.declaration, at.sizes)
+        gradient = _gradient(p.declaration, at.units)
         given = _given(initial)
         parts = -(-len(points) // CHUNK)
-        for x, w in zip(np.array_split(points, parts), np.array_split(weights, parts), strict=True):
-            # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of the input.
-            inputs = np.concatenate([x[:, :-1] * scale, np.ones((len(x), 1))], axis=1)
-            of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, p.noise * x[:, -1], given)
-            g = np.asarray(of_rows)
-            mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
-            drift += np.einsum("ilm,jlm->lij", mean, frame.reshape(n, spaces, n))
-            second += np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
-            scalars += w @ np.asarray(of_scalars)
-    return drift if at.stack else drift[0], second, scalars
+        for c, (share, centre, label) in enumerate(_clusters(initial, frame)):
+            for x, w in zip(np.array_split(points, parts), np.array_split(share * weights, parts), strict=True):
+                # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of the input.
+                inputs = np.concatenate([x[:, :-1] * scale[c] + centre, np.ones((len(x), 1))], axis=1)
+                labels = label + p.noise * x[:, -1]
+                of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, labels, given)
+                g = np.asarray(of_rows)
+                mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
+                drift += np.einsum("ilm,jlm->lij", mean, frame.reshape(n, spaces, n))
+                second += scale[c, ::n, None, None] ** 2 * np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
+                scalars += w @ np.asarray(of_scalars)
+    return (drift, second, scalars) if at.stack else (drift[0], second[0], scalars)
+
+
+def _clusters(initial: Initial, frame: np.ndarray) -> list[tuple[float, np.ndarray, float]]:
+    """Probability, mean (m,) in the coordinates of the frame, and label of every cluster of the inputs."""
+    law = mixture.mixture(initial.parameters)
+    if law is None:
+        return [(1.0, np.zeros(frame.shape[1]), 0.0)]
+    centres = law.mean @ frame[len(frame) - law.mean.shape[1] :]
+    label = np.zeros(len(centres)) if law.label is None else law.label
+    return list(zip(law.probability.tolist(), centres, label.tolist(), strict=True))
 
 
 @functools.lru_cache(maxsize=4)
@@ -165,8 +178,7 @@ def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     E = p.step**2 / p.batch * made.second * moving(at)[:, None] * moving(at)
     blocks = spectra.blocks(p)
     if blocks is not None:
-        size = blocks.share * blocks.eigenvalue
-        E = size[:, None, None] * E[:, None] if at.stack else size * E
+        E = blocks.share[:, None, None] * E if at.stack else E
     D = np.zeros((*E.shape[:-1], at.total))
     if p.declaration.weights == "sphere":  # what keeps the norms
         D = -0.5 * _lengthening(E, gram, at) * gram[..., :S, :]

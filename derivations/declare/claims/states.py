@@ -39,7 +39,8 @@ def small_dimension(parameters: Any) -> int:
 def start(kind: type, seed: int, **changed: Any) -> Initial:
     """A random state of the declared sizes with overlaps that can be seen."""
     parameters: Any = kind()
-    parameters = dataclasses.replace(parameters, d=small_dimension(parameters), overlap=None, **changed)
+    random = {"overlap": None} if parameters.declaration.teachers else {}
+    parameters = dataclasses.replace(parameters, d=small_dimension(parameters), **random, **changed)
     return enter(parameters, None, np.random.default_rng([seed, 11]))
 
 

@@ -1,0 +1,119 @@
+"""The tables [inputs.means] and [[inputs.cluster]] of a declaration: read, or refused."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from derivations.declare import fields
+from derivations.declare.declaration import MEAN, Cluster, Mean
+from derivations.declare.grammar import OF_NUMBERS, Tree
+
+MEANS = ("norm", "teacher", "spread")
+CLUSTER = ("p", "mean", "eigenvalues", "scale", "label")
+MOST_CLUSTERS, MOST_MEANS = 64, 16
+UNEQUAL = 1e-9
+"""How far from 1 shares may sum."""
+
+
+def tree(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
+    """Return a number, or an expression in some names and functions of numbers, as a tree."""
+    if isinstance(given, str):
+        found = fields.expression(given, table, key, names)
+        wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
+        if wrong:
+            raise fields.Mistake(f"{wrong[0]} is no function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
+        return found
+    return Tree("number", value=fields.real({key: given}, key, table))
+
+
+def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:
+    """Return parts of 1 by block.  Raises `fields.Mistake` where they do not sum to it."""
+    if not isinstance(given, list):
+        raise fields.Mistake(f"{what} is a list with a share for every block, but {fields.shown(given)} was given", table,
+                             key)  # fmt: skip
+    found = tuple(fields.real({key: x}, key, table, minimum=0.0) for x in given)
+    if abs(sum(found) - 1) > UNEQUAL:
+        raise fields.Mistake(f"the shares of {what} sum to {sum(found):.10g}, not to 1", table, key)
+    return found
+
+
+def means(table: Mapping[str, Any], names: Collection[str]) -> tuple[Mean, ...]:
+    """Return the named means of [inputs.means]; `names` are those of the user's numbers."""
+    given = fields.table(table, "means")
+    if len(given) > MOST_MEANS:
+        raise fields.Mistake(f"at most {MOST_MEANS} named means, but {len(given)} are given", "inputs", "means")
+    return tuple(_mean(name, entry, names) for name, entry in given.items())
+
+
+def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
+    place = f"inputs.means.{name}" if isinstance(entry, Mapping) else "inputs.means"
+    if not re.fullmatch(r"[A-Za-z]\w{0,39}", name, re.ASCII) or name in ("pi", MEAN, *OF_NUMBERS):
+        raise fields.Mistake(f"{fields.shown(name)} cannot be the name of a mean: use letters and digits such as mu",
+                             "inputs.means", name)  # fmt: skip
+    if name in names:
+        raise fields.Mistake(f"{name} is a number of the model already; give the mean another name", "inputs.means", name)
+    if not isinstance(entry, Mapping):
+        return Mean(name, tree(entry, "inputs.means", name, names))
+    fields.require_known(entry, MEANS, place)
+    if "norm" not in entry:
+        raise fields.Mistake(f"the mean {name} has no norm", place)
+    cosines = entry.get("teacher", [])
+    if not isinstance(cosines, list):
+        raise fields.Mistake(f"teacher is a list with a cosine for every teacher vector, but {fields.shown(cosines)} was "
+                             "given", place, "teacher")  # fmt: skip
+    return Mean(
+        name,
+        tree(entry["norm"], place, "norm", names),
+        tuple(fields.real({"teacher": x}, "teacher", place, minimum=-1.0, maximum=1.0) for x in cosines),
+        shares(entry["spread"], "spread", place, "spread") if "spread" in entry else (),
+    )
+
+
+def clusters(table: Mapping[str, Any], made: tuple[Mean, ...], names: Collection[str]) -> tuple[Cluster, ...]:
+    """Return the clusters of [[inputs.cluster]], none where inputs are one Gaussian of mean 0."""
+    given = fields.entries(table, "cluster", "inputs")
+    if len(given) > MOST_CLUSTERS:
+        raise fields.Mistake(f"at most {MOST_CLUSTERS} clusters, but {len(given)} are given", "inputs", "cluster")
+    found = []
+    for number, entry in enumerate(given, 1):
+        with fields.entry_of("inputs.cluster", number):
+            found.append(_cluster(entry, made, names, "spectrum" in table))
+    _require_together(found, made)
+    return tuple(found)
+
+
+def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection[str], spectrum: bool) -> Cluster:
+    place = "inputs.cluster"
+    fields.require_known(entry, CLUSTER, place)
+    values = entry.get("eigenvalues", [])
+    if not isinstance(values, list) or ("eigenvalues" in entry and not values):
+        raise fields.Mistake(f"eigenvalues is a list with one for every block, but {fields.shown(values)} was given", place,
+                             "eigenvalues")  # fmt: skip
+    if values and spectrum:
+        raise fields.Mistake("a cluster of a spectrum takes scale, a factor of all eigenvalues, and no list of them", place,
+                             "eigenvalues")  # fmt: skip
+    if values and "scale" in entry:
+        raise fields.Mistake("eigenvalues and scale say the same twice: give one of the two", place, "scale")
+    mean = None
+    if entry.get("mean", 0) != 0:
+        mean = tree(entry["mean"], place, "mean", (*(one.name for one in made), *names))
+    return Cluster(
+        tree(entry.get("p", 1.0), place, "p", names),
+        mean,
+        tuple(tree(value, place, "eigenvalues", names) for value in values),
+        tree(entry["scale"], place, "scale", names) if "scale" in entry else None,
+        tree(entry["label"], place, "label", names) if "label" in entry else None,
+    )
+
+
+def _require_together(found: list[Cluster], made: tuple[Mean, ...]) -> None:
+    """Refuse labels of some clusters alone, and means that no cluster has."""
+    labels = [cluster.label is not None for cluster in found]
+    if any(labels) and not all(labels):
+        raise fields.Mistake(f"cluster {labels.index(False) + 1} has no label, but others have: label all or none",
+                             "inputs.cluster", "label", labels.index(False) + 1)  # fmt: skip
+    used = {name for cluster in found if cluster.mean is not None for name in cluster.mean.names()}
+    for mean in made:
+        if mean.name not in used:
+            raise fields.Mistake(f"no cluster has the mean {mean.name}: write [[inputs.cluster]] with mean = "
+                                 f"'{mean.name}'", "inputs.means", mean.name)  # fmt: skip

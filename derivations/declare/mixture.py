@@ -1,0 +1,136 @@
+"""The clusters of the inputs of a run: x ~ N(sum_k A_ck m_k, Lambda_c) with probability p_c, in numbers."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Labelled, UsageError
+from derivations.declare import spectra
+from derivations.declare.declaration import MEAN, Declaration, Inputs
+from derivations.declare.grammar import Tree, number
+from derivations.declare.rows import SPACE
+
+CLUSTER = "cluster"
+"""The name of the dimension over clusters."""
+UNEQUAL = 1e-9
+"""How far from 1 probabilities may sum, and from linear a mean may be."""
+ONE = Tree("number", value=1.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """The clusters of some inputs: their `probability` (C,), and `mean` (C, N), the weights of the named means in theirs.
+
+    `eigenvalue` (C, L) are those of their covariances in the blocks, `label` (C,) what their samples are labelled by
+    (None: a teacher does), `norm` (N,) the Euclidean norms of the named means.
+    """
+
+    probability: np.ndarray
+    mean: np.ndarray
+    eigenvalue: np.ndarray
+    label: np.ndarray | None
+    norm: np.ndarray
+
+
+def mixture(parameters: Any) -> Mixture | None:
+    """Return the clusters of a run; None for isotropic inputs.  Raises `UsageError` for what is no law of inputs.
+
+    Inputs without clusters are one, of probability 1 and mean 0.
+    """
+    declared: Declaration = parameters.declaration
+    blocks = spectra.blocks(parameters)
+    if declared.inputs is None or blocks is None:
+        return None
+    values = tuple((name, float(getattr(parameters, name))) for name in declared.names)
+    return _mixture(declared.inputs, values, int(parameters.d), blocks)
+
+
+@functools.lru_cache(maxsize=64)
+def _mixture(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int, blocks: spectra.Blocks) -> Mixture:
+    known = {**dict(values), "d": float(d)}
+    norms = np.array([_positive(f"the norm of the mean {one.name}", one.norm, known) for one in inputs.means])
+    if not inputs.clusters:
+        return Mixture(np.ones(1), np.zeros((1, 0)), blocks.eigenvalue[None], None, norms)
+    probability = np.array([_positive("p", cluster.probability, known) for cluster in inputs.clusters])
+    if abs(probability.sum() - 1) > UNEQUAL:
+        raise UsageError(f"the probabilities of the clusters sum to {probability.sum():.10g}, not to 1")
+    names = [one.name for one in inputs.means]
+    mean = np.array([_linear(cluster.mean, names, known) for cluster in inputs.clusters])
+    label = np.array([number(c.label, known) for c in inputs.clusters if c.label is not None]) if inputs.labels else None
+    return Mixture(probability, mean.reshape(len(probability), len(names)), _eigenvalues(inputs, known, blocks), label, norms)
+
+
+def overlap(parameters: Any) -> float | None:
+    """Return the cosine of students and teachers at the start; None for random directions, and without a teacher."""
+    return getattr(parameters, "overlap", None)
+
+
+def _positive(what: str, given: Tree, known: Mapping[str, float]) -> float:
+    value = number(given, known)
+    if not value > 0:
+        raise UsageError(f"{what} must be above 0, but is {value:g}")
+    return value
+
+
+def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> np.ndarray:
+    """The weights of the named means in the mean of a cluster.  Raises `UsageError` where it is not linear in them."""
+    if mean is None:
+        return np.zeros(len(names))
+
+    def at(point: np.ndarray) -> float:
+        return number(mean, {**known, **dict(zip(names, point.tolist(), strict=True))})
+
+    weights = np.array([at(row) for row in np.eye(len(names))])
+    generic = np.sqrt(np.arange(2.0, 2 + len(names)))
+    for point in (0 * generic, generic, -3 * generic):
+        if abs(at(point) - weights @ point) > UNEQUAL * (1 + np.abs(weights * point).sum()):
+            raise UsageError(f"the mean of a cluster is a sum of multiples of {', '.join(names)} such as "
+                             f"'{names[0]}' or '-0.5*{names[0]}', and this one is not")  # fmt: skip
+    return weights
+
+
+def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blocks) -> np.ndarray:
+    """The eigenvalues (C, L) of the clusters; a trace that was asked for has multiplied all of them by one factor."""
+    rows = []
+    for place, cluster in enumerate(inputs.clusters, 1):
+        if cluster.eigenvalues and len(cluster.eigenvalues) != len(blocks.share):
+            raise UsageError(
+                f"cluster {place} has {len(cluster.eigenvalues)} eigenvalues, but the inputs have {len(blocks.share)} blocks"
+            )
+        own = [blocks.scale * number(value, known) for value in cluster.eigenvalues]
+        row = np.array(own) if own else number(cluster.scale or ONE, known) * blocks.eigenvalue
+        if (row < 0).any() or not (row > 0).any():
+            raise UsageError(f"the eigenvalues of cluster {place} are at least 0, and not all 0; the least is {row.min():g}")
+        rows.append(row)
+    return np.array(rows)
+
+
+def labelled(parameters: Any) -> Labelled:
+    """What is saved of the clusters with a run: nothing where there are none."""
+    found, declared = mixture(parameters), parameters.declaration
+    if found is None or not declared.inputs.clusters:
+        return {}
+    told: dict[str, Any] = {"probability": ((CLUSTER,), found.probability, "probability of a cluster of the inputs")}
+    if declared.inputs.varied:
+        text = "eigenvalue of a block of the inputs in a cluster"
+        told["eigenvalue"] = ((CLUSTER, SPACE), found.eigenvalue, text)
+    if declared.inputs.means:
+        told["mean_weights"] = ((CLUSTER, MEAN), found.mean, "weight of a named mean in the mean of a cluster")
+    if found.label is not None:
+        told["label"] = ((CLUSTER,), found.label, "label of the samples of a cluster")
+    return told
+
+
+def variances(parameters: Any) -> np.ndarray:
+    """Return the variance (C, d) of every coordinate of the inputs in every cluster, in the order of the blocks."""
+    blocks, found = spectra.blocks(parameters), mixture(parameters)
+    assert blocks is not None and found is not None
+    base = spectra.variances(parameters)
+    if not parameters.declaration.inputs.varied:
+        return np.broadcast_to(base, (len(found.probability), len(base)))
+    if parameters.declaration.inputs.spectrum is None:
+        return np.repeat(found.eigenvalue, blocks.dimension, axis=1)
+    return (found.eigenvalue[:, :1] / blocks.eigenvalue[0]) * base  # a spectrum has a factor in each cluster
