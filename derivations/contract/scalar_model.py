@@ -37,8 +37,8 @@ class Eigenspaces:
     """Inputs x_j ~ N(mean_j, variance_j), independent, whose coordinates stand in blocks one after the other.
 
     Block l has `dimension[l]` coordinates.  Cluster c of the inputs has `probability[c]`.  For compressed SGD all
-    coordinates of a block have the variance `eigenvalue[c, l]` in it; explicit SGD draws by `variances()`, (C, d), which
-    may differ within a block.  The mean of a cluster is the sum of `mean_weights[c]` (N,) times the last N fixed
+    coordinates of a block have the variance `eigenvalue[c, l]` in it; explicit SGD draws by `variances()`, (C, d),
+    which may differ within a block.  The mean of a cluster is the sum of `mean_weights[c]` (N,) times the last N fixed
     vectors, and `label[c]` (None: 0) is added to the labels of its samples.
     """
 

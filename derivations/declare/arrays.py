@@ -119,7 +119,7 @@ def squares(found: Sequence[Means], a: Arguments) -> Any:
 
 
 def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Arguments) -> tuple[Any, Any]:
-    """(D, E) from the mean drift E[c z_b] + E[e] G_ab of the raw vectors and what E[c c^T] adds, in every eigenspace."""
+    """(D, E) from the mean drift E[c z_b] + E[e] G_ab of the raw vectors and what E[c c^T] adds, by eigenspace."""
     G, S = view.G, a.moves.shape[0]
     if weights == "sphere":
         own = own_part(xp, drift[..., :S]) / view.square[:S]

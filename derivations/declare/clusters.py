@@ -29,8 +29,9 @@ def tree(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
 def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:
     """Return parts of 1 by block.  Raises `fields.Mistake` where they do not sum to it."""
     if not isinstance(given, list):
-        raise fields.Mistake(f"{what} is a list with a share for every block, but {fields.shown(given)} was given", table,
-                             key)  # fmt: skip
+        raise fields.Mistake(
+            f"{what} is a list with a share for every block, but {fields.shown(given)} was given", table, key
+        )
     found = tuple(fields.real({key: x}, key, table, minimum=0.0) for x in given)
     if abs(sum(found) - 1) > UNEQUAL:
         raise fields.Mistake(f"the shares of {what} sum to {sum(found):.10g}, not to 1", table, key)
@@ -51,7 +52,9 @@ def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
         raise fields.Mistake(f"{fields.shown(name)} cannot be the name of a mean: use letters and digits such as mu",
                              "inputs.means", name)  # fmt: skip
     if name in names:
-        raise fields.Mistake(f"{name} is a number of the model already; give the mean another name", "inputs.means", name)
+        raise fields.Mistake(
+            f"{name} is a number of the model already; give the mean another name", "inputs.means", name
+        )
     if not isinstance(entry, Mapping):
         return Mean(name, tree(entry, "inputs.means", name, names))
     fields.require_known(entry, MEANS, place)
@@ -59,8 +62,10 @@ def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
         raise fields.Mistake(f"the mean {name} has no norm", place)
     cosines = entry.get("teacher", [])
     if not isinstance(cosines, list):
-        raise fields.Mistake(f"teacher is a list with a cosine for every teacher vector, but {fields.shown(cosines)} was "
-                             "given", place, "teacher")  # fmt: skip
+        raise fields.Mistake(
+            f"teacher is a list with a cosine for every teacher vector, but {fields.shown(cosines)} was given",
+            place, "teacher",
+        )  # fmt: skip
     return Mean(
         name,
         tree(entry["norm"], place, "norm", names),
@@ -87,11 +92,17 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
     fields.require_known(entry, CLUSTER, place)
     values = entry.get("eigenvalues", [])
     if not isinstance(values, list) or ("eigenvalues" in entry and not values):
-        raise fields.Mistake(f"eigenvalues is a list with one for every block, but {fields.shown(values)} was given", place,
-                             "eigenvalues")  # fmt: skip
+        raise fields.Mistake(
+            f"eigenvalues is a list with one for every block, but {fields.shown(values)} was given",
+            place,
+            "eigenvalues",
+        )
     if values and spectrum:
-        raise fields.Mistake("a cluster of a spectrum takes scale, a factor of all eigenvalues, and no list of them", place,
-                             "eigenvalues")  # fmt: skip
+        raise fields.Mistake(
+            "a cluster of a spectrum takes scale, a factor of all eigenvalues, and no list of them",
+            place,
+            "eigenvalues",
+        )
     if values and "scale" in entry:
         raise fields.Mistake("eigenvalues and scale say the same twice: give one of the two", place, "scale")
     mean = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
 from derivations.declare import mixture, population, spectra, system
-from derivations.declare.algebra import Algebra, Kernels, entry_of
+from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
@@ -19,6 +19,7 @@ from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import rows
+from derivations.declare.unit_kernels import Kernels
 from derivations.equations.tier import equations_of
 from derivations.statement import Base, Example, Named, Statement, key_of, sp
 

@@ -7,7 +7,6 @@ from derivations.contract import UsageError
 from derivations.declare import fields, growth, mixture, presets, spectra
 from derivations.declare.declaration import Declaration
 
-
 OF_INPUTS = re.compile(
     "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
 )

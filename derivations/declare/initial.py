@@ -94,7 +94,7 @@ def require_gram(gram: np.ndarray, what: str) -> None:
 
 
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in the eigenspaces."""
+    """The Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in eigenspaces."""
     gram, found = teacher_gram(parameters), rows(parameters)
     parts = spread.teacher_blocks(parameters, gram, rng) if found.stack else gram[None]
     if found.means:
@@ -241,6 +241,8 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
             f"the initial file {wrong}; expected {', '.join(expected)}, and where wanted "
             f"{', '.join(dict.fromkeys(scalars))}"
         )
+    if weights(arrays):
+        _require_means(found, arrays)
     resized = dataclasses.replace(parameters, **_sizes(parameters, arrays, explicit))
     given = enter(resized, arrays, np.random.default_rng(0))
     for name, values in {**given.state, **given.constants}.items():
@@ -260,8 +262,6 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
 def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozenset[str]) -> dict[str, int]:
     found, declared = rows(parameters), parameters.declaration
     sizes: dict[str, int] = {}
-    if weights(arrays):
-        _require_means(found, arrays)
     for number, group in enumerate(declared.groups):
         student = found.is_student(number)
         word = group.named("units" if student else "teachers")

@@ -28,7 +28,9 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | N
     names = ("d", *(number.name for number in numbers if not number.per_unit))
     mixed = "cluster" in table
     if "means" in table and not mixed:
-        raise fields.Mistake("means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means")
+        raise fields.Mistake(
+            "means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
+        )
     if ("blocks" in table) == ("spectrum" in table) and not (mixed and "blocks" not in table):
         raise fields.Mistake("[inputs] takes blocks = [[eigenvalue, share], ..] or spectrum = 'j^(-1.5)', one of the "
                              "two", "inputs", "spectrum" if "blocks" in table else "")  # fmt: skip

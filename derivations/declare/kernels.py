@@ -79,7 +79,9 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
         shape(group, known, normalised and k < len(declared.students)) for k, group in enumerate(declared.groups)
     )
     if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
-        raise Open("the means of a gate are series at unit variance, and variances move with the eigenvalues of the inputs")
+        raise Open(
+            "the means of a gate are series at unit variance, and variances move with the eigenvalues of the inputs"
+        )
     _require_series(declared, shapes)
     return shapes
 

@@ -22,7 +22,7 @@ ONE = Tree("number", value=1.0)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mixture:
-    """The clusters of some inputs: their `probability` (C,), and `mean` (C, N), the weights of the named means in theirs.
+    """The clusters of some inputs: their `probability` (C,), and the weights `mean` (C, N) of the named means.
 
     `eigenvalue` (C, L) are those of their covariances in the blocks, `label` (C,) what their samples are labelled by
     (None: a teacher does), `norm` (N,) the Euclidean norms of the named means.
@@ -59,8 +59,12 @@ def _mixture(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int, bloc
         raise UsageError(f"the probabilities of the clusters sum to {probability.sum():.10g}, not to 1")
     names = [one.name for one in inputs.means]
     mean = np.array([_linear(cluster.mean, names, known) for cluster in inputs.clusters])
-    label = np.array([number(c.label, known) for c in inputs.clusters if c.label is not None]) if inputs.labels else None
-    return Mixture(probability, mean.reshape(len(probability), len(names)), _eigenvalues(inputs, known, blocks), label, norms)
+    label = (
+        np.array([number(c.label, known) for c in inputs.clusters if c.label is not None]) if inputs.labels else None
+    )
+    return Mixture(
+        probability, mean.reshape(len(probability), len(names)), _eigenvalues(inputs, known, blocks), label, norms
+    )
 
 
 def overlap(parameters: Any) -> float | None:
@@ -98,12 +102,15 @@ def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blo
     for place, cluster in enumerate(inputs.clusters, 1):
         if cluster.eigenvalues and len(cluster.eigenvalues) != len(blocks.share):
             raise UsageError(
-                f"cluster {place} has {len(cluster.eigenvalues)} eigenvalues, but the inputs have {len(blocks.share)} blocks"
+                f"cluster {place} has {len(cluster.eigenvalues)} eigenvalues, but the inputs have {len(blocks.share)} "
+                "blocks"
             )
         own = [blocks.scale * number(value, known) for value in cluster.eigenvalues]
         row = np.array(own) if own else number(cluster.scale or ONE, known) * blocks.eigenvalue
         if (row < 0).any() or not (row > 0).any():
-            raise UsageError(f"the eigenvalues of cluster {place} are at least 0, and not all 0; the least is {row.min():g}")
+            raise UsageError(
+                f"the eigenvalues of cluster {place} are at least 0, and not all 0; the least is {row.min():g}"
+            )
         rows.append(row)
     return np.array(rows)
 

@@ -120,7 +120,11 @@ class Program:
     def _output(self, parts: Sequence[Part]) -> Any:
         import sympy
 
-        if not self.moved and len(self.shapes) == self.count == 2 and all(term.gate < 0 for part in parts for term in part):
+        if (
+            not self.moved
+            and len(self.shapes) == self.count == 2
+            and all(term.gate < 0 for part in parts for term in part)
+        ):
             numbers = [[self._placed(term.coefficient, k) for term in part] for k, part in enumerate(parts)]
             return contraction.contracted(parts, numbers, (self.entry(0, 0), self.entry(0, 1), self.entry(1, 1)))
         terms: list[tuple[Any, Orders, tuple[int, ...]]] = [(sympy.Integer(1), (), ())]

@@ -22,8 +22,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from derivations.declare import second_order
-from derivations.declare.algebra import Algebra, Kernels, Mean, Vector
+from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
+from derivations.declare.unit_kernels import Kernels, Mean
 from derivations.statement import HALF, Base, Definition, Equation, Named, Watched, sp
 
 STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
@@ -118,7 +119,7 @@ class Motion:
         return found
 
     def _single_parts(self, g: int, mine: Shape) -> Iterator[tuple[str, str, Part]]:
-        """Letter, rest of the name, and part of a unit that meets the value of others: slopes, bends, slopes by biases."""
+        """Letter, rest of the name, and part of a unit that meets the value of others: slopes and bends."""
         if self.algebra.mean is not None:
             yield from (("U", s, mine.slopes[a]) for a, s in enumerate(mine.slots))
         for a, s in enumerate(mine.slots):
@@ -197,7 +198,9 @@ class Motion:
         s, t = sorted((one.slot, slot), key=self.algebra.group(one).slots.index)
         if s == t and self.algebra.radial:
             return sp.Integer(0)
-        return Base(f"bend_{self.algebra.label(Vector(one.group, s), Vector(one.group, t))}")[(*self.algebra.cluster, i)]
+        return Base(f"bend_{self.algebra.label(Vector(one.group, s), Vector(one.group, t))}")[
+            (*self.algebra.cluster, i)
+        ]
 
     def _bends(self) -> Iterator[Definition]:
         for g in self.algebra.students:
@@ -253,7 +256,9 @@ class Motion:
                 i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
                 if not self.algebra.moves(one) or (value := self._pull(one, i, two, j)) == 0:
                     continue
-                yield Definition((self.pull(one, i, two, j),), self.algebra.over_clusters(value), "gradient, over clusters")
+                yield Definition(
+                    (self.pull(one, i, two, j),), self.algebra.over_clusters(value), "gradient, over clusters"
+                )
 
     def _pull(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         if two in self.algebra.seen:
@@ -262,7 +267,7 @@ class Motion:
         return self.kappa(one, i) * self.algebra.mean_weight(j) if two == self.algebra.mean else sp.Integer(0)
 
     def pull(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """The part of the mean gradient of u_i along v_j in an eigenspace (over its eigenvalue, of a single Gaussian)."""
+        """The part of the mean gradient of u_i along v_j in an eigenspace (of one Gaussian: over its eigenvalue)."""
         if not self.algebra.mixed:
             return self.gradient(one, i, two, j)
         space = self.algebra.space if two in self.algebra.seen else ()

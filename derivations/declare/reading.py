@@ -99,8 +99,10 @@ def _unlabelled(tables: Mapping[str, Any]) -> tuple[Group, ...]:
     given = tables.get("teacher", {})
     wrong = next((key for key in given if key != "noise"), "") if isinstance(given, Mapping) else "[teacher]"
     if wrong:
-        raise fields.Mistake("the clusters have labels, which take the place of a teacher: of [teacher] noise alone is left",
-                             "teacher", "" if wrong == "[teacher]" else wrong)  # fmt: skip
+        raise fields.Mistake(
+            "the clusters have labels, which take the place of a teacher: of [teacher] noise alone is left",
+            "teacher", "" if wrong == "[teacher]" else wrong,
+        )  # fmt: skip
     return ()
 
 

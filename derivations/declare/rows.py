@@ -74,6 +74,11 @@ class Rows:
         return slice(start, start + self.sizes[number])
 
     @property
+    def single(self) -> bool:
+        """Whether every unit has one vector, called alike."""
+        return len({slot for group in self.declaration.groups for slot in group.slots}) == 1
+
+    @property
     def units(self) -> tuple[int, ...]:
         """How many units every group has; `sizes` has the number of named means behind them."""
         return self.sizes[: len(self.declaration.groups)]
@@ -131,7 +136,7 @@ class Rows:
         if dims[0] == dims[1]:
             dims[1] += "_"
         who = [f"{groups[k].name} {self.role(k)}".strip() for k in (g, h)]
-        stars = ["" if own else "*" for own in (first, second)]
+        stars = ["*" if self.role(k) == "teacher" else "" for k in (g, h)]
         meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
         if self.stack:
             dims, meaning = [SPACE, *dims], f"{meaning}, by blocks of the inputs"

@@ -114,7 +114,9 @@ class Sampler:
         if self.xp is not np:
             return self._answer(at, placed(U @ points[:-1], at.centre, slice(first, None)))
         centre = np.zeros(0) if at.centre is None else at.centre[first:]
-        key = b"".join(np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers))
+        key = b"".join(
+            np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers)
+        )
         if self._taught[0] is not points or len(self._taught[1]) > MOST_CLUSTERS:
             self._taught = (points, {})
         if key not in self._taught[1]:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from derivations.declare import arcsines
-from derivations.declare.algebra import Algebra, Kernels, Vector
+from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, erf_factors
+from derivations.declare.unit_kernels import Kernels
 from derivations.statement import Base, Definition, function, sp
 
 NOISE = sp.Symbol("noise")

@@ -41,8 +41,8 @@ class Blocks:
     """The blocks that stand for a covariance: their eigenvalues, shares of the coordinates and dimensions, (L,) each.
 
     `content` (L,) is the part of the squared norm of a teacher's vector in every block, or None where directions are
-    drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make; `scale` the
-    factor by which a trace that was asked for has multiplied all eigenvalues.
+    drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make; `scale`
+    the factor by which a trace that was asked for has multiplied all eigenvalues.
     """
 
     eigenvalue: np.ndarray

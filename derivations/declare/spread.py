@@ -48,7 +48,9 @@ def with_means(parameters: Any, teachers: np.ndarray) -> np.ndarray:
             along[k] = _coefficients(mean, gram)
         left = 1 - along[k] @ gram @ along[k]
         if left < -ROUNDING:
-            raise UsageError(f"the mean {mean.name} cannot have the cosines {list(mean.teacher)} with the teacher's vectors")
+            raise UsageError(
+                f"the mean {mean.name} cannot have the cosines {list(mean.teacher)} with the teacher's vectors"
+            )
         rest[:, k] = _outside(mean, np.einsum("i,lij,j->l", along[k], teachers, along[k]), left, blocks.share)
     along *= found.norm[:, None]
     rows = np.vstack([np.eye(t), along])
@@ -73,8 +75,10 @@ def _outside(mean: Mean, inside: np.ndarray, left: float, share: np.ndarray) -> 
         raise UsageError(f"the mean {mean.name} has {len(mean.spread)} shares, but the inputs have {len(share)} blocks")
     found = np.array(mean.spread) - inside
     if found.min() < -ROUNDING:
-        raise UsageError(f"block {found.argmin() + 1} has {inside[found.argmin()]:.3g} of the squared norm of the mean "
-                         f"{mean.name} along the teacher already, more than its share {mean.spread[found.argmin()]:.3g}")
+        raise UsageError(
+            f"block {found.argmin() + 1} has {inside[found.argmin()]:.3g} of the squared norm of the mean "
+            f"{mean.name} along the teacher already, more than its share {mean.spread[found.argmin()]:.3g}"
+        )
     return found
 
 

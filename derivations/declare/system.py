@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import growth, reading, spectra
+from derivations.declare import growth, mixture, reading, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -267,16 +267,31 @@ def check(parameters: Any, drawn: bool = True) -> None:
             f"d must be at least the number of blocks of the inputs, {found.spaces}, but d = {parameters.d}"
         )
     if drawn and parameters.d < found.total:
+        others = "teachers and means" if found.means else "teachers"
+        rest = found.total - found.students
         raise UsageError(
-            f"d must be at least the number of vectors, {found.students} of students and {found.total - found.students} "
-            f"of {'teachers' if not found.means else 'teachers and means'}, but d = {parameters.d}: choose a larger d or "
-            "fewer units"
+            f"d must be at least the number of vectors, {found.students} of students and {rest} of {others}, "
+            f"but d = {parameters.d}: choose a larger d or fewer units"
         )
+    _require_small_means(parameters)
     if parameters.points & (parameters.points - 1):
         raise UsageError(f"points must be a power of two such as 16384, but {parameters.points} was given")
     from derivations.declare.initial import teacher_gram
 
     teacher_gram(parameters)
+
+
+def _require_small_means(parameters: Any) -> None:
+    """Raise `UsageError` where a mean is as large as the inputs around it, which the online limit neglects."""
+    blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
+    if blocks is None or law is None or parameters.declaration.limit != "online" or not len(law.norm):
+        return
+    variance = parameters.d * float(law.probability @ law.eigenvalue @ blocks.share)
+    if (law.norm**2).max() > variance:
+        raise UsageError(
+            f"a mean of norm {law.norm.max():g} is longer than the inputs around it, sqrt({variance:g}), and the "
+            "online limit neglects it beside them: take a larger d, or divide the mean by sqrt(d)"
+        )
 
 
 def tick(parameters: Any, step_size: float) -> float:

@@ -43,10 +43,9 @@ def explicit(
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
-            if clusters is not None:
-                placed, labels = of_clusters(clusters, label, labels, scale, frame)
+            placed, labels = of_clusters(clusters, label, labels, scale, frame)
             for rows, x in normals.pieces(sample, (count, d), dtype):
-                x = x if clusters is None else placed(x, rows)
+                x = placed(x, rows)
                 sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
             return sums
 
@@ -68,12 +67,15 @@ def explicit(
 
 
 def of_clusters(
-    clusters: spaces.Clusters, key: Any, labels: Any, scale: Any, frame: Any
+    clusters: spaces.Clusters | None, key: Any, labels: Any, scale: Any, frame: Any
 ) -> tuple[Callable[[Any, Any], Any], Any]:
     """`placed(normal, rows)`, the inputs of the samples with these rows, and the labels (1, samples) of clusters.
 
-    `scale` (C, d) are standard deviations, `frame` the fixed vectors, of which means are made.
+    `scale` (C, d) are standard deviations, `frame` the fixed vectors, of which means are made.  Without clusters
+    inputs are the normal numbers themselves.
     """
+    if clusters is None:
+        return lambda x, rows: x, labels
     which = clusters.drawn(key, labels.shape[1])
     centres = clusters.centres(frame)
 

@@ -23,6 +23,9 @@ from odesim.machine import streams
 from odesim.sgd import bind, matrices, normals, traced
 from odesim.sgd.compressed import factor
 
+STREAM = 2**20
+"""What makes the key of clusters from one that is split for other numbers: JAX's parts of a key are 0, 1, .. of it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Clusters:
@@ -49,11 +52,14 @@ class Clusters:
 
         if len(self.probability) == 1:
             return jnp.zeros(count, int)
-        return jax.random.choice(jax.random.fold_in(key, 1), len(self.probability), (count,), p=np.array(self.probability))
+        own = jax.random.fold_in(key, STREAM)
+        return jax.random.choice(own, len(self.probability), (count,), p=np.array(self.probability))
 
     def of_samples(self, values: Any, which: Any) -> Any:
-        """Rows (samples, ..) of values (C, ..) by the clusters of samples; one row (1, ..) where there is one cluster."""
-        return values if len(self.probability) == 1 else values[which]
+        """Rows (samples, ..) of values (C, ..) by the clusters of samples; of one cluster its row (1, ..)."""
+        import jax.numpy as jnp
+
+        return values if len(self.probability) == 1 else jnp.asarray(values)[which]
 
     def centres(self, vectors: Any) -> Any:
         """The means (C, ..) of clusters as sums of the last vectors (n, ..); None where all are 0."""
@@ -64,7 +70,9 @@ class Clusters:
 
     def labelled(self, labels: Any, which: Any) -> Any:
         """Labels (1, samples) with those of their clusters added."""
-        return labels + np.array(self.label).astype(labels.dtype)[which] if self.label else labels
+        import jax.numpy as jnp
+
+        return labels + jnp.asarray(self.label, labels.dtype)[which] if self.label else labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +108,29 @@ class Parts:
     def columns(self) -> np.ndarray:
         """The block of every coordinate that is kept, (D,)."""
         return np.repeat(np.array(self.kept, int), [self.dimensions[k] for k in self.kept])
+
+    @property
+    def held(self) -> tuple[np.ndarray, np.ndarray]:
+        """The roots of the eigenvalues in every cluster, (C, F) of factors and (C, D) of coordinates."""
+        roots = np.array(self.roots)
+        return roots[:, list(self.factored)], roots[:, self.columns]
+
+    def inputs(self, X: Any, Y: Any, normal: Any, which: Any) -> tuple[Any, Any, Any]:
+        """Samples of clusters `which` in factors (samples, F, n) and in coordinates (samples, D).
+
+        They are made of standard normal numbers (samples, F n + D), and lie about means that are sums of the last
+        vectors of X (F, n, n) and Y (n, D).  The roots of their eigenvalues in the blocks of factors come third.
+        """
+        import jax.numpy as jnp
+
+        F, n = X.shape[:2]
+        own, other = (self.clusters.of_samples(values, which) for values in self.held)
+        v, w = normal[:, : F * n].reshape(-1, F, n) * own[..., None], normal[:, F * n :] * other
+        centre = self.clusters.centres(jnp.swapaxes(X, 0, 1))
+        if centre is not None:
+            v = v + self.clusters.of_samples(centre, which)
+            w = w + self.clusters.of_samples(self.clusters.centres(Y), which)
+        return v, w, own
 
 
 def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generator | None = None) -> np.ndarray:
@@ -166,8 +197,7 @@ def compressed(
 
     functions = bind.bind_jax(model)
     n, rank, F = trained + fixed, min(batch, trained), len(parts.factored)
-    roots, clusters = np.array(parts.roots), parts.clusters
-    large, small = roots[:, list(parts.factored)], roots[:, parts.columns]
+    clusters, (large, small) = parts.clusters, parts.held
     outside = np.array([parts.dimensions[k] - n for k in parts.factored], float)
     width = F * n + small.shape[1]
     size = batch if batch < trained else traced.block_size(batch, width, 8)
@@ -180,14 +210,8 @@ def compressed(
         (X, Y), scalars = state
         first, label = jax.random.split(key)
         which = clusters.drawn(key, count)
-        normal = normals.standard_normal(first, (count, width), "float64")
-        own = clusters.of_samples(large, which)
-        v = normal[:, : F * n].reshape(count, F, n) * own[..., None]
-        w = normal[:, F * n :] * clusters.of_samples(small, which)
-        centre = clusters.centres(jnp.swapaxes(X, 0, 1)), clusters.centres(Y)
-        if centre[0] is not None:
-            v, w = v + clusters.of_samples(centre[0], which), w + clusters.of_samples(centre[1], which)
-        labels = clusters.labelled(traced.labels_of(model, functions, numbers, label, count, normal.dtype), which)
+        v, w, own = parts.inputs(X, Y, normals.standard_normal(first, (count, width), "float64"), which)
+        labels = clusters.labelled(traced.labels_of(model, functions, numbers, label, count, v.dtype), which)
         fields = jnp.einsum("lan,cln->ac", X, v) + Y @ w.T
         vv = _product(X[:, :trained], X[:, :trained], Y[:trained], Y[:trained])
         rows = functions["coefficients"](fields, labels, vv, scalars, *numbers)

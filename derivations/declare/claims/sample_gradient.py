@@ -81,7 +81,7 @@ def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[n
         parts = -(-len(points) // CHUNK)
         for c, (share, centre, label) in enumerate(_clusters(initial, frame)):
             for x, w in zip(np.array_split(points, parts), np.array_split(share * weights, parts), strict=True):
-                # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of the input.
+                # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of x.
                 inputs = np.concatenate([x[:, :-1] * scale[c] + centre, np.ones((len(x), 1))], axis=1)
                 labels = label + p.noise * x[:, -1]
                 of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, labels, given)

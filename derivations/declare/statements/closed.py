@@ -66,10 +66,19 @@ class Names:
         self.printed[found] = f"{self.tex(block.name, 'S' if scaled else '')}_{{{i}{j}}}"
         return found
 
+    def centre(self, slot: str, i: str) -> Any:
+        """The mean of a field as a symbol."""
+        import sympy
+
+        above = "" if self.rows.single else slot
+        found = sympy.Symbol(f"mu{above and f'_{above}'}[{i}]", real=True)
+        self.printed[found] = rf"\mu{above and f'^{{{above}}}'}_{{{i}}}"
+        return found
+
     def tex(self, name: str, other: str = "", space: str = "") -> str:
         """A block's name in LaTeX: its letter (or another), above it groups, slots and eigenspaces if several."""
         *groups, letter, slots = name.split("_")
-        several = len({slot for _, slot in self.rows.starts}) > 1
+        several = not self.rows.single
         above = [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else []) + ([space] if space else [])
         hatted = self.rows.declaration.weights == "normalised" and letter in "QM"
         letter = other or letter
@@ -148,6 +157,9 @@ def values(
         elif match := re.fullmatch(r"b(\d)_(\w+)", argument):
             given.append(sympy.Symbol(f"{match[2]}[{index[int(match[1])]}]", real=True))
             names.printed[given[-1]] = f"{match[2]}_{index[int(match[1])]}"
+        elif match := re.fullmatch(r"mu_(\d+)", argument):
+            _, slot, i = fields[int(match[1])]
+            given.append(names.centre(slot, i))
         else:
             given.append(sympy.Symbol(argument, real=True))
     return [tidy(value, names) for value in function(*given)]

@@ -9,6 +9,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Block, Rows
 from derivations.declare.statements import notation
 from derivations.declare.statements.closed import Names
+from derivations.declare.statements.law import Law
 
 RATE = r"\frac{\mathrm{d}}{\mathrm{d}t} "
 LOSSES = {
@@ -37,7 +38,12 @@ class Writer:
     @property
     def single(self) -> bool:
         """Whether every unit has one vector, called alike."""
-        return len({slot for _, slot in self.rows.starts}) == 1
+        return self.rows.single
+
+    @property
+    def law(self) -> Law:
+        """The clusters of the inputs."""
+        return Law(self.declared, self.space, self.single)
 
     @property
     def online(self) -> bool:
@@ -57,8 +63,7 @@ class Writer:
     @property
     def eigenvalue(self) -> str:
         """The factor of the drift in an eigenspace."""
-        isotropic = self.declared.inputs is None
-        return "" if isotropic else rf"\lambda_{{{self.space or 1}}}\,"
+        return self.law.eigenvalue
 
     @property
     def total(self) -> str:
@@ -84,6 +89,8 @@ class Writer:
         for block in self.rows.blocks:
             (g, _), (h, _) = self._owner(block.rows.start), self._owner(block.columns.start)
             students = len(self.declared.students)
+            if h >= len(self.declared.groups):  # means have no fields
+                continue
             i, j = ("i", "k") if h < students else ("i", "j") if g < students else ("j", "m")
             left = f"S_{block.name}[{i},{j}]" if not self.tex else f"{names.tex(block.name, 'S')}_{{{i}{j}}}"
             value = rf"{self.total}{self.eigenvalue}{self.entry(block, i, j)}"
@@ -92,17 +99,18 @@ class Writer:
                 norms += rf"\,|{self._owner(block.columns.start)[1]}_{j}|" if h < students else ""
                 value = rf"{value}/({norms})"
             lines.append(f"{left} = {value}")
-        return lines
+        return [*lines, *self.law.centres()]
 
     def inputs(self) -> str:
         """The law of the inputs."""
         if self.declared.inputs is None:
             return r"x \sim \mathcal{N}(0, I)"
+        mean, value, drawn = self.law.inputs()
         if not self.space:
-            return r"x \sim \mathcal{N}(0, \lambda_{1} I)"
+            return rf"x \sim \mathcal{{N}}({mean}, {value} I){drawn}"
         count = f"{self.rows.spaces}"
-        return (rf"x^{{(l)}} \sim \mathcal{{N}}(0, \lambda_{{l}} I)\text{{ in block }}l = 1, .., {count}"
-                r"\text{ of share }f_{l}")  # fmt: skip
+        return (rf"x^{{(l)}} \sim \mathcal{{N}}({mean}, {value} I)\text{{ in block }}l = 1, .., {count}"
+                rf"\text{{ of share }}f_{{l}}{drawn}")  # fmt: skip
 
     def above(self, slots: str) -> str:
         """Slots above a kernel, where there are several."""
@@ -125,7 +133,7 @@ class Writer:
         for side, letter in ((declared.students, "f"), (declared.teachers, "f^*")):
             if len(side) > 1:
                 lines.append(f"{letter} = " + " + ".join(rf"{letter}_{{\text{{{g.name}}}}}" for g in side))
-        noise = r"y = f^*(x) + \sigma \epsilon,\quad \epsilon \sim \mathcal{N}(0, 1)"
+        noise = rf"y = {self.law.label or 'f^*(x)'} + \sigma \epsilon,\quad \epsilon \sim \mathcal{{N}}(0, 1)"
         lines += [rf"{self.inputs()},\quad {noise}"] if not self.space else [self.inputs(), noise]
         own = notation.expression(declared.own_loss) if declared.own_loss else LOSSES.get(declared.loss, "")
         lines.append(rf"L = \mathrm{{E}}[\ell(f, y)],\quad \ell(f, y) = {own}")
@@ -133,6 +141,8 @@ class Writer:
 
     def loss(self) -> list[str]:
         """Loss and error as sums over pairs of units."""
+        if self.law.mixed:
+            return self.law.loss()
         error = r"\mathrm{E}[(f - f^*)^2] = \sum_{i,k} a_i a_k K_{ik} - 2 \sum_{i,j} a_i b_j K_{ij}"
         error += r" + \sum_{j,l} b_j b_l K_{jl}"
         if self.declared.loss == "correlation":
@@ -144,6 +154,9 @@ class Writer:
 
     def kernels(self) -> list[str]:
         """What the kernels are, and how slopes follow from them."""
+        return [*self._kernels(), *self.law.kernels()]
+
+    def _kernels(self) -> list[str]:
         if self.single:
             s = self.rows.declaration.students[0].slots[0]
             pair, own = rf"({s}_i\cdot {s}_k)", rf"({s}_i\cdot {s}_i)"
@@ -173,10 +186,15 @@ class Writer:
             teacher = rf"\sum_t V^{{st}}_{{ij}}\,{self.product('t^*_j', 'u')} + \sum_r W^{{sr}}_{{ij}}{own}"
         first = rf"a_i \sum_k a_k \bigl({student}\bigr)"
         second = rf"a_i \sum_j b_j \bigl({teacher}\bigr)"
+        if self.law.label:
+            own = "w" if self.single else "s"
+            second = rf"a_i\,{self.law.label}\,W_i\,{self.product(f'{self.lead(own)[1]}', 'u')}"
         right = f"-{second}" if self.declared.loss == "correlation" else f"{first} - {second}"
         if self.eigenvalue:
             right = rf"{self.eigenvalue}\bigl({right}\bigr)"
-        return self.constrained(right)
+        if not self.law.mixed:
+            return self.constrained(right)
+        return [*self.constrained(self.law.drift(right, self.product("m_n", "u"))), *self.law.kappa()]
 
     def sampled(self) -> list[str]:
         """The gradient A of one student vector where no kernel is closed, a mean over points; then D."""
@@ -223,7 +241,7 @@ class Writer:
         (g, r), (h, s) = self._owner(block.rows.start), self._owner(block.columns.start)
         declared, students = self.declared, len(self.declared.students)
         i, k = "i", "k" if h < students else "n"
-        star = "" if h < students else "^*"
+        star = "^*" if students <= h < len(declared.groups) else ""
         if self.space:
             above = (lambda slot: "^{l}") if self.single else (lambda slot: f"^{{{slot}l}}")
         else:
@@ -240,12 +258,13 @@ class Writer:
         if not self.online:
             return line
         both = len(terms) == 2
-        gain = (r"f_{l}\," if self.space else "") + self.eigenvalue
+        gain = (r"f_{l}\," if self.space else "") + self.law.average + self.eigenvalue
         line += rf" + \frac{{\eta^2}}{{B}} {gain}E{self.above(r + s)}_{{ik}}" if both else ""
         if declared.weights == "sphere":
             one = rf"E{self.above(r + r)}_{{ii}}/|{r}_i|^2"
             widths = rf"\bigl({one} + E{self.above(s + s)}_{{kk}}/|{s}_k|^2\bigr)" if both else one
-            every = r"\bigl(\sum_h f_h \lambda_h\bigr)\," if self.space else self.eigenvalue
+            over = self.law.eigenvalue.replace("l}", "h}")
+            every = self.law.average + (rf"\bigl(\sum_h f_h {over}\bigr)\," if self.space else self.eigenvalue)
             line += rf" - \frac{{\eta^2}}{{2B}} {every}{widths}\,{self.entry(block, i, k)}"
         return line
 
@@ -264,7 +283,8 @@ class Writer:
             if closed:
                 K, front = ("K", "") if word == "a" else (rf"\partial_{{{notation.name(word)}_i}} K", r"a_i\,")
                 first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k {K}_{{ik}} - "
-                slope = rf"{front}\bigl({first or '-'}\sum_j b_j {K}_{{ij}}\bigr)"
+                second = rf"{self.law.label}\,{K}_i" if self.law.label else rf"\sum_j b_j {K}_{{ij}}"
+                slope = rf"{self.law.average}{front}\bigl({first or '-'}{second}\bigr)"
             lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{slope}")
         return lines
 
@@ -295,8 +315,14 @@ class Writer:
         if over:
             one, two = "mn" if self.declared.loss == "squared" else "jl"
             slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
+            label = self.law.label
+            rest = (
+                rf"- 2 {label} \sum_m g_m \mathrm{{E}}[{slopes}\,\varphi_m] + ({label}^2 + \sigma^2)"
+                if label
+                else r"+ \sigma^2"
+            )
             lines.append(
                 rf"E{self.above('st')}_{{ik}} = a_i a_k \bigl({over}\,\mathrm{{E}}[{slopes}\,\varphi_{one} "
-                rf"\varphi_{two}] + \sigma^2\,V{self.above('st')}_{{ik}}\bigr)"
+                rf"\varphi_{two}] {rest}\,V{self.above('st')}_{{ik}}\bigr)"
             )
         return lines

@@ -17,7 +17,9 @@ PLAIN = (
     (r"\cdot ", "."), (r"\bigl", ""), (r"\left", ""), (r"\right", ""), (r"\operatorname", ""), (r"\mathrm", ""),
     (r"\mathit", ""), (r"\bigr", ""), (r"\partial", "d"), (r"\ell", "l"), ("{}", ""),
     (r"\quad", " "), (r"\frac{\eta^2}{B}", "eta^2/B"), (r"\frac{\eta^2}{2B}", "eta^2/(2B)"), (r"\varphi", " phi"),
-    (r"\mathcal{N}", "N"), (r"\lambda_{l}", "eigenvalue[l]"), (r"\lambda_h", "eigenvalue[h]"),
+    (r"\mathcal{N}", "N"), (r"\lambda_{l}", "eigenvalue[l]"), (r"\lambda_{h}", "eigenvalue[h]"),
+    (r"\lambda_{cl}", "eigenvalue[c,l]"), (r"\lambda_{ch}", "eigenvalue[c,h]"), (r"\lambda_{c}", "eigenvalue[c]"),
+    ("p_{c}", "probability[c]"), ("A_{cn}", "mean_weights[c,n]"), ("A_{n}", "mean_weights[n]"), ("y_{c}", "label[c]"),
     (r"\lambda_{1}", "eigenvalue"), ("f_{l}", "share[l]"), ("f_h", "share[h]"), ("x^{(l)}", "x"),
     (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
 )  # fmt: skip

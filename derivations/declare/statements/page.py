@@ -115,7 +115,7 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
         else:
             seen[kinds] = f"K_{form.indices}"
             shown.append(Shown("K", mark, form.indices, form.mean))
-        single = len({slot for _, slot in names.rows.starts}) == 1
+        single = names.rows.single
         for letter, parts in (("V", form.slopes), ("W", form.bends)):
             for slots, value in parts.items():
                 along = letter == "W" and slots[0] == slots[1]  # what a projection removes

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 import odesim
 from derivations.declare import exact, initial, sampled, system
@@ -26,7 +26,11 @@ XOR = {
         ],
     },
 }
-START = {"a": np.array([0.5, 0.5, -0.5, -0.5]), "Q_ww": np.array([AMONG / 2] * 2), "mean_M_wm": np.array([ALONG / 2] * 2)}
+START = {
+    "a": np.array([0.5, 0.5, -0.5, -0.5]),
+    "Q_ww": np.array([AMONG / 2] * 2),
+    "mean_M_wm": np.array([ALONG / 2] * 2),
+}
 LOGISTIC = {
     "student": {"unit": "w"},
     "training": {"loss": "logistic", "limit": "online", "step": 1.0, "decay": 0.05},
@@ -92,8 +96,9 @@ def test_logistic_regression_is_that_of_one_field_by_quadrature():
         slope = -s / (1 + np.exp(s * f))
         loss += q * w @ np.logaddexp(0, -s * f)
         kappa, bend = w @ slope, w @ (slope * z) / spread
-        drift_q, drift_m = drift_q + q * (lam * bend * Q + kappa * s * M), drift_m + q * (
-            lam * bend * M + kappa * s * 1.44 * np.array([0.3, 0.7])
+        drift_q, drift_m = (
+            drift_q + q * (lam * bend * Q + kappa * s * M),
+            drift_m + q * (lam * bend * M + kappa * s * 1.44 * np.array([0.3, 0.7])),
         )
         square = square + q * lam * (w @ slope**2)
     rates = made.unpack(functions["flow"](0.0, y, *made.arguments(start)))
@@ -190,3 +195,93 @@ def test_the_motion_is_that_of_the_loss_of_samples(name):
             assert error.max() < 6e-3 * size, key
             slack = (1e-9 if tier == "exact" else 5e-3) * size
             assert (np.abs(batches.mean(0) - wanted[key]) < 6 * error + slack).all(), key
+
+
+# -- SGD
+
+SMALL = {
+    "student": {"unit": "erf(w)", "units": 2, "output": "trained"},
+    "teacher": {"unit": "erf(w)", "noise": 0.2, "spread": "random"},
+    "training": {"decay": 0.1},
+}
+MEANS = {"mu": {"norm": 1.5, "teacher": [0.5], "spread": [0.2, 0.3, 0.5]}, "nu": 1.0}
+LAWS = {
+    "means and scales": [{"p": 0.3, "mean": "mu"}, {"p": 0.7, "mean": "0.5*nu - mu", "scale": 0.4}],
+    "labels": [{"p": 0.5, "mean": "mu", "label": 1.0}, {"p": 0.5, "eigenvalues": [0.3, 2.0, 0.9], "label": -1.0}],
+}
+DIMENSIONS = {
+    "tiny, small and large": ([[2.0, "4/d"], [0.7, "6/d"], [0.3, "rest"]], 300),
+    "around the number of vectors": ([[2.0, "7/d"], [0.7, "8/d"], [0.3, "rest"]], 51),
+}
+
+
+def mixed(law, blocks, weights):
+    """A small network on three blocks and two clusters."""
+    training = {"weights": weights} if weights == "normalised" else {**SMALL["training"], "weights": weights}
+    labels = law == "labels"
+    means = {"mu": {k: v for k, v in MEANS["mu"].items() if k != "teacher"}} if labels else MEANS
+    return {
+        **{key: value for key, value in SMALL.items() if key != "teacher" or not labels},
+        **({"teacher": {"noise": 0.2}} if labels else {}),
+        "inputs": {"blocks": DIMENSIONS[blocks][0], "means": means, "cluster": LAWS[law]},
+        "training": training,
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["free", "sphere", "normalised"])
+@pytest.mark.parametrize(("batch", "steps"), [(1, 1), (3, 4)])
+@pytest.mark.parametrize("blocks", list(DIMENSIONS))
+@pytest.mark.parametrize("law", list(LAWS))
+def test_explicit_and_compressed_steps_have_one_law(law, blocks, batch, steps, weights):
+    tables, d, replicas = mixed(law, blocks, weights), DIMENSIONS[blocks][1], 3000
+    begun, one = after_steps(tables, "explicit", replicas, batch, steps, 1, d=d)
+    again, two = after_steps(tables, "compressed", replicas, batch, steps, 2, d=d)
+    assert begun == pytest.approx(again, abs=1e-12)
+    moves = one.std(0) > 1e-12
+    smallest = min(stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True))
+    assert smallest * moves.sum() > 1e-3
+    z = (one.mean(0) - two.mean(0))[moves] / np.sqrt((one.var(0) + two.var(0))[moves] / replicas)
+    assert np.abs(z).max() < 5
+
+
+@pytest.mark.slow
+def test_one_eigenvalue_for_all_clusters_is_another_law():
+    """The control: compressed steps of clusters of the mean covariance are told from explicit ones."""
+    tables = mixed("means and scales", "around the number of vectors", "free")
+    alike = [{**cluster, "scale": 0.58} for cluster in LAWS["means and scales"]]  # .3 + .7 * .4
+    _, one = after_steps(tables, "explicit", 3000, 3, 4, 1, d=51)
+    _, two = after_steps(
+        {**tables, "inputs": {**tables["inputs"], "cluster": alike}}, "compressed", 3000, 3, 4, 2, d=51
+    )
+    moves = one.std(0) > 1e-12
+    assert min(stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True)) < 1e-4
+
+
+ONLINE = {
+    "logistic": ({**LOGISTIC, "start": {"Q_ww": [[[0.075]], [[0.175]]], "mean_M_wm": [[[0.03]], [[0.07]]]}}, 6),
+    "xor": ({**XOR, "training": {"limit": "online", "step": 0.2}, "start": {"norm": 0.5}}, 12),
+    "three clusters": (
+        {**TEACHER, "student": {"unit": "erf(w)", "units": 2}, "training": {"limit": "online", "step": 0.5}}, 8,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ONLINE))
+def test_sgd_follows_the_online_limit(name):
+    (tables, until), d, seeds = ONLINE[name], 1000, 64
+    made = odesim.declare(**tables)
+    flow = odesim.integrate(made, d=d, until=until, save_points=6, points=2**16)
+    names = [n for n in flow if n.split("_")[-2:-1] in (["Q"], ["M"])] + (["a"] if name == "xor" else [])
+    start = {n: np.asarray(flow[n])[0] for n in names}
+    sgd = odesim.simulate(made, method="compressed", d=d, until=until, save_points=6, seeds=seeds, initial=start)
+    z = []
+    for order in names:
+        values = np.asarray(sgd[order])[:, 1:].reshape(seeds, -1)
+        wanted = np.asarray(flow[order])[1:].ravel()
+        seen = values.std(0) > 1e-9
+        z.append(((values.mean(0) - wanted) / (values.std(0, ddof=1) / np.sqrt(seeds)))[seen])
+    z = np.concatenate(z)
+    least = 0.6 if len(z) > 60 else 0.3  # a few numbers at five times of one run, which are correlated
+    assert least < np.sqrt((z**2).mean()) < 1.6 and np.abs(z).max() < 5
