@@ -38,11 +38,17 @@ class Eigenspaces:
 
     Block l has `dimension[l]` coordinates.  For compressed SGD all of these have the variance `eigenvalue[l]`; explicit
     SGD draws by `variances()`, (d,), which may differ within a block.
+
+    Where a user's inputs are given, explicit SGD draws rows of `samples()`, (count, d), in their place.  `frame()` are
+    the fixed vectors (fixed, d), where they are given and not their Gram matrices alone.
     """
 
     eigenvalue: np.ndarray
     dimension: np.ndarray
     variances: Callable[[], np.ndarray]
+    samples: Callable[[], np.ndarray] | None = None
+    count: int = 0
+    frame: Callable[[], np.ndarray | None] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

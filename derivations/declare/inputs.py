@@ -1,19 +1,24 @@
 """The table [inputs] of a declaration, and how its teacher is spread over the blocks: read, or refused."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
-from derivations.declare import fields
+from derivations.declare import array_files, data, fields
+from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Inputs, Number
 from derivations.declare.grammar import OF_NUMBERS, Tree
 
-KEYS = ("blocks", "spectrum", "bins", "trace")
+KEYS = ("blocks", "spectrum", "data", "bins", "trace")
 MOST_BLOCKS = 4096
 SPREADS = ("even", "random")
 
 
-def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | None:
-    """Return the inputs of a declaration; None where it has no table [inputs].  Raises `fields.Mistake`."""
+def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path | None = None) -> Inputs | None:
+    """Return the inputs of a declaration; None where it has no table [inputs].  Raises `fields.Mistake`.
+
+    `folder` is where the files that it names lie.
+    """
     teacher = fields.table(tables, "teacher")
     if "inputs" not in tables:
         if "spread" in teacher:
@@ -23,20 +28,52 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | N
     table = fields.table(tables, "inputs")
     fields.require_known(table, KEYS, "inputs")
     names = ("d", *(number.name for number in numbers if not number.per_unit))
-    if ("blocks" in table) == ("spectrum" in table):
-        raise fields.Mistake("[inputs] takes blocks = [[eigenvalue, share], ..] or spectrum = 'j^(-1.5)', one of the "
-                             "two", "inputs", "spectrum" if "blocks" in table else "")  # fmt: skip
+    sources = [key for key in ("blocks", "spectrum", "data") if key in table]
+    if len(sources) != 1:
+        raise fields.Mistake(
+            "[inputs] takes blocks = [[eigenvalue, share], ..], spectrum = 'j^(-1.5)' or data = 'X.npy', one of the "
+            "three", "inputs", sources[-1] if sources else "",
+        )  # fmt: skip
     if "bins" in table and "blocks" in table:
         raise fields.Mistake("bins is how many blocks stand for a spectrum, and blocks are given", "inputs", "bins")
     if table.get("bins") == 1:
         raise fields.Mistake("bins is at least 2: a bin of a spectrum has two blocks", "inputs", "bins")
+    spectrum = table.get("spectrum")
+    eigenvalues = data.of_entry(spectrum, "inputs", "spectrum", folder) if _is_array(spectrum) else None
     return Inputs(
         blocks=_blocks(table["blocks"], names) if "blocks" in table else (),
-        spectrum=_tree(table["spectrum"], "inputs", "spectrum", ("j", *names)) if "spectrum" in table else None,
+        spectrum=_spectrum(spectrum, names) if spectrum is not None and eigenvalues is None else None,
         bins=fields.whole(table, "bins", "inputs", 128, MOST_BLOCKS),
         trace=_tree(table["trace"], "inputs", "trace", names) if "trace" in table else None,
-        spread=_spread(teacher, names),
+        spread=_spread(teacher, names, folder),
+        eigenvalues=eigenvalues,
+        data=_data(table["data"], folder) if "data" in table else None,
     )
+
+
+def _is_array(given: Any) -> bool:
+    """Return True for what names a file of numbers, or is what a stored declaration has in its place."""
+    return array_files.is_file_name(given) or isinstance(given, Mapping)
+
+
+def _spectrum(given: Any, names: Collection[str]) -> Tree:
+    """The eigenvalue of coordinate j."""
+    if not isinstance(given, str | int | float):
+        raise fields.Mistake(
+            "spectrum is an expression in j such as 'j^(-1.5)', or a file of d eigenvalues (.npy, .txt), but "
+            f"{fields.shown(given)} was given", "inputs", "spectrum",
+        )  # fmt: skip
+    return _tree(given, "inputs", "spectrum", ("j", *names))
+
+
+def _data(given: Any, folder: Path | None) -> ArrayFile:
+    """The samples of the inputs."""
+    if not _is_array(given):
+        raise fields.Mistake(
+            f"data is a file of samples {data.FILES}, or in Python an array, but {fields.shown(given)} was given",
+            "inputs", "data",
+        )  # fmt: skip
+    return data.of_entry(given, "inputs", "data", folder)
 
 
 def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None], ...]:
@@ -67,9 +104,13 @@ def _tree(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
     return Tree("number", value=fields.real({key: given}, key, table))
 
 
-def _spread(teacher: Mapping[str, Any], names: Collection[str]) -> str | tuple[float, ...] | Tree:
+def _spread(
+    teacher: Mapping[str, Any], names: Collection[str], folder: Path | None
+) -> str | tuple[float, ...] | Tree | ArrayFile:
     """How the teacher's squared norms are shared out among the blocks."""
     given = teacher.get("spread", "even")
+    if _is_array(given):
+        return data.of_entry(given, "teacher", "spread", folder)
     if isinstance(given, list):
         shares = tuple(fields.real({"spread": x}, "spread", "teacher", minimum=0.0) for x in given)
         if abs(sum(shares) - 1) > 1e-9:
@@ -77,7 +118,7 @@ def _spread(teacher: Mapping[str, Any], names: Collection[str]) -> str | tuple[f
         return shares
     if not isinstance(given, str):
         raise fields.Mistake(
-            f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, or an expression in j such "
-            f"as 'j^(-0.5)', but {fields.shown(given)} was given", "teacher", "spread",
+            f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, an expression in j such as "
+            f"'j^(-0.5)', or a file of vectors, but {fields.shown(given)} was given", "teacher", "spread",
         )  # fmt: skip
     return given if given in SPREADS else _tree(given, "teacher", "spread", ("j", *names))

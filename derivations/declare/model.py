@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import evaluate, spectra, system, written
+from derivations.declare import data, evaluate, spectra, system, written
+from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
@@ -112,7 +113,16 @@ def spaces(parameters: Any) -> Eigenspaces | None:
     blocks = spectra.blocks(parameters)
     if blocks is None:
         return None
-    return Eigenspaces(blocks.eigenvalue, blocks.dimension, functools.partial(spectra.variances, parameters))
+    inputs = parameters.declaration.inputs
+    held = inputs.data is not None
+    return Eigenspaces(
+        blocks.eigenvalue,
+        blocks.dimension,
+        functools.partial(spectra.variances, parameters),
+        samples=functools.partial(spectra.samples, parameters) if held else None,
+        count=inputs.data.shape[0] if held else 0,
+        frame=functools.partial(data.teacher, inputs) if isinstance(inputs.spread, ArrayFile) else None,
+    )
 
 
 def place(initial: Initial) -> np.ndarray:
@@ -122,7 +132,8 @@ def place(initial: Initial) -> np.ndarray:
 
 def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """The rows (n, d) of a file of weights; None for overlaps."""
-    return stack(Rows(declared, ()), arrays) if holds_weights(arrays) else None
+    given = data.with_teacher(declared, arrays)
+    return stack(Rows(declared, ()), given) if holds_weights(given) else None
 
 
 def observe(parameters: Any, saved: np.ndarray) -> Labelled:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, fits, growth, inputs, named, presets, sums
+from derivations.declare import array_files, data, fields, fits, growth, inputs, named, presets, sums
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
@@ -60,6 +60,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     loss, tree = _loss(training, numbers)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
+    found = inputs.inputs(tables, numbers, folder)
     made = Declaration(
         name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
@@ -75,7 +76,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         batch=fields.whole(training, "batch", "training", 1, LARGEST_BATCH),
         decay=fields.real(training, "decay", "training", 0.0, minimum=0.0),
         noise=fields.real(teacher_table, "noise", "teacher", 0.0, minimum=0.0),
-        gram=_gram(teacher_table, folder),
+        gram=data.gram_of_file(found, teacher_table) or _gram(teacher_table, folder),
         start=_start(fields.table(tables, "start"), students, weights),
         numbers=numbers,
         events=_events(tables),
@@ -83,12 +84,13 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         link=fields.address(tables, "link"),
         until=fields.real(training, "until", "training", 100.0, above=0.0),
         decades=fields.flag(training, "decades", "training"),
-        inputs=inputs.inputs(tables, numbers),
+        inputs=found,
         presets=presets.presets(tables),
         claims=_claims(tables),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
-    fits.require(made)
+    if all(map(array_files.at_hand, data.files(found))):  # a stored declaration did when it was made
+        fits.require(made)
     return made
 
 
@@ -121,7 +123,8 @@ def _groups(
         if len(named) != len(given) or len({name for name, _ in named}) != len(named) or not named:
             raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
     elif isinstance(given, Mapping):
-        inner = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+        tables_within = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+        inner = {name: entry for name, entry in tables_within.items() if not array_files.is_record(entry)}
         rest = {name: entry for name, entry in given.items() if name not in inner}
         named = list(inner.items()) if inner else [("", given)]
         if inner:

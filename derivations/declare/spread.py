@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from derivations.declare import spectra
-from derivations.vectors import root, thin_root
+from derivations.declare import data, spectra
+from derivations.vectors import grams_by_block, root, thin_root
 
 
 def teacher_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -15,6 +15,9 @@ def teacher_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) 
     """
     blocks = spectra.blocks(parameters)
     assert blocks is not None
+    given = data.teacher(parameters.declaration.inputs)
+    if given is not None:
+        return grams_by_block(given, blocks.dimension)
     if blocks.content is not None:
         return blocks.content[:, None, None] * gram
     t = len(gram)

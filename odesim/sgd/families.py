@@ -62,6 +62,14 @@ def has_eigenvalues(case: Case) -> bool:
     return isinstance(model, ScalarModel) and model.spaces(case.parameters) is not None
 
 
+def passes(simulation: "Simulation", model: Any, steps: int) -> dict[str, float]:
+    """Return how often explicit SGD draws a sample of a user's inputs on average; nothing on other inputs."""
+    spaces = model.spaces(simulation.case.parameters) if isinstance(model, ScalarModel) else None
+    if spaces is None or not spaces.count or simulation.method != "explicit":
+        return {}
+    return {"passes": steps * simulation.batch / spaces.count}
+
+
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation of a family cannot be what it claims to be, and say why."""
     if own is not None:

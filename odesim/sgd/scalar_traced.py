@@ -5,7 +5,7 @@ Random numbers are keyed by (replica, step, block), as `odesim.sgd.traced` has i
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,13 @@ HELD = ("values", "coordinates")
 @functools.cache
 def explicit(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any,
-    scaled: bool = False,
+    draw: Callable[..., Iterable[tuple[slice, Any]]] = normals.pieces,
 ) -> Callable[..., Any]:  # fmt: skip
-    """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size)`, over replicas.
+    """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size, *inputs)`.
 
     One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, then update.
-    Where inputs are `scaled`, the last array holds the standard deviation of every coordinate.
+    `draw(key, (samples, d), dtype, *inputs)` gives the samples in pieces: standard normal ones, `scaled` ones, or
+    `drawn_rows`.
     """
     import jax
     import jax.numpy as jnp
@@ -35,7 +36,7 @@ def explicit(
     functions = bind.bind_jax(model)
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
-    def slopes(moving: Any, frame: Any, key: Any, numbers: Any, scale: Any) -> Any:
+    def slopes(moving: Any, frame: Any, key: Any, numbers: Any, inputs: tuple[Any, ...]) -> Any:
         def total(moving: Any, x: Any, labels: Any) -> Any:
             vectors = jnp.concatenate([moving[0], frame])
             return model.losses(vectors, moving[1], x, labels, *numbers).sum()
@@ -43,19 +44,17 @@ def explicit(
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
-            for rows, x in normals.pieces(sample, (count, d), dtype):
-                x = x if scale is None else x * scale
+            for rows, x in draw(sample, (count, d), dtype, *inputs):
                 sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
             return sums
 
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
         return jax.tree.map(lambda values: values / batch, sums)
 
-    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any, *inputs: Any) -> Any:
         weights, scalars = state
-        numbers, scale = (numbers[:-1], numbers[-1]) if scaled else (numbers, None)
         v, frame = weights[:trained], weights[trained:]
-        g, downhill = slopes((v, scalars), frame, key, numbers, scale)
+        g, downhill = slopes((v, scalars), frame, key, numbers, inputs)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
         squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
         a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
@@ -63,6 +62,18 @@ def explicit(
         return moved.astype(dtype), scalars.astype(dtype)
 
     return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize)
+
+
+def scaled(key: Any, shape: tuple[int, int], dtype: Any, deviation: Any) -> Iterable[tuple[slice, Any]]:
+    """Normal samples whose coordinates have standard deviations (d,), in pieces."""
+    return [(rows, x * deviation) for rows, x in normals.pieces(key, shape, dtype)]
+
+
+def drawn_rows(key: Any, shape: tuple[int, int], dtype: Any, samples: Any) -> Iterable[tuple[slice, Any]]:
+    """Rows of samples (N, d), drawn with replacement."""
+    import jax
+
+    return [(slice(0, shape[0]), samples[jax.random.randint(key, shape[:1], 0, len(samples))])]
 
 
 @functools.cache
@@ -135,12 +146,16 @@ class ScalarReplicas:
         further = model.further(parameters)
         numbers = [model.bound(initial, gram) for initial, gram in zip(initials, grams, strict=True)]
         held = model.spaces(parameters)
-        if held is not None and rows is not None:
-            numbers = [(*each, np.sqrt(held.variances())) for each in numbers]
+        self.inputs: tuple[Any, ...] = ()
         known, values = traced.constants_of(numbers[0]), rows
         self.products: Callable[[Any], np.ndarray] = lambda values: values @ np.swapaxes(values, -1, -2)
         if rows is not None:
-            self.run = explicit(model, known, trained, further, d, batch, dtype, held is not None)
+            draw: Any = normals.pieces
+            if held is not None:
+                given = held.samples is not None
+                draw, made = (drawn_rows, held.samples()) if given else (scaled, np.sqrt(held.variances()))
+                self.inputs = (jnp.asarray(made, dtype),)
+            self.run = explicit(model, known, trained, further, d, batch, dtype, draw)
             if held is not None and len(held.dimension) > 1:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
         elif held is None:
@@ -165,7 +180,7 @@ class ScalarReplicas:
         import jax.numpy as jnp
 
         state, taken = self.at
-        state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size)
+        state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size, *self.inputs)
         good = all(bool(jnp.isfinite(values).all()) for values in jax.tree.leaves(state))
         self.at = (state, taken + steps)  # one assignment: an interruption finds both or neither
         return good
