@@ -8,7 +8,6 @@ import collections
 import csv
 import dataclasses
 import hashlib
-import io
 import re
 import stat
 import warnings
@@ -18,14 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from derivations import cache
 from derivations.contract import UsageError, npz
 
 SUFFIXES = (".npy", ".npz", ".csv", ".txt")
 KEYS = ("file", "sha256", "shape", "dimension", "gram")
 """The keys of an array in the text of a declaration."""
-MOST_KEPT = 1 << 30
-"""Bytes of an array from Python up to which the cache keeps it, for other processes."""
 RECENT = 4
 """Arrays that a process holds at a time, beside those that were given in Python."""
 NAMED = re.compile(rb"[\"']([^\"'\n]+\.(?:npy|npz|csv|txt))[\"']", re.IGNORECASE)
@@ -44,7 +40,7 @@ class ArrayFile:
     """An array of a declaration, known by its content: `path` does not take part in comparisons.
 
     `dimension` counts the coordinates of a sample that vary, which are fewer than the columns where some are constant.
-    `path` is empty for an array that was given in Python.
+    That of an array that was given in Python lies in the cache (`kept_name`).
     """
 
     sha256: str
@@ -55,12 +51,16 @@ class ArrayFile:
     @property
     def name(self) -> str:
         """The name for sentences."""
-        return Path(self.path).name if self.path else "the array that was given in Python"
+        return "the array that was given in Python" if self.of_python else Path(self.path).name
+
+    @property
+    def of_python(self) -> bool:
+        """True for an array that was given in Python."""
+        return Path(self.path).name == kept_name(self.sha256)
 
     def table(self) -> dict[str, Any]:
         """Return the entry of a normalised declaration."""
-        where = {"file": self.path} if self.path else {}
-        return {**where, "sha256": self.sha256, "shape": list(self.shape), "dimension": self.dimension}
+        return {"file": self.path, "sha256": self.sha256, "shape": list(self.shape), "dimension": self.dimension}
 
 
 def is_file_name(value: Any) -> bool:
@@ -80,35 +80,36 @@ def is_record(value: Any) -> bool:
 def digest(values: np.ndarray) -> str:
     """Return the SHA-256 of the shape and the numbers of an array, in 64 hexadecimal digits."""
     found = hashlib.sha256(f"{values.shape}\n".encode())
-    found.update(np.ascontiguousarray(values, float))
+    found.update(np.ascontiguousarray(values, float).data)
     return found.hexdigest()
 
 
-def remember(values: np.ndarray, path: str = "") -> ArrayFile:
+def remember(values: np.ndarray, path: str) -> ArrayFile:
     """Return the record of an array, and hold the array; `dimension` is the length of its last axis.
 
-    An array without a path is written to the cache as well, for other processes.
+    A path that is a folder is that of the cache, in which arrays from Python lie; these are held to the end.
     """
     sha256 = digest(values)
-    if path:
+    if not path.endswith("/"):
         _hold(sha256, values)
-    elif sha256 not in _given:
-        _given[sha256] = values
-        if values.nbytes <= MOST_KEPT:
-            packed = io.BytesIO()
-            np.save(packed, values)
-            cache.offer(_kept(sha256), packed.getvalue())
-    return ArrayFile(sha256, values.shape, values.shape[-1], path)
+        return ArrayFile(sha256, values.shape, values.shape[-1], path)
+    _given[sha256] = values
+    return ArrayFile(sha256, values.shape, values.shape[-1], path + kept_name(sha256))
+
+
+def kept_name(sha256: str) -> str:
+    """Return the name in the cache of an array that was given in Python."""
+    return f"array_{sha256[:32]}.npy"
 
 
 def from_table(entry: Mapping[str, Any]) -> ArrayFile:
     """Return the record of an entry of a normalised declaration.  Raises `UsageError` for any other mapping."""
     shape, dimension, sha256 = entry.get("shape"), entry.get("dimension"), entry.get("sha256")
     good = isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) and set(entry) <= set(KEYS)
-    good = good and isinstance(entry.get("file", ""), str) and isinstance(shape, list) and len(shape) in (1, 2)
+    good = good and isinstance(entry.get("file"), str) and isinstance(shape, list) and len(shape) in (1, 2)
     if not good or not all(type(n) is int and 0 < n < 1 << 40 for n in [*(shape or []), dimension]):
         raise UsageError("give the name of a file, or in Python an array; a table is what a stored run has")
-    return ArrayFile(str(sha256), tuple(shape or ()), int(dimension or 0), entry.get("file", ""))
+    return ArrayFile(str(sha256), tuple(shape or ()), int(dimension or 0), entry["file"])
 
 
 def at_hand(file: ArrayFile) -> bool:
@@ -121,11 +122,11 @@ def values(file: ArrayFile) -> np.ndarray:
     if file.sha256 in _given:
         return _given[file.sha256]
     if file.sha256 not in _recent:
-        path = Path(file.path) if file.path else _kept(file.sha256)
+        path = Path(file.path)
         try:
             found = read(path)
         except UsageError as error:
-            if not file.path:
+            if file.of_python:
                 raise MissingArrayError(
                     "an array of the declaration was given in Python, and this process does not have it: declare the "
                     "model again with the same array, or save it as .npy and name the file"
@@ -145,11 +146,6 @@ def _hold(sha256: str, values: np.ndarray) -> None:
     _recent[sha256] = values
     while len(_recent) > RECENT:
         _recent.popitem(last=False)
-
-
-def _kept(sha256: str) -> Path:
-    """The place in the cache of an array that was given in Python."""
-    return cache.folder() / f"array_{sha256[:32]}.npy"
 
 
 def stamps(folder: Path, content: bytes) -> tuple[tuple[str, int, int], ...]:

@@ -37,21 +37,6 @@ class Eigenbasis:
     varying: np.ndarray
 
 
-def with_arrays_held(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables of Python in which records stand for the arrays of inputs and of the teacher.
-
-    Raises `fields.Mistake` for arrays that are no samples, eigenvalues or teachers.
-    """
-    found = dict(tables)
-    for table, key, check in ARRAYS:
-        entries = tables.get(table)
-        given = entries.get(key) if isinstance(entries, Mapping) else None
-        if isinstance(entries, Mapping) and hasattr(given, "__array__"):
-            with fields.entry_at(table, key):
-                found[table] = {**found[table], key: check(array_files.real(given, key), key, "").table()}
-    return found
-
-
 def of_entry(given: Any, table: str, key: str, folder: Path | None) -> ArrayFile:
     """Return the record of an entry that names a file, or that a stored declaration has.
 

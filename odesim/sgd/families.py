@@ -62,12 +62,12 @@ def has_eigenvalues(case: Case) -> bool:
     return isinstance(model, ScalarModel) and model.spaces(case.parameters) is not None
 
 
-def passes(simulation: "Simulation", model: Any, steps: int) -> dict[str, float]:
-    """Return how often explicit SGD draws a sample of a user's inputs on average; nothing on other inputs."""
-    spaces = model.spaces(simulation.case.parameters) if isinstance(model, ScalarModel) else None
-    if spaces is None or not spaces.count or simulation.method != "explicit":
-        return {}
-    return {"passes": steps * simulation.batch / spaces.count}
+def has_samples(case: Case) -> bool:
+    """Return True where explicit SGD of the stage's model draws rows of a user's own samples."""
+    stage = case.system.dynamics(case.stage)
+    model = stage.truth(case.parameters) if stage.model else None
+    spaces = model.spaces(case.parameters) if isinstance(model, ScalarModel) else None
+    return spaces is not None and spaces.samples is not None
 
 
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:

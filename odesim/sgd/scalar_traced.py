@@ -12,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
 from derivations.vectors import grams_by_block
-from odesim.sgd import bind, matrices, normals, spaces, traced
+from odesim.sgd import bind, matrices, normals, own_samples, spaces, traced
 from odesim.sgd.compressed import factor, require_room
 
 HELD = ("values", "coordinates")
@@ -147,14 +147,17 @@ class ScalarReplicas:
         numbers = [model.bound(initial, gram) for initial, gram in zip(initials, grams, strict=True)]
         held = model.spaces(parameters)
         self.inputs: tuple[Any, ...] = ()
+        self.model, self.batch, self.count, self.measure = model, batch, 0, None
         known, values = traced.constants_of(numbers[0]), rows
         self.products: Callable[[Any], np.ndarray] = lambda values: values @ np.swapaxes(values, -1, -2)
         if rows is not None:
             draw: Any = normals.pieces
             if held is not None:
-                given = held.samples is not None
-                draw, made = (drawn_rows, held.samples()) if given else (scaled, np.sqrt(held.variances()))
-                self.inputs = (jnp.asarray(made, dtype),)
+                own = None if held.samples is None else jnp.asarray(held.samples(), dtype)
+                draw = scaled if own is None else drawn_rows
+                self.inputs = (jnp.asarray(np.sqrt(held.variances()), dtype) if own is None else own,)
+                if own is not None:
+                    self.measure, self.count = own_samples.mean_loss(model, known, own, seed), held.count
             self.run = explicit(model, known, trained, further, d, batch, dtype, draw)
             if held is not None and len(held.dimension) > 1:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
@@ -186,10 +189,13 @@ class ScalarReplicas:
         return good
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices, summed in float64, packed with the scalars."""
+        """The raw Gram matrices, summed in float64, packed with the scalars, and the loss of a user's samples."""
         values, scalars = self.at[0]
         held = tuple(np.asarray(part, float) for part in values) if isinstance(values, tuple) else np.asarray(values)
-        return packed(self.products(held), np.asarray(scalars, float))
+        told = [np.asarray(scalars, float)]
+        if self.measure is not None:
+            told.append(np.asarray(self.measure(values, scalars, self.arrays), float)[:, None])
+        return packed(self.products(held), np.concatenate(told, axis=1))
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights or factors, scalars, and the step count; the keys follow from the seed."""

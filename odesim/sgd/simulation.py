@@ -19,7 +19,7 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.saved_times import saved_times, with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
-from odesim.sgd import effort, families, given_frame, normals
+from odesim.sgd import effort, families, given_frame, normals, own_samples
 from odesim.sgd.descent import Descent
 from odesim.sgd.observed import events, flow_of, hitting_times, population_values
 
@@ -217,8 +217,7 @@ def simulate(
         engine, device = families.make_engine(simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
-    ready = time.perf_counter()
-    course = Descent(simulation, engine)
+    ready, course = time.perf_counter(), Descent(simulation, engine)
     outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
     schedule = course.schedule[: len(course.saved)]
     taken = int(schedule[-1])
@@ -231,6 +230,7 @@ def simulate(
     }
     grams = np.swapaxes(np.array(course.saved), 0, 1)
     made = _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
+    made = own_samples.with_loss(engine, initials[0].parameters, grams, made)
     listed = simulation.case.save_at
     return made if listed is None or round(listed[0] / simulation.tick) == 0 else without_start(made)
 
@@ -367,7 +367,7 @@ def _assemble(
         **{name: statistics[name] for name in ("batches",) if name in statistics},
         **{f"median_final_{name}": float(value) for name, value in final.items()},
     }
-    summary |= {**diverged, **families.passes(simulation, model, statistics["steps"])}
+    summary |= diverged
     return Trajectory(
         time=times,
         step=schedule,

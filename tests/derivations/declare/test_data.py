@@ -1,6 +1,8 @@
 """Inputs, spectra and teachers from files: read or refused, rotated, and found again by their digests."""
 
 import os
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +28,14 @@ def forgetful():
     """Every test begins in a process that holds no arrays."""
     array_files._recent.clear()
     array_files._given.clear()
+
+
+def inputs_of(made):
+    return made.parameters.declaration.inputs
+
+
+def blocks_of(made, **numbers) -> Any:
+    return spectra.blocks(made.parameters(**numbers))
 
 
 def covariance(rows):
@@ -56,15 +66,13 @@ def test_the_trace_scales_samples_and_eigenvalues_alike(samples):
 
 
 def test_few_blocks_keep_the_trace_of_the_covariance(samples):
-    p = declared(samples, inputs={"data": samples, "bins": 3}).parameters()
-    blocks = spectra.blocks(p)
+    blocks = blocks_of(declared(samples, inputs={"data": samples, "bins": 3}))
     assert len(blocks.share) <= 3
     assert blocks.eigenvalue @ blocks.dimension == pytest.approx(np.trace(covariance(samples)), rel=1e-12)
 
 
 def test_eigenvectors_are_orthonormal_with_signs_of_their_own(samples):
-    file = data.of_entry(data.with_arrays_held({"inputs": {"data": samples}})["inputs"]["data"], "inputs", "data", None)
-    basis = data.eigenbasis(file)
+    basis = data.eigenbasis(inputs_of(declared(samples)).data)
     assert basis.vectors.T @ basis.vectors == pytest.approx(np.eye(6), abs=1e-12)
     turned = covariance(samples) @ basis.vectors
     assert turned == pytest.approx(basis.vectors * basis.eigenvalue, abs=1e-9)
@@ -149,7 +157,7 @@ def test_a_teacher_of_a_file_stands_in_the_order_of_the_eigenvalues(tmp_path):
         np.array([teacher[:, :1] @ teacher[:, :1].T, teacher[:, 1:] @ teacher[:, 1:].T])
     )
     spectrum = {**tables, "inputs": {"spectrum": "j^(-1)", "bins": 2}}
-    found = spectra.blocks(system.system(reading.declaration(spectrum, folder=tmp_path)).parameters())
+    found = blocks_of(system.system(reading.declaration(spectrum, folder=tmp_path)))
     assert found.dimension.sum() == 4 and found.content is None
 
 
@@ -166,7 +174,7 @@ def test_a_file_of_eigenvalues_is_the_spectrum(name, tmp_path, monkeypatch):
     )
     made = odesim.system(str(tmp_path / "m.toml"))  # from another folder: names are relative to the file
     other = odesim.declare(**LINEAR, teacher={"spread": "j^(-0.3)"}, inputs={"spectrum": "j^(-1.5)", "bins": 20})
-    one, two = spectra.blocks(made.parameters()), spectra.blocks(other.parameters(d=300))
+    one, two = blocks_of(made), blocks_of(other, d=300)
     assert one.eigenvalue == pytest.approx(two.eigenvalue, rel=1e-12)
     assert one.content == pytest.approx(two.content, rel=1e-12) and one.error == pytest.approx(two.error, abs=1e-12)
     assert spectra.variances(made.parameters()) == pytest.approx(values)
@@ -180,7 +188,7 @@ def test_long_spectra_are_summed_term_by_term(monkeypatch):
     made = odesim.declare(**LINEAR, teacher={}, inputs={"spectrum": values, "bins": 50})
     monkeypatch.setattr(spectra, "WHOLE", 100)
     spectra._blocks.cache_clear()
-    found = spectra.blocks(made.parameters())
+    found = blocks_of(made)
     spectra._blocks.cache_clear()
     assert found.dimension @ found.eigenvalue == pytest.approx(values.sum(), rel=1e-12)
     assert found.dimension @ found.eigenvalue**2 == pytest.approx((values**2).sum(), rel=1e-12)
@@ -247,8 +255,7 @@ def test_an_array_of_python_is_found_by_other_processes_through_the_cache(sample
     again = system.of_text(made.declaration, "again")
     assert odesim.integrate(again, until=0.1, save_points=2).summary["samples"] == 60
     forget()
-    file = system.stated(made.declaration).inputs.data
-    array_files._kept(file.sha256).unlink()
+    Path(inputs_of(made).data.path).unlink()
     with pytest.raises(UsageError, match="given in Python, and this process does not have it"):
         odesim.integrate(system.of_text(made.declaration, "again"), until=0.1)
 

@@ -10,7 +10,7 @@ from derivations.declare import initial, model
 from derivations.vectors import grams_by_block, thin_root
 from odesim.request.case import Case
 from odesim.sgd import given_frame, spaces
-from odesim.sgd.simulation import Simulation, explicit_rows
+from odesim.sgd.simulation import Simulation, condition_of, explicit_rows, make_engine
 from tests.derivations.declare.test_inputs import PLATEAU
 
 
@@ -116,6 +116,7 @@ def test_explicit_weights_hold_the_teacher_of_the_file():
     p = made.parameters()
     start, own = initial.enter(p, None, rng), model.model(p)
     gram, held = own.place(start), own.spaces(p)
+    assert held is not None
     vectors = explicit_rows(own, None, gram[None], 20, 3, held, 1)[0]
     centred = rows - rows.mean(0)
     basis = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
@@ -174,3 +175,32 @@ def test_vectors_in_few_dimensions_have_no_part_outside_of_them():
         half = thin_root(rows @ rows.T)
         assert half.shape == (4, dimension)
         assert half @ half.T == pytest.approx(rows @ rows.T, abs=1e-11)
+
+
+def test_the_loss_of_sgd_on_a_file_is_that_of_its_samples():
+    rows = heavy(1, 30, 5)
+    rng = np.random.default_rng(2)
+    weights = {"w": rng.normal(size=(2, 5)), "w_star": rng.normal(size=(1, 5))}
+    made = odesim.declare(
+        student={"unit": "tanh(w)", "units": 2}, teacher={}, inputs={"data": rows}, training={"step": 1e-9}
+    )
+    options = {"until": 1e-9, "save_points": 2, "initial": weights, "seeds": 2}
+    run = odesim.simulate(made, method="explicit", **options)
+    centred = rows - rows.mean(0)
+    f, wanted = np.tanh(centred @ weights["w"].T).sum(1), np.tanh(centred @ weights["w_star"].T).sum(1)
+    assert run["loss"][:, 0] == pytest.approx(np.mean((f - wanted) ** 2) / 2)
+    assert "error" not in run.keys() and run.summary["median_final_loss"] == pytest.approx(run["loss"][0, 1])
+    gaussian_run = odesim.simulate(made, method="compressed", **options)
+    assert abs(gaussian_run["loss"][0, 0] / run["loss"][0, 0] - 1) > 0.005  # heavy tails, five coordinates
+
+
+def test_a_resumed_run_on_samples_is_the_uninterrupted_one():
+    made = odesim.declare(student={"unit": "w"}, teacher={}, inputs={"data": heavy(1, 12, 5)}, training={"step": 0.01})
+    simulation = Simulation.build(Case.build(made), method="explicit", seeds=2)
+    starts = [condition_of(simulation)] * 2
+    whole, first, second = (make_engine(simulation, made.stages[0].truth(made.parameters()), starts, None)[0]
+                            for _ in range(3))  # fmt: skip
+    assert whole.advance(5) and first.advance(2)
+    second.restore(first.state())
+    assert second.advance(3)
+    assert np.array_equal(whole.grams(), second.grams())
