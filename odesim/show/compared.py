@@ -217,7 +217,7 @@ def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np
         )  # fmt: skip
         top = max(top, first[k], high)
     axis.plot([0, 1.08 * top], [0, 1.08 * top], color="0.6", linewidth=0.7, zorder=0)
-    one, other = _names(run)
+    one, other = _named(*_methods(run))
     axis.set(
         xlabel=f"half-way time, {one}" if len(one) < 6 else f"half way, {one}",
         ylabel=f"half-way time, {other}" if len(other) < 6 else f"half way, {other}",
