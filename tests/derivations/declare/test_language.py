@@ -33,7 +33,7 @@ KEYS = {
     ("student", "bias"): "a bias is a number of every unit",
     ("teacher", "input_noise"): "the nearest is noise in [teacher]",
     ("", "activation"): "it is 'unit', a key of [student] and [teacher]",
-    ("", "data"): "inputs are x ~ N(0, I_d); the nearest is gram in [teacher]",
+    ("", "data"): "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks",
     ("", "optimizer"): "training is plain SGD",
     ("", "qqqq"): "docs/own-model.md says what a declaration covers",
 }
