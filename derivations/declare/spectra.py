@@ -21,6 +21,7 @@ from derivations.contract import Labelled, UsageError
 from derivations.declare import data
 from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Declaration, Inputs
+from derivations.declare.fields import MOST
 from derivations.declare.grammar import OF_NUMBERS, Tree, number
 from derivations.declare.rows import SPACE
 
@@ -129,6 +130,8 @@ def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
         raise UsageError(f"the share of block {np.argmin(share) + 1} must be above 0, but is {share.min():g}")
     if abs(share.sum() - 1) > UNEQUAL:
         raise UsageError(f'the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be "rest"')
+    if eigenvalue.max() > MOST or (eigenvalue[eigenvalue > 0] < 1 / MOST).any():
+        raise UsageError(f"an eigenvalue is 0, or from {1 / MOST:g} to {MOST:g} in size")
     if (eigenvalue < 0).any():
         raise UsageError(
             f"an eigenvalue is at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
@@ -203,14 +206,23 @@ def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[
         index = np.arange(1.0, d + 1)
         weights = _squares(inputs.spread, known)(index) if teacher is None else (teacher**2).sum(0)
         eigenvalues = _eigenvalues(inputs, known, d)
-        if inputs.data is None and not eigenvalues[-1] > 0:
-            raise UsageError(f"a spectrum is above 0, but its least value is {eigenvalues[-1]:g}")
+        _require_size(float(eigenvalues[0]), float(eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])))
+        if inputs.data is None:
+            _require_size(float(eigenvalues[0]), float(eigenvalues[-1]))
         return _looked_up(eigenvalues), _looked_up(weights), _direct_sum
     value, weight = _in_order(_values(inputs.spectrum, known), _squares(inputs.spread, known), d)
     first, last = value(np.array([1.0, float(d)]))
-    if not (np.isfinite(first) and last > 0):
-        raise UsageError(f"a spectrum is above 0, but its values at j = 1 and d are {first:g} and {last:g}")
+    _require_size(first, last)
     return value, weight, _sum
+
+
+def _require_size(largest: float, least: float) -> None:
+    """Raise `UsageError` for a spectrum of numbers whose powers are none."""
+    if not (largest <= MOST and least >= 1 / MOST):
+        raise UsageError(
+            f"a spectrum is above 0, from {1 / MOST:g} to {MOST:g}, but its largest and least values are {largest:g} "
+            f"and {least:g}"
+        )
 
 
 def _squares(spread: Any, known: Mapping[str, float]) -> Values:
@@ -260,7 +272,12 @@ def _values(tree: Tree, known: Mapping[str, float]) -> Values:
 
     def at(j: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            found = np.broadcast_to(np.asarray(value(tree, j), float), j.shape)
+            try:
+                found = np.broadcast_to(np.asarray(value(tree, j), float), j.shape)
+            except (ArithmeticError, ValueError) as error:
+                raise UsageError(
+                    f"an expression in j has no value at some j from {j[0]:g} to {j[-1]:g}: {error}"
+                ) from None
         if not np.isfinite(found).all():
             raise UsageError(f"an expression in j is not finite at j = {j[~np.isfinite(found)][0]:g}")
         return found
