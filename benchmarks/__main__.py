@@ -14,6 +14,7 @@ TOPICS = {
     "lemma": True,
     "right_hand_side": True,
     "declared": True,
+    "inputs": True,
     "compile_time": False,
     "command_line": False,
     "hitting_time": True,

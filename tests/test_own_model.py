@@ -1,5 +1,6 @@
 """What docs/own-model.md and docs/inputs.md show is run: their files, their commands and their Python."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -40,9 +41,13 @@ def alike(expected, found):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the files of the page."""
+    """A folder with the files of the page, and those that its Python blocks with the name of a file make."""
     for text in blocks("toml"):
         (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+    with contextlib.chdir(tmp_path):
+        for text in blocks("python"):
+            if re.match(r"# \w+\.py\n", text):
+                exec(text, {})
     return tmp_path
 
 

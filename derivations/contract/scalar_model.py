@@ -40,6 +40,9 @@ class Eigenspaces:
     coordinates of a block have the variance `eigenvalue[c, l]` in it; explicit SGD draws by `variances()`, (C, d),
     which may differ within a block.  The mean of a cluster is the sum of `mean_weights[c]` (N,) times the last N fixed
     vectors, and `label[c]` (None: 0) is added to the labels of its samples.
+
+    Where a user's inputs are given, explicit SGD draws rows of `samples()`, (count, d), in their place.  `frame()` are
+    the fixed vectors (fixed, d), where they are given and not their Gram matrices alone.
     """
 
     eigenvalue: np.ndarray
@@ -48,6 +51,9 @@ class Eigenspaces:
     probability: np.ndarray
     mean_weights: np.ndarray
     label: np.ndarray | None
+    samples: Callable[[], np.ndarray] | None = None
+    count: int = 0
+    frame: Callable[[], np.ndarray | None] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -55,19 +55,20 @@ TABLES: Mapping[str, str] = {
     "unit": "[student] and [teacher]", "units": "[student] and [teacher]", "output": "[student] and [teacher]",
     "gram": "[teacher]", "noise": "[teacher]", "loss": "[training]", "weights": "[training]", "limit": "[training]",
     "step": "[training]", "batch": "[training]", "decay": "[training]", "trained": "[training]", "until": "[training]",
-    "norm": "[start]", "overlap": "[start]",
+    "norm": "[start]", "overlap": "[start]", "blocks": "[inputs]", "bins": "[inputs]", "trace": "[inputs]",
+    "spectrum": "[inputs]", "data": "[inputs]", "spread": "[teacher]",
 }  # fmt: skip
 """Tables in which the keys of a declaration stand."""
 
 _INPUTS = (
-    "inputs are x ~ N(0, I_d); the nearest is gram in [teacher], the overlaps of the teacher's vectors, and a system "
-    "with other inputs is written in Python (docs/own-system.md)"
+    "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks, a spectrum or data (docs/inputs.md); a "
+    "system with other inputs is written in Python (docs/own-system.md)"
 )
 _PLAIN = "training is plain SGD; the nearest are step, batch and decay in [training]"
 _BIAS = 'a bias is a number of every unit: b = {default = 0.0, per = "unit"} in [parameters], and unit = "relu(w + b)"'
 ABSENT: Mapping[str, str] = {
-    "data": _INPUTS, "input": _INPUTS, "inputs": _INPUTS, "covariance": _INPUTS, "mixture": _INPUTS, "means": _INPUTS,
-    "variance": _INPUTS, "dataset": _INPUTS, "distribution": _INPUTS, "spectrum": _INPUTS, "features": _INPUTS,
+    "input": _INPUTS, "inputs": _INPUTS, "covariance": _INPUTS, "mixture": _INPUTS, "means": _INPUTS,
+    "variance": _INPUTS, "dataset": _INPUTS, "distribution": _INPUTS, "features": _INPUTS,
     "input_noise": "inputs have no noise of their own; the nearest is noise in [teacher], the deviation of label noise",
     "momentum": _PLAIN, "nesterov": _PLAIN, "optimizer": _PLAIN, "optimiser": _PLAIN, "adam": _PLAIN, "beta1": _PLAIN,
     "betas": _PLAIN, "schedule": f"the step is constant in time; {_PLAIN.split('; ')[1]}",

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from typing import Any, Literal
 
+from derivations.declare.array_files import ArrayFile
 from derivations.declare.grammar import SHARES, Tree
 
 Loss = Literal["squared", "correlation", "logistic", "hinge", "own"]
@@ -156,14 +157,20 @@ class Inputs:
     `trace` all eigenvalues have a common factor, so that their mean is this number; without, they are as written.
 
     `spread` says how the teacher's vectors are spread over the blocks: "even" (in proportion to the shares), "random"
-    (directions drawn at the start), the share of every block in the squared norm, or the size of coordinate j.
+    (directions drawn at the start), the share of every block in the squared norm, the size of coordinate j, or the
+    vectors (teachers, d) themselves.
+
+    In the place of a spectrum can be `eigenvalues` (d,), or `data`, samples (N, columns) of which theory takes the
+    eigenvalues of the covariance.
     """
 
     blocks: tuple[tuple[Tree, Tree | None], ...] = ()
     spectrum: Tree | None = None
     bins: int = 128
     trace: Tree | None = None
-    spread: str | tuple[float, ...] | Tree = "even"
+    spread: str | tuple[float, ...] | Tree | ArrayFile = "even"
+    eigenvalues: ArrayFile | None = None
+    data: ArrayFile | None = None
     means: tuple[Mean, ...] = ()
     clusters: tuple[Cluster, ...] = ()
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import tomli_w
 
-from derivations.declare import fields
+from derivations.declare import data, fields
 from derivations.declare.declaration import Declaration
 
 
 def declaration_text(tables: Mapping[str, Any], declared: Declaration) -> str:
-    """Return the TOML text from which `declared` can be read again without any other file.
+    """Return the TOML text from which `declared` can be read again.
 
     `tables` are the tables that the declaration was read from.  The name and the title, which a file may leave to its
     own name, are written out, and a Gram matrix that stands in a file of numbers takes the place of that file's name.
+    Other arrays are too large for a text, which has their digests.
     Raises `fields.Mistake` for a value that TOML has no word for, such as `None`.
 
     >>> from derivations.declare import reading
@@ -31,9 +32,9 @@ def declaration_text(tables: Mapping[str, Any], declared: Declaration) -> str:
     whole: dict[str, Any] = {"name": declared.name, "title": declared.title}
     whole |= {key: value for key, value in tables.items() if key not in whole}
     teacher = tables.get("teacher")
-    if isinstance(teacher, Mapping) and isinstance(declared.gram, tuple):
+    if isinstance(teacher, Mapping) and "gram" in teacher and isinstance(declared.gram, tuple):
         whole["teacher"] = {**teacher, "gram": [list(row) for row in declared.gram]}
     try:
-        return tomli_w.dumps(whole)
+        return tomli_w.dumps(data.in_text(whole, declared))
     except TypeError as error:
         raise fields.Mistake(f"a model is made of texts, numbers, lists and tables: {error}") from None

@@ -68,6 +68,17 @@ def entry_of(table: str, nth: int) -> Iterator[None]:
         raise Mistake(str(error), table, "", nth) from None
 
 
+@contextlib.contextmanager
+def entry_at(table: str, key: str) -> Iterator[None]:
+    """Every mistake within belongs to this key of a table."""
+    try:
+        yield
+    except Mistake:
+        raise
+    except UsageError as error:
+        raise Mistake(str(error), table, key) from None
+
+
 def matrix(value: Any, table: str, key: str) -> tuple[tuple[float, ...], ...]:
     rows = value if isinstance(value, list) and all(isinstance(row, list) for row in value) else None
     if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:

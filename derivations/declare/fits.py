@@ -24,7 +24,8 @@ def require(made: Declaration) -> None:
 
     parameters = _as("parameters", "", system.parameters_of, made)()
     if made.inputs is not None:
-        _as("inputs", "blocks" if made.inputs.blocks else "spectrum", spectra.blocks, parameters)
+        key = "blocks" if made.inputs.blocks else "data" if made.inputs.data else "spectrum"
+        _as("inputs", key, spectra.blocks, parameters)
         _as("inputs.cluster", "", mixture.mixture, parameters)
         _as("student", "unit", _without_wick, made)
     _as("student", "units", system.require_room, parameters)

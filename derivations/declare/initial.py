@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, UsageError
-from derivations.declare import mixture, spectra, spread
+from derivations.declare import data, mixture, spectra, spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows, readout
 from derivations.declare.system import numbers, rows
@@ -22,7 +22,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     declared: Declaration = parameters.declaration
     found = rows(parameters)
     stated = {name: np.asarray(values, float) for name, values in declared.start.arrays}
-    arrays = stated if previous is None else dict(previous)
+    arrays = stated if previous is None else data.with_teacher(declared, previous)
     if previous is not None and weights(arrays) is not None:
         gram = _of_weights(parameters, arrays)
     elif any(block.name in arrays for block in found.moving):
@@ -186,8 +186,9 @@ def weights(arrays: Mapping[str, np.ndarray]) -> bool | None:
 
 
 def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The rows (n, d) of weights by name."""
-    return np.vstack([np.asarray(arrays[name], float) for name, _, _ in weight_names(found)])
+    """The rows (n, d) of weights by name, in the eigenbasis of the inputs."""
+    rows = np.vstack([np.asarray(arrays[name], float) for name, _, _ in weight_names(found)])
+    return data.rotated(found.declaration.inputs, rows)
 
 
 def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -223,6 +224,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     Raises `UsageError` for arrays that are missing, unknown, of shapes that disagree, zero or not finite.
     """
     found, declared = rows(parameters), parameters.declaration
+    arrays = data.with_teacher(declared, arrays)
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]
     for name, values in arrays.items():
@@ -282,8 +284,9 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
                 raise UsageError(f"{name} has {shape[-2]} rows, but other arrays say {word} = {sizes[word]}")
             if not all(shape):
                 raise UsageError(f"{name} is empty: its shape is {shape}")
-            if weights(arrays) and sizes.setdefault("d", shape[1]) != shape[1]:
-                raise UsageError(f"{name} has vectors in dimension {shape[1]}, others in {sizes['d']}")
+            length = data.weights_dimension(declared.inputs, shape[1]) if weights(arrays) else 0
+            if weights(arrays) and sizes.setdefault("d", length) != length:
+                raise UsageError(f"{name} has vectors in dimension {length}, others in {sizes['d']}")
     for name, value in sizes.items():
         if name in explicit and getattr(parameters, name) != value:
             raise UsageError(

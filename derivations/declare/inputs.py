@@ -1,22 +1,27 @@
 """The table [inputs] of a declaration, and how its teacher is spread over the blocks: read, or refused."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
-from derivations.declare import clusters, fields
+from derivations.declare import array_files, clusters, data, fields
+from derivations.declare.array_files import ArrayFile
 from derivations.declare.clusters import tree
 from derivations.declare.declaration import Inputs, Number
 from derivations.declare.grammar import Tree
 
-KEYS = ("blocks", "spectrum", "bins", "trace", "means", "cluster")
+KEYS = ("blocks", "spectrum", "data", "bins", "trace", "means", "cluster")
 MOST_BLOCKS = 4096
 SPREADS = ("even", "random")
 WHOLE = [[1.0, "rest"]]
 """The blocks of inputs of which only clusters are declared."""
 
 
-def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | None:
-    """Return the inputs of a declaration; None where it has no table [inputs].  Raises `fields.Mistake`."""
+def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path | None = None) -> Inputs | None:
+    """Return the inputs of a declaration; None where it has no table [inputs].  Raises `fields.Mistake`.
+
+    `folder` is where the files that it names lie.
+    """
     teacher = fields.table(tables, "teacher")
     if "inputs" not in tables:
         if "spread" in teacher:
@@ -26,28 +31,66 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...]) -> Inputs | N
     table = fields.table(tables, "inputs")
     fields.require_known(table, KEYS, "inputs")
     names = ("d", *(number.name for number in numbers if not number.per_unit))
-    mixed = "cluster" in table
-    if "means" in table and not mixed:
+    if "means" in table and "cluster" not in table:
         raise fields.Mistake(
             "means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
         )
-    if ("blocks" in table) == ("spectrum" in table) and not (mixed and "blocks" not in table):
-        raise fields.Mistake("[inputs] takes blocks = [[eigenvalue, share], ..] or spectrum = 'j^(-1.5)', one of the "
-                             "two", "inputs", "spectrum" if "blocks" in table else "")  # fmt: skip
+    sources = [key for key in ("blocks", "spectrum", "data") if key in table]
+    if len(sources) != 1 and not ("cluster" in table and not sources):
+        raise fields.Mistake(
+            "[inputs] takes blocks = [[eigenvalue, share], ..], spectrum = 'j^(-1.5)' or data = 'X.npy', one of the "
+            "three", "inputs", sources[-1] if sources else "",
+        )  # fmt: skip
+    if "cluster" in table and "data" in table:
+        raise fields.Mistake(
+            "samples of a file have a law of their own: clusters stand beside blocks or a spectrum", "inputs", "cluster"
+        )
+    if "means" in table and _is_array(teacher.get("spread")):
+        raise fields.Mistake("the vectors of a teacher from a file do not say how the means of clusters lie to them",
+                             "inputs", "means")  # fmt: skip
     if "bins" in table and "blocks" in table:
         raise fields.Mistake("bins is how many blocks stand for a spectrum, and blocks are given", "inputs", "bins")
     if table.get("bins") == 1:
         raise fields.Mistake("bins is at least 2: a bin of a spectrum has two blocks", "inputs", "bins")
+    spectrum = table.get("spectrum")
+    eigenvalues = data.of_entry(spectrum, "inputs", "spectrum", folder) if _is_array(spectrum) else None
     means = clusters.means(table, names)
     return Inputs(
-        blocks=() if "spectrum" in table else _blocks(table.get("blocks", WHOLE), names),
-        spectrum=tree(table["spectrum"], "inputs", "spectrum", ("j", *names)) if "spectrum" in table else None,
+        blocks=_blocks(table.get("blocks", WHOLE), names) if sources in (["blocks"], []) else (),
+        spectrum=_spectrum(spectrum, names) if spectrum is not None and eigenvalues is None else None,
         bins=fields.whole(table, "bins", "inputs", 128, MOST_BLOCKS),
         trace=tree(table["trace"], "inputs", "trace", names) if "trace" in table else None,
-        spread=_spread(teacher, names),
+        spread=_spread(teacher, names, folder),
+        eigenvalues=eigenvalues,
+        data=_data(table["data"], folder) if "data" in table else None,
         means=means,
         clusters=clusters.clusters(table, means, names),
     )
+
+
+def _is_array(given: Any) -> bool:
+    """Return True for what names a file of numbers, or is what a stored declaration has in its place."""
+    return array_files.is_file_name(given) or isinstance(given, Mapping)
+
+
+def _spectrum(given: Any, names: Collection[str]) -> Tree:
+    """The eigenvalue of coordinate j."""
+    if not isinstance(given, str | int | float):
+        raise fields.Mistake(
+            "spectrum is an expression in j such as 'j^(-1.5)', or a file of d eigenvalues (.npy, .txt), but "
+            f"{fields.shown(given)} was given", "inputs", "spectrum",
+        )  # fmt: skip
+    return tree(given, "inputs", "spectrum", ("j", *names))
+
+
+def _data(given: Any, folder: Path | None) -> ArrayFile:
+    """The samples of the inputs."""
+    if not _is_array(given):
+        raise fields.Mistake(
+            f"data is a file of samples {data.FILES}, or in Python an array, but {fields.shown(given)} was given",
+            "inputs", "data",
+        )  # fmt: skip
+    return data.of_entry(given, "inputs", "data", folder)
 
 
 def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None], ...]:
@@ -67,14 +110,18 @@ def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None
     )
 
 
-def _spread(teacher: Mapping[str, Any], names: Collection[str]) -> str | tuple[float, ...] | Tree:
+def _spread(
+    teacher: Mapping[str, Any], names: Collection[str], folder: Path | None
+) -> str | tuple[float, ...] | Tree | ArrayFile:
     """How the teacher's squared norms are shared out among the blocks."""
     given = teacher.get("spread", "even")
+    if _is_array(given):
+        return data.of_entry(given, "teacher", "spread", folder)
     if isinstance(given, list):
         return clusters.shares(given, "spread", "teacher", "spread")
     if not isinstance(given, str):
         raise fields.Mistake(
-            f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, or an expression in j such "
-            f"as 'j^(-0.5)', but {fields.shown(given)} was given", "teacher", "spread",
+            f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, an expression in j such as "
+            f"'j^(-0.5)', or a file of vectors, but {fields.shown(given)} was given", "teacher", "spread",
         )  # fmt: skip
     return given if given in SPREADS else tree(given, "teacher", "spread", ("j", *names))

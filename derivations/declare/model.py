@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import evaluate, mixture, spectra, system, written
+from derivations.declare import data, evaluate, mixture, spectra, system, written
+from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
@@ -112,8 +113,19 @@ def spaces(parameters: Any) -> Eigenspaces | None:
     blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
     if blocks is None or law is None:
         return None
-    variances = functools.partial(mixture.variances, parameters)
-    return Eigenspaces(law.eigenvalue, blocks.dimension, variances, law.probability, law.mean, law.label)
+    inputs = parameters.declaration.inputs
+    held = inputs.data is not None
+    return Eigenspaces(
+        law.eigenvalue,
+        blocks.dimension,
+        functools.partial(mixture.variances, parameters),
+        law.probability,
+        law.mean,
+        law.label,
+        samples=functools.partial(spectra.samples, parameters) if held else None,
+        count=inputs.data.shape[0] if held else 0,
+        frame=functools.partial(data.teacher, inputs) if isinstance(inputs.spread, ArrayFile) else None,
+    )
 
 
 def place(initial: Initial) -> np.ndarray:
@@ -123,7 +135,8 @@ def place(initial: Initial) -> np.ndarray:
 
 def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """The rows (n, d) of a file of weights; None for overlaps."""
-    return stack(Rows(declared, ()), arrays) if holds_weights(arrays) else None
+    given = data.with_teacher(declared, arrays)
+    return stack(Rows(declared, ()), given) if holds_weights(given) else None
 
 
 def observe(parameters: Any, saved: np.ndarray) -> Labelled:

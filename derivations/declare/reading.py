@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, fits, growth, inputs, named, presets, sums
+from derivations.declare import array_files, data, fields, fits, growth, inputs, named, presets, sums
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
@@ -56,7 +56,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     numbers = named.numbers(fields.table(tables, "parameters"))
     teacher_table = fields.table(tables, "teacher")
     students = _groups(tables, "student", STUDENT, numbers, None)
-    law = inputs.inputs(tables, numbers)
+    law = inputs.inputs(tables, numbers, folder)
     labels = law is not None and law.labels
     teachers = _unlabelled(tables) if labels else _groups(tables, "teacher", TEACHER, numbers, students)
     loss, tree = _loss(training, numbers)
@@ -77,7 +77,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         batch=fields.whole(training, "batch", "training", 1, LARGEST_BATCH),
         decay=fields.real(training, "decay", "training", 0.0, minimum=0.0),
         noise=fields.real(teacher_table, "noise", "teacher", 0.0, minimum=0.0),
-        gram=_gram(teacher_table, folder),
+        gram=data.gram_of_file(law, teacher_table) or _gram(teacher_table, folder),
         start=_start(fields.table(tables, "start"), students, weights),
         numbers=numbers,
         events=_events(tables),
@@ -90,7 +90,8 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         claims=_claims(tables),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
-    fits.require(made)
+    if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
+        fits.require(made)
     return made
 
 
@@ -135,7 +136,8 @@ def _groups(
         if len(named) != len(given) or len({name for name, _ in named}) != len(named) or not named:
             raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
     elif isinstance(given, Mapping):
-        inner = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+        tables_within = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+        inner = {name: entry for name, entry in tables_within.items() if not array_files.is_record(entry)}
         rest = {name: entry for name, entry in given.items() if name not in inner}
         named = list(inner.items()) if inner else [("", given)]
         if inner:

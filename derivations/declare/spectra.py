@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Labelled, UsageError
+from derivations.declare import data
+from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Declaration, Inputs
+from derivations.declare.fields import MOST
 from derivations.declare.grammar import OF_NUMBERS, Tree, number
 from derivations.declare.rows import SPACE
 
@@ -34,6 +37,8 @@ UNEQUAL = 1e-9
 """How far from 1 shares may sum."""
 NODES = np.polynomial.legendre.leggauss(20)
 Values = Callable[[np.ndarray], np.ndarray]
+Total = Callable[[int, int, Values], float]
+"""total(a, b, f), the sum of f over j = a + 1, .., b."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,7 +70,8 @@ def blocks(parameters: Any) -> Blocks | None:
 @functools.lru_cache(maxsize=64)
 def _blocks(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int) -> Blocks:
     known = {**dict(values), "d": float(d)}
-    found = _stated(inputs, known, d) if inputs.spectrum is None else _of_spectrum(inputs, inputs.spectrum, known, d)
+    data.require_dimension(inputs, d)
+    found = _stated(inputs, known, d) if inputs.blocks else _of_spectrum(inputs, known, d)
     if inputs.trace is None:
         return found
     scale = number(inputs.trace, known) / float(found.share @ found.eigenvalue)
@@ -91,13 +97,27 @@ def variances(parameters: Any) -> np.ndarray:
     declared: Declaration = parameters.declaration
     found = blocks(parameters)
     assert found is not None and declared.inputs is not None
-    spectrum = declared.inputs.spectrum
-    if spectrum is None:
+    if declared.inputs.blocks:
         return np.repeat(found.eigenvalue, found.dimension)
     known = {name: float(getattr(parameters, name)) for name in declared.names}
-    every = np.sort(_values(spectrum, {**known, "d": float(parameters.d)})(np.arange(1.0, parameters.d + 1)))[::-1]
+    every = _eigenvalues(declared.inputs, {**known, "d": float(parameters.d)}, parameters.d)
     # Blocks keep the trace of the spectrum, so that theirs says by what all eigenvalues were multiplied.
     return every * float(found.eigenvalue @ found.dimension / every.sum())
+
+
+def samples(parameters: Any) -> np.ndarray:
+    """Return the samples (N, d) that a file gives, in the eigenbasis and with the variances of a run."""
+    file = parameters.declaration.inputs.data
+    return data.samples(file, float(np.sqrt(variances(parameters).sum() / data.eigenbasis(file).eigenvalue.sum())))
+
+
+def _eigenvalues(inputs: Inputs, known: Mapping[str, float], d: int) -> np.ndarray:
+    """The eigenvalues (d,) of a spectrum or a file, from the largest on."""
+    given = data.eigenvalues(inputs)
+    if given is not None:
+        return given
+    assert inputs.spectrum is not None
+    return np.sort(_values(inputs.spectrum, known)(np.arange(1.0, d + 1)))[::-1]
 
 
 def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
@@ -112,6 +132,8 @@ def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
         raise UsageError(f"the share of block {np.argmin(share) + 1} must be above 0, but is {share.min():g}")
     if abs(share.sum() - 1) > UNEQUAL:
         raise UsageError(f'the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be "rest"')
+    if eigenvalue.max() > MOST or (eigenvalue[eigenvalue > 0] < 1 / MOST).any():
+        raise UsageError(f"an eigenvalue is 0, or from {1 / MOST:g} to {MOST:g} in size")
     if (eigenvalue < 0).any():
         raise UsageError(
             f"an eigenvalue is at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
@@ -150,33 +172,64 @@ def _content(inputs: Inputs, known: Mapping[str, float], share: np.ndarray, dime
         if len(inputs.spread) != len(share):
             raise UsageError(f"spread has {len(inputs.spread)} shares, but the inputs have {len(share)} blocks")
         return np.array(inputs.spread)
+    if isinstance(inputs.spread, ArrayFile):
+        return None  # every vector has parts of its own
     ends = np.concatenate([[0], np.cumsum(dimension)]).tolist()
     sums = [_sum(a, b, _squares(inputs.spread, known)) for a, b in itertools.pairwise(ends)]
     return np.array(sums) / sum(sums)
 
 
-def _of_spectrum(inputs: Inputs, spectrum: Tree, known: Mapping[str, float], d: int) -> Blocks:
+def _of_spectrum(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     """The blocks that stand for a spectrum, and their error."""
     if isinstance(inputs.spread, tuple):
         raise UsageError("spread = [..] has a share for every block; for a spectrum give 'even', 'random', or an "
                          "expression in j such as 'j^(-0.5)'")  # fmt: skip
-    value, weight = _in_order(_values(spectrum, known), _squares(inputs.spread, known), d)
-    first, last = value(np.array([1.0, float(d)]))
-    if not (np.isfinite(first) and last > 0):
-        raise UsageError(f"a spectrum is above 0, but its values at j = 1 and d are {first:g} and {last:g}")
-    rows = np.array(list(_paired(d, inputs.bins, value, weight)))
+    value, weight, total = _by_coordinate(inputs, known, d)
+    rows = np.array(list(_paired(d, inputs.bins, value, weight, total)))
     eigenvalue, dimension, weights = rows.T
-    content = None if inputs.spread == "random" else weights / weights.sum()
+    if isinstance(inputs.spread, ArrayFile):  # vectors that are given have the parts that their coordinates have
+        starts = np.concatenate([[0], np.cumsum(dimension)[:-1]]).astype(np.int64)
+        rows[:, 2] = np.add.reduceat(weight(np.arange(1.0, d + 1)), starts)
+    content = None if isinstance(inputs.spread, ArrayFile) or inputs.spread == "random" else weights / weights.sum()
     error = 0.0
     if len(rows) < d:
         reference = d if d <= WHOLE else max(REFERENCE, 2 * inputs.bins)
-        error = _error(rows, np.array(list(_paired(d, reference, value, weight))))
+        error = _error(rows, np.array(list(_paired(d, reference, value, weight, total))))
     return Blocks(eigenvalue, dimension / d, dimension.astype(np.int64), content, error)
 
 
-def _squares(spread: str | Tree, known: Mapping[str, float]) -> Values:
-    """The teacher's squared coordinates, but for a factor."""
-    if isinstance(spread, str):
+def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[Values, Values, Total]:
+    """Eigenvalues from the largest on, the teacher's weights of the same coordinates, and how they are summed.
+
+    What a file gives is summed term by term.
+    """
+    if inputs.spectrum is None or isinstance(inputs.spread, ArrayFile):
+        teacher = data.teacher(inputs)
+        index = np.arange(1.0, d + 1)
+        weights = _squares(inputs.spread, known)(index) if teacher is None else (teacher**2).sum(0)
+        eigenvalues = _eigenvalues(inputs, known, d)
+        _require_size(float(eigenvalues[0]), float(eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])))
+        if inputs.data is None:
+            _require_size(float(eigenvalues[0]), float(eigenvalues[-1]))
+        return _looked_up(eigenvalues), _looked_up(weights), _direct_sum
+    value, weight = _in_order(_values(inputs.spectrum, known), _squares(inputs.spread, known), d)
+    first, last = value(np.array([1.0, float(d)]))
+    _require_size(first, last)
+    return value, weight, _sum
+
+
+def _require_size(largest: float, least: float) -> None:
+    """Raise `UsageError` for a spectrum of numbers whose powers are none."""
+    if not (largest <= MOST and least >= 1 / MOST):
+        raise UsageError(
+            f"a spectrum is above 0, from {1 / MOST:g} to {MOST:g}, but its largest and least values are {largest:g} "
+            f"and {least:g}"
+        )
+
+
+def _squares(spread: Any, known: Mapping[str, float]) -> Values:
+    """The teacher's squared coordinates, but for a factor, where they are an expression; else 1."""
+    if not isinstance(spread, Tree):
         return lambda j: np.ones(len(j))
     size = _values(spread, known)
     return lambda j: size(j) ** 2
@@ -221,7 +274,12 @@ def _values(tree: Tree, known: Mapping[str, float]) -> Values:
 
     def at(j: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            found = np.broadcast_to(np.asarray(value(tree, j), float), j.shape)
+            try:
+                found = np.broadcast_to(np.asarray(value(tree, j), float), j.shape)
+            except (ArithmeticError, ValueError) as error:
+                raise UsageError(
+                    f"an expression in j has no value at some j from {j[0]:g} to {j[-1]:g}: {error}"
+                ) from None
         if not np.isfinite(found).all():
             raise UsageError(f"an expression in j is not finite at j = {j[~np.isfinite(found)][0]:g}")
         return found
@@ -258,44 +316,49 @@ def _bins(d: int, most: int) -> np.ndarray:
     return edges
 
 
-def _paired(d: int, bins: int, value: Values, weight: Values) -> Iterator[tuple[float, float, float]]:
+def _paired(d: int, bins: int, value: Values, weight: Values, total: Total) -> Iterator[tuple[float, float, float]]:
     """(eigenvalue, dimension, sum of the teacher's weights) of every block, at most `bins` of them."""
     if bins >= d:
         index = np.arange(1.0, d + 1)
         yield from zip(value(index).tolist(), np.ones(d).tolist(), weight(index).tolist(), strict=True)
         return
     for a, b in itertools.pairwise(_bins(d, bins).tolist()):
-        yield from _pair(a, b, value, weight)
+        yield from _pair(a, b, value, weight, total)
 
 
-def _pair(a: int, b: int, value: Values, weight: Values) -> Iterator[tuple[float, float, float]]:
+def _pair(a: int, b: int, value: Values, weight: Values, total: Total) -> Iterator[tuple[float, float, float]]:
     """The one or two blocks of the coordinates a + 1, .., b."""
     m = b - a
-    mean = _sum(a, b, value) / m
-    var = _sum(a, b, lambda j: (value(j) - mean) ** 2) / m
-    total = _sum(a, b, weight)
-    if m == 1 or var < 1e-28 * mean**2:
-        yield mean, float(m), total
+    mean = total(a, b, value) / m
+    var = total(a, b, lambda j: (value(j) - mean) ** 2) / m
+    whole = total(a, b, weight)
+    if m == 1 or var <= 1e-28 * mean**2:
+        yield mean, float(m), whole
         return
-    skew = _sum(a, b, lambda j: (value(j) - mean) ** 3) / m / var
+    skew = total(a, b, lambda j: (value(j) - mean) ** 3) / m / var
     root = float(np.sqrt(skew**2 + 4 * var))
     lower = mean + (skew - root) / 2
     one = min(max(round(m * (mean - lower) / root), 1), m - 1)
     two = m - one
     above, below = mean + np.sqrt(var * two / one), mean - np.sqrt(var * one / two)
     if below <= 0:
-        yield mean, float(m), total
+        yield mean, float(m), whole
         return
-    part = (_sum(a, b, lambda j: value(j) * weight(j)) - below * total) / (above - below)
-    part = min(max(part, 0.0), total)
+    part = (total(a, b, lambda j: value(j) * weight(j)) - below * whole) / (above - below)
+    part = min(max(part, 0.0), whole)
     yield float(above), float(one), part
-    yield float(below), float(two), total - part
+    yield float(below), float(two), whole - part
+
+
+def _direct_sum(a: int, b: int, f: Values) -> float:
+    """The sum of f over j = a + 1, .., b, term by term."""
+    return float(f(np.arange(a + 1.0, b + 1.0)).sum())
 
 
 def _sum(a: int, b: int, f: Values) -> float:
     """The sum of f over j = a + 1, .., b: term by term, from `FIRST` on by integrals over decades of j."""
     if b <= WHOLE or b - a < 64:
-        return float(f(np.arange(a + 1.0, b + 1.0)).sum())
+        return _direct_sum(a, b, f)
     if a < FIRST:
         return float(f(np.arange(a + 1.0, FIRST + 1.0)).sum()) + _sum(FIRST, b, f)
     x, weights = NODES
@@ -313,7 +376,8 @@ def _error(found: np.ndarray, true: np.ndarray) -> float:
 
     Rows are (eigenvalue, dimension, weight) of blocks, and of what they stand for.
     """
-    times = np.concatenate([[0.0], np.geomspace(0.01 / true[:, 0].max(), 1 / true[:, 0].min(), TIMES)])
+    above = true[true[:, 0] > 0, 0]  # samples can have eigenvalues of 0, along which nothing moves
+    times = np.concatenate([[0.0], np.geomspace(0.01 / above.max(), 1 / above.min(), TIMES)])
     worst = 0.0
     for t in times:
         one, two = ((rows[:, 0] * np.exp(-2 * rows[:, 0] * t)) @ rows[:, 1:] for rows in (found, true))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import UsageError
-from derivations.declare import mixture, spectra
+from derivations.declare import data, mixture, spectra
 from derivations.declare.declaration import Mean
-from derivations.vectors import root, thin_root
+from derivations.vectors import grams_by_block, root, thin_root
 
 ROUNDING = 1e-9
 """How far below 0 a squared length may be."""
@@ -24,6 +24,9 @@ def teacher_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) 
     """
     blocks = spectra.blocks(parameters)
     assert blocks is not None
+    given = data.teacher(parameters.declaration.inputs)
+    if given is not None:
+        return grams_by_block(given, blocks.dimension)
     if blocks.content is not None:
         return blocks.content[:, None, None] * gram
     t = len(gram)

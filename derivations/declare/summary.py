@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import mixture, spectra
+from derivations.declare import data, mixture, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -77,18 +77,19 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if blocks is None:
         return {}
     told: dict[str, Any] = {"blocks": len(blocks.share)}
-    if declared.inputs.spectrum is not None:
+    if not declared.inputs.blocks:
         told["spectrum_error"] = blocks.error
+    told |= data.told(declared.inputs)
     if declared.limit == "online":
         law = mixture.mixture(parameters)
         assert law is not None
         told["step_x_largest"] = size = float(parameters.step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
+            larger = ", or a larger d if the largest eigenvalue stays as it is"
             told["inputs"] = (
                 f"the online limit is small steps, step x largest eigenvalue / d -> 0, and here it is {size:.2g}: SGD "
-                "in this dimension learns otherwise by per cents; take a smaller step, or a larger d if the largest "
-                "eigenvalue stays as it is"
-            )
+                "in this dimension learns otherwise by per cents; take a smaller step"
+            ) + ("" if data.dimension(declared.inputs) else larger)
     return told
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import growth, mixture, reading, spectra
+from derivations.declare import array_files, data, growth, mixture, reading, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -25,12 +25,17 @@ LARGEST = 10_000
 """Most vectors: their Gram matrix takes 800 MB."""
 
 
-@functools.cache
 def of_file(path: Path, content: bytes, reference: str) -> System:
     """Return the system that a file declares, known as `reference`.
 
-    `content` is what the file holds: it is part of the key of the cache, so that an edited file is read anew.
+    `content` is what the file holds: it is part of the key of the cache, as is the time of change of the arrays that
+    it names, so that files that were edited are read anew.
     """
+    return _of_file(path, content, reference, array_files.stamps(path.parent, content))
+
+
+@functools.cache
+def _of_file(path: Path, content: bytes, reference: str, stamps: tuple[tuple[str, int, int], ...]) -> System:
     return system(reading.from_file(path), reference)
 
 
@@ -148,7 +153,8 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     for group in declared.teachers:
         what = f"units {group.text!r}"
         add(group.named("teachers"), int, group.units, f"number of teacher {what}", minimum=1, maximum=100_000)
-    add("d", int, 1000, "input dimension", minimum=1, maximum=10**15)
+    d = data.dimension(declared.inputs) or 1000
+    add("d", int, d, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
     add("step", float, declared.step, meaning, above=0.0)
     add("batch", int, declared.batch, "samples of one SGD step", minimum=1, maximum=10**15)

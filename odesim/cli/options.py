@@ -105,6 +105,14 @@ OptionalSystem = Annotated[
 ]
 AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts or figures.")]
 RunOrSweep = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run or a sweep.")]
+OptionalMethod = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        metavar="explicit|compressed",
+        help="SGD of weights, or of their overlaps [default: compressed; on inputs from a file both].",
+    ),
+]
 Method = Annotated[
     str,
     typer.Option(

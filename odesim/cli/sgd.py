@@ -18,6 +18,7 @@ from odesim.cli.options import (
     SAID,
     TRAINING,
     Method,
+    OptionalMethod,
     OptionalSystem,
     Parameters,
     SystemName,
@@ -71,7 +72,7 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
 def compare(
     runs: TwoRuns = None,
     system: OptionalSystem = "",
-    method: Method = "compressed",
+    method: OptionalMethod = None,
     parameter: Parameters = None,
     over: Sizes = None,
     **given: Any,
@@ -102,13 +103,13 @@ def compare(
     if not system:
         raise UsageError("give --system with the options of a simulation, or two run folders")
     assignments = parse_assignments(parameter or [])
-    options = {"method": method, **of(given, TRAINING, REQUEST, EULER)}
+    options = of(given, TRAINING, REQUEST, EULER)
     if over:
-        return _compare_over(system, over, assignments, options, given)
+        return _compare_over(system, over, assignments, {"method": method or "compressed", **options}, given)
     from odesim.ask import sgd as ask
     from odesim.cli.run import execute
 
-    pair = ask.pair(system, assignments, **options)
+    pair = ask.pair(system, assignments, method=method, **options)
     return execute(
         pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
         f"comparing runs of {pair.wanted.name}", started, given,

@@ -20,25 +20,30 @@ class Scope:
 class Loops(Printer):
     """The text of one definition as loops: each part stands in the outermost loop that binds its indices.
 
-    `place(entry)` is the text of a position in W, and `extent(index)` those of the first value and of the end.
+    `place(entry)` is the text of a position in W, and `extent(index)` those of the first value and of the end.  With a
+    `swept` index, the last in the order, its loop is the innermost one, in sums too: every turn of a sum is added to
+    all entries along it.
     """
 
     def __init__(
-        self, order: Sequence[Any], place: Callable[[Any], str], extent: Callable[[Any], tuple[str, str]]
-    ) -> None:
+        self, order: Sequence[Any], place: Callable[[Any], str], extent: Callable[[Any], tuple[str, str]],
+        swept: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(self._leaf)
-        self.order, self.place, self.extent = order, place, extent
+        self.order, self.place, self.extent, self.swept = order, place, extent, swept
         self.stack = [Scope()]
         self.count = 0
 
     def text(self, item: Define) -> list[str]:
         """The lines of the loops."""
         inner = [i for i in self.order if i in item.over]
-        outer = [i for i in self.order if i not in item.over]
+        outer = [i for i in self.order if i not in item.over and (i != self.swept or not inner)]
         for i in outer:
             self._open(i)
         own = self.place(sp.IndexedBase(item.name)[item.axes] if item.axes else sp.Symbol(item.name))
-        if not inner:
+        if inner and self.swept is not None:
+            self._sweep(item, own, inner)
+        elif not inner:
             value = self.show(item.value)
             self.stack[-1].lines.append(f"x[{own}] = {value}")
         else:
@@ -54,9 +59,20 @@ class Loops(Printer):
         self._close(0)
         return self.stack[0].lines
 
+    def _sweep(self, item: Define, own: str, inner: Sequence[Any]) -> None:
+        """A sum whose turns are added to all entries along the swept index, which lie side by side."""
+        level = len(self.stack) - 1
+        self._open(self.swept)
+        self.stack[-1].lines.append(f"x[{own}] = 0.0")
+        self._close(level)
+        for i in [*inner, self.swept]:
+            self._open(i)
+        self.stack[-1].lines.append(f"x[{own}] += {self.show(item.value)}")
+        self._close(level)
+
     def _open(self, index: Any) -> None:
         low, high = self.extent(index)
-        self.stack.append(Scope(index, f"for i{len(self.stack) - 1} in range({low}, {high}):"))
+        self.stack.append(Scope(index, f"for i{self.order.index(index)} in range({low}, {high}):"))
 
     def _close(self, level: int) -> None:
         while len(self.stack) > level + 1:

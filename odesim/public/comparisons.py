@@ -23,7 +23,7 @@ def compare(
     first: "Trajectory | Run | str | System",
     second: "Trajectory | Run | None" = None,
     *,
-    method: str = "compressed",
+    method: str | None = None,
     over: "Mapping[str, Sequence[Any]] | None" = None,
     **request: Any,
 ) -> "Comparison | xarray.Dataset":
@@ -32,7 +32,8 @@ def compare(
     Arguments:
         first: A run, or a system. Of a system both runs are made.
         second: The second run, if `first` is a run.
-        method: SGD of a system: "compressed" or "explicit".
+        method: SGD of a system: "compressed" (default) or "explicit". On inputs from a file the default is both:
+            explicit SGD draws samples of the file, compressed SGD Gaussian inputs of their covariance.
         over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
         request: For a system: parameters, the arguments of `simulate` (`seeds` is 5), and `rtol`, `atol`, `solver` and
             `step` of the flow.
@@ -72,7 +73,7 @@ def compare(
         from odesim.ask import sweep
         from odesim.public.grids import lists_of
 
-        grid = sweep.compared(system, lists_of(over), parameters, method=method, **options)
+        grid = sweep.compared(system, lists_of(over), parameters, method=method or "compressed", **options)
         with watched(f"comparing flow and SGD of {system.name}") as progress:
             return sweep.run(grid, report=progress)
     made: Any = {"step_size": None, "batch": None, **options}

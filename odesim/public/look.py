@@ -174,9 +174,9 @@ def declare(**tables: Any) -> "System":
         >>> odesim.integrate(committee, until=1.0)["M_ww"].shape  # (time, unit, teacher)
         (201, 2, 1)
     """
-    from derivations.declare import reading, system
+    from derivations.declare import python_arrays, reading, system
 
-    return system.system(reading.declaration(reading.plain(tables)))
+    return system.system(reading.declaration(reading.plain(python_arrays.with_records(tables))))
 
 
 @speaking

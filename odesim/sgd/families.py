@@ -62,6 +62,14 @@ def has_eigenvalues(case: Case) -> bool:
     return isinstance(model, ScalarModel) and model.spaces(case.parameters) is not None
 
 
+def has_samples(case: Case) -> bool:
+    """Return True where explicit SGD of the stage's model draws rows of a user's own samples."""
+    stage = case.system.dynamics(case.stage)
+    model = stage.truth(case.parameters) if stage.model else None
+    spaces = model.spaces(case.parameters) if isinstance(model, ScalarModel) else None
+    return spaces is not None and spaces.samples is not None
+
+
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation of a family cannot be what it claims to be, and say why."""
     if own is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
 from derivations.vectors import grams_by_block
-from odesim.sgd import bind, matrices, normals, spaces, traced
+from odesim.sgd import bind, matrices, normals, own_samples, spaces, traced
 from odesim.sgd.compressed import factor, require_room
 
 HELD = ("values", "coordinates")
@@ -22,12 +22,13 @@ HELD = ("values", "coordinates")
 @functools.cache
 def explicit(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any,
-    clusters: spaces.Clusters | None = None,
+    draw: Callable[..., spaces.Drawn],
 ) -> Callable[..., Any]:  # fmt: skip
-    """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size)`, over replicas.
+    """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size, *inputs)`.
 
     One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, then update.
-    Where inputs are of `clusters`, the last array holds the standard deviation (C, d) of every coordinate in each.
+    `draw(key, (samples, d), dtype, labels, fixed vectors, *inputs)` gives the samples in pieces, and their labels:
+    `standard` normal samples, those of `Clusters`, or `drawn_rows`.
     """
     import jax
     import jax.numpy as jnp
@@ -35,7 +36,7 @@ def explicit(
     functions = bind.bind_jax(model)
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
-    def slopes(moving: Any, frame: Any, key: Any, numbers: Any, scale: Any) -> Any:
+    def slopes(moving: Any, frame: Any, key: Any, numbers: Any, inputs: tuple[Any, ...]) -> Any:
         def total(moving: Any, x: Any, labels: Any) -> Any:
             vectors = jnp.concatenate([moving[0], frame])
             return model.losses(vectors, moving[1], x, labels, *numbers).sum()
@@ -43,20 +44,18 @@ def explicit(
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
-            placed, labels = of_clusters(clusters, label, labels, scale, frame)
-            for rows, x in normals.pieces(sample, (count, d), dtype):
-                x = placed(x, rows)
+            pieces, labels = draw(sample, (count, d), dtype, labels, frame, *inputs)
+            for rows, x in pieces:
                 sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
             return sums
 
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
         return jax.tree.map(lambda values: values / batch, sums)
 
-    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any, *inputs: Any) -> Any:
         weights, scalars = state
-        numbers, scale = (numbers, None) if clusters is None else (numbers[:-1], numbers[-1])
         v, frame = weights[:trained], weights[trained:]
-        g, downhill = slopes((v, scalars), frame, key, numbers, scale)
+        g, downhill = slopes((v, scalars), frame, key, numbers, inputs)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
         squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
         a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
@@ -66,24 +65,16 @@ def explicit(
     return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize)
 
 
-def of_clusters(
-    clusters: spaces.Clusters | None, key: Any, labels: Any, scale: Any, frame: Any
-) -> tuple[Callable[[Any, Any], Any], Any]:
-    """`placed(normal, rows)`, the inputs of the samples with these rows, and the labels (1, samples) of clusters.
+def standard(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any) -> spaces.Drawn:
+    """Standard normal samples in pieces, and their labels."""
+    return normals.pieces(key, shape, dtype), labels
 
-    `scale` (C, d) are standard deviations, `frame` the fixed vectors, of which means are made.  Without clusters
-    inputs are the normal numbers themselves.
-    """
-    if clusters is None:
-        return lambda x, rows: x, labels
-    which = clusters.drawn(key, labels.shape[1])
-    centres = clusters.centres(frame)
 
-    def placed(x: Any, rows: Any) -> Any:
-        x = x * clusters.of_samples(scale, which[rows])
-        return x if centres is None else x + clusters.of_samples(centres, which[rows]).astype(x.dtype)
+def drawn_rows(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any, samples: Any) -> spaces.Drawn:
+    """Rows of samples (N, d), drawn with replacement, and their labels."""
+    import jax
 
-    return placed, clusters.labelled(labels, which)
+    return [(slice(0, shape[0]), samples[jax.random.randint(key, shape[:1], 0, len(samples))])], labels
 
 
 @functools.cache
@@ -156,13 +147,19 @@ class ScalarReplicas:
         further = model.further(parameters)
         numbers = [model.bound(initial, gram) for initial, gram in zip(initials, grams, strict=True)]
         held = model.spaces(parameters)
-        if held is not None and rows is not None:
-            numbers = [(*each, np.sqrt(held.variances())) for each in numbers]
+        self.inputs: tuple[Any, ...] = ()
+        self.model, self.batch, self.count, self.measure = model, batch, 0, None
         known, values = traced.constants_of(numbers[0]), rows
         self.products: Callable[[Any], np.ndarray] = lambda values: values @ np.swapaxes(values, -1, -2)
         if rows is not None:
-            clusters = None if held is None else spaces.Clusters.of(held)
-            self.run = explicit(model, known, trained, further, d, batch, dtype, clusters)
+            draw: Any = standard
+            if held is not None:
+                own = None if held.samples is None else jnp.asarray(held.samples(), dtype)
+                draw = spaces.Clusters.of(held).samples if own is None else drawn_rows
+                self.inputs = (jnp.asarray(np.sqrt(held.variances()), dtype) if own is None else own,)
+                if own is not None:
+                    self.measure, self.count = own_samples.mean_loss(model, known, own, seed), held.count
+            self.run = explicit(model, known, trained, further, d, batch, dtype, draw)
             if held is not None and len(held.dimension) > 1:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
         elif held is None:
@@ -187,16 +184,19 @@ class ScalarReplicas:
         import jax.numpy as jnp
 
         state, taken = self.at
-        state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size)
+        state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size, *self.inputs)
         good = all(bool(jnp.isfinite(values).all()) for values in jax.tree.leaves(state))
         self.at = (state, taken + steps)  # one assignment: an interruption finds both or neither
         return good
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices, summed in float64, packed with the scalars."""
+        """The raw Gram matrices, summed in float64, packed with the scalars, and the loss of a user's samples."""
         values, scalars = self.at[0]
         held = tuple(np.asarray(part, float) for part in values) if isinstance(values, tuple) else np.asarray(values)
-        return packed(self.products(held), np.asarray(scalars, float))
+        told = [np.asarray(scalars, float)]
+        if self.measure is not None:
+            told.append(np.asarray(self.measure(values, scalars, self.arrays), float)[:, None])
+        return packed(self.products(held), np.concatenate(told, axis=1))
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights or factors, scalars, and the step count; the keys follow from the seed."""

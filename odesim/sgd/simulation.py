@@ -19,7 +19,7 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.saved_times import saved_times, with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
-from odesim.sgd import effort, families, normals
+from odesim.sgd import effort, families, given_frame, normals, own_samples
 from odesim.sgd.descent import Descent
 from odesim.sgd.observed import events, flow_of, hitting_times, population_values
 
@@ -217,8 +217,7 @@ def simulate(
         engine, device = families.make_engine(simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
-    ready = time.perf_counter()
-    course = Descent(simulation, engine)
+    ready, course = time.perf_counter(), Descent(simulation, engine)
     outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
     schedule = course.schedule[: len(course.saved)]
     taken = int(schedule[-1])
@@ -231,6 +230,7 @@ def simulate(
     }
     grams = np.swapaxes(np.array(course.saved), 0, 1)
     made = _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
+    made = own_samples.with_loss(engine, initials[0].parameters, grams, made)
     listed = simulation.case.save_at
     return made if listed is None or round(listed[0] / simulation.tick) == 0 else without_start(made)
 
@@ -285,7 +285,7 @@ def explicit_rows(
     """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices.
 
     Isotropic inputs cannot tell such vectors apart.  Those of inputs with eigenvalues are turned at random within each
-    eigenspace.
+    eigenspace, but for a frame that is given.
     """
     from odesim.sgd.compressed import factor
     from odesim.sgd.spaces import weights
@@ -294,7 +294,9 @@ def explicit_rows(
     if given is not None:
         return np.broadcast_to(given, (len(grams), grams.shape[-1], d)).copy()
     if spaces is not None:
-        return weights(grams.reshape(len(grams), -1, *grams.shape[-2:]), spaces, seed)
+        frame = spaces.frame() if spaces.frame is not None else None
+        stacked = grams.reshape(len(grams), -1, *grams.shape[-2:])
+        return weights(stacked, spaces, seed) if frame is None else given_frame.weights(stacked, frame, spaces, seed)
     rows = np.zeros((len(grams), grams.shape[1], d))
     for k, gram in enumerate(grams):
         if d < len(gram):  # dependent vectors, whose Gram matrix has rank d or less

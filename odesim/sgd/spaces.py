@@ -11,7 +11,7 @@ these differ among clusters, C of block l has every sample's coefficients times 
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from odesim.machine import streams
 from odesim.sgd import bind, matrices, normals, traced
 from odesim.sgd.compressed import factor
 
+Drawn = tuple[Iterable[tuple[slice, Any]], Any]
+"""Samples in pieces (their rows, the pieces), and the labels of all."""
 STREAM = 2**20
 """What makes the key of clusters from one that is split for other numbers: JAX's parts of a key are 0, 1, .. of it."""
 
@@ -67,6 +69,17 @@ class Clusters:
 
         count = len(self.means[0])
         return jnp.tensordot(np.array(self.means), vectors[len(vectors) - count :], 1) if count else None
+
+    def samples(self, key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any, scale: Any) -> Drawn:
+        """Samples (count, d) of the clusters in pieces, and their labels (1, count).
+
+        `scale` (C, d) are standard deviations, `frame` the fixed vectors (.., d), of which means are made.
+        """
+        which, centres, pieces = self.drawn(key, shape[0]), self.centres(frame), []
+        for rows, normal in normals.pieces(key, shape, dtype):
+            x = normal * self.of_samples(scale, which[rows])
+            pieces.append((rows, x if centres is None else x + self.of_samples(centres, which[rows]).astype(x.dtype)))
+        return pieces, self.labelled(labels, which)
 
     def labelled(self, labels: Any, which: Any) -> Any:
         """Labels (1, samples) with those of their clusters added."""

@@ -140,18 +140,23 @@ def constants_of(numbers: tuple[Any, ...]) -> Sizes:
 
 
 def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> Callable[..., Any]:
-    """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`."""
+    """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`.
+
+    `shared` arrays go to every step of every replica.
+    """
     import jax
 
     group = max(1, held_bytes() // block_bytes)
 
     @wide
-    def advance(state: Any, keys: Any, arrays: list[Any], first_step: Any, steps: Any, step_size: Any) -> Any:
+    def advance(
+        state: Any, keys: Any, arrays: list[Any], first_step: Any, steps: Any, step_size: Any, *shared: Any
+    ) -> Any:
         def one(replica: tuple[Any, Any, list[Any]]) -> Any:
             state, key, arrays = replica
 
             def body(k: Any, inner: Any) -> Any:
-                return step(inner, jax.random.fold_in(key, first_step + k), joined(numbers, arrays), step_size)
+                return step(inner, jax.random.fold_in(key, first_step + k), joined(numbers, arrays), step_size, *shared)
 
             return repeated(body, steps, state)
 

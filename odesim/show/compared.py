@@ -23,6 +23,7 @@ ROWS = (1.85, 1.75)
 ROUNDING = 1e-12
 """Differences below this share of the values are rounding."""
 THIN, THICK = 0.5, 1.4
+DOTS = (0, (1.2, 1.2))
 REPLICA = {"linewidth": THIN, "alpha": 0.6}
 
 
@@ -84,6 +85,17 @@ def _methods(run: Any) -> tuple[str, str]:
     return str(run.attrs.get("first", "first run")), str(run.attrs.get("second", "second run"))
 
 
+def _names(run: Any) -> tuple[str, str]:
+    """The names of both runs in a legend; of SGD on a user's samples, where a third run is not."""
+    one, other = _named(*_methods(run))
+    return one, f"{other} on the samples" if "shown_gaussian" in run else other
+
+
+def _gaussian(axis: Any, time: np.ndarray, values: np.ndarray, shade: Any) -> None:
+    """The median of the replicas (replica, time) of SGD on Gaussian inputs."""
+    axis.plot(time, np.median(values, axis=0), linestyle=DOTS, color=shade, linewidth=1.1)
+
+
 def _named(first: str, second: str) -> tuple[str, str]:
     """Names of two runs in a legend, from their methods."""
     names = {"flow": "ODE", "explicit": "SGD", "compressed": "SGD", "observed": "observed weights"}
@@ -118,8 +130,12 @@ def _curves(axis: Any, run: Any) -> list[Any]:
     for k, number in enumerate(numbers):
         _both(axis, time, first[k], second[:, k], colour(k))
         handles.append(Line2D([], [], color=colour(k), linewidth=THICK, label=f"{what} {int(number) + 1}"))
-    one, other = _named(*_methods(run))
+    one, other = _names(run)
     handles += _of_both(one, other, second[:, 0])
+    if "shown_gaussian" in run:
+        for k in range(len(numbers)):
+            _gaussian(axis, time, run["shown_gaussian"].values[:, k], colour(k))
+        handles.append(Line2D([], [], color="0.1", linewidth=1.1, linestyle=DOTS, label="SGD, Gaussian inputs, median"))
     if "others_low" in run:
         handles.append(Patch(color="0.87", linewidth=0, label=f"other entries, {other}, 5 to 95 %"))
     meaning = str(run["shown_first"].attrs.get("meaning", ""))
@@ -165,6 +181,8 @@ def _loss(axis: Any, run: Any) -> None:
     """The loss of both runs, logarithmic where it spans a decade and is positive."""
     time, first, second = (run[name].values for name in ("time", "loss_first", "loss_second"))
     _both(axis, time, first, second, "0.15")
+    if "loss_gaussian" in run:
+        _gaussian(axis, time, run["loss_gaussian"].values, "0.15")
     both = np.concatenate([first[None], second])
     if np.nanmin(both) > 0 and np.nanmax(both) > 10 * np.nanmin(both):
         axis.set_yscale("log")

@@ -11,7 +11,7 @@ from odesim.errors import UsageError
 from odesim.request.case import digest_of
 from odesim.request.shown import Result
 from odesim.request.trajectory import Trajectory, Variable
-from odesim.study import agreement, panels
+from odesim.study import agreement, own_samples, panels
 from odesim.study.replicas import on_times, with_replicas
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Comparison(Result):
         distance: Largest difference of any entry by component (replica, time).
         interpolation: Bound on the error of reading the first run at these times.
         asked: The request.
+        gaussian: For SGD on a user's own samples: the comparison of the first run with SGD on Gaussian inputs.
 
     Example:
         >>> import odesim
@@ -49,6 +50,7 @@ class Comparison(Result):
     distance: Mapping[str, np.ndarray]
     interpolation: float
     asked: Any = dataclasses.field(default=None, repr=False, compare=False)
+    gaussian: "Comparison | None" = dataclasses.field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         first, second = (f"{run.origin.method} ({run.origin.tier})" for run in (self.first, self.second))
@@ -98,6 +100,8 @@ class Comparison(Result):
         }
         result["agreement"] = agreement.overall(self.judgements)
         result["judgements"] = {name: judgement.record() for name, judgement in self.judgements.items()}
+        if self.gaussian is not None:
+            result |= own_samples.told(self.gaussian, self.second)
         if self.notes:
             result["notes"] = self.notes
         return result
@@ -125,6 +129,8 @@ class Comparison(Result):
             )
             if sentence:
                 said.append(f"{_labelled(name, index)}, {sentence}")
+        if self.gaussian is not None:
+            said.append(own_samples.sentence(self, self.gaussian))
         noise = self._noise()
         return [*said, noise] if noise else said
 
@@ -186,6 +192,8 @@ class Comparison(Result):
         }
         state |= self._panels()
         state |= panels.variables(self.first, self.second, self.reference, self.times)
+        if self.gaussian is not None:
+            state |= own_samples.variables(self.gaussian)
         for name, (off, expected) in self.offsets().items():
             state[f"off_{name}"] = Variable(("time",), off, f"rms over entries of mean of replicas - first run, {name}")
             state[f"chance_{name}"] = Variable(("time",), expected, f"rms standard error of that difference, {name}")

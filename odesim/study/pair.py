@@ -24,17 +24,20 @@ class Pair:
     simulation: Simulation
     flow: Case
     wanted: Request
+    gaussian: Simulation | None = None
 
     @classmethod
-    def build(cls, simulation: Simulation, options: Mapping[str, Any]) -> "Pair":
+    def build(cls, simulation: Simulation, options: Mapping[str, Any], gaussian: Simulation | None = None) -> "Pair":
         """Return a simulation with its flow, for which `options` holds those of `FLOW` that are given.
 
+        `gaussian` is the same training on Gaussian inputs, where the simulation is one on a user's own samples.
         Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD is saved.
         """
         flow = {name: value for name, value in options.items() if value is not None}
         parts = {"simulation": simulation.request(), "flow": flow}
+        parts |= {"gaussian": gaussian.request()} if gaussian is not None else {}
         wanted = Request(derivations.reference(simulation.system), simulation.name, simulation.seed, parts)
-        return cls(simulation, _beside(simulation, flow), wanted)
+        return cls(simulation, _beside(simulation, flow), wanted, gaussian)
 
     @property
     def case(self) -> Case:
@@ -63,7 +66,11 @@ class Pair:
     def run(self, progress: Progress | None = None, threads: int | None = None) -> Comparison:
         """Both runs, on the times of the simulation, and their distances."""
         second = simulate(self.simulation, progress, None, threads)
-        return compare(solve.solve(self.flow, times=second.time), second)
+        first = solve.solve(self.flow, times=second.time)
+        if self.gaussian is None:
+            return compare(first, second)
+        third = simulate(self.gaussian, progress, None, threads)
+        return dataclasses.replace(compare(first, second), gaussian=compare(first, third))
 
 
 def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:

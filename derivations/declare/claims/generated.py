@@ -35,7 +35,9 @@ def claims(system: System) -> tuple[Claim, ...]:
     parameters = system.parameters()
     declared: Declaration = parameters.declaration
     tier, flow = settled(parameters), declared.limit == "flow"
-    found = [_numba_jax(system), _integrators(system), training.microscope_claim(system)]
+    found = [_numba_jax(system), _integrators(system)]
+    if declared.inputs is None or declared.inputs.data is None:  # SGD on a user's samples is not SGD on Gaussian ones
+        found.append(training.microscope_claim(system))
     if tier == "exact" and flow:
         found.append(_gradient(system))
     found.append(_drift(system))

@@ -10,7 +10,7 @@ import numpy as np
 from derivations.broken import break_measure
 from derivations.claim import Claim, Grid
 from derivations.contract import Initial, System
-from derivations.declare import sampled
+from derivations.declare import data, sampled
 from derivations.declare.initial import enter
 from derivations.declare.system import rows
 
@@ -31,8 +31,14 @@ def generated_claim(
 
 
 def small_dimension(parameters: Any) -> int:
-    """A dimension with room for all vectors, and for the blocks of the inputs where these are listed."""
+    """A dimension with room for all vectors, and for the blocks of the inputs where these are listed.
+
+    Where a file sets the dimension, it is that of the file.
+    """
     inputs = parameters.declaration.inputs
+    fixed = data.dimension(inputs)
+    if fixed is not None:
+        return fixed
     return max(SMALL, 2 * rows(parameters).total, 0 if inputs is None else len(inputs.blocks))
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError, synonyms
-from derivations.declare import grammar, reading, sums
+from derivations.declare import grammar, inputs, reading, sums
 
 NAMES = {
     "sigmoid(w)": "logistic", "swish(w)": "silu", "Sigmoid(w)": "logistic", "heaviside(w)": "step", "ln(w)": "log",
@@ -33,7 +33,8 @@ KEYS = {
     ("student", "bias"): "a bias is a number of every unit",
     ("teacher", "input_noise"): "the nearest is noise in [teacher]",
     ("", "activation"): "it is 'unit', a key of [student] and [teacher]",
-    ("", "data"): "inputs are x ~ N(0, I_d); the nearest is gram in [teacher]",
+    ("", "data"): "it is 'data', a key of [inputs]",
+    ("", "dataset"): "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks",
     ("", "optimizer"): "training is plain SGD",
     ("", "qqqq"): "docs/own-model.md says what a declaration covers",
 }
@@ -84,7 +85,14 @@ def test_every_synonym_leads_to_a_word_of_the_language_or_an_option():
     language = {*grammar.FUNCTIONS, *reading.TABLES, *reading.STUDENT, *reading.TEACHER, *reading.TRAINING}
     language |= {*reading.LOSSES, "trained", "sum", "mean", "free", "sphere", "normalised", "flow", "online", "f", "y"}
     assert words - language == {"d", "seed", "seeds", "rtol", "atol", "norm", "Q_ww", "M_ww", "step_size"}
-    assert set(synonyms.TABLES) <= {*reading.STUDENT, *reading.TEACHER, *reading.TRAINING, "norm", "overlap"}
+    assert set(synonyms.TABLES) <= {
+        *reading.STUDENT,
+        *reading.TEACHER,
+        *reading.TRAINING,
+        *inputs.KEYS,
+        "norm",
+        "overlap",
+    }
 
 
 def test_a_parameter_of_a_run_has_synonyms_too():

@@ -1,0 +1,274 @@
+"""Arrays that a declaration takes from files or from Python: read, known by their digest, and found again.
+
+A declaration holds the name of a file, the shape of its array and the SHA-256 of its numbers.  A stored run is opened
+without the file; what needs the numbers reads them again, and refuses a file that has changed.
+"""
+
+import collections
+import csv
+import dataclasses
+import hashlib
+import re
+import stat
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError, npz
+
+SUFFIXES = (".npy", ".npz", ".csv", ".txt")
+KEYS = ("file", "sha256", "shape", "dimension", "gram")
+"""The keys of an array in the text of a declaration."""
+RECENT = 4
+"""Arrays that a process holds at a time, beside those that were given in Python."""
+NAMED = re.compile(rb"[\"']([^\"'\n]+\.(?:npy|npz|csv|txt))[\"']", re.IGNORECASE)
+
+_recent: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
+_given: dict[str, np.ndarray] = {}
+"""Arrays by digest: those that were read last, and those that were given in Python."""
+
+
+class MissingArrayError(UsageError):
+    """The array of a declaration is gone, or its file has changed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayFile:
+    """An array of a declaration, known by its content: `path` does not take part in comparisons.
+
+    `dimension` counts the coordinates of a sample that vary, which are fewer than the columns where some are constant.
+    That of an array that was given in Python lies in the cache (`kept_name`).
+    """
+
+    sha256: str
+    shape: tuple[int, ...]
+    dimension: int
+    path: str = dataclasses.field(default="", compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name for sentences."""
+        return "the array that was given in Python" if self.of_python else Path(self.path).name
+
+    @property
+    def of_python(self) -> bool:
+        """True for an array that was given in Python."""
+        return Path(self.path).name == kept_name(self.sha256)
+
+    def table(self) -> dict[str, Any]:
+        """Return the entry of a normalised declaration."""
+        return {"file": self.path, "sha256": self.sha256, "shape": list(self.shape), "dimension": self.dimension}
+
+
+def is_file_name(value: Any) -> bool:
+    """Return True for a text that ends as the name of a file of numbers does.
+
+    >>> is_file_name("X.npy"), is_file_name("j^(-1.5)")
+    (True, False)
+    """
+    return isinstance(value, str) and value.lower().endswith(SUFFIXES)
+
+
+def is_record(value: Any) -> bool:
+    """Return True for what a normalised declaration has in the place of an array."""
+    return isinstance(value, Mapping) and "sha256" in value
+
+
+def digest(values: np.ndarray) -> str:
+    """Return the SHA-256 of the shape and the numbers of an array, in 64 hexadecimal digits."""
+    found = hashlib.sha256(f"{values.shape}\n".encode())
+    found.update(np.ascontiguousarray(values, float).data)
+    return found.hexdigest()
+
+
+def remember(values: np.ndarray, path: str) -> ArrayFile:
+    """Return the record of an array, and hold the array; `dimension` is the length of its last axis.
+
+    A path that is a folder is that of the cache, in which arrays from Python lie; these are held to the end.
+    """
+    sha256 = digest(values)
+    if not path.endswith("/"):
+        _hold(sha256, values)
+        return ArrayFile(sha256, values.shape, values.shape[-1], path)
+    _given[sha256] = values
+    return ArrayFile(sha256, values.shape, values.shape[-1], path + kept_name(sha256))
+
+
+def kept_name(sha256: str) -> str:
+    """Return the name in the cache of an array that was given in Python."""
+    return f"array_{sha256[:32]}.npy"
+
+
+def from_table(entry: Mapping[str, Any]) -> ArrayFile:
+    """Return the record of an entry of a normalised declaration.  Raises `UsageError` for any other mapping."""
+    shape, dimension, sha256 = entry.get("shape"), entry.get("dimension"), entry.get("sha256")
+    good = isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) and set(entry) <= set(KEYS)
+    good = good and isinstance(entry.get("file"), str) and isinstance(shape, list) and len(shape) in (1, 2)
+    if not good or not all(type(n) is int and 0 < n < 1 << 40 for n in [*(shape or []), dimension]):
+        raise UsageError("give the name of a file, or in Python an array; a table is what a stored run has")
+    return ArrayFile(str(sha256), tuple(shape or ()), int(dimension or 0), entry["file"])
+
+
+def at_hand(file: ArrayFile) -> bool:
+    """Return True if this process holds the numbers, so that nothing needs to be read."""
+    return file.sha256 in _given or file.sha256 in _recent
+
+
+def values(file: ArrayFile) -> np.ndarray:
+    """Return the numbers of an array.  Raises `MissingArrayError` where they are gone or have changed."""
+    if file.sha256 in _given:
+        return _given[file.sha256]
+    if file.sha256 not in _recent:
+        path = Path(file.path)
+        try:
+            found = read(path)
+        except UsageError as error:
+            if file.of_python:
+                raise MissingArrayError(
+                    "an array of the declaration was given in Python, and this process does not have it: declare the "
+                    "model again with the same array, or save it as .npy and name the file"
+                ) from None
+            raise MissingArrayError(f"{error}; the declaration was made with this file") from None
+        if digest(found) != file.sha256:
+            raise MissingArrayError(
+                f"{path} has changed since the model was declared: give it its earlier content (shape {file.shape}, "
+                f"SHA-256 of the numbers {file.sha256[:12]}..), or declare the model again"
+            )
+        _hold(file.sha256, found)
+    _recent.move_to_end(file.sha256)
+    return _recent[file.sha256]
+
+
+def _hold(sha256: str, values: np.ndarray) -> None:
+    _recent[sha256] = values
+    while len(_recent) > RECENT:
+        _recent.popitem(last=False)
+
+
+def stamps(folder: Path, content: bytes) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time of change and size of all files of numbers that the text of a declaration names.
+
+    They are part of the key by which a declared file is remembered: another content of X.npy is another model.
+    """
+    found = []
+    for name in sorted({match.decode("utf-8", "replace") for match in NAMED.findall(content)}):
+        try:
+            status = (folder / name).stat()
+            found.append((name, status.st_mtime_ns, status.st_size))
+        except (OSError, ValueError):
+            found.append((name, 0, -1))
+    return tuple(found)
+
+
+def read(path: Path) -> np.ndarray:
+    """Return the finite real numbers of a file (.npy, .npz with one array, .csv, .txt), as float64.
+
+    Raises `UsageError` in one sentence for a file that is missing, damaged, too large, or holds anything else.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
+            raise UsageError(f"cannot read {path}: it is no file")
+        if status.st_size > npz.LARGEST:
+            raise UsageError(f"{path} has {status.st_size} bytes; a file of numbers has at most {npz.LARGEST}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an empty text, which is refused below
+            found = _content(path)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except npz.DAMAGED as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{path} is no valid {path.suffix} file of numbers") from None
+    return real(found, path.name)
+
+
+def _content(path: Path) -> np.ndarray:
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        return np.load(path, allow_pickle=False)
+    if kind == ".npz":
+        arrays = npz.read_npz(path)
+        if len(arrays) != 1:
+            raise UsageError(f"{path} holds {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the one in .npy")
+        return next(iter(arrays.values()))
+    if kind == ".csv":
+        return _of_csv(path)
+    return np.loadtxt(path, ndmin=1)
+
+
+def _of_csv(path: Path) -> np.ndarray:
+    """The numbers of a table with commas, below a line of names or without one."""
+    names = False
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        for row in csv.reader(file):
+            if row:
+                names = not all(map(_is_number, row))
+                break
+    try:
+        return np.loadtxt(
+            path, delimiter=",", skiprows=int(names), ndmin=2, comments=None, quotechar='"', encoding="utf-8-sig"
+        )
+    except ValueError:
+        raise UsageError(f"{path}{_fault(path, names)}") from None
+
+
+def _fault(path: Path, names: bool) -> str:
+    """The first cell of a table that is no number, or the first line of another length, as the end of a sentence."""
+    length = 0
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        for number, row in enumerate(row for row in reader if row):
+            if number < names:
+                continue
+            length = length or len(row)
+            for column, cell in enumerate(row, 1):
+                if not _is_number(cell):
+                    said = f"got {cell[:40]!r}" if cell.strip() else "the cell is empty"
+                    return f", line {reader.line_num}, column {column}: expected a number, but {said}"
+            if len(row) != length:
+                return f", line {reader.line_num}: expected {length} numbers as before, but got {len(row)}"
+    return " is no table of numbers with commas between them"
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def real(given: Any, name: str) -> np.ndarray:
+    """Return an array or a table of pandas as finite float64.  Raises `UsageError` for what is no such numbers."""
+    table = given
+    given = np.asarray(given)
+    if given.dtype.kind not in "biuf":
+        said = _text_column(table, given)
+        raise UsageError(f"{name} must hold real numbers, but {said or f'its type is {given.dtype}'}")
+    found = np.ascontiguousarray(given, float)
+    if not found.size:
+        raise UsageError(f"{name} is empty: its shape is {found.shape}")
+    if not np.isfinite(found).all():
+        place = np.argwhere(~np.isfinite(found))[0]
+        what = "row {}, column {}" if found.ndim == 2 else "place {}"
+        where = what.format(*(int(k) + 1 for k in place)) if found.ndim in (1, 2) else str(place.tolist())
+        raise UsageError(f"{name} holds {found[tuple(place)]} in {where}: numbers must be finite, and none may lack")
+    return found
+
+
+def _text_column(table: Any, values: np.ndarray) -> str:
+    """Which column holds the first entry that is no number; empty where that cannot be said."""
+    if values.dtype.kind not in "OSU" or values.ndim != 2:
+        return ""
+    for row, entries in enumerate(values[:1000], 1):
+        for column, entry in enumerate(entries):
+            if isinstance(entry, bool | int | float | np.number):
+                continue
+            named = list(getattr(table, "columns", []))
+            which = repr(str(named[column])) if named else str(column + 1)
+            return f"row {row}, column {which} is {str(entry)[:40]!r}"
+    return ""

@@ -1,0 +1,254 @@
+"""Inputs that a user has: samples, eigenvalues and teachers from files, and the eigenbasis that theory speaks in.
+
+The covariance of samples x_1, .., x_N is C = (1/N) sum (x - mean)(x - mean)^T = V diag(lam) V^T: that of rows which are
+drawn with replacement.  Coordinates of theory are V^T (x - mean), in the order of falling eigenvalues.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare import array_files, fields
+from derivations.declare.array_files import ArrayFile
+from derivations.declare.declaration import Declaration, Inputs
+
+MOST_COLUMNS = 10_000
+"""Columns of samples: the eigenvectors of more take more than 800 MB."""
+EQUAL_SIZE = 1e-6
+"""Entries of an eigenvector that are the largest but for this part count as largest, so that rounding turns no sign."""
+FILES = "(.npy, .npz with one array, .csv)"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Eigenbasis:
+    """Eigenvalues (d,) of samples from the largest on, orthonormal eigenvectors (d, d) by columns, and the mean (d,).
+
+    `varying` (columns,) is False for the columns that are constant, which are left out.
+    """
+
+    eigenvalue: np.ndarray
+    vectors: np.ndarray
+    mean: np.ndarray
+    varying: np.ndarray
+
+
+def of_entry(given: Any, table: str, key: str, folder: Path | None) -> ArrayFile:
+    """Return the record of an entry that names a file, or that a stored declaration has.
+
+    Relative names are relative to `folder`.  Raises `fields.Mistake` for a file that does not hold what `key` needs.
+    """
+    check = next(function for *place, function in ARRAYS if place == [table, key])
+    with fields.entry_at(table, key):
+        if isinstance(given, Mapping):
+            return array_files.from_table(given)
+        path = ((folder or Path()) / given).absolute()
+        return check(array_files.read(path), path.name, str(path))
+
+
+def _samples(values: np.ndarray, name: str, path: str) -> ArrayFile:
+    """Check samples (N, columns) and return their record."""
+    if values.ndim != 2:
+        raise UsageError(f"{name} must have the shape (samples, d), but has {values.shape}")
+    if len(values) < 2:
+        raise UsageError(f"{name} has 1 sample: a covariance needs at least 2 rows")
+    if values.shape[1] > MOST_COLUMNS:
+        raise UsageError(f"{name} has {values.shape[1]} columns; at most {MOST_COLUMNS} have an eigenbasis here")
+    if np.abs(values).max() > fields.MOST**0.5:
+        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are none")
+    varying = int((np.ptp(values, axis=0) > 0).sum())
+    if not varying:
+        raise UsageError(f"every column of {name} is constant: there is nothing to learn from")
+    return dataclasses.replace(array_files.remember(values, path), dimension=varying)
+
+
+def _eigenvalues(values: np.ndarray, name: str, path: str) -> ArrayFile:
+    """Check eigenvalues (d,) and return their record."""
+    if values.ndim != 1:
+        raise UsageError(f"{name} must hold d eigenvalues, shape (d,), but has the shape {values.shape}")
+    if not values.min() > 0:
+        raise UsageError(f"an eigenvalue is above 0, but number {int(values.argmin()) + 1} of {name} is "
+                         f"{values.min():g}")  # fmt: skip
+    if values.max() > fields.MOST:
+        raise UsageError(f"an eigenvalue is at most {fields.MOST:g}, but {name} holds {values.max():g}")
+    return array_files.remember(values, path)
+
+
+def _teachers(values: np.ndarray, name: str, path: str) -> ArrayFile:
+    """Check the coordinates (teachers, d) of a teacher and return their record."""
+    if values.ndim != 2:
+        raise UsageError(f"{name} must have the shape (teachers, d), but has {values.shape}")
+    if np.abs(values).max() > fields.MOST**0.5:
+        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are none")
+    if not (values != 0).any(axis=1).all():
+        raise UsageError(f"row {int((values != 0).any(axis=1).argmin()) + 1} of {name} is zero: no teacher")
+    return array_files.remember(values, path)
+
+
+ARRAYS = (("inputs", "data", _samples), ("inputs", "spectrum", _eigenvalues), ("teacher", "spread", _teachers))
+"""Table and key of the entries that can be arrays, with what they must be."""
+
+
+def files(inputs: Inputs | None) -> tuple[ArrayFile, ...]:
+    """Return the arrays of inputs."""
+    every = () if inputs is None else (inputs.data, inputs.eigenvalues, inputs.spread)
+    return tuple(file for file in every if isinstance(file, ArrayFile))
+
+
+def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
+    """Return tables in which the records of arrays, with their digests, take the place of the names of files.
+
+    That of a teacher has its Gram matrix, so that a stored run is opened without the file.
+    """
+    whole, inputs = dict(tables), declared.inputs
+    if inputs is None:
+        return whole
+    for table, key, file, more in (
+        ("inputs", "data", inputs.data, {}),
+        ("inputs", "spectrum", inputs.eigenvalues, {}),
+        ("teacher", "spread", inputs.spread, {"gram": declared.gram}),
+    ):
+        if isinstance(file, ArrayFile):
+            whole[table] = {**whole[table], key: {**file.table(), **more}}
+    return whole
+
+
+def dimension(inputs: Inputs | None) -> int | None:
+    """Return the dimension d that the arrays of inputs have; None where there are none, and d is free."""
+    found = files(inputs)
+    return found[0].dimension if found else None
+
+
+def columns(inputs: Inputs | None) -> int | None:
+    """Return the length of weights in the coordinates in which they are given: all columns of samples, or d."""
+    found = files(inputs)
+    return found[0].shape[-1] if found else None
+
+
+def require_dimension(inputs: Inputs, d: int) -> None:
+    """Raise `UsageError` where a run has another d than its arrays, or these do not fit together."""
+    for file in files(inputs)[1:]:
+        if file.shape[-1] != columns(inputs):
+            raise UsageError(
+                f"{file.name} has vectors of {file.shape[-1]} coordinates, but the inputs in {files(inputs)[0].name} "
+                f"have {columns(inputs)}"
+            )
+    wanted = dimension(inputs)
+    if wanted is not None and wanted != d:
+        raise UsageError(f"d is {wanted}, the dimension of {files(inputs)[0].name}, but d = {d} was asked for")
+
+
+def told(inputs: Inputs) -> dict[str, Any]:
+    """Return what a summary says of samples: their number, and that of the columns that were left out."""
+    file = inputs.data
+    if file is None:
+        return {}
+    constant = file.shape[1] - file.dimension
+    return {"samples": file.shape[0], **({"constant_columns": constant} if constant else {})}
+
+
+@functools.lru_cache(maxsize=4)
+def eigenbasis(file: ArrayFile) -> Eigenbasis:
+    """Return eigenvalues and eigenvectors of the covariance of samples.
+
+    The largest entry of every eigenvector is positive, the first of equal ones.  Eigenvalues within rounding of 0 are
+    0: there are some where samples are fewer than columns, or columns depend on each other.
+    """
+    samples = array_files.values(file)
+    varying = np.ptp(samples, axis=0) > 0
+    kept = samples[:, varying]
+    mean = kept.mean(axis=0)
+    kept = kept - mean
+    values, vectors = np.linalg.eigh(kept.T @ kept / len(kept))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    values = np.where(values > values[0] * max(kept.shape) * np.finfo(float).eps, values, 0.0)
+    size = np.abs(vectors)
+    first = (size >= (1 - EQUAL_SIZE) * size.max(axis=0)).argmax(axis=0)
+    vectors = np.ascontiguousarray(vectors * np.sign(vectors[first, np.arange(len(first))]))
+    return Eigenbasis(values, vectors, mean, varying)
+
+
+def eigenvalues(inputs: Inputs) -> np.ndarray | None:
+    """Return the eigenvalues (d,) that a file gives, from the largest on; None where they are declared otherwise."""
+    if inputs.data is not None:
+        return eigenbasis(inputs.data).eigenvalue
+    return None if inputs.eigenvalues is None else np.sort(array_files.values(inputs.eigenvalues))[::-1]
+
+
+def samples(file: ArrayFile, scale: float) -> np.ndarray:
+    """Return the samples (N, d) in the eigenbasis: centred, rotated, and times `scale`."""
+    basis = eigenbasis(file)
+    return scale * ((array_files.values(file)[:, basis.varying] - basis.mean) @ basis.vectors)
+
+
+def rotated(inputs: Inputs | None, vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (.., d) in the eigenbasis, of vectors (.., columns) in the columns of the samples.
+
+    Without samples the eigenbasis is what they are in already.  Parts along constant columns have no effect and are
+    left out.
+    """
+    if inputs is None or inputs.data is None:
+        return vectors
+    require_columns(inputs, vectors.shape[-1])
+    basis = eigenbasis(inputs.data)
+    return vectors[..., basis.varying] @ basis.vectors
+
+
+def require_columns(inputs: Inputs, count: int) -> None:
+    """Raise `UsageError` for weights of another length than a row of the samples."""
+    assert inputs.data is not None
+    if count != inputs.data.shape[1]:
+        raise UsageError(
+            f"weights are in the columns of {inputs.data.name}, of which there are {inputs.data.shape[1]}, but their "
+            f"length is {count}"
+        )
+
+
+def weights_dimension(inputs: Inputs | None, length: int) -> int:
+    """Return the dimension d of weights of a length."""
+    if inputs is None or inputs.data is None:
+        return length
+    require_columns(inputs, length)
+    return inputs.data.dimension
+
+
+def teacher(inputs: Inputs) -> np.ndarray | None:
+    """Return the teacher's vectors (teachers, d) in the eigenbasis, where a file gives them; else None."""
+    if not isinstance(inputs.spread, ArrayFile):
+        return None
+    return rotated(inputs, array_files.values(inputs.spread))
+
+
+def gram_of_file(inputs: Inputs | None, table: Mapping[str, Any]) -> Any:
+    """Return the Gram matrix of a teacher from a file, as a matrix of a declaration; None for any other teacher.
+
+    A stored declaration has that matrix in its `table` of the teacher.  Raises `fields.Mistake` beside `gram`.
+    """
+    if inputs is None or not isinstance(inputs.spread, ArrayFile):
+        return None
+    if "gram" in table:
+        raise fields.Mistake("norms and overlaps of the teacher are those of the file of spread: leave gram out",
+                             "teacher", "gram")  # fmt: skip
+    if isinstance(table["spread"], Mapping) and "gram" in table["spread"]:
+        return fields.matrix(table["spread"]["gram"], "teacher", "spread")
+    with fields.entry_at("teacher", "spread"):
+        require_dimension(inputs, dimension(inputs) or 0)
+        rows = teacher(inputs)
+        assert rows is not None
+        return tuple(tuple(row) for row in (rows @ rows.T).tolist())
+
+
+def with_teacher(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the weights of an initial file, with the teacher of a file where it is declared and they have none."""
+    found, inputs = dict(arrays), declared.inputs
+    slots = [(group, slot) for group in declared.teachers for slot in group.slots]
+    held = any(group.named(slot) in found for group in declared.students for slot in group.slots)
+    if inputs is None or not isinstance(inputs.spread, ArrayFile) or len(slots) != 1 or not held:
+        return found
+    group, slot = slots[0]
+    found.setdefault(group.named(f"{slot}_star"), array_files.values(inputs.spread))
+    return found

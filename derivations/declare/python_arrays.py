@@ -1,0 +1,40 @@
+"""Arrays in the tables of `odesim.declare`: they are held, and written to the cache for other processes."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations import cache
+from derivations.declare import array_files, data, fields
+
+MOST_KEPT = 1 << 30
+"""Bytes of an array up to which it is written to the cache."""
+
+
+def with_records(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables in which records stand for the arrays of inputs and of the teacher.
+
+    Raises `fields.Mistake` for arrays that are no samples, eigenvalues or teachers.
+    """
+    found = dict(tables)
+    for table, key, check in data.ARRAYS:
+        entries = tables.get(table)
+        given = entries.get(key) if isinstance(entries, Mapping) else None
+        if isinstance(entries, Mapping) and hasattr(given, "__array__"):
+            with fields.entry_at(table, key):
+                values = array_files.real(given, key)
+                record = check(values, key, f"{cache.folder()}/")
+            _offer(values, array_files.kept_name(record.sha256))
+            found[table] = {**found[table], key: record.table()}
+    return found
+
+
+def _offer(values: np.ndarray, name: str) -> None:
+    """Write an array to the cache, unless it is there or very large."""
+    path = cache.folder() / name
+    if not path.exists() and values.nbytes <= MOST_KEPT:
+        packed = io.BytesIO()
+        np.save(packed, values)
+        cache.offer(path, packed.getvalue())

@@ -1,0 +1,56 @@
+"""Explicit SGD on a user's own samples: their loss along training, and how often each of them was drawn."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import ScalarModel
+from odesim.code.traced import Sizes, joined
+from odesim.request.trajectory import Trajectory, Variable
+from odesim.sgd import bind, traced
+
+MOST = 4096
+"""Samples on which the loss is measured at every saved time: it then costs less than training."""
+STREAM = 0x5A5A
+"""Number of the key by which these samples and their label noise are drawn, of those of the seed."""
+
+
+def mean_loss(model: ScalarModel, numbers: Sizes, samples: Any, seed: int) -> Callable[..., Any]:
+    """Return losses (R,) as a function of weights (R, n, d), scalars (R, s) and arrays of the model.
+
+    They are means over at most `MOST` of the samples (N, d), the same ones with the same label noise at every time.
+    """
+    import jax
+
+    functions = bind.bind_jax(model)
+    choice, noise = jax.random.split(jax.random.fold_in(jax.random.key(seed), STREAM))
+    count = len(samples)
+    rows = samples if count <= MOST else samples[jax.random.choice(choice, count, (MOST,), replace=False)]
+
+    def one(weights: Any, scalars: Any, arrays: list[Any], rows: Any) -> Any:
+        values = joined(numbers, arrays)
+        labels = traced.labels_of(model, functions, values, noise, len(rows), rows.dtype)
+        return model.losses(weights, scalars, rows, labels, *values).mean()
+
+    over = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, None)))
+    return lambda weights, scalars, arrays: over(weights, scalars, arrays, rows)
+
+
+def with_loss(engine: Any, parameters: Any, saved: np.ndarray, made: Trajectory) -> Trajectory:
+    """Return a run whose loss is that of the samples, where an engine has measured it; else the run itself.
+
+    What theory says of Gaussian inputs with the weights of the run, such as the error, is left out.  The summary has
+    `passes`, the mean number of times that a sample was drawn.
+    """
+    if getattr(engine, "measure", None) is None:
+        return made
+    moving = engine.model.observe(parameters, saved[:1, :1])
+    loss = Variable(("seed", "time"), saved[..., -1], f"mean loss over the samples of the file, at most {MOST} of them")
+    state = {**{name: values for name, values in made.state.items() if name in moving}, "loss": loss}
+    kept = {key: value for key, value in made.summary.items()
+            if not key.startswith("median_final_") or key.removeprefix("median_final_") in state}  # fmt: skip
+    passes = made.statistics["steps"] * engine.batch / engine.count
+    told = {"median_final_loss": float(np.median(loss.values[:, -1])), "passes": passes}
+    return dataclasses.replace(made, state=state, summary={**kept, **told})

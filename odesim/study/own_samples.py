@@ -1,0 +1,41 @@
+"""Comparisons on a user's own samples: flow, SGD on the samples, and SGD on Gaussian inputs of their covariance."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.request.trajectory import Trajectory, Variable
+from odesim.study import agreement, panels
+
+if TYPE_CHECKING:
+    from odesim.study.comparison import Comparison
+
+
+def told(gaussian: "Comparison", second: Trajectory) -> dict[str, Any]:
+    """Return the entries of a summary on SGD on Gaussian inputs, and how often a sample was drawn."""
+    found: dict[str, Any] = {
+        "gaussian_distance_median": float(np.median(gaussian.overall)),
+        "gaussian_agreement": agreement.overall(gaussian.judgements),
+    }
+    return {**found, **{key: second.summary[key] for key in ("passes",) if key in second.summary}}
+
+
+def sentence(own: "Comparison", gaussian: "Comparison") -> str:
+    """Return the sentence that holds the distance on the samples beside that on Gaussian inputs."""
+    one, two = (float(np.median(found.overall)) for found in (own, gaussian))
+    return (
+        f"on the samples SGD is {one:.3g} away from the ODE, on Gaussian inputs of their covariance {two:.3g} (largest "
+        f"difference, median replica); on Gaussian inputs: {agreement.overall(gaussian.judgements)}"
+    )
+
+
+def variables(gaussian: "Comparison") -> dict[str, Variable]:
+    """Return what the picture shows of SGD on Gaussian inputs beside the other two runs (`panels.variables`)."""
+    first, second = gaussian.first, gaussian.second
+    made = panels.variables(first, second, gaussian.reference, gaussian.times)
+    names = {"shown_second": "shown_gaussian", "loss_second": "loss_gaussian"}
+    found = {names[name]: value for name, value in made.items() if name in names}
+    for name, values in gaussian.distance.items():
+        said = f"max |difference| of {name}, SGD on Gaussian inputs"
+        found[f"gaussian_distance_{name}"] = Variable(("seed", "time"), values, said)
+    return found
