@@ -30,8 +30,8 @@ CHEAP = 8
 NAMES = re.compile(r"\b(lane|total|[gistx]\d+)\b")
 """Local names in the texts of a kernel.
 
-Each text gets names of its own.  numba takes a name that several branches assign for one variable, and renames it branch
-by branch in all of the function: that was a quarter to a third of the time to compile a kernel of many texts.
+Each text gets names of its own.  numba takes a name that several branches assign for one variable, and renames it
+branch by branch in all of the function: that was a quarter to a third of the time to compile a kernel of many texts.
 """
 
 

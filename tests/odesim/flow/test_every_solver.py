@@ -9,7 +9,7 @@ from odesim.request.case import EULER
 
 EXACT = {"m": 2, "m_star": 1, "d": 100, "until": 2.0, "seed": 3, "save_points": 3}
 DEFAULT = "Dopri8"
-"""Of JAX, and the one that takes the exact tier there: XLA takes half a minute to compile it for each, minutes for some."""
+"""The solver of JAX that takes the exact tier: XLA takes half a minute to compile it for each, minutes for some."""
 
 
 @pytest.fixture(scope="module")
