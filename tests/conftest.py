@@ -1,6 +1,7 @@
 """Set-up of all tests: float64 and few threads for JAX, shapes and types checked while the tests run."""
 
 import ast
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -150,6 +151,12 @@ from odesim.machine import ownership, programs  # noqa: E402
 ownership.claim_process()
 
 programs.keep()  # before JAX is imported; half of what these tests wait for is XLA
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what the collected modules hold: numba and SymPy make it run often."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

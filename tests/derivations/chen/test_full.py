@@ -208,7 +208,7 @@ def right_hand_side(points, seed, **parameters):
 
 def test_doubling_the_points_shows_the_stated_error():
     found = {}
-    for points in (1024, 2048, 4096, 8192):
+    for points in (512, 1024, 2048, 4096):  # 8192 would be another kernel to compile
         sets = [right_hand_side(points, seed) for seed in range(8)]
         # The spread over scramblings, relative to the size of the derivative.
         found[points] = [

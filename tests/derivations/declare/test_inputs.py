@@ -88,7 +88,10 @@ def test_phase_retrieval_on_two_eigenvalues():
 
 
 def rates(tables, state=None, **numbers):
-    """The rates of change by name at a start, and the start."""
+    """The rates of change by name at a start, and the start.
+
+    Of array functions: numba takes seconds for each statement, and `test_population` compares it with them.
+    """
     from odesim.flow.problem import compile_functions
 
     p = parameters_of(tables, **numbers)
@@ -97,7 +100,7 @@ def rates(tables, state=None, **numbers):
     from derivations.declare.tiers import equations
 
     made = equations(p, None)
-    flow = compile_functions(made, "numba")["flow"]
+    flow = compile_functions(made, "numpy")["flow"]
     y = made.start(found)
     return made.unpack(flow(0.0, y, *made.arguments(found))), found
 

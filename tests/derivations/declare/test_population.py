@@ -16,7 +16,7 @@ from odesim.flow.problem import compile_functions, prepare
 from odesim.request.case import Case
 from tests.derivations.declare.closed import EXACT, ISOTROPIC, each, made
 
-FEW = ("erf", "liao", "two groups", "phase retrieval")
+FEW = ("erf", "liao", "two groups", "phase retrieval", "erf on blocks, normalised")
 COMPILED = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in EXACT]
 """Numba takes seconds for each."""
 FLOWS = [name for name in ISOTROPIC if EXACT[name].get("training", {}).get("limit") != "online"]
