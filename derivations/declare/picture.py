@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.declare import spectrum_picture
+from derivations.declare.declaration import MEAN
 from derivations.declare.rows import SPACE
 from derivations.drawing import (
     BLACK,
@@ -167,6 +168,8 @@ def _overlaps(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ..
 def _product(run: Any, name: str) -> str:
     """The product that an array of overlaps with teachers holds, in mathematics."""
     letters, group = name.split("_")[-1], "_".join(name.split("_")[:-2])
+    if run[name].dims[-1] == MEAN:
+        return rf"{letters[0]}_i\cdot {letters[-1]}_j"
     below = rf",\mathrm{{{group.replace('_', ' ')}}}" if group else ""
     return rf"{letters[0]}_{{i}}\cdot {letters[-1]}^*_{{j{below}}}"
 

@@ -14,7 +14,9 @@ from typing import Any
 
 from derivations.declare import symbols
 from derivations.declare.declaration import Declaration
+from derivations.declare.gates import Shape
 from derivations.declare.kernels import Kernels
+from derivations.declare.moments import Program, Tables
 from derivations.declare.rows import Rows
 
 SMALL = 60
@@ -116,6 +118,26 @@ def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
                 bends = dict(zip([(s, r) for s in one for r in one], more[len(slopes) :], strict=False))
             made.append(Forms(g, h, letters(g, h, students), outputs[0], slopes, bends))
     return made
+
+
+def alone(names: Names, number: int, shape: Shape) -> Any:
+    """E[phi_i] of a unit of a group of students, which the labels of clusters multiply."""
+    import sympy
+
+    declared = names.rows.declaration
+    group, moved = declared.groups[number], declared.inputs is not None and declared.inputs.moved
+    program = Program([shape], [group.scalars], Tables(), moved=moved)
+    (value,) = program.expressions([(shape.value,)])
+    places: dict[Any, Any] = {}
+    for a, one in enumerate(group.slots):
+        places |= {program.entry(a, b): names.overlap((number, one, "i"), (number, two, "i"))
+                   for b, two in enumerate(group.slots)}  # fmt: skip
+        places |= {program.centre(a): names.centre(one, "i")} if moved else {}
+    for word in group.scalars:
+        own = sympy.Symbol(f"{word}[i]", real=True)
+        names.printed[own] = f"{word}_i"
+        places[sympy.Symbol(f"b0_{word}", real=True)] = own
+    return tidy(sympy.sympify(value).subs(places, simultaneous=True), names)
 
 
 def letters(g: int, h: int, students: int) -> str:

@@ -98,7 +98,8 @@ def _order(content: Content) -> str:
         student, other = at.is_student(g), at.is_student(h)
         i, k = ("i" if student else "j"), ("k" if other else "j" if student else "l")
         name = content.names.tex(block.name).replace(r"\hat", "")
-        overlap = rf"{r}{'' if student else '^*'}_{i}\cdot {s}{'' if other else '^*'}_{k}"
+        stars = ["^*" if at.role(group) == "teacher" else "" for group in (g, h)]
+        overlap = rf"{r}{stars[0]}_{i}\cdot {s}{stars[1]}_{k}"
         items.append(rf"${name}_{{{i}{k}}} = {overlap}$ (\texttt{{{notation.escaped(block.name)}}})")
     for line in parameters_of(at)[len(at.blocks) :]:
         name, rest = line.split(" ", 1)

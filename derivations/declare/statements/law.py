@@ -101,7 +101,8 @@ class Law:
             )
         if self.label:
             bend = r"\varphi_i''" if self.single else r"\partial_s\partial_r\varphi_i"
-            first = rf"U{above}_i = \mathrm{{E}}[{slope}],\quad " if self.moved else ""
+            derivative = rf" = \partial K_i/\partial \mu{field}_i"
+            first = rf"U{above}_i = \mathrm{{E}}[{slope}]{derivative},\quad " if self.moved else ""
             lines.append(rf"K_i = \mathrm{{E}}[\varphi_i],\quad {first}"
                          rf"W{'' if self.single else '^{sr}'}_i = \mathrm{{E}}[{bend}]")  # fmt: skip
         return lines

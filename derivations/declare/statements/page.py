@@ -4,11 +4,13 @@ import dataclasses
 import functools
 import re
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 from derivations.contract import Page
 from derivations.declare import exact, grammar
 from derivations.declare.declaration import Declaration
+from derivations.declare.kernels import shapes_of
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
 from derivations.declare.statements import closed, notation
@@ -123,7 +125,17 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
                 if value.count_ops() <= BRIEF and not taken:
                     above = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
                     shown.append(Shown(letter, above, form.indices, value))
-    return tuple(shown), tuple(remarks)
+    return tuple([*shown, *_alone(parameters, names)]), tuple(remarks)
+
+
+def _alone(parameters: Any, names: closed.Names) -> Iterator[Shown]:
+    """The closed forms of the means of units alone, where clusters have labels."""
+    declared: Declaration = parameters.declaration
+    if declared.inputs is None or not declared.inputs.labels:
+        return
+    for number, shape in enumerate(shapes_of(declared, numbers(parameters))):
+        name = declared.groups[number].name if len(declared.students) > 1 else ""
+        yield Shown("K", name, "i", closed.alone(names, number, shape))
 
 
 def closures(content: Content) -> list[str]:

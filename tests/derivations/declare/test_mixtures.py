@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 import odesim
 from derivations.declare import exact, initial, sampled, system
@@ -287,88 +287,7 @@ def test_sgd_follows_the_online_limit(name):
     assert least < np.sqrt((z**2).mean()) < 1.6 and np.abs(z).max() < 5
 
 
-# -- what is refused
-
-ONE = {"means": {"mu": 1.0}, "cluster": [{"mean": "mu"}]}
-HALVES = [{"p": 0.5, "mean": "mu"}, {"p": 0.5}]
-REFUSED = {
-    "probabilities": ({"means": {"mu": 1.0}, "cluster": [{"p": 0.5, "mean": "mu"}, {"p": 0.4}]}, "sum to 0.9"),
-    "negative": ({"cluster": [{"p": 1.5}, {"p": -0.5}]}, "must be above 0"),
-    "means alone": ({"blocks": [[1.0, 1.0]], "means": {"mu": 1.0}}, "those of clusters"),
-    "unused": ({"means": {"mu": 1.0, "nu": 1.0}, "cluster": HALVES}, "no cluster has the mean nu"),
-    "unknown": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mue"}]}, "mu"),
-    "square": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mu^2"}]}, "a sum of multiples of mu"),
-    "constant": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mu + 1"}]}, "a sum of multiples of mu"),
-    "norm": ({"means": {"mu": 0.0}, "cluster": [{"mean": "mu"}]}, "norm of the mean mu must be above 0"),
-    "no norm": ({"means": {"mu": {"teacher": [0.1]}}, "cluster": [{"mean": "mu"}]}, "has no norm"),
-    "cosines": (
-        {"means": {"mu": {"norm": 1.0, "teacher": [0.1, 0.2]}}, "cluster": [{"mean": "mu"}]}, "2 teacher vectors",
-    ),
-    "shares": ({"means": {"mu": {"norm": 1.0, "spread": [0.5, 0.4]}}, "cluster": [{"mean": "mu"}]}, "sum to 0.9"),
-    "number of shares": (
-        {"means": {"mu": {"norm": 1.0, "spread": [0.5, 0.5]}}, "cluster": [{"mean": "mu"}]}, "1 blocks",
-    ),
-    "some labels": ({"cluster": [{"p": 0.5, "label": 1.0}, {"p": 0.5}]}, "label all or none"),
-    "label and teacher": ({"cluster": [{"label": 1.0}]}, "place of a teacher"),
-    "eigenvalues": ({"blocks": [[1.0, 0.5], [2.0, 0.5]], "cluster": [{"eigenvalues": [1.0]}]}, "has 1 eigenvalues"),
-    "of a spectrum": ({"spectrum": "1/j", "cluster": [{"eigenvalues": [1.0]}]}, "takes scale"),
-    "twice": ({"cluster": [{"eigenvalues": [1.0], "scale": 2.0}]}, "the same twice"),
-    "negative eigenvalue": ({"cluster": [{"eigenvalues": [-1.0]}]}, "at least 0"),
-    "key": ({"cluster": [{"probability": 1.0}]}, "probability"),
-    "table": ({"cluster": {"p": 1.0}}, r"write \[\[inputs.cluster\]\]"),
-    "name": ({"means": {"mean": 1.0}, "cluster": [{"mean": "mean"}]}, "cannot be the name"),
-    "too many": ({"cluster": [{"p": 1 / 65}] * 65}, "at most 64"),
-    "too many means": ({"means": {f"m{k}": 1.0 for k in range(17)}, "cluster": [{"mean": "m1"}]}, "at most 16"),
-}  # fmt: skip
-
-
-def run(tables):
-    """A short run of a declaration."""
-    return odesim.integrate(odesim.declare(**tables), until=0.1, save_points=2)
-
-
-@pytest.mark.parametrize("name", list(REFUSED))
-def test_what_is_no_mixture_is_refused_in_a_sentence(name):
-    inputs, said = REFUSED[name]
-    tables = {"student": {"unit": "w"}, "teacher": {"unit": "w"}, "inputs": inputs}
-    with pytest.raises(odesim.UsageError, match=said):
-        run(tables)
-
-
-def test_numbers_of_a_mixture_cannot_have_names_of_a_run():
-    with pytest.raises(odesim.UsageError, match="'label' is taken"):
-        odesim.declare(student={"unit": "w"}, inputs=ONE, parameters={"label": 1.0})
-
-
-def test_the_online_limit_refuses_means_as_long_as_the_inputs():
-    made = odesim.declare(student={"unit": "w"}, inputs={**ONE, "means": {"mu": 30.0}}, training={"limit": "online"})
-    odesim.integrate(made, d=1000, until=0.1, save_points=2)
-    with pytest.raises(odesim.UsageError, match="longer than the inputs around it"):
-        odesim.integrate(made, d=800, until=0.1, save_points=2)
-
-
-def test_given_weights_have_a_vector_for_every_mean():
-    p = parameters_of(TEACHER, d=20)
-    rng = np.random.default_rng(1)
-    arrays = {
-        "w": rng.normal(size=(2, 20)),
-        "w_star": rng.normal(size=(1, 20)),
-        "mean_m_star": rng.normal(size=(2, 20)),
-    }
-    start = initial.enter(initial.read(arrays, p), arrays, rng)
-    assert start.state["mean_M_wm"][0] == pytest.approx(arrays["w"][:, :6] @ arrays["mean_m_star"][:, :6].T)
-    with pytest.raises(odesim.UsageError, match="2 named means"):
-        initial.read({**arrays, "mean_m_star": arrays["mean_m_star"][:1]}, p)
-
-
-def test_a_start_has_the_declared_cosines_and_shares():
-    tables = {**TEACHER, "inputs": {**TEACHER["inputs"], "means": {
-        "mu": {"norm": 1.5, "teacher": [0.5], "spread": [0.4, 0.6]}, "nu": 1.0}}}  # fmt: skip
-    start = initial.enter(parameters_of(tables), None, np.random.default_rng(2))
-    among, along = start.constants["mean_P_mm"], start.constants["mean_P_wm"]
-    assert np.diagonal(among, axis1=1, axis2=2) == pytest.approx(np.array([[0.9, 0.3], [1.35, 0.7]]))
-    assert along.sum(0) == pytest.approx(np.array([[0.75, 0.0]])) and among.sum(0)[0, 1] == pytest.approx(0)
-    assert start.state["M_ww"].sum(0) == pytest.approx(np.full((2, 1), 0.21))
+# -- pages
 
 
 def test_a_printed_file_goes_the_way_of_the_run():
@@ -385,3 +304,20 @@ def test_a_printed_file_goes_the_way_of_the_run():
     wanted = equations.unpack(compile_functions(equations, "numpy")["flow"](0.0, y, *equations.arguments(start)))
     for name, rate in wanted.items():
         assert rates[name] == pytest.approx(rate, rel=1e-12, abs=1e-14), name
+
+
+def test_a_page_has_the_mean_of_a_unit_alone():
+    """E[relu(z + b)] by quadrature in z, at a mean and a variance."""
+    import sympy
+
+    from derivations.declare.kernels import shapes_of
+    from derivations.declare.statements import closed
+
+    p = parameters_of(CASES["biases"][0])
+    names = closed.Names(system.rows(p))
+    (shape,) = shapes_of(p.declaration, ())
+    found = closed.alone(names, 0, shape)
+    values = {"S_Q_ww[i,i]": 0.7, "mu[i]": -0.4, "b[i]": 0.3}
+    seen = float(found.subs({s: values[s.name] for s in found.free_symbols}))
+    wanted = integrate.quad(lambda z: max(z + 0.3, 0) * stats.norm.pdf(z, -0.4, 0.7**0.5), -0.3, 12)[0]
+    assert seen == pytest.approx(wanted, rel=1e-9) and isinstance(found, sympy.Expr)
