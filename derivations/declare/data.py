@@ -142,6 +142,13 @@ def require_dimension(inputs: Inputs, d: int) -> None:
         raise UsageError(f"d is {wanted}, the dimension of {files(inputs)[0].name}, but d = {d} was asked for")
 
 
+def convention(inputs: Inputs) -> str:
+    """Return what the eigenvalues are, in words."""
+    if inputs.data is None:
+        return "covariance by eigenvalues as written"
+    return "covariance of the samples (mean removed, 1/N); weights of files are in their columns"
+
+
 def told(inputs: Inputs) -> dict[str, Any]:
     """Return what a summary says of samples: their number, and that of the columns that were left out."""
     file = inputs.data

@@ -28,7 +28,7 @@ def conventions(declared: Declaration) -> dict[str, str]:
     clock = "steps / d, step eta / d" if declared.limit == "online" else "steps x step size"
     slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
-    inputs = {} if declared.inputs is None else {"inputs": "covariance by eigenvalues as written; norms are Euclidean"}
+    inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
     if declared.inputs is not None and declared.inputs.moved:
         inputs["means"] = "of Euclidean norms as written, which stay as they are at any d"
     if declared.inputs is not None and declared.inputs.labels:

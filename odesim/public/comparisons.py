@@ -32,8 +32,7 @@ def compare(
     Arguments:
         first: A run, or a system. Of a system both runs are made.
         second: The second run, if `first` is a run.
-        method: SGD of a system: "compressed" (default) or "explicit". On inputs from a file the default is both:
-            explicit SGD draws samples of the file, compressed SGD Gaussian inputs of their covariance.
+        method: SGD of a system: "compressed" (default) or "explicit". On samples from a file the default is both.
         over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
         request: For a system: parameters, the arguments of `simulate` (`seeds` is 5), and `rtol`, `atol`, `solver` and
             `step` of the flow.
