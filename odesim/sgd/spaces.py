@@ -138,7 +138,7 @@ class Parts:
 
         F, n = X.shape[:2]
         own, other = (self.clusters.of_samples(values, which) for values in self.held)
-        v, w = normal[:, : F * n].reshape(-1, F, n) * own[..., None], normal[:, F * n :] * other
+        v, w = normal[:, : F * n].reshape(len(normal), F, n) * own[..., None], normal[:, F * n :] * other
         centre = self.clusters.centres(jnp.swapaxes(X, 0, 1))
         if centre is not None:
             v = v + self.clusters.of_samples(centre, which)

@@ -129,7 +129,7 @@ def test_the_totals_of_the_readme_are_those_of_the_tables(counted):
 
 
 def test_the_number_of_models_is_that_of_the_gallery():
-    assert len(outside.gallery()) == 18
+    assert len(outside.gallery()) == 22
     assert "Twenty-two models of the literature" in text_of(ROOT / "README.md")
 
 

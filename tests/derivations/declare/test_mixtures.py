@@ -212,6 +212,7 @@ LAWS = {
 DIMENSIONS = {
     "tiny, small and large": ([[2.0, "4/d"], [0.7, "6/d"], [0.3, "rest"]], 300),
     "around the number of vectors": ([[2.0, "7/d"], [0.7, "8/d"], [0.3, "rest"]], 51),
+    "all small": ([[2.0, "4/d"], [0.7, "4/d"], [0.3, "rest"]], 13),
 }
 
 
