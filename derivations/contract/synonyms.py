@@ -61,8 +61,8 @@ TABLES: Mapping[str, str] = {
 """Tables in which the keys of a declaration stand."""
 
 _INPUTS = (
-    "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks, a spectrum or data (docs/inputs.md); a "
-    "system with other inputs is written in Python (docs/own-system.md)"
+    "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks, a spectrum, data or clusters "
+    "(docs/inputs.md); a system with other inputs is written in Python (docs/own-system.md)"
 )
 _PLAIN = "training is plain SGD; the nearest are step, batch and decay in [training]"
 _BIAS = 'a bias is a number of every unit: b = {default = 0.0, per = "unit"} in [parameters], and unit = "relu(w + b)"'

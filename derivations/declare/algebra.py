@@ -72,8 +72,7 @@ class Algebra:
     @functools.cached_property
     def mean(self) -> Vector | None:
         """The named means of the inputs, where clusters have such means."""
-        inputs = self.declared.inputs
-        return self.vectors[-1] if inputs is not None and inputs.moved else None
+        return self.vectors[-1] if self.declared.moved else None
 
     def is_student(self, number: int) -> bool:
         """Return True for the number of a group of students."""
@@ -132,7 +131,7 @@ class Algebra:
     @property
     def varied(self) -> tuple[Any, ...]:
         """The index of the clusters where these differ in their covariances; else none."""
-        return self.cluster if self.declared.inputs is not None and self.declared.inputs.varied else ()
+        return self.cluster if self.declared.varied else ()
 
     @property
     def mixed(self) -> bool:
@@ -152,8 +151,7 @@ class Algebra:
     @property
     def labels(self) -> Any:
         """The label of the samples of a cluster; None where a teacher labels them."""
-        given = self.declared.inputs is not None and self.declared.inputs.labels
-        return entry_of("label", *self.cluster) if given else None
+        return entry_of("label", *self.cluster) if self.declared.by_cluster else None
 
     def mean_weight(self, k: Any) -> Any:
         """The weight of a named mean in that of a cluster."""

@@ -6,24 +6,13 @@ from typing import Any
 
 from derivations.declare import fields
 from derivations.declare.declaration import MEAN, Cluster, Mean
-from derivations.declare.grammar import OF_NUMBERS, Tree
+from derivations.declare.grammar import OF_NUMBERS
 
 MEANS = ("norm", "teacher", "spread")
 CLUSTER = ("p", "mean", "eigenvalues", "scale", "label")
 MOST_CLUSTERS, MOST_MEANS = 64, 16
 UNEQUAL = 1e-9
-"""How far from 1 shares may sum."""
-
-
-def tree(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
-    """Return a number, or an expression in some names and functions of numbers, as a tree."""
-    if isinstance(given, str):
-        found = fields.expression(given, table, key, names)
-        wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
-        if wrong:
-            raise fields.Mistake(f"{wrong[0]} is no function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
-        return found
-    return Tree("number", value=fields.real({key: given}, key, table))
+"""How far from 1 shares and probabilities may sum."""
 
 
 def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:
@@ -56,7 +45,7 @@ def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
             f"{name} is a number of the model already; give the mean another name", "inputs.means", name
         )
     if not isinstance(entry, Mapping):
-        return Mean(name, tree(entry, "inputs.means", name, names))
+        return Mean(name, fields.formula(entry, "inputs.means", name, names))
     fields.require_known(entry, MEANS, place)
     if "norm" not in entry:
         raise fields.Mistake(f"the mean {name} has no norm", place)
@@ -68,7 +57,7 @@ def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
         )  # fmt: skip
     return Mean(
         name,
-        tree(entry["norm"], place, "norm", names),
+        fields.formula(entry["norm"], place, "norm", names),
         tuple(fields.real({"teacher": x}, "teacher", place, minimum=-1.0, maximum=1.0) for x in cosines),
         shares(entry["spread"], "spread", place, "spread") if "spread" in entry else (),
     )
@@ -107,13 +96,13 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
         raise fields.Mistake("eigenvalues and scale say the same twice: give one of the two", place, "scale")
     mean = None
     if entry.get("mean", 0) != 0:
-        mean = tree(entry["mean"], place, "mean", (*(one.name for one in made), *names))
+        mean = fields.formula(entry["mean"], place, "mean", (*(one.name for one in made), *names))
     return Cluster(
-        tree(entry.get("p", 1.0), place, "p", names),
+        fields.formula(entry.get("p", 1.0), place, "p", names),
         mean,
-        tuple(tree(value, place, "eigenvalues", names) for value in values),
-        tree(entry["scale"], place, "scale", names) if "scale" in entry else None,
-        tree(entry["label"], place, "label", names) if "label" in entry else None,
+        tuple(fields.formula(value, place, "eigenvalues", names) for value in values),
+        fields.formula(entry["scale"], place, "scale", names) if "scale" in entry else None,
+        fields.formula(entry["label"], place, "label", names) if "label" in entry else None,
     )
 
 

@@ -243,6 +243,21 @@ class Declaration:
         return (*self.groups, Group(MEAN, Tree("name", "m"), "m", ("m",), (), len(means)))
 
     @property
+    def moved(self) -> bool:
+        """Whether fields have means: those of clusters of the inputs."""
+        return self.inputs is not None and self.inputs.moved
+
+    @property
+    def varied(self) -> bool:
+        """Whether clusters of the inputs differ in their covariances."""
+        return self.inputs is not None and self.inputs.varied
+
+    @property
+    def by_cluster(self) -> bool:
+        """Whether labels are those of clusters of the inputs, in the place of a teacher."""
+        return self.inputs is not None and self.inputs.labels
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The user's own numbers that all units share."""
         return tuple(number.name for number in self.numbers if not number.per_unit)

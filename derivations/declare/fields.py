@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from derivations.contract import UsageError, synonyms
-from derivations.declare.grammar import Tree, read
+from derivations.declare.grammar import OF_NUMBERS, Tree, read
 
 MOST = 1e100
 """Numbers beyond have no finite powers."""
@@ -141,6 +141,17 @@ def expression(text: str, table: str, key: str, names: Collection[str] | None = 
         return read(text, names)
     except UsageError as error:
         raise Mistake(str(error), table, key) from None
+
+
+def formula(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
+    """Return a number, or an expression in some names and functions of numbers, as a tree."""
+    if isinstance(given, str):
+        found = expression(given, table, key, names)
+        wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
+        if wrong:
+            raise Mistake(f"{wrong[0]} is no function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
+        return found
+    return Tree("number", value=real({key: given}, key, table))
 
 
 def text(table: Mapping[str, Any], key: str, place: str, default: str) -> str:

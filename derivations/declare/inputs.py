@@ -6,7 +6,6 @@ from typing import Any
 
 from derivations.declare import array_files, clusters, data, fields
 from derivations.declare.array_files import ArrayFile
-from derivations.declare.clusters import tree
 from derivations.declare.declaration import Inputs, Number
 from derivations.declare.grammar import Tree
 
@@ -59,7 +58,7 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         blocks=_blocks(table.get("blocks", WHOLE), names) if sources in (["blocks"], []) else (),
         spectrum=_spectrum(spectrum, names) if spectrum is not None and eigenvalues is None else None,
         bins=fields.whole(table, "bins", "inputs", 128, MOST_BLOCKS),
-        trace=tree(table["trace"], "inputs", "trace", names) if "trace" in table else None,
+        trace=fields.formula(table["trace"], "inputs", "trace", names) if "trace" in table else None,
         spread=_spread(teacher, names, folder),
         eigenvalues=eigenvalues,
         data=_data(table["data"], folder) if "data" in table else None,
@@ -80,7 +79,7 @@ def _spectrum(given: Any, names: Collection[str]) -> Tree:
             "spectrum is an expression in j such as 'j^(-1.5)', or a file of d eigenvalues (.npy, .txt), but "
             f"{fields.shown(given)} was given", "inputs", "spectrum",
         )  # fmt: skip
-    return tree(given, "inputs", "spectrum", ("j", *names))
+    return fields.formula(given, "inputs", "spectrum", ("j", *names))
 
 
 def _data(given: Any, folder: Path | None) -> ArrayFile:
@@ -105,7 +104,10 @@ def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None
     if sum(share == "rest" for _, share in given) > 1:
         raise fields.Mistake("one block alone takes the rest of the coordinates", "inputs", "blocks")
     return tuple(
-        (tree(value, "inputs", "blocks", names), None if share == "rest" else tree(share, "inputs", "blocks", names))
+        (
+            fields.formula(value, "inputs", "blocks", names),
+            None if share == "rest" else fields.formula(share, "inputs", "blocks", names),
+        )
         for value, share in given
     )
 
@@ -124,4 +126,4 @@ def _spread(
             f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, an expression in j such as "
             f"'j^(-0.5)', or a file of vectors, but {fields.shown(given)} was given", "teacher", "spread",
         )  # fmt: skip
-    return given if given in SPREADS else tree(given, "teacher", "spread", ("j", *names))
+    return given if given in SPREADS else fields.formula(given, "teacher", "spread", ("j", *names))

@@ -92,7 +92,7 @@ def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
     Two of the four are students, the first of the shapes; the other two may be any.
     """
     students = len(declared.students)
-    centred = declared.inputs is None or not (declared.inputs.moved or declared.inputs.labels)
+    centred = not (declared.moved or declared.by_cluster)
     if erf_factors(shapes) and centred:
         return
     if any(shape.gates for shape in shapes):
@@ -148,8 +148,7 @@ class Maker:
         """The name and the text of one function; its tables get the next number."""
         self.tables.append(Tables())
         own = [self.declared.groups[k].scalars for k in kinds]
-        moved = self.declared.inputs is not None and self.declared.inputs.moved
-        program = Program([self.shapes[k] for k in kinds], own, self.tables[-1], same, moved)
+        program = Program([self.shapes[k] for k in kinds], own, self.tables[-1], same, self.declared.moved)
         return name, program.write(name, program.arguments(self.declared.names), outputs)
 
     def _drift_outputs(self, g: int, h: int) -> list:

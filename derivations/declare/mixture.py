@@ -9,14 +9,15 @@ import numpy as np
 
 from derivations.contract import Labelled, UsageError
 from derivations.declare import spectra
+from derivations.declare.clusters import UNEQUAL
 from derivations.declare.declaration import MEAN, Declaration, Inputs
 from derivations.declare.grammar import Tree, number
 from derivations.declare.rows import SPACE
 
 CLUSTER = "cluster"
 """The name of the dimension over clusters."""
-UNEQUAL = 1e-9
-"""How far from 1 probabilities may sum, and from linear a mean may be."""
+LINEAR = 1e-9
+"""How far from linear a mean may be, relative to its terms."""
 ONE = Tree("number", value=1.0)
 
 
@@ -90,7 +91,7 @@ def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> 
     weights = np.array([at(row) for row in np.eye(len(names))])
     generic = np.sqrt(np.arange(2.0, 2 + len(names)))
     for point in (0 * generic, generic, -3 * generic):
-        if abs(at(point) - weights @ point) > UNEQUAL * (1 + np.abs(weights * point).sum()):
+        if abs(at(point) - weights @ point) > LINEAR * (1 + np.abs(weights * point).sum()):
             raise UsageError(f"the mean of a cluster is a sum of multiples of {', '.join(names)} such as "
                              f"'{names[0]}' or '-0.5*{names[0]}', and this one is not")  # fmt: skip
     return weights

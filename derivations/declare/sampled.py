@@ -93,7 +93,7 @@ def build(
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
         a, sample, _ = split(declared, given)
         view = arrays.seen(xp, y, a)
-        labels = a.label if declared.inputs is not None and declared.inputs.labels else [None] * len(view.covariance)
+        labels = a.label if declared.by_cluster else [None] * len(view.covariance)
         rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
         places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, labels, strict=True)]
         return a, view, places, sample

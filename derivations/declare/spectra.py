@@ -20,6 +20,7 @@ import numpy as np
 from derivations.contract import Labelled, UsageError
 from derivations.declare import data
 from derivations.declare.array_files import ArrayFile
+from derivations.declare.clusters import UNEQUAL
 from derivations.declare.declaration import Declaration, Inputs
 from derivations.declare.fields import MOST
 from derivations.declare.grammar import OF_NUMBERS, Tree, number
@@ -33,8 +34,6 @@ REFERENCE = 800
 """Blocks that stand for the eigenvalues where there are too many to evaluate."""
 TIMES = 200
 """Times at which the error of blocks is measured."""
-UNEQUAL = 1e-9
-"""How far from 1 shares may sum."""
 NODES = np.polynomial.legendre.leggauss(20)
 Values = Callable[[np.ndarray], np.ndarray]
 Total = Callable[[int, int, Values], float]
@@ -208,9 +207,9 @@ def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[
         index = np.arange(1.0, d + 1)
         weights = _squares(inputs.spread, known)(index) if teacher is None else (teacher**2).sum(0)
         eigenvalues = _eigenvalues(inputs, known, d)
-        _require_size(float(eigenvalues[0]), float(eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])))
-        if inputs.data is None:
-            _require_size(float(eigenvalues[0]), float(eigenvalues[-1]))
+        # Samples can have eigenvalues of 0, a spectrum cannot.
+        least = eigenvalues[-1] if inputs.data is None else eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])
+        _require_size(float(eigenvalues[0]), float(least))
         return _looked_up(eigenvalues), _looked_up(weights), _direct_sum
     value, weight = _in_order(_values(inputs.spectrum, known), _squares(inputs.spread, known), d)
     first, last = value(np.array([1.0, float(d)]))

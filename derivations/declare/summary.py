@@ -29,9 +29,9 @@ def conventions(declared: Declaration) -> dict[str, str]:
     slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
     inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
-    if declared.inputs is not None and declared.inputs.moved:
+    if declared.moved:
         inputs["means"] = "of Euclidean norms as written, which stay as they are at any d"
-    if declared.inputs is not None and declared.inputs.labels:
+    if declared.by_cluster:
         inputs["labels"] = "y is the label of the cluster; no teacher"
     return {
         **several,

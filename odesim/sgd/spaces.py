@@ -145,6 +145,25 @@ class Parts:
             w = w + self.clusters.of_samples(self.clusters.centres(Y), which)
         return v, w, own
 
+    def weighted(self, coef: Any, own: Any) -> Any:
+        """Coefficients (trained, samples) times the roots (samples, F) of eigenvalues, (F, trained, samples).
+
+        Where the eigenvalues are the same for all samples they are left to `outside`: (1, trained, samples).
+        """
+        return coef * own.T[:, None] if self.varied else coef[None]
+
+    def outside(self, half: Any, n: int, key: Any) -> Any:
+        """The parts (F, trained, r) of the gradients outside of n vectors, times the batch.
+
+        Their Gram matrices are half W half^T, W Wishart matrices, with `half` (.., trained, r) a factor of C C^T.
+        """
+        import jax
+
+        freedom = np.array([self.dimensions[k] - n for k in self.factored], float)
+        wishart = jax.vmap(lambda freedom, key: matrices.bartlett(half.shape[-1], freedom, key))
+        found = half @ wishart(freedom, jax.random.split(key, len(freedom)))
+        return found if self.varied else self.held[0][0][:, None, None] * found
+
 
 def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generator | None = None) -> np.ndarray:
     """Return rows (n, dimension) with a Gram matrix (n, n), turned at random by `rng`.
@@ -200,6 +219,28 @@ def _product(one: Any, two: Any, kept: Any, other: Any) -> Any:
     return (one * two).sum((0, 2)) + (kept * other).sum(1)
 
 
+def _sample(
+    model: ScalarModel, functions: Any, parts: Parts, trained: int, state: Any, key: Any, numbers: Any, count: int
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """Inputs in the coordinates that are held, coefficients of the vectors, sums of the further rows.
+
+    With the roots (count, F) of the samples' eigenvalues in the blocks, one row of a single cluster.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    (X, Y), scalars = state
+    first, label = jax.random.split(key)
+    which = parts.clusters.drawn(key, count)
+    normal = normals.standard_normal(first, (count, X.shape[0] * X.shape[1] + Y.shape[1]), "float64")
+    v, w, own = parts.inputs(X, Y, normal, which)
+    labels = parts.clusters.labelled(traced.labels_of(model, functions, numbers, label, count, v.dtype), which)
+    fields = jnp.einsum("lan,cln->ac", X, v) + Y @ w.T
+    vv = _product(X[:, :trained], X[:, :trained], Y[:trained], Y[:trained])
+    rows = functions["coefficients"](fields, labels, vv, scalars, *numbers)
+    return (v, w), rows[:trained], rows[trained:].sum(1), own
+
+
 @functools.cache
 def compressed(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, fixed: int, further: int, parts: Parts, batch: int
@@ -209,26 +250,10 @@ def compressed(
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
-    n, rank, F = trained + fixed, min(batch, trained), len(parts.factored)
-    clusters, (large, small) = parts.clusters, parts.held
-    outside = np.array([parts.dimensions[k] - n for k in parts.factored], float)
-    width = F * n + small.shape[1]
+    sample = functools.partial(_sample, model, functions, parts, trained)
+    n, F, D = trained + fixed, len(parts.factored), len(parts.columns)
+    width = F * n + D
     size = batch if batch < trained else traced.block_size(batch, width, 8)
-
-    def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any, Any]:
-        """Inputs in the coordinates that are held, coefficients of the vectors, sums of the further rows.
-
-        With the roots (count, F) of the samples' eigenvalues in the blocks, one row where these are the same for all.
-        """
-        (X, Y), scalars = state
-        first, label = jax.random.split(key)
-        which = clusters.drawn(key, count)
-        v, w, own = parts.inputs(X, Y, normals.standard_normal(first, (count, width), "float64"), which)
-        labels = clusters.labelled(traced.labels_of(model, functions, numbers, label, count, v.dtype), which)
-        fields = jnp.einsum("lan,cln->ac", X, v) + Y @ w.T
-        vv = _product(X[:, :trained], X[:, :trained], Y[:trained], Y[:trained])
-        rows = functions["coefficients"](fields, labels, vv, scalars, *numbers)
-        return (v, w), rows[:trained], rows[trained:].sum(1), own if parts.varied else large[:1]
 
     def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
         """The gradient where coordinates are held and the further rows, times the batch; factors of all C C^T.
@@ -239,19 +264,16 @@ def compressed(
         def of(v: Any, coef: Any) -> Any:
             return jnp.einsum("ac,cln->lan", coef, v[0]), coef @ v[1]
 
-        def weighted(coef: Any, own: Any) -> Any:
-            return coef * own.T[:, None] if parts.varied else coef[None]
-
         if batch < trained:
             v, coef, sums, own = sample(state, jax.random.fold_in(key, 0), numbers, batch)
-            return of(v, coef), weighted(coef, own), sums
+            return of(v, coef), parts.weighted(coef, own), sums
 
         def add(total: Any, index: Any, count: int) -> Any:
             v, coef, sums, own = sample(state, jax.random.fold_in(key, index), numbers, count)
-            here = weighted(coef, own)
+            here = parts.weighted(coef, own)
             return jax.tree.map(jnp.add, total, (of(v, coef), here @ jnp.swapaxes(here, 1, 2), sums))
 
-        zero = (jnp.zeros((F, trained, n)), jnp.zeros((trained, small.shape[1])))
+        zero = (jnp.zeros((F, trained, n)), jnp.zeros((trained, D)))
         squares = jnp.zeros((F if parts.varied else 1, trained, trained))
         G, S, sums = traced.accumulate(jax, add, (zero, squares, jnp.zeros(further)), batch, size)
         return G, jax.vmap(matrices.semidefinite_factor)(S), sums
@@ -261,10 +283,7 @@ def compressed(
         sample_key, wishart_key = jax.random.split(key)
         (G, H), half, sums = gradient(state, sample_key, numbers)
         G, H = G / batch, H / batch
-        wishart = jax.vmap(lambda freedom, key: matrices.bartlett(rank, freedom, key))
-        Z = (half @ wishart(outside, jax.random.split(wishart_key, F))) / batch
-        if not parts.varied:
-            Z = large[0][:, None, None] * Z
+        Z = parts.outside(half, n, wishart_key) / batch
         v, w = X[:, :trained], Y[:trained]
         squares = _product(v, v, w, w), _product(v, G, w, H), _product(G, G, H, H) + (Z * Z).sum((0, 2))
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)

@@ -125,7 +125,7 @@ def alone(names: Names, number: int, shape: Shape) -> Any:
     import sympy
 
     declared = names.rows.declaration
-    group, moved = declared.groups[number], declared.inputs is not None and declared.inputs.moved
+    group, moved = declared.groups[number], declared.moved
     program = Program([shape], [group.scalars], Tables(), moved=moved)
     (value,) = program.expressions([(shape.value,)])
     places: dict[Any, Any] = {}

@@ -25,26 +25,21 @@ class Law:
         return self.declared.inputs is not None and len(self.declared.inputs.clusters) > 1
 
     @property
-    def moved(self) -> bool:
-        """Whether fields have means."""
-        return self.declared.inputs is not None and self.declared.inputs.moved
-
-    @property
     def mixed(self) -> bool:
         """Whether the formulas are other than those of one centred Gaussian."""
-        return self.several or self.moved or bool(self.label)
+        return self.several or self.declared.moved or bool(self.label)
 
     @property
     def label(self) -> str:
         """What labels the samples in the place of a teacher; "" where a teacher does."""
-        return "y_{c}" if self.declared.inputs is not None and self.declared.inputs.labels else ""
+        return "y_{c}" if self.declared.by_cluster else ""
 
     @property
     def eigenvalue(self) -> str:
         """The variance of the inputs in an eigenspace (of a cluster), as a factor; "" of isotropic ones."""
         if self.declared.inputs is None:
             return ""
-        cluster = "c" if self.declared.inputs.varied and self.several else ""
+        cluster = "c" if self.declared.varied and self.several else ""
         return rf"\lambda_{{{cluster + self.space or 1}}}\,"
 
     @property
@@ -59,14 +54,18 @@ class Law:
 
     def inputs(self) -> tuple[str, str, str]:
         """Mean and variance of the inputs in an eigenspace, and how their cluster is drawn."""
-        mean = rf"\sum_n {self.weight} m_n" + (f"^{{({self.space})}}" if self.space else "") if self.moved else "0"
+        mean = (
+            rf"\sum_n {self.weight} m_n" + (f"^{{({self.space})}}" if self.space else "")
+            if self.declared.moved
+            else "0"
+        )
         count = len(self.declared.inputs.clusters) if self.declared.inputs is not None else 0
         drawn = rf"\text{{ with probability }}p_{{c}}, c = 1, .., {count}" if self.several else ""
         return mean, self.eigenvalue.removesuffix(r"\,"), drawn
 
     def centres(self) -> list[str]:
         """The means of the fields."""
-        if not self.moved:
+        if not self.declared.moved:
             return []
         sides = [(self.declared.students, "i", "")] + (
             [(self.declared.teachers, "j", "^*")] if self.declared.teachers else []
@@ -95,28 +94,28 @@ class Law:
         """The kernels that means of fields and labels need besides."""
         slope, above, field = (r"\varphi_i'", "", "") if self.single else (r"\partial_s\varphi_i", "^s", "^{s}")
         lines = []
-        if self.moved:
+        if self.declared.moved:
             lines.append(
                 rf"U{above}_{{ik}} = \mathrm{{E}}[{slope} \varphi_k] = \partial K_{{ik}}/\partial \mu{field}_{{i}}"
             )
         if self.label:
             bend = r"\varphi_i''" if self.single else r"\partial_s\partial_r\varphi_i"
             derivative = rf" = \partial K_i/\partial \mu{field}_i"
-            first = rf"U{above}_i = \mathrm{{E}}[{slope}]{derivative},\quad " if self.moved else ""
+            first = rf"U{above}_i = \mathrm{{E}}[{slope}]{derivative},\quad " if self.declared.moved else ""
             lines.append(rf"K_i = \mathrm{{E}}[\varphi_i],\quad {first}"
                          rf"W{'' if self.single else '^{sr}'}_i = \mathrm{{E}}[{bend}]")  # fmt: skip
         return lines
 
     def drift(self, right: str, along: str) -> str:
         """The mean over clusters of a drift, and of the part along their means; `along` is (m_n . u)."""
-        if not self.moved:
+        if not self.declared.moved:
             return rf"{self.average}{right}" if self.eigenvalue else rf"{self.average}\bigl({right}\bigr)"
         kappa = r"\kappa_i" if self.single else r"\kappa^s_i"
         return rf"{self.average}\bigl({right} + {kappa} \sum_n {self.weight}\,{along}\bigr)"
 
     def kappa(self) -> list[str]:
         """The mean derivative of the loss by a field in a cluster."""
-        if not self.moved:
+        if not self.declared.moved:
             return []
         letter, above = (r"\kappa_i", "") if self.single else (r"\kappa^s_i", "^s")
         second = rf"{self.label}\,U{above}_i" if self.label else rf"\sum_j b_j U{above}_{{ij}}"

@@ -131,7 +131,7 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
 def _alone(parameters: Any, names: closed.Names) -> Iterator[Shown]:
     """The closed forms of the means of units alone, where clusters have labels."""
     declared: Declaration = parameters.declaration
-    if declared.inputs is None or not declared.inputs.labels:
+    if not declared.by_cluster:
         return
     for number, shape in enumerate(shapes_of(declared, numbers(parameters))):
         name = declared.groups[number].name if len(declared.students) > 1 else ""

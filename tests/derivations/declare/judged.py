@@ -1,4 +1,7 @@
-"""A generated claim by its name, judged as it is or with a change such as its control."""
+"""What tests of declared models judge by: generated claims, motions beside samples, laws of SGD beside each other."""
+
+import numpy as np
+from scipy import stats
 
 from derivations.declare.claims import claims
 from odesim.evidence.laboratory import Laboratory
@@ -13,3 +16,28 @@ def answer(system, name, change=lambda claim: claim):
 
 def control(claim):
     return claim.control(claim)
+
+
+def assert_means_of(found, wanted, rounding=1e-9):
+    """Means over batches (batches, ..) are what is wanted, within their errors and a part of the largest number."""
+    size = max((float(np.abs(wanted[key]).max()) for key in found), default=0.0)
+    for key, batches in found.items():
+        error = batches.std(0, ddof=1) / np.sqrt(len(batches))
+        assert error.max() < 6e-3 * size, key
+        assert (np.abs(batches.mean(0) - wanted[key]) < 6 * error + rounding * size).all(), key
+
+
+def least_chance(one, two):
+    """The least p-value of Kolmogorov-Smirnov tests of two samples (replicas, numbers), and how many numbers move."""
+    moves = one.std(0) > 1e-12
+    chances = [stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True)]
+    return min(chances), int(moves.sum())
+
+
+def assert_one_law(one, two):
+    """Two samples (replicas, numbers) have one law, by Kolmogorov-Smirnov tests and by their means."""
+    smallest, count = least_chance(one, two)
+    assert smallest * count > 1e-3
+    moves = one.std(0) > 1e-12
+    z = (one.mean(0) - two.mean(0))[moves] / np.sqrt((one.var(0) + two.var(0))[moves] / len(one))
+    assert np.abs(z).max() < 5

@@ -126,7 +126,8 @@ def test_explicit_weights_hold_the_teacher_of_the_file():
 
 def test_weights_beside_a_frame_have_the_gram_matrices_given_and_are_turned():
     rng = np.random.default_rng(7)
-    held = Eigenspaces(np.ones(3), np.array([1, 4, 15]), lambda: np.ones(20))
+    one = {"probability": np.ones(1), "mean_weights": np.zeros((1, 0)), "label": None}
+    held = Eigenspaces(np.ones((1, 3)), np.array([1, 4, 15]), lambda: np.ones((1, 20)), **one)
     frame = rng.normal(size=(2, 20))
     frame[:, 1:5] = 0.0  # nothing of the frame in the second block
     full = np.vstack([rng.normal(size=(2, 20)), frame])

@@ -8,6 +8,7 @@ from scipy import stats
 
 import odesim
 from derivations.declare import initial, reading, spectra, system
+from tests.derivations.declare import judged
 from tests.derivations.declare.closed import EXACT, ON_BLOCKS
 from tests.derivations.declare.closed import made as closed_system
 
@@ -175,11 +176,7 @@ def test_the_motion_is_that_of_the_loss_of_samples(name):
     drift = sample_gradient.drift_of(moments, states.quieted(start))
     second = sample_gradient.second_of(moments, start) if kind().declaration.limit == "online" else {}
     for found, wanted in ((drift, rates[0]), (second, {k: rates[1][k] - rates[0][k] for k in second})):
-        size = max((float(np.abs(wanted[key]).max()) for key in found), default=0.0)
-        for key, batches in found.items():
-            error = batches.std(0, ddof=1) / np.sqrt(len(batches))
-            assert error.max() < 6e-3 * size, key
-            assert (np.abs(batches.mean(0) - wanted[key]) < 6 * error + 1e-9 * size).all(), key
+        judged.assert_means_of(found, wanted)
 
 
 # -- spectra in blocks

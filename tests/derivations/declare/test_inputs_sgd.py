@@ -1,8 +1,9 @@
 """SGD on inputs with eigenvalues, explicit against compressed and against its limit; and what is refused."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from scipy import stats
 
 import odesim
 from derivations.contract import UsageError
@@ -11,6 +12,7 @@ from derivations.declare.model import model
 from odesim.sgd import spaces
 from odesim.sgd.scalar_traced import ScalarReplicas
 from odesim.sgd.simulation import explicit_rows
+from tests.derivations.declare import judged
 from tests.derivations.declare.test_inputs import LINEAR, PHASE, PLATEAU, parameters_of
 
 # -- SGD
@@ -57,11 +59,7 @@ def test_explicit_and_compressed_steps_have_one_law(weights, batch, steps, block
     begun, one = states(tables, "explicit", replicas, batch, steps, 1, d=d)
     again, two = states(tables, "compressed", replicas, batch, steps, 2, d=d)
     assert begun == pytest.approx(again, abs=1e-12)
-    moves = one.std(0) > 1e-12
-    smallest = min(stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True))
-    assert smallest * moves.sum() > 1e-3
-    z = (one.mean(0) - two.mean(0))[moves] / np.sqrt((one.var(0) + two.var(0))[moves] / replicas)
-    assert np.abs(z).max() < 5
+    judged.assert_one_law(one, two)
 
 
 @pytest.mark.slow
@@ -74,12 +72,11 @@ def test_three_more_dimensions_outside_are_another_law(monkeypatch):
     def wider(cls, held, n, rank):
         found = right(cls, held, n, rank)
         more = tuple(m + 3 if k in found.factored else m for k, m in enumerate(found.dimensions))
-        return cls(found.factored, found.kept, found.roots, more)
+        return dataclasses.replace(found, dimensions=more)
 
     monkeypatch.setattr(spaces.Parts, "of", classmethod(wider))
     _, two = states(tables, "compressed", 3000, 3, 4, 2, d=d)
-    moves = one.std(0) > 1e-12
-    assert min(stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True)) < 1e-4
+    assert judged.least_chance(one, two)[0] < 1e-4
 
 
 @pytest.mark.slow

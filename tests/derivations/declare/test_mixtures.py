@@ -8,6 +8,7 @@ import odesim
 from derivations.declare import exact, initial, sampled, system
 from derivations.declare.claims import sample_gradient, states
 from odesim.flow.problem import compile_functions
+from tests.derivations.declare import judged
 from tests.derivations.declare.test_inputs import parameters_of
 from tests.derivations.declare.test_inputs_sgd import states as after_steps
 
@@ -189,12 +190,7 @@ def test_the_motion_is_that_of_the_loss_of_samples(name):
     drift = sample_gradient.drift_of(moments, states.quieted(start))
     second = sample_gradient.second_of(moments, start) if kind().declaration.limit == "online" else {}
     for found, wanted in ((drift, rates[0]), (second, {k: rates[1][k] - rates[0][k] for k in second})):
-        size = max((float(np.abs(wanted[key]).max()) for key in found), default=0.0)
-        for key, batches in found.items():
-            error = batches.std(0, ddof=1) / np.sqrt(len(batches))
-            assert error.max() < 6e-3 * size, key
-            slack = (1e-9 if tier == "exact" else 5e-3) * size
-            assert (np.abs(batches.mean(0) - wanted[key]) < 6 * error + slack).all(), key
+        judged.assert_means_of(found, wanted, 1e-9 if tier == "exact" else 5e-3)
 
 
 # -- SGD
@@ -239,11 +235,7 @@ def test_explicit_and_compressed_steps_have_one_law(law, blocks, batch, steps, w
     begun, one = after_steps(tables, "explicit", replicas, batch, steps, 1, d=d)
     again, two = after_steps(tables, "compressed", replicas, batch, steps, 2, d=d)
     assert begun == pytest.approx(again, abs=1e-12)
-    moves = one.std(0) > 1e-12
-    smallest = min(stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True))
-    assert smallest * moves.sum() > 1e-3
-    z = (one.mean(0) - two.mean(0))[moves] / np.sqrt((one.var(0) + two.var(0))[moves] / replicas)
-    assert np.abs(z).max() < 5
+    judged.assert_one_law(one, two)
 
 
 @pytest.mark.slow
@@ -255,8 +247,7 @@ def test_one_eigenvalue_for_all_clusters_is_another_law():
     _, two = after_steps(
         {**tables, "inputs": {**tables["inputs"], "cluster": alike}}, "compressed", 3000, 3, 4, 2, d=51
     )
-    moves = one.std(0) > 1e-12
-    assert min(stats.ks_2samp(x, y).pvalue for x, y in zip(one[:, moves].T, two[:, moves].T, strict=True)) < 1e-4
+    assert judged.least_chance(one, two)[0] < 1e-4
 
 
 ONLINE = {
