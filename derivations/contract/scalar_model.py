@@ -41,8 +41,9 @@ class Eigenspaces:
     which may differ within a block.  The mean of a cluster is the sum of `mean_weights[c]` (N,) times the last N fixed
     vectors, and `label[c]` (None: 0) is added to the labels of its samples.
 
-    Where a user's inputs are given, explicit SGD draws rows of `samples()`, (count, d), in their place.  `frame()` are
-    the fixed vectors (fixed, d), where they are given and not their Gram matrices alone.
+    Where a user's inputs are given, explicit SGD draws rows of `samples()`, (count, d), in their place, and adds
+    `targets()` (count,) to their labels.  `frame()` are the last fixed vectors (.., d), those that are given and not by
+    their Gram matrices alone; None where there are none.
     """
 
     eigenvalue: np.ndarray
@@ -53,6 +54,7 @@ class Eigenspaces:
     label: np.ndarray | None
     samples: Callable[[], np.ndarray] | None = None
     count: int = 0
+    targets: Callable[[], np.ndarray] | None = None
     frame: Callable[[], np.ndarray | None] | None = None
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from derivations.contract import UsageError, npz
 
 SUFFIXES = (".npy", ".npz", ".csv", ".txt")
-KEYS = ("file", "sha256", "shape", "dimension", "gram")
+KEYS = ("file", "sha256", "shape", "dimension", "gram", "classes")
 """The keys of an array in the text of a declaration."""
 RECENT = 4
 """Arrays that a process holds at a time, beside those that were given in Python."""

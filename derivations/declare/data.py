@@ -1,7 +1,8 @@
 """Inputs that a user has: samples, eigenvalues and teachers from files, and the eigenbasis that theory speaks in.
 
 The covariance of samples x_1, .., x_N is C = (1/N) sum (x - mean)(x - mean)^T = V diag(lam) V^T: that of rows which are
-drawn with replacement.  Coordinates of theory are V^T (x - mean), in the order of falling eigenvalues.
+drawn with replacement.  Of samples with labels it is the mean over their classes, each about its own mean.  Coordinates
+of theory are V^T (x - mean of all), or V^T x where that mean is kept, in the order of falling eigenvalues.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ import numpy as np
 from derivations.contract import UsageError
 from derivations.declare import array_files, fields
 from derivations.declare.array_files import ArrayFile
+from derivations.declare.clusters import MOST_MEANS
 from derivations.declare.declaration import Declaration, Inputs
 
 MOST_COLUMNS = 10_000
@@ -89,26 +91,50 @@ def _teachers(values: np.ndarray, name: str, path: str) -> ArrayFile:
     return array_files.remember(values, path)
 
 
-ARRAYS = (("inputs", "data", _samples), ("inputs", "spectrum", _eigenvalues), ("teacher", "spread", _teachers))
+def _labels(values: np.ndarray, name: str, path: str) -> ArrayFile:
+    """Check labels (N,), or (N, 1) as a table has them, and return their record."""
+    if values.ndim != 1 and values.shape[1:] != (1,):
+        raise UsageError(f"{name} must hold one label for every sample, shape (samples,), but has {values.shape}")
+    found, counts = np.unique(values, return_counts=True)
+    if len(found) > MOST_MEANS:
+        raise UsageError(
+            f"{name} has {len(found)} different values; each is a class, of which at most {MOST_MEANS} have a mean "
+            "among the order parameters: give fewer classes, or leave label out and declare a teacher"
+        )
+    if len(found) < 2:
+        raise UsageError(f"every entry of {name} is {found[0]:g}: there are no classes to tell apart")
+    if counts.min() < 2:
+        raise UsageError(f"{name} has {found[counts.argmin()]:g} once, and a class needs at least 2 samples")
+    return array_files.remember(values, path)
+
+
+ARRAYS = (
+    ("inputs", "data", _samples),
+    ("inputs", "label", _labels),
+    ("inputs", "spectrum", _eigenvalues),
+    ("teacher", "spread", _teachers),
+)
 """Table and key of the entries that can be arrays, with what they must be."""
 
 
 def files(inputs: Inputs | None) -> tuple[ArrayFile, ...]:
     """Return the arrays of inputs."""
-    every = () if inputs is None else (inputs.data, inputs.eigenvalues, inputs.spread)
+    every = () if inputs is None else (inputs.data, inputs.eigenvalues, inputs.spread, inputs.label)
     return tuple(file for file in every if isinstance(file, ArrayFile))
 
 
 def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
     """Return tables in which the records of arrays, with their digests, take the place of the names of files.
 
-    That of a teacher has its Gram matrix, so that a stored run is opened without the file.
+    That of a teacher has its Gram matrix and that of labels their classes, so that a stored run is opened without the
+    files.
     """
     whole, inputs = dict(tables), declared.inputs
     if inputs is None:
         return whole
     for table, key, file, more in (
         ("inputs", "data", inputs.data, {}),
+        ("inputs", "label", inputs.label, {"classes": [list(one) for one in inputs.classes]}),
         ("inputs", "spectrum", inputs.eigenvalues, {}),
         ("teacher", "spread", inputs.spread, {"gram": declared.gram}),
     ):
@@ -132,7 +158,7 @@ def columns(inputs: Inputs | None) -> int | None:
 def require_dimension(inputs: Inputs, d: int) -> None:
     """Raise `UsageError` where a run has another d than its arrays, or these do not fit together."""
     for file in files(inputs)[1:]:
-        if file.shape[-1] != columns(inputs):
+        if file is not inputs.label and file.shape[-1] != columns(inputs):
             raise UsageError(
                 f"{file.name} has vectors of {file.shape[-1]} coordinates, but the inputs in {files(inputs)[0].name} "
                 f"have {columns(inputs)}"
@@ -146,7 +172,11 @@ def convention(inputs: Inputs) -> str:
     """Return what the eigenvalues are, in words."""
     if inputs.data is None:
         return "covariance by eigenvalues as written"
-    return "covariance of the samples (mean removed, 1/N); weights of files are in their columns"
+    kept = "mean removed" if inputs.centre else "mean kept as a named vector"
+    of = f"covariance of the samples (1/N; {kept})"
+    if inputs.label is not None:
+        of = f"covariances of the classes of samples (1/N; {kept}) along the eigenvectors of their mean"
+    return f"{of}; weights of files are in their columns"
 
 
 def told(inputs: Inputs) -> dict[str, Any]:
@@ -155,12 +185,13 @@ def told(inputs: Inputs) -> dict[str, Any]:
     if file is None:
         return {}
     constant = file.shape[1] - file.dimension
-    return {"samples": file.shape[0], **({"constant_columns": constant} if constant else {})}
+    told: dict[str, Any] = {"samples": file.shape[0], **({"constant_columns": constant} if constant else {})}
+    return {**told, "classes": len(inputs.classes)} if inputs.classes else told
 
 
 @functools.lru_cache(maxsize=4)
-def eigenbasis(file: ArrayFile) -> Eigenbasis:
-    """Return eigenvalues and eigenvectors of the covariance of samples.
+def eigenbasis(file: ArrayFile, label: ArrayFile | None = None) -> Eigenbasis:
+    """Return eigenvalues and eigenvectors of the covariance of samples, the mean over their classes if they have any.
 
     The largest entry of every eigenvector is positive, the first of equal ones.  Eigenvalues within rounding of 0 are
     0: there are some where samples are fewer than columns, or columns depend on each other.
@@ -170,6 +201,10 @@ def eigenbasis(file: ArrayFile) -> Eigenbasis:
     kept = samples[:, varying]
     mean = kept.mean(axis=0)
     kept = kept - mean
+    if label is not None:
+        classes = labels(label)
+        for value in np.unique(classes):
+            kept[classes == value] -= kept[classes == value].mean(axis=0)
     values, vectors = np.linalg.eigh(kept.T @ kept / len(kept))
     values, vectors = values[::-1], vectors[:, ::-1]
     values = np.where(values > values[0] * max(kept.shape) * np.finfo(float).eps, values, 0.0)
@@ -182,14 +217,19 @@ def eigenbasis(file: ArrayFile) -> Eigenbasis:
 def eigenvalues(inputs: Inputs) -> np.ndarray | None:
     """Return the eigenvalues (d,) that a file gives, from the largest on; None where they are declared otherwise."""
     if inputs.data is not None:
-        return eigenbasis(inputs.data).eigenvalue
+        return eigenbasis(inputs.data, inputs.label).eigenvalue
     return None if inputs.eigenvalues is None else np.sort(array_files.values(inputs.eigenvalues))[::-1]
 
 
-def samples(file: ArrayFile, scale: float) -> np.ndarray:
-    """Return the samples (N, d) in the eigenbasis: centred, rotated, and times `scale`."""
-    basis = eigenbasis(file)
-    return scale * ((array_files.values(file)[:, basis.varying] - basis.mean) @ basis.vectors)
+def labels(file: ArrayFile) -> np.ndarray:
+    """Return the labels (N,) of samples."""
+    return array_files.values(file).ravel()
+
+
+def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.ndarray:
+    """Return the samples (N, d) in the eigenbasis, with their mean removed if `centre` says so."""
+    basis = eigenbasis(file, label)
+    return (array_files.values(file)[:, basis.varying] - (basis.mean if centre else 0.0)) @ basis.vectors
 
 
 def rotated(inputs: Inputs | None, vectors: np.ndarray) -> np.ndarray:
@@ -201,7 +241,7 @@ def rotated(inputs: Inputs | None, vectors: np.ndarray) -> np.ndarray:
     if inputs is None or inputs.data is None:
         return vectors
     require_columns(inputs, vectors.shape[-1])
-    basis = eigenbasis(inputs.data)
+    basis = eigenbasis(inputs.data, inputs.label)
     return vectors[..., basis.varying] @ basis.vectors
 
 
@@ -247,15 +287,3 @@ def gram_of_file(inputs: Inputs | None, table: Mapping[str, Any]) -> Any:
         rows = teacher(inputs)
         assert rows is not None
         return tuple(tuple(row) for row in (rows @ rows.T).tolist())
-
-
-def with_teacher(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the weights of an initial file, with the teacher of a file where it is declared and they have none."""
-    found, inputs = dict(arrays), declared.inputs
-    slots = [(group, slot) for group in declared.teachers for slot in group.slots]
-    held = any(group.named(slot) in found for group in declared.students for slot in group.slots)
-    if inputs is None or not isinstance(inputs.spread, ArrayFile) or len(slots) != 1 or not held:
-        return found
-    group, slot = slots[0]
-    found.setdefault(group.named(f"{slot}_star"), array_files.values(inputs.spread))
-    return found

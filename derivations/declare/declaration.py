@@ -122,11 +122,12 @@ class Mean:
     """A named vector of which the means of clusters are made: its Euclidean norm and where it points.
 
     `teacher` are its cosines with the teacher's vectors (empty: orthogonal to them), `spread` the part of its squared
-    norm in every block (empty: in proportion to the shares).
+    norm in every block (empty: in proportion to the shares).  A mean of a user's samples is known by its coordinates,
+    and has no `norm` here.
     """
 
     name: str
-    norm: Tree
+    norm: Tree | None
     teacher: tuple[float, ...] = ()
     spread: tuple[float, ...] = ()
 
@@ -161,7 +162,8 @@ class Inputs:
     vectors (teachers, d) themselves.
 
     In the place of a spectrum can be `eigenvalues` (d,), or `data`, samples (N, columns) of which theory takes the
-    eigenvalues of the covariance.
+    eigenvalues of the covariance.  `label` (N,) are the samples' labels, few different ones: `classes` are pairs of a
+    label and the number of its samples, and each is a cluster.  With `centre` the mean of all samples is removed.
     """
 
     blocks: tuple[tuple[Tree, Tree | None], ...] = ()
@@ -173,6 +175,9 @@ class Inputs:
     data: ArrayFile | None = None
     means: tuple[Mean, ...] = ()
     clusters: tuple[Cluster, ...] = ()
+    label: ArrayFile | None = None
+    classes: tuple[tuple[float, int], ...] = ()
+    centre: bool = True
 
     @property
     def labels(self) -> bool:
@@ -187,7 +192,8 @@ class Inputs:
     @property
     def varied(self) -> bool:
         """Whether clusters differ in their covariances."""
-        return any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
+        own = any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
+        return own or len(self.classes) > 1
 
 
 @dataclasses.dataclass(frozen=True)

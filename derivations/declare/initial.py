@@ -22,7 +22,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     declared: Declaration = parameters.declaration
     found = rows(parameters)
     stated = {name: np.asarray(values, float) for name, values in declared.start.arrays}
-    arrays = stated if previous is None else data.with_teacher(declared, previous)
+    arrays = stated if previous is None else spread.with_given(declared, previous)
     if previous is not None and weights(arrays) is not None:
         gram = _of_weights(parameters, arrays)
     elif any(block.name in arrays for block in found.moving):
@@ -96,9 +96,9 @@ def require_gram(gram: np.ndarray, what: str) -> None:
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     """The Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in eigenspaces."""
     gram, found = teacher_gram(parameters), rows(parameters)
-    parts = spread.teacher_blocks(parameters, gram, rng) if found.stack else gram[None]
-    if found.means:
-        parts = spread.with_means(parameters, parts)
+    if not found.stack and not found.means:
+        return gram
+    parts = spread.fixed_blocks(parameters, gram, rng)
     return parts if found.stack else parts[0]
 
 
@@ -224,7 +224,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     Raises `UsageError` for arrays that are missing, unknown, of shapes that disagree, zero or not finite.
     """
     found, declared = rows(parameters), parameters.declaration
-    arrays = data.with_teacher(declared, arrays)
+    arrays = spread.with_given(declared, arrays)
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]
     for name, values in arrays.items():

@@ -1,15 +1,16 @@
 """The table [inputs] of a declaration, and how its teacher is spread over the blocks: read, or refused."""
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from derivations.declare import array_files, clusters, data, fields
+from derivations.declare import array_files, classes, clusters, data, fields
 from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Inputs, Number
 from derivations.declare.grammar import Tree
 
-KEYS = ("blocks", "spectrum", "data", "bins", "trace", "means", "cluster")
+KEYS = ("blocks", "spectrum", "data", "label", "centre", "bins", "trace", "means", "cluster")
 MOST_BLOCKS = 4096
 SPREADS = ("even", "random")
 WHOLE = [[1.0, "rest"]]
@@ -44,6 +45,9 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         raise fields.Mistake(
             "samples of a file have a law of their own: clusters stand beside blocks or a spectrum", "inputs", "cluster"
         )
+    for key in ("label", "centre"):
+        if key in table and "data" not in table:
+            raise fields.Mistake(f"{key} is one of samples: give them with data = 'X.npy'", "inputs", key)
     if "means" in table and _is_array(teacher.get("spread")):
         raise fields.Mistake("the vectors of a teacher from a file do not say how the means of clusters lie to them",
                              "inputs", "means")  # fmt: skip
@@ -54,7 +58,7 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
     spectrum = table.get("spectrum")
     eigenvalues = data.of_entry(spectrum, "inputs", "spectrum", folder) if _is_array(spectrum) else None
     means = clusters.means(table, names)
-    return Inputs(
+    found = Inputs(
         blocks=_blocks(table.get("blocks", WHOLE), names) if sources in (["blocks"], []) else (),
         spectrum=_spectrum(spectrum, names) if spectrum is not None and eigenvalues is None else None,
         bins=fields.whole(table, "bins", "inputs", 128, MOST_BLOCKS),
@@ -65,6 +69,23 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         means=means,
         clusters=clusters.clusters(table, means, names),
     )
+    return found if found.data is None else _of_samples(found, table, folder)
+
+
+def _of_samples(found: Inputs, table: Mapping[str, Any], folder: Path | None) -> Inputs:
+    """Inputs with the classes of their samples, and the means that these have."""
+    assert found.data is not None
+    label, counts = None, ()
+    if "label" in table:
+        if not _is_array(table["label"]):
+            raise fields.Mistake(
+                f"label is a file with a number for every sample {data.FILES}, or in Python an array, but "
+                f"{fields.shown(table['label'])} was given", "inputs", "label",
+            )  # fmt: skip
+        label, counts = classes.of_entry(table["label"], found.data, folder)
+    centre = fields.flag(table, "centre", "inputs") if "centre" in table else True
+    means, made = classes.nouns(counts, centre)
+    return dataclasses.replace(found, label=label, classes=counts, centre=centre, means=means, clusters=made)
 
 
 def _is_array(given: Any) -> bool:

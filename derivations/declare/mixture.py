@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Labelled, UsageError
-from derivations.declare import spectra
+from derivations.declare import classes, spectra
 from derivations.declare.clusters import UNEQUAL
 from derivations.declare.declaration import MEAN, Declaration, Inputs
 from derivations.declare.grammar import Tree, number
@@ -26,7 +26,8 @@ class Mixture:
     """The clusters of some inputs: their `probability` (C,), and the weights `mean` (C, N) of the named means.
 
     `eigenvalue` (C, L) are those of their covariances in the blocks, `label` (C,) what their samples are labelled by
-    (None: a teacher does), `norm` (N,) the Euclidean norms of the named means.
+    (None: a teacher does), `norm` (N,) the Euclidean norms of the named means.  Samples that are multiplied for a trace
+    that was asked for have this factor in `mean`, since vectors of a file stay as they are.
     """
 
     probability: np.ndarray
@@ -52,7 +53,7 @@ def mixture(parameters: Any) -> Mixture | None:
 @functools.lru_cache(maxsize=64)
 def _mixture(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int, blocks: spectra.Blocks) -> Mixture:
     known = {**dict(values), "d": float(d)}
-    norms = np.array([_positive(f"the norm of the mean {one.name}", one.norm, known) for one in inputs.means])
+    norms = _norms(inputs, known)
     if not inputs.clusters:
         return Mixture(np.ones(1), np.zeros((1, 0)), blocks.eigenvalue[None], None, norms)
     probability = np.array([_positive("p", cluster.probability, known) for cluster in inputs.clusters])
@@ -60,6 +61,8 @@ def _mixture(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int, bloc
         raise UsageError(f"the probabilities of the clusters sum to {probability.sum():.10g}, not to 1")
     names = [one.name for one in inputs.means]
     mean = np.array([_linear(cluster.mean, names, known) for cluster in inputs.clusters])
+    if inputs.data is not None:
+        mean = np.sqrt(blocks.scale) * mean
     label = (
         np.array([number(c.label, known) for c in inputs.clusters if c.label is not None]) if inputs.labels else None
     )
@@ -71,6 +74,15 @@ def _mixture(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int, bloc
 def overlap(parameters: Any) -> float | None:
     """Return the cosine of students and teachers at the start; None for random directions, and without a teacher."""
     return getattr(parameters, "overlap", None)
+
+
+def _norms(inputs: Inputs, known: Mapping[str, float]) -> np.ndarray:
+    """The Euclidean norms of the named means."""
+    given = classes.named_means(inputs)
+    if given is not None:
+        return np.linalg.norm(given, axis=1)
+    stated = [(one.name, one.norm) for one in inputs.means if one.norm is not None]
+    return np.array([_positive(f"the norm of the mean {name}", norm, known) for name, norm in stated])
 
 
 def _positive(what: str, given: Tree, known: Mapping[str, float]) -> float:
@@ -99,6 +111,8 @@ def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> 
 
 def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blocks) -> np.ndarray:
     """The eigenvalues (C, L) of the clusters; a trace that was asked for has multiplied all of them by one factor."""
+    if inputs.classes:
+        return classes.by_blocks(inputs, blocks.eigenvalue, blocks.dimension)
     rows = []
     for place, cluster in enumerate(inputs.clusters, 1):
         if cluster.eigenvalues and len(cluster.eigenvalues) != len(blocks.share):
@@ -139,6 +153,8 @@ def variances(parameters: Any) -> np.ndarray:
     base = spectra.variances(parameters)
     if not parameters.declaration.inputs.varied:
         return np.broadcast_to(base, (len(found.probability), len(base)))
+    if parameters.declaration.inputs.classes:
+        return blocks.scale * classes.statistics(parameters.declaration.inputs).variance
     if parameters.declaration.inputs.spectrum is None:
         return np.repeat(found.eigenvalue, blocks.dimension, axis=1)
     return (found.eigenvalue[:, :1] / blocks.eigenvalue[0]) * base  # a spectrum has a factor in each cluster

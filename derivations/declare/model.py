@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import data, evaluate, mixture, spectra, system, written
-from derivations.declare.array_files import ArrayFile
-from derivations.declare.declaration import Declaration
+from derivations.declare import classes, data, evaluate, mixture, spectra, spread, system, written
+from derivations.declare.declaration import Declaration, Inputs
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
 from derivations.declare.rows import Rows
@@ -124,8 +123,16 @@ def spaces(parameters: Any) -> Eigenspaces | None:
         law.label,
         samples=functools.partial(spectra.samples, parameters) if held else None,
         count=inputs.data.shape[0] if held else 0,
-        frame=functools.partial(data.teacher, inputs) if isinstance(inputs.spread, ArrayFile) else None,
+        targets=functools.partial(data.labels, inputs.label) if inputs.label is not None else None,
+        frame=functools.partial(frame, inputs),
     )
+
+
+def frame(inputs: Inputs) -> np.ndarray | None:
+    """The fixed vectors (fixed, d) that are given by their coordinates and come last; None where there are none."""
+    taught, means = data.teacher(inputs), classes.named_means(inputs)
+    given = [rows for rows in (taught, means) if rows is not None]
+    return np.vstack(given) if given else None
 
 
 def place(initial: Initial) -> np.ndarray:
@@ -135,7 +142,7 @@ def place(initial: Initial) -> np.ndarray:
 
 def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """The rows (n, d) of a file of weights; None for overlaps."""
-    given = data.with_teacher(declared, arrays)
+    given = spread.with_given(declared, arrays)
     return stack(Rows(declared, ()), given) if holds_weights(given) else None
 
 

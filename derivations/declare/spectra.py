@@ -106,8 +106,9 @@ def variances(parameters: Any) -> np.ndarray:
 
 def samples(parameters: Any) -> np.ndarray:
     """Return the samples (N, d) that a file gives, in the eigenbasis and with the variances of a run."""
-    file = parameters.declaration.inputs.data
-    return data.samples(file, float(np.sqrt(variances(parameters).sum() / data.eigenbasis(file).eigenvalue.sum())))
+    found, inputs = blocks(parameters), parameters.declaration.inputs
+    assert found is not None
+    return np.sqrt(found.scale) * data.coordinates(inputs.data, inputs.label, inputs.centre)
 
 
 def _eigenvalues(inputs: Inputs, known: Mapping[str, float], d: int) -> np.ndarray:

@@ -4,39 +4,100 @@ A named mean of norm nu and cosines c with the teacher's vectors w_j is m = nu (
 their Gram matrix P, b^2 = 1 - a.P a, and e a unit vector that is orthogonal to all teachers and to that of other means.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import UsageError
-from derivations.declare import data, mixture, spectra
-from derivations.declare.declaration import Mean
+from derivations.declare import array_files, classes, data, mixture, spectra
+from derivations.declare.array_files import ArrayFile
+from derivations.declare.declaration import MEAN, Declaration, Mean
 from derivations.vectors import grams_by_block, root, thin_root
 
 ROUNDING = 1e-9
 """How far below 0 a squared length may be."""
 
 
-def teacher_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the Gram matrices (L, t, t) of the parts of the teacher's vectors, whose sum is `gram` (t, t).
+def fixed_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the Gram matrices (L, t + N, t + N) of the parts of the teacher's vectors and the named means.
 
-    They are parts of it as the declaration spreads them, or those of directions drawn with `rng`.
+    Those of the teacher sum to `gram` (t, t).  They are parts of it as the declaration spreads them, or those of
+    directions drawn with `rng`.  Means of a user's samples have the overlaps that their coordinates have, with a
+    teacher from a file or in random directions too; any other teacher is orthogonal to them in every block.
     """
-    blocks = spectra.blocks(parameters)
+    blocks, inputs = spectra.blocks(parameters), parameters.declaration.inputs
     assert blocks is not None
-    given = data.teacher(parameters.declaration.inputs)
+    taught, means = data.teacher(inputs), classes.named_means(inputs)
+    if means is None:
+        parts = _teachers(blocks, gram, taught, rng)
+        return _with_means(parameters, parts) if inputs.means else parts
+    if taught is not None or not len(gram):
+        return grams_by_block(means if taught is None else np.vstack([taught, means]), blocks.dimension)
+    beside = grams_by_block(means, blocks.dimension)
+    if blocks.content is None:
+        return _drawn(gram, beside, blocks.dimension, rng)
+    t = len(gram)
+    found = np.zeros((len(beside), t + len(means), t + len(means)))
+    found[:, :t, :t], found[:, t:, t:] = blocks.content[:, None, None] * gram, beside
+    return found
+
+
+def _teachers(
+    blocks: spectra.Blocks, gram: np.ndarray, given: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """The Gram matrices (L, t, t) of the parts of the teacher's vectors, of which `given` (t, d) may be known."""
+    if len(blocks.share) == 1:
+        return gram[None]
     if given is not None:
         return grams_by_block(given, blocks.dimension)
     if blocks.content is not None:
         return blocks.content[:, None, None] * gram
-    t = len(gram)
-    drawn = np.array([(x := _below(t, int(m), rng)) @ x.T for m in blocks.dimension])
-    turn = root(gram) @ np.linalg.inv(np.linalg.cholesky(drawn.sum(0)))
-    return turn @ drawn @ turn.T
+    return _drawn(gram, np.zeros((len(blocks.share), 0, 0)), blocks.dimension, rng)
 
 
-def with_means(parameters: Any, teachers: np.ndarray) -> np.ndarray:
-    """Return the Gram matrices (L, t + N, t + N) of the parts of teachers, of which (L, t, t) are given, and means.
+def _drawn(gram: np.ndarray, beside: np.ndarray, dimension: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Gram matrices (L, t + N, t + N) of the parts of random vectors with Gram matrix (t, t), and of N that are known.
+
+    `beside` (L, N, N) are those of the known ones.
+    """
+    t, n = len(gram), beside.shape[-1]
+    parts = []
+    for known, m in zip(map(thin_root, beside), dimension.tolist(), strict=True):
+        drawn = _random(t, known.shape[1], m, rng)
+        rows = np.vstack([drawn, np.hstack([known, np.zeros((n, drawn.shape[1] - known.shape[1]))])])
+        parts.append(rows @ rows.T)
+    found, turn = np.array(parts), np.eye(t + n)
+    turn[:t, :t] = root(gram) @ np.linalg.inv(np.linalg.cholesky(found[:, :t, :t].sum(0)))
+    found = turn @ found @ turn.T
+    found[:, t:, t:] = beside
+    return found
+
+
+def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the weights of an initial file, with the teacher and the means of files where they have none.
+
+    All are in the coordinates of the file, of which `data.rotated` makes those of theory.
+    """
+    found, inputs = dict(arrays), declared.inputs
+    held = any(group.named(slot) in found for group in declared.students for slot in group.slots)
+    if inputs is None or not held:
+        return found
+    slots = [(group, slot) for group in declared.teachers for slot in group.slots]
+    if isinstance(inputs.spread, ArrayFile) and len(slots) == 1:
+        group, slot = slots[0]
+        found.setdefault(group.named(f"{slot}_star"), array_files.values(inputs.spread))
+    means = classes.named_means(inputs)
+    if means is not None and inputs.data is not None:
+        basis = data.eigenbasis(inputs.data, inputs.label)
+        columns = np.zeros((len(means), len(basis.varying)))
+        columns[:, basis.varying] = means @ basis.vectors.T
+        found.setdefault(f"{MEAN}_m_star", columns)
+    return found
+
+
+def _with_means(parameters: Any, teachers: np.ndarray) -> np.ndarray:
+    """The Gram matrices (L, t + N, t + N) of the parts of teachers, of which (L, t, t) are given, and means.
 
     Raises `UsageError` for cosines or shares that belong to no vectors.
     """

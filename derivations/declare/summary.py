@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import data, mixture, spectra
+from derivations.declare import classes, data, mixture, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -30,7 +30,8 @@ def conventions(declared: Declaration) -> dict[str, str]:
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
     inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
     if declared.moved:
-        inputs["means"] = "of Euclidean norms as written, which stay as they are at any d"
+        stated = declared.inputs is not None and declared.inputs.data is None
+        inputs["means"] = "of Euclidean norms as written, which stay as they are at any d" if stated else "the samples'"
     if declared.by_cluster:
         inputs["labels"] = "y is the label of the cluster; no teacher"
     return {
@@ -80,6 +81,8 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if not declared.inputs.blocks:
         told["spectrum_error"] = blocks.error
     told |= data.told(declared.inputs)
+    if declared.inputs.classes:
+        told["covariance_lost"] = classes.statistics(declared.inputs).lost
     if declared.limit == "online":
         law = mixture.mixture(parameters)
         assert law is not None

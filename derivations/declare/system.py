@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, data, growth, mixture, reading, spectra
+from derivations.declare import array_files, classes, data, growth, mixture, reading, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -280,6 +282,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
             f"but d = {parameters.d}: choose a larger d or fewer units"
         )
     _require_small_means(parameters)
+    _require_signs(parameters)
     if parameters.points & (parameters.points - 1):
         raise UsageError(f"points must be a power of two such as 16384, but {parameters.points} was given")
     from derivations.declare.initial import teacher_gram
@@ -293,11 +296,22 @@ def _require_small_means(parameters: Any) -> None:
     if blocks is None or law is None or parameters.declaration.limit != "online" or not len(law.norm):
         return
     variance = parameters.d * float(law.probability @ law.eigenvalue @ blocks.share)
-    if (law.norm**2).max() > variance:
+    given = classes.named_means(parameters.declaration.inputs)
+    longest = float((law.norm if given is None else np.linalg.norm(law.mean @ given, axis=1)).max())
+    if longest**2 > variance:
         raise UsageError(
-            f"a mean of norm {law.norm.max():g} is longer than the inputs around it, sqrt({variance:g}), and the "
+            f"a mean of norm {longest:g} is longer than the inputs around it, sqrt({variance:g}), and the "
             "online limit neglects it beside them: take a larger d, or divide the mean by sqrt(d)"
         )
+
+
+def _require_signs(parameters: Any) -> None:
+    """Raise `UsageError` for a label of 0 whose sign is asked for."""
+    law, declared = mixture.mixture(parameters), parameters.declaration
+    if law is None or law.label is None or not declared.labelled():
+        return
+    if (law.label == 0).any():
+        raise UsageError(f"the {declared.loss} loss takes the sign of a label, and a label is 0: use -1 and 1")
 
 
 def tick(parameters: Any, step_size: float) -> float:

@@ -17,25 +17,26 @@ STREAM = 0x5A5A
 """Number of the key by which these samples and their label noise are drawn, of those of the seed."""
 
 
-def mean_loss(model: ScalarModel, numbers: Sizes, samples: Any, seed: int) -> Callable[..., Any]:
+def mean_loss(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: int) -> Callable[..., Any]:
     """Return losses (R,) as a function of weights (R, n, d), scalars (R, s) and arrays of the model.
 
     They are means over at most `MOST` of the samples (N, d), the same ones with the same label noise at every time.
+    `given` are the samples and, where a file has them, their labels (N,).
     """
     import jax
 
     functions = bind.bind_jax(model)
     choice, noise = jax.random.split(jax.random.fold_in(jax.random.key(seed), STREAM))
-    count = len(samples)
-    rows = samples if count <= MOST else samples[jax.random.choice(choice, count, (MOST,), replace=False)]
+    count = len(given[0])
+    chosen = slice(None) if count <= MOST else jax.random.choice(choice, count, (MOST,), replace=False)
 
-    def one(weights: Any, scalars: Any, arrays: list[Any], rows: Any) -> Any:
+    def one(weights: Any, scalars: Any, arrays: list[Any], rows: Any, *targets: Any) -> Any:
         values = joined(numbers, arrays)
-        labels = traced.labels_of(model, functions, values, noise, len(rows), rows.dtype)
+        labels = sum(targets, traced.labels_of(model, functions, values, noise, len(rows), rows.dtype))
         return model.losses(weights, scalars, rows, labels, *values).mean()
 
-    over = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, None)))
-    return lambda weights, scalars, arrays: over(weights, scalars, arrays, rows)
+    over, seen = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, *(None for _ in given)))), [each[chosen] for each in given]
+    return lambda weights, scalars, arrays: over(weights, scalars, arrays, *seen)
 
 
 def with_loss(engine: Any, parameters: Any, saved: np.ndarray, made: Trajectory) -> Trajectory:

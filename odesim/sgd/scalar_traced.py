@@ -70,11 +70,14 @@ def standard(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: A
     return normals.pieces(key, shape, dtype), labels
 
 
-def drawn_rows(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any, samples: Any) -> spaces.Drawn:
-    """Rows of samples (N, d), drawn with replacement, and their labels."""
+def drawn_rows(
+    key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any, samples: Any, *targets: Any
+) -> spaces.Drawn:
+    """Rows of samples (N, d), drawn with replacement, and their labels, to which those of a file (N,) are added."""
     import jax
 
-    return [(slice(0, shape[0]), samples[jax.random.randint(key, shape[:1], 0, len(samples))])], labels
+    which = jax.random.randint(key, shape[:1], 0, len(samples))
+    return [(slice(0, shape[0]), samples[which])], sum((one[which] for one in targets), labels)
 
 
 @functools.cache
@@ -154,11 +157,13 @@ class ScalarReplicas:
         if rows is not None:
             draw: Any = standard
             if held is not None:
-                own = None if held.samples is None else jnp.asarray(held.samples(), dtype)
-                draw = spaces.Clusters.of(held).samples if own is None else drawn_rows
-                self.inputs = (jnp.asarray(np.sqrt(held.variances()), dtype) if own is None else own,)
-                if own is not None:
-                    self.measure, self.count = own_samples.mean_loss(model, known, own, seed), held.count
+                if held.samples is None:
+                    draw = spaces.Clusters.of(held).samples
+                    self.inputs = (jnp.asarray(np.sqrt(held.variances()), dtype),)
+                else:
+                    draw, given = drawn_rows, [held.samples(), *([] if held.targets is None else [held.targets()])]
+                    self.inputs = tuple(jnp.asarray(each, dtype) for each in given)
+                    self.measure, self.count = own_samples.mean_loss(model, known, self.inputs, seed), held.count
             self.run = explicit(model, known, trained, further, d, batch, dtype, draw)
             if held is not None and len(held.dimension) > 1:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)

@@ -9,6 +9,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError
+from derivations.declare import inputs
 
 MUTATIONS = 300
 VALID = (
@@ -18,6 +19,8 @@ VALID = (
     {"inputs": {"spectrum": "spectrum.npy", "bins": 4, "trace": "2*low"}, "teacher": {"spread": "even"}},
     {"inputs": {"data": "X.npy", "bins": 5}, "teacher": {"spread": "teacher.npy"}},
     {"inputs": {"data": "X.csv", "trace": 0.5}, "teacher": {}},
+    {"inputs": {"data": "X.npy", "label": "y.npy"}, "teacher": {"noise": 0.1}},
+    {"inputs": {"data": "X.csv", "centre": False}, "teacher": {"spread": "random"}},
 )
 VALUES = (
     0,
@@ -53,6 +56,7 @@ VALUES = (
     "X.npy",
     "spectrum.npy",
     "teacher.npy",
+    "y.npy",
     "empty.csv",
     "text.csv",
     "nowhere.npy",
@@ -90,7 +94,7 @@ VALUES = (
     (1.0, 2.0),
     1e400,
 )
-KEYS = ("blocks", "spectrum", "data", "bins", "trace", "spread", "block", "Data", "", "gram", "norm", "é", "0")
+KEYS = (*inputs.KEYS, "spread", "block", "Data", "", "gram", "norm", "é", "0")
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +105,7 @@ def folder(tmp_path_factory):
     np.save(place / "X.npy", samples)
     np.savetxt(place / "X.csv", samples, delimiter=",")
     np.save(place / "spectrum.npy", rng.uniform(0.1, 2, 8))
+    np.save(place / "y.npy", np.where(samples[:, 0] > 0, 1.0, -1.0))
     np.save(place / "teacher.npy", rng.normal(size=(1, 8)))
     (place / "empty.csv").write_text("")
     (place / "text.csv").write_text("a,b\n1,x\n")

@@ -1,0 +1,129 @@
+"""Classes of a user's own samples: clusters of Gaussian theory with the mean and the variances of each class.
+
+N_c of the N samples x_i have the label y_c.  With V the eigenvectors of the pooled covariance C = sum_c p_c C_c,
+p_c = N_c/N, and C_c the covariance of class c about its own mean, theory has the clusters
+
+    mean m_c = V^T (mean of class c - x_0),   variances (V^T C_c V)_jj,   probability p_c
+
+x_0 is the mean of all samples, or 0 where that is kept (`centre = false`).  The named vectors, of which means are made,
+are those of all classes; where x_0 is removed, sum_c p_c m_c = 0, and the last class has none of its own.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare import data, fields
+from derivations.declare.array_files import ArrayFile
+from derivations.declare.clusters import MOST_MEANS
+from derivations.declare.declaration import Cluster, Inputs, Mean
+from derivations.declare.grammar import Tree
+
+Counts = tuple[tuple[float, int], ...]
+"""Pairs of a label and how many samples have it, by rising labels."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Statistics:
+    """What theory takes from classes: named vectors `mean` (N, d) and the `variance` (C, d) of every coordinate.
+
+    `lost` is what has no place in it: the part of the classes' covariances off the diagonal in the common eigenvectors,
+    sum_c p_c |C_c - V diag V^T|^2 over sum_c p_c |C_c|^2, the root of it, in the Frobenius norm.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    lost: float
+
+
+def of_entry(given: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Counts]:
+    """Return the record of the labels of samples and their classes.  Raises `fields.Mistake` for what is no labels."""
+    file = data.of_entry(given, "inputs", "label", folder)
+    with fields.entry_at("inputs", "label"):
+        if isinstance(given, Mapping) and "classes" in given:
+            return file, _stored(given)
+        if file.shape[0] != samples.shape[0]:
+            raise UsageError(f"{file.name} has {file.shape[0]} labels, but {samples.name} has {samples.shape[0]} "
+                             "samples")  # fmt: skip
+        found = np.unique(data.labels(file), return_counts=True)
+        return file, tuple(zip(*(part.tolist() for part in found), strict=True))
+
+
+def _stored(entry: Mapping[str, Any]) -> Counts:
+    """The classes of a stored declaration.  Raises `UsageError` for what is none."""
+    given = entry.get("classes")
+    pairs = given if isinstance(given, list) and all(isinstance(one, list) and len(one) == 2 for one in given) else []
+    good = all(type(label) in (int, float) and type(count) is int and count > 1 for label, count in pairs)
+    if not good or not 2 <= len(pairs) <= MOST_MEANS:
+        raise UsageError("give the name of a file, or in Python an array; a table is what a stored run has")
+    return tuple((float(label), count) for label, count in pairs)
+
+
+def nouns(classes: Counts, centre: bool) -> tuple[tuple[Mean, ...], tuple[Cluster, ...]]:
+    """Return the named means and the clusters that samples are: none where they are one Gaussian of mean 0."""
+    if not classes:
+        whole = Mean("centre", None)
+        return ((), ()) if centre else ((whole,), (Cluster(_number(1.0), Tree("name", "centre")),))
+    total = sum(count for _, count in classes)
+    means = tuple(Mean(f"class_{k}", None) for k in range(1, len(classes) + (not centre)))
+    found = []
+    for k, (label, count) in enumerate(classes):
+        if k < len(means):
+            mean = Tree("name", means[k].name)
+        else:
+            parts = [(-n / count, one.name) for one, (_, n) in zip(means, classes, strict=False)]
+            mean = functools.reduce(lambda left, right: Tree("+", parts=(left, right)), map(_multiple, parts))
+        found.append(Cluster(_number(count / total), mean, label=_number(label)))
+    return means, tuple(found)
+
+
+def _number(value: float) -> Tree:
+    return Tree("number", value=value)
+
+
+def _multiple(part: tuple[float, str]) -> Tree:
+    factor, name = part
+    return Tree("*", parts=(_number(factor), Tree("name", name)))
+
+
+def statistics(inputs: Inputs) -> Statistics:
+    """Return the named vectors and variances of samples that have classes, or a mean that is kept."""
+    assert inputs.data is not None
+    return _statistics(inputs.data, inputs.label, inputs.centre)
+
+
+@functools.lru_cache(maxsize=4)
+def _statistics(file: ArrayFile, label: ArrayFile | None, centre: bool) -> Statistics:
+    rows, which = data.coordinates(file, label, centre), np.zeros(file.shape[0], int)
+    if label is not None:
+        which = np.unique(data.labels(label), return_inverse=True)[1]
+    parts = [rows[which == c] for c in range(which.max() + 1)]
+    means = np.array([part.mean(axis=0) for part in parts])
+    covariances = [(part - mean).T @ (part - mean) / len(part) for part, mean in zip(parts, means, strict=True)]
+    variance = np.array([np.diagonal(each) for each in covariances])
+    weight = np.array([len(part) for part in parts]) / len(rows)
+    whole = weight @ [(each**2).sum() for each in covariances]
+    lost = whole - weight @ (variance**2).sum(axis=1)
+    named = len(means) - (centre and label is not None)
+    return Statistics(means[:named], variance, float(np.sqrt(max(lost, 0.0) / whole)) if whole > 0 else 0.0)
+
+
+def named_means(inputs: Inputs) -> np.ndarray | None:
+    """Return the named means (N, d) of samples in the eigenbasis; None where means are declared, or there are none."""
+    return statistics(inputs).mean if inputs.data is not None and inputs.means else None
+
+
+def by_blocks(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues (C, L) of the classes in blocks that have the pooled `eigenvalue` (L,).
+
+    They share the pooled one out by the classes' mean variances in the block, so that sum_c p_c lam_cl is that.
+    """
+    starts = np.concatenate([[0], np.cumsum(dimension)[:-1]])
+    own = np.add.reduceat(statistics(inputs).variance, starts, axis=1)
+    share = np.array([count for _, count in inputs.classes]) / sum(count for _, count in inputs.classes)
+    pooled = share @ own
+    return eigenvalue * np.divide(own, pooled, out=np.ones_like(own), where=pooled > 0)
