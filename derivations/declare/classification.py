@@ -4,7 +4,9 @@ Where f is linear in its Gaussian fields and the sign of f* is that of a linear 
 
     P(sign f != sign f*) = arccos(E[g z*] / sqrt(E[g^2] E[z*^2])) / pi
 
-(Sheppard's theorem); elsewhere it is a mean over the points of the tier.  Label noise is left out, as it is of `error`.
+(Sheppard's theorem).  Where clusters of the inputs have the labels y_c, and f has the mean m_c and the variance s_c^2
+in them, it is sum_c p_c Phi(-sign(y_c) m_c/s_c).  Elsewhere it is a mean over the points of the tier.  Label noise is
+left out, as it is of `error`.
 """
 
 from typing import Any
@@ -12,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component
-from derivations.declare.arrays import View
+from derivations.declare.arrays import Arguments, View
 from derivations.declare.declaration import Declaration, Group
+from derivations.special import special
 
 CLASSIFICATION = Component(
     "classification_error", (), (0.0, 1.0), "P(sign f != sign f*)", "share of wrong labels, without label noise"
@@ -23,15 +26,15 @@ KEEPS_SIGN = ("sign", "erf", "tanh")
 
 
 def has_closed_form(declared: Declaration, sizes: tuple[int, ...]) -> bool:
-    """Return True if the arccosine holds: linear students, and a teacher that is linear or one unit of `KEEPS_SIGN`.
+    """Return True for linear students, and labels of clusters, or a teacher that is linear or one of `KEEPS_SIGN`.
 
-    Inputs are one Gaussian of mean 0.
+    With a teacher inputs must be one Gaussian of mean 0.
     """
     count = len(declared.students)
-    if declared.inputs is not None and declared.inputs.clusters:
-        return False
     if not all(_linear(group) for group in declared.students):
         return False
+    if declared.inputs is not None and declared.inputs.clusters:
+        return declared.by_cluster
     if all(_linear(group) for group in declared.teachers):
         return True
     teacher = declared.teachers[0]
@@ -44,16 +47,28 @@ def _linear(group: Group) -> bool:
     return group.unit.kind == "name" and (group.unit.word,) == group.slots
 
 
-def arccosine(declared: Declaration, xp: Any, view: View, sizes: tuple[int, ...]) -> Any:
-    """P(sign f != sign f*) of the covariance of fields and the readouts, if `has_closed_form`; 1 where f or f* is 0."""
-    S = sum(sizes[: len(declared.students)])
-    c, b, G = view.w[:S], -view.w[S:], view.covariance[0]
+def closed_form(declared: Declaration, xp: Any, view: View, a: Arguments) -> Any:
+    """P(sign f != sign f*) of the laws of fields and the readouts, if `has_closed_form`; 1 where f or f* is 0."""
+    S = sum(a.sizes[: len(declared.students)])
+    c = view.w[:S]
     if declared.weights == "normalised":
         c = c / xp.sqrt(view.square[:S])
+    if declared.by_cluster:
+        return sum(a.probability[k] * _in_cluster(xp, c, view, k, xp.sign(a.label[k])) for k in range(len(a.label)))
+    b, G = -view.w[S:], view.covariance[0]
     sizes_squared = (c @ G[:S, :S] @ c) * (b @ G[S:, S:] @ b)
     cosine = c @ G[:S, S:] @ b / xp.sqrt(xp.where(sizes_squared > 0, sizes_squared, 1.0))
     # An overlap may pass 1 by its error.
     return xp.where(sizes_squared > 0, xp.arccos(xp.clip(cosine, -1.0, 1.0)) / np.pi, 1.0)
+
+
+def _in_cluster(xp: Any, c: Any, view: View, number: int, sign: Any) -> Any:
+    """The share of wrong labels in a cluster: Phi(-sign m/s)."""
+    S, centre = len(c), view.centre[number]
+    mean = 0.0 if centre is None else c @ centre[:S]
+    variance = c @ view.covariance[number][:S, :S] @ c
+    scaled = -sign * mean / xp.sqrt(2 * xp.where(variance > 0, variance, 1.0))
+    return xp.where(variance > 0, 0.5 + 0.5 * special(xp).erf(scaled), 1.0)
 
 
 def share_of_wrong_labels(xp: Any, f: Any, y: Any, weights: Any) -> Any:

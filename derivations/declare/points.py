@@ -1,4 +1,8 @@
-"""Random points of the normal law that serve one run: scrambled Sobol, with weights that make low moments exact."""
+"""Random points of the normal law that serve one run.
+
+In one or two variables they can be a grid with a random shift, else they are scrambled Sobol points, with weights that
+make low moments exact.
+"""
 
 import functools
 import hashlib
@@ -14,6 +18,8 @@ from derivations.contract import npz
 MOST_MOMENTS = 300
 """Of the Hermite polynomials whose means are made exact: the cost is their square times the number of points."""
 LARGEST_DEGREE = 6
+REACH = 9.0
+"""How far from the origin a grid goes: what lies beyond has a part of 1e-18 in the normal law."""
 MOST_KEPT = 16_000_000
 """Bytes above which points are not kept in the cache: making them takes about as long as reading."""
 
@@ -49,6 +55,40 @@ def points(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarra
     weights = (1 - np.linalg.solve(made @ made.T / count, mean) @ made) / count
     _keep(path, x, weights)
     return x, weights
+
+
+@functools.lru_cache(maxsize=8)
+def grid(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (variables, N), N <= count, of a square grid with a random shift, and weights (N,) of sum 1.
+
+    The trapezoidal rule with spacing h and the normal density as weight: its error falls like exp(-2 pi a/h) for
+    functions that are analytic within a of the real axis, and like h^2 at a kink.  Points further from the origin than
+    `REACH` are left out.  Source: Trefethen & Weideman 2014.
+
+    >>> x, weights = grid(1, 64, 0)
+    >>> abs(weights @ np.cos(x[0]) - np.exp(-0.5)) < 1e-14
+    True
+    """
+    if variables == 1:
+        each = count
+    else:
+        each = int(np.sqrt(count * 4 / np.pi))
+        while _inside(each).sum() > count:
+            each -= 1
+    spacing = 2 * REACH / each
+    middles = spacing * (np.arange(each) + 0.5) - REACH
+    shift = spacing * (np.random.default_rng(seed).random(variables) - 0.5)
+    axes = np.meshgrid(*(middles + one for one in shift), indexing="ij")
+    inside = np.ones(each, bool) if variables == 1 else _inside(each)
+    x = np.array([axis[inside] for axis in axes])
+    weights = np.exp(-0.5 * (x**2).sum(0))
+    return x, weights / weights.sum()
+
+
+def _inside(each: int) -> np.ndarray:
+    """Which middles of a square grid (each, each) lie in the circle that touches its sides."""
+    place = (np.arange(each) + 0.5) * 2 / each - 1
+    return place[:, None] ** 2 + place**2 < 1
 
 
 def hermite_rows(x: np.ndarray, total: int) -> np.ndarray:

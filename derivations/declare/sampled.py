@@ -14,7 +14,7 @@ from derivations.contract import Code, Equations, Initial, Observables, Smooth, 
 from derivations.declare import arrays, classification, exact, population, remembered
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
-from derivations.declare.points import points
+from derivations.declare.points import grid, points
 from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
 from derivations.declare.summary import observe, summarise
@@ -34,16 +34,15 @@ def equations(parameters: Any, tier: str) -> Equations:
     """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
     declared: Declaration = parameters.declaration
     stated = _drift(parameters) if tier == "mixed" else None
-    kinks = [c.word for g in declared.groups for c in g.unit.calls("relu", "abs", "step", "sign", "top1")]
-    kinks += [c.word for c in declared.own_loss.calls("relu", "abs", "step", "sign")] if declared.own_loss else []
-    kinked = bool(kinks) or declared.loss == "hinge"
+    kinked = _kinked(declared)
+    tolerance = KINKED if kinked else SMOOTH
     return Equations(
         about=Tier(
             name=tier,
             validity=population.validity(declared),
             neglects=f"the error of means over {parameters.points} points, which the summary measures",
         ),
-        advance=Smooth(between="interpolant", rough=KINKED if kinked else SMOOTH, kinks=kinked),
+        advance=Smooth(between="interpolant", rough=0.0 if _on_grid(parameters) else tolerance, kinks=kinked),
         code=Code(
             structure=f"declared_{tier}_{identity(declared)}_{'' if stated is None else stated.fingerprint}",
             kernels=functools.partial(texts, declared),
@@ -64,6 +63,32 @@ def equations(parameters: Any, tier: str) -> Equations:
             summary=functools.partial(told, tier, stated),
         ),
     )
+
+
+def _kinked(declared: Declaration) -> bool:
+    """Whether loss or units have a kink or a jump in the fields of students."""
+    kinks = [c.word for g in declared.groups for c in g.unit.calls("relu", "abs", "step", "sign", "top1")]
+    kinks += [c.word for c in declared.own_loss.calls("relu", "abs", "step", "sign")] if declared.own_loss else []
+    return bool(kinks) or declared.loss == "hinge"
+
+
+def _on_grid(parameters: Any) -> bool:
+    """Whether means are over one or two variables, without kinks and jumps: a grid then has an error of rounding."""
+    declared: Declaration = parameters.declaration
+    variables = rows(parameters).fields + (parameters.noise > 0)
+    signed = declared.labelled() and (bool(declared.teachers) or parameters.noise > 0)
+    return variables <= 2 and not signed and not _kinked(declared)
+
+
+def nodes(parameters: Any, seed: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return points (fields + 1, N) of the normal law, the last row for label noise, and weights (N,)."""
+    seed, fields = parameters.sample_seed if seed is None else seed, rows(parameters).fields
+    if not _on_grid(parameters):
+        return points(fields + 1, parameters.points, seed)
+    if parameters.noise > 0:
+        return grid(fields + 1, parameters.points, seed)
+    x, weights = grid(fields, parameters.points, seed)
+    return np.vstack([x, np.zeros(x.shape[1])]), weights
 
 
 def _drift(parameters: Any) -> Statement:
@@ -118,7 +143,7 @@ def build(
         every = zip(*(sampler.losses(at, *sample) for at in places), strict=True)
         loss, error, wrong = (_over_clusters(a, each) for each in every)
         if declared.labelled() and classification.has_closed_form(declared, a.sizes):
-            wrong = classification.arccosine(declared, xp, view, a.sizes)
+            wrong = classification.closed_form(declared, xp, view, a)
         return loss, error, wrong
 
     both = _once(losses) if xp is np else losses
@@ -166,7 +191,7 @@ def arguments(stated: Statement | None, initial: Initial, seed: int | None = Non
     """What lays a state out, points and their weights, the sizes of the groups, and what a statement takes."""
     p = initial.parameters
     own = population.arguments(initial)
-    x, weights = points(rows(p).fields + 1, p.points, p.sample_seed if seed is None else seed)
+    x, weights = nodes(p, seed)
     drift = () if stated is None else stated.arguments(initial)
     return (*own[: arrays.OWN], x, weights, *own[arrays.OWN :], *drift)
 

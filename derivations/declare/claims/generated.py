@@ -19,7 +19,6 @@ from derivations.declare.claims import sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
-from derivations.declare.points import points
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, All, Vanishes
@@ -191,7 +190,7 @@ def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     initial = quieted(state(lab.system.parameters, seed))
     p = initial.parameters
     expected = lab.functions(initial, "sampled").flow(initial.state)
-    normals, weights = points(rows(p).total + 1, p.points, p.sample_seed)
+    normals, weights = sampled.nodes(p)
     made = sample_gradient.drift_of(sample_gradient.at_points(initial, normals.T, weights), initial)
     size = max(float(np.abs(rate).max()) for rate in expected.values())
     return max(float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in made.items()) / size

@@ -73,15 +73,18 @@ def test_online_the_mixed_tier_follows_it_too():
 
 
 def test_logistic_regression_of_two_clusters_goes_the_way_of_another_engine():
-    run = odesim.integrate(odesim.declare(**LOGISTIC), until=24, save_points=25, points=2**17)
-    assert run["loss"][[1, 6, 24]] == pytest.approx([0.490570670, 0.305774436, 0.265789252], abs=1e-5)
-    assert run["Q_ww"][6].ravel() == pytest.approx([0.44958465, 1.37779803], abs=1e-4)
-    assert run["mean_M_wm"][24].ravel() == pytest.approx([0.47690402, 1.45659772], abs=2e-4)
+    run = odesim.integrate(odesim.declare(**LOGISTIC), until=24, save_points=25, points=2**10, rtol=1e-10)
+    assert run["loss"][[1, 6, 24]] == pytest.approx([0.490570670, 0.305774436, 0.265789252], abs=6e-10)
+    norms = [0.15355525, 0.35895419, 0.44958465, 1.37779803, 0.59237101, 2.24865990]
+    assert run["Q_ww"][[1, 6, 24]].ravel() == pytest.approx(norms, abs=6e-9)
+    overlaps = [0.16874151, 0.41112613, 0.40391196, 1.10852075, 0.47690402, 1.45659772]
+    assert run["mean_M_wm"][[1, 6, 24]].ravel() == pytest.approx(overlaps, abs=6e-9)
+    assert max(run.summary["sampling_error"]) < 1e-11
 
 
 def test_logistic_regression_is_that_of_one_field_by_quadrature():
     """Loss, share of wrong labels and motion of one linear unit are integrals over its field."""
-    p = parameters_of(LOGISTIC, points=2**17)
+    p = parameters_of(LOGISTIC, points=2**8)
     start = initial.enter(p, None, np.random.default_rng(0))
     made = sampled.equations(p, "sampled")
     y = made.start(start)
@@ -90,12 +93,13 @@ def test_logistic_regression_is_that_of_one_field_by_quadrature():
     w = w / w.sum()
     Q, M = np.array([0.075, 0.175]), np.array([0.015, 0.035])
     eigenvalue, sign, share = np.array([[1.5, 0.5], [0.4, 1.0]]), np.array([1.0, -1.0]), np.array([0.6, 0.4])
-    loss, drift_q, drift_m, square = 0.0, 0.0, 0.0, 0.0
+    loss, drift_q, drift_m, square, wrong = 0.0, 0.0, 0.0, 0.0, 0.0
     for lam, s, q in zip(eigenvalue, sign, share, strict=True):
         mean, spread = s * M.sum(), np.sqrt(lam @ Q)
         f = mean + spread * z
         slope = -s / (1 + np.exp(s * f))
         loss += q * w @ np.logaddexp(0, -s * f)
+        wrong += q * stats.norm.cdf(-s * mean / spread)
         kappa, bend = w @ slope, w @ (slope * z) / spread
         drift_q, drift_m = (
             drift_q + q * (lam * bend * Q + kappa * s * M),
@@ -103,10 +107,11 @@ def test_logistic_regression_is_that_of_one_field_by_quadrature():
         )
         square = square + q * lam * (w @ slope**2)
     rates = made.unpack(functions["flow"](0.0, y, *made.arguments(start)))
-    assert functions["loss"](y, *made.arguments(start)) == pytest.approx(loss, rel=1e-5)
+    assert functions["loss"](y, *made.arguments(start)) == pytest.approx(loss, rel=1e-12)
+    assert functions["watch"](y, *made.arguments(start))[1] == pytest.approx(wrong, rel=1e-12)
     wanted = -2 * (drift_q + 0.05 * Q) + np.array([0.3, 0.7]) * square
-    assert rates["Q_ww"].ravel() == pytest.approx(wanted, rel=2e-4)
-    assert rates["mean_M_wm"].ravel() == pytest.approx(-(drift_m + 0.05 * M), rel=2e-4)
+    assert rates["Q_ww"].ravel() == pytest.approx(wanted, rel=1e-11)
+    assert rates["mean_M_wm"].ravel() == pytest.approx(-(drift_m + 0.05 * M), rel=1e-11)
 
 
 # -- identities

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import special
 
 from derivations.declare import exact, initial, reading, sampled, system
 from derivations.declare.model import model
@@ -67,6 +68,38 @@ def test_points_have_their_low_moments_right():
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
     moments = hermite_rows(x, degree(4, 2**10)) @ weights
     assert moments == pytest.approx(np.eye(len(moments))[0], abs=1e-11)
+
+
+@pytest.mark.parametrize(("variables", "count"), [(1, 128), (2, 2**13)])
+def test_a_grid_has_means_of_analytic_functions_to_rounding(variables, count):
+    from derivations.declare.points import grid
+
+    found = []
+    for seed in range(3):
+        x, weights = grid(variables, count, seed)
+        assert 0.7 * count < x.shape[1] <= count
+        assert weights @ np.prod(x**4, axis=0) == pytest.approx(3.0**variables, rel=1e-12)
+        assert weights @ np.exp(1.5 * x).prod(axis=0) == pytest.approx(np.exp(1.125 * variables), rel=1e-11)
+        # erf(x) of x ~ N(0, 1) has the second moment (2/pi) asin(2/3).
+        mean = weights @ np.prod([special.erf(each) ** 2 for each in x], axis=0)
+        assert mean == pytest.approx((2 / np.pi * np.arcsin(2 / 3)) ** variables, rel=1e-11)
+        found.append(x[0, 0])
+    assert len(set(found)) == 3  # every seed has a shift of its own
+
+
+def test_two_fields_without_kinks_have_no_sampling_error():
+    import odesim
+
+    smooth = odesim.declare(student={"unit": "tanh(w)"}, teacher={"noise": 0.0}, start={"norm": 1.5, "overlap": 0.2})
+    run = odesim.integrate(smooth, tier="sampled", until=2, save_points=3)
+    assert max(run.summary["sampling_error"]) < 1e-11
+    sampled_points = odesim.integrate(smooth, tier="sampled", until=2, save_points=3, sample_seed=5)
+    assert sampled_points["M_ww"] == pytest.approx(run["M_ww"], abs=1e-7)  # the tolerance of both
+    other = {"kink": {"student": {"unit": "relu(w)"}}, "noise": {"teacher": {"noise": 0.1}},
+             "sign": {"training": {"loss": "logistic"}}}  # fmt: skip
+    for change in other.values():
+        rough = odesim.declare(**{"student": {"unit": "tanh(w)"}, "teacher": {}, "start": {"overlap": 0.2}, **change})
+        assert max(odesim.integrate(rough, tier="sampled", until=0.5, save_points=2).summary["sampling_error"]) > 1e-9
 
 
 def test_a_frame_has_its_gram_matrix_also_where_it_is_singular():
