@@ -1,12 +1,18 @@
-"""The second-order term of erf units: sums of arcsines, as formulas and as loops.
+"""The second-order term of erf units: sums of arcsines, or of orthants where fields have means; formulas and loops.
 
-With phi_a = f_a erf(s_a z_a), S_ab = 2 s_a s_b E[z_a z_b] and two derivatives tilting the covariance of the rest,
+With phi_a = f_a erf(s_a z_a), S_ab = 2 s_a s_b Cov(z_a, z_b), mu_a = sqrt(2) s_a E[z_a], two derivatives tilt the law
+of the rest,
 
-    E[phi'_i phi'_j phi_k phi_l] = 4/pi s_i s_j f_i f_j f_k f_l / sqrt(det) 2/pi arcsin(r_kl),
-    det = (1 + S_ii)(1 + S_jj) - S_ij^2
+    E[phi'_i phi'_j phi_k phi_l] = 4/pi s_i s_j f_i f_j f_k f_l / sqrt(det) exp(-e/2) E~[g_k g_l]
+    det = (1 + S_ii)(1 + S_jj) - S_ij^2,   e = ((1 + S_jj) mu_i^2 - 2 S_ij mu_i mu_j + (1 + S_ii) mu_j^2)/det
 
-where r_kl is the tilted covariance of k and l over the root of their tilted variances, each plus 1.  Source: Saad &
-Solla 1995 (I4), by another way.
+Without means E~[g_k g_l] = 2/pi arcsin(r_kl), where r_kl is the tilted covariance of k and l over the root of their
+tilted variances, each plus 1.  With means, h_k the tilted one over the root of the tilted variance plus 1,
+
+    E~[g_k g_l] = 4 Phi_2(h_k, h_l; r_kl) - 2 Phi(h_k) - 2 Phi(h_l) + 1,   E~[g_k] = 2 Phi(h_k) - 1
+
+Where clusters of the inputs have laws of their own, all of it has their index.  Source: Saad & Solla 1995 (I4), by
+another way.
 """
 
 from collections.abc import Iterator
@@ -15,6 +21,7 @@ from typing import Any
 from derivations.declare import algebra, symbols
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.grammar import read
+from derivations.declare.orthants import Orthant
 from derivations.statement import Base, Definition, Shortcut, sp
 
 NOISE = sp.Symbol("noise")
@@ -23,19 +30,26 @@ Factors = tuple[tuple[str, str], ...]
 
 
 def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Definition]:
-    """Scaled covariances S of all units, their weights v, and the sums of arcsines of all pairs of pairs of groups."""
+    """Scaled covariances S and means mu of units, their weights v, and the sums for all pairs of pairs of groups."""
     scales = [tuple(symbols.build(read(text), ()) for text in each) for each in factors]
     for g in model.groups:
         for h in model.groups[0 if model.is_student(g) else g :]:
             i, j = model.index("i", g), model.index("j", h)
             value = 2 * scales[g][1] * scales[h][1] * model.covariance(_vector(model, g), i, _vector(model, h), j)
-            yield Definition((scaled(g, i, h, j),), value, "2 s_i s_j E[z_i z_j]")
+            yield Definition((scaled(model, g, i, h, j),), value, "2 s_i s_j Cov(z_i, z_j)")
         i = model.index("i", g)
         yield Definition((Base(f"v{algebra.below(g)}")[i],), scales[g][0] * model.weight(g, i), "weights in f - f*")
+        if model.mean is not None:
+            one = _vector(model, g)
+            value = sp.sqrt(2) * scales[g][1] * model.centre(one, i) / model.norm(one, i)
+            yield Definition((centre(model, g, i),), value, "sqrt(2) s_i E[z_i]")
     for g in model.students:
         for h in model.students[g:]:
             for k, m in _met(model, squared):
                 yield _sums(model, g, h, k, m)
+            if model.mean is not None and model.labels is not None and squared:
+                for k in model.groups:
+                    yield _outputs(model, g, h, k)
 
 
 def _vector(model: Algebra, number: int) -> Vector:
@@ -47,56 +61,107 @@ def _met(model: Algebra, squared: bool) -> Iterator[tuple[int, int]]:
     yield from ((k, m) for n, k in enumerate(met) for m in met[n:])
 
 
-def scaled(g: int, i: Any, h: int, j: Any) -> Any:
+def scaled(model: Algebra, g: int, i: Any, h: int, j: Any) -> Any:
     """S_ij of two groups, of which the first is one of students unless none is."""
-    return Base(f"S{algebra.below(g, h)}")[i, j]
+    return Base(f"S{algebra.below(g, h)}")[(*model.of_fields, i, j)]
 
 
-def sums(g: int, i: Any, h: int, j: Any, k: int, m: int) -> Any:
-    """The weighted sum of arcsines over units of groups k and m."""
-    return Base(f"A{algebra.below(g, h, k, m)}")[i, j]
+def centre(model: Algebra, g: int, i: Any) -> Any:
+    """mu_i of a group."""
+    return Base(f"mu{algebra.below(g)}")[(*model.of_fields, i)]
+
+
+def sums(model: Algebra, places: tuple[int, Any, int, Any], *met: int) -> Any:
+    """The weighted sum of E~ over units of one or two groups that are met, without means that of arcsines."""
+    g, i, h, j = places
+    return Base(f"A{algebra.below(g, h, *met)}")[(*model.of_fields, i, j)]
 
 
 def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
     i, j, c, e = (model.index(letter, n) for letter, n in zip("ijkl", (g, h, k, m), strict=True))
     one, two = Base(f"v{algebra.below(k)}")[c], Base(f"v{algebra.below(m)}")[e]
-    first, last = _tilt(g, i, h, j, k, c), _tilt(g, i, h, j, m, e)
-    between = scaled(k, c, m, e) if model.is_student(k) or k <= m else scaled(m, e, k, c)
-    inside = between - first[0] * scaled(g, i, m, e) - first[1] * scaled(h, j, m, e)
-    angle = sp.asin(inside * first[2] * last[2])  # below 1, since both variances are above the tilted covariance
-    arrays = [scaled(*a) for a in ((g, i, h, j), (g, i, g, i), (h, j, h, j), (g, i, k, c), (h, j, k, c), (g, i, m, e),
-                                   (h, j, m, e), (k, c, m, e), (k, c, k, c), (m, e, m, e))]  # fmt: skip
-    return Definition(
-        (sums(g, i, h, j, k, m),),
-        sp.Sum(one * two * angle, c, e),
-        "arcsines of tilted correlations",
-        shortcut=Shortcut(LOOPS, (*arrays, one, two)),
-    )
+    places = (g, i, h, j)
+    first, last = _tilt(model, places, k, c), _tilt(model, places, m, e)
+    between = scaled(model, k, c, m, e) if model.is_student(k) or k <= m else scaled(model, m, e, k, c)
+    inside = between - first[0] * scaled(model, g, i, m, e) - first[1] * scaled(model, h, j, m, e)
+    kinds = ((g, i, h, j), (g, i, g, i), (h, j, h, j), (g, i, k, c), (h, j, k, c),
+             (g, i, m, e), (h, j, m, e), (k, c, m, e), (k, c, k, c), (m, e, m, e))  # fmt: skip
+    arrays = [scaled(model, *each) for each in kinds]
+    if model.mean is None:
+        # The argument is below 1, since both variances are above the tilted covariance.
+        mean = sp.asin(inside / sp.sqrt(first[2]) / sp.sqrt(last[2]))
+        meaning, shortcut = "arcsines of tilted correlations", Shortcut(LOOPS, (*arrays, one, two))
+    else:
+        heights = [_height(model, places, *unit) for unit in ((k, c, first), (m, e, last))]
+        mean = _of_both(heights, first[2], last[2], inside)
+        meaning, shortcut = "means of tilted pairs", None
+    shortcut = None if model.of_fields else shortcut
+    return Definition((sums(model, places, k, m),), sp.Sum(one * two * mean, c, e), meaning, shortcut=shortcut)
 
 
-def _tilt(g: int, i: Any, h: int, j: Any, k: int, c: Any) -> tuple[Any, Any, Any]:
-    """The coefficients of S_ic and S_jc that tilt unit c, and one over the root of its tilted variance plus 1."""
-    own, other, cross = 1 + scaled(g, i, g, i), 1 + scaled(h, j, h, j), scaled(g, i, h, j)
-    first, last = scaled(g, i, k, c), scaled(h, j, k, c)
-    one = (other * first - cross * last) / determinant(g, i, h, j)
-    two = (own * last - cross * first) / determinant(g, i, h, j)
-    return one, two, 1 / sp.sqrt(1 + scaled(k, c, k, c) - one * first - two * last)
+def _outputs(model: Algebra, g: int, h: int, k: int) -> Definition:
+    """The tilted mean of what units of a group give."""
+    i, j, c = (model.index(letter, n) for letter, n in zip("ijk", (g, h, k), strict=True))
+    places = (g, i, h, j)
+    tilted = _tilt(model, places, k, c)
+    mean = sp.erf(_height(model, places, k, c, tilted) / sp.sqrt(2 * tilted[2]))
+    return Definition((sums(model, places, k),), sp.Sum(Base(f"v{algebra.below(k)}")[c] * mean, c), "tilted outputs")
 
 
-def determinant(g: int, i: Any, h: int, j: Any) -> Any:
+def _of_both(heights: list[Any], X: Any, Y: Any, T: Any) -> Any:
+    """E~[g_k g_l] of tilted means, of variances plus 1, and of a covariance."""
+    u, v = heights
+    both = Orthant(u, v, X, Y, T, sp.sqrt(X * Y - T**2))
+    return 4 * both - sp.erf(u / sp.sqrt(2 * X)) - sp.erf(v / sp.sqrt(2 * Y)) - 1
+
+
+def _tilt(model: Algebra, places: tuple[int, Any, int, Any], k: int, c: Any) -> tuple[Any, Any, Any]:
+    """The coefficients of S_ic and S_jc that tilt unit c, and its tilted variance plus 1."""
+    g, i, h, j = places
+    own, other = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)
+    cross, det = scaled(model, g, i, h, j), determinant(model, places)
+    first, last = scaled(model, g, i, k, c), scaled(model, h, j, k, c)
+    one, two = (other * first - cross * last) / det, (own * last - cross * first) / det
+    return one, two, 1 + scaled(model, k, c, k, c) - one * first - two * last
+
+
+def _height(model: Algebra, places: tuple[int, Any, int, Any], k: int, c: Any, tilt: tuple[Any, Any, Any]) -> Any:
+    """The tilted mean of unit c."""
+    g, i, h, j = places
+    return centre(model, k, c) - tilt[0] * centre(model, g, i) - tilt[1] * centre(model, h, j)
+
+
+def determinant(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
     """(1 + S_ii)(1 + S_jj) - S_ij^2."""
-    return (1 + scaled(g, i, g, i)) * (1 + scaled(h, j, h, j)) - scaled(g, i, h, j) ** 2
+    g, i, h, j = places
+    return (1 + scaled(model, g, i, g, i)) * (1 + scaled(model, h, j, h, j)) - scaled(model, g, i, h, j) ** 2
+
+
+def _exponent(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
+    """e, by which the means of i and j weigh."""
+    g, i, h, j = places
+    one, two = centre(model, g, i), centre(model, h, j)
+    own, other = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)
+    value = other * one**2 - 2 * scaled(model, g, i, h, j) * one * two + own * two**2
+    return value / determinant(model, places)
 
 
 def total(model: Algebra, factors: Factors, places: tuple[Vector, Any, Vector, Any], squared: bool) -> Any:
-    """E[phi'_i phi'_j (sum_k w_k phi_k + noise)^2]."""
+    """E[phi'_i phi'_j (sum_k w_k phi_k - y + noise)^2], y the label of a cluster, 0 without one."""
     one, i, two, j = places
-    g, h = one.group, two.group
+    at = (one.group, i, two.group, j)
     scale = 4 / sp.pi
-    for number in (g, h):
+    for number in (one.group, two.group):
         for text in factors[number]:
             scale *= symbols.build(read(text), ())
     found = NOISE**2
+    if model.labels is not None:
+        found += model.labels**2
+        if model.mean is not None and squared:
+            found -= 2 * model.labels * sum(sums(model, at, k) for k in model.groups)
+    part = sp.Integer(1) if model.mean is not None else 2 / sp.pi
     for k, m in _met(model, squared):
-        found += (1 if k == m else 2) * 2 / sp.pi * sums(g, i, h, j, k, m)
-    return scale / sp.sqrt(determinant(g, i, h, j)) * found
+        found += (1 if k == m else 2) * part * sums(model, at, k, m)
+    if model.mean is not None:
+        scale *= sp.exp(-_exponent(model, at) / 2)
+    return scale / sp.sqrt(determinant(model, at)) * found

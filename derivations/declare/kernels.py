@@ -87,13 +87,12 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
 
 
 def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
-    """Raise `Open` where means of four units have no closed form: those of polynomials and of centred erf units have.
+    """Raise `Open` where means of four units have no closed form: those of polynomials and of erf units have.
 
     Two of the four are students, the first of the shapes; the other two may be any.
     """
     students = len(declared.students)
-    centred = not (declared.moved or declared.by_cluster)
-    if erf_factors(shapes) and centred:
+    if erf_factors(shapes):
         return
     if any(shape.gates for shape in shapes):
         raise Open("E[c c] is a mean of four functions that are no polynomials")

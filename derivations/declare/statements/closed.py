@@ -269,10 +269,11 @@ def _function(text: str, name: str) -> Callable[..., Any]:
     return space[name]
 
 
-def arcsine() -> tuple[tuple[str, Any], ...]:
-    """E[g'(z_i) g'(z_k) g(z_m) g(z_n)], g(z) = erf(z/sqrt 2), as named expressions of the covariance C.
+def tilted(moved: bool = False) -> tuple[tuple[str, Any], ...]:
+    """I = E[g'(z_i) g'(z_k) g(z_m) g(z_n)], g(z) = erf(z/sqrt 2), as named expressions of the covariance C.
 
-    Source: Saad & Solla 1995.
+    With `moved` the fields have means mu, and J = E[g'(z_i) g'(z_k) g(z_m)] comes last.  Source: Saad & Solla 1995 for
+    fields without means (`derivations.declare.arcsines`).
     """
     import sympy
 
@@ -286,7 +287,7 @@ def arcsine() -> tuple[tuple[str, Any], ...]:
     def variance(m: str) -> Any:
         return L4 * (1 + c(m, m)) - c("k", m) ** 2 * one - c("i", m) ** 2 * two + 2 * cross * c("i", m) * c("k", m)
 
-    return (
+    found = (
         ("Lambda_4", one * two - cross**2),
         (
             "Lambda_0",
@@ -297,5 +298,24 @@ def arcsine() -> tuple[tuple[str, Any], ...]:
         ),
         ("Lambda_1", variance("m")),
         ("Lambda_2", variance("n")),
-        ("I", 4 / sympy.pi**2 / sympy.sqrt(L4) * sympy.asin(L0 / sympy.sqrt(L1 * L2))),
+    )
+    if not moved:
+        return (*found, ("I", 4 / sympy.pi**2 / sympy.sqrt(L4) * sympy.asin(L0 / sympy.sqrt(L1 * L2))))
+    epsilon, *heights = sympy.symbols("epsilon h_m h_n", real=True)
+    mu = {name: sympy.Symbol(f"mu_{name}", real=True) for name in "ikmn"}
+    phi, phi2 = sympy.Function("Phi"), sympy.Function("Phi_2")
+
+    def height(m: str, size: Any) -> Any:
+        first, last = two * c("i", m) - cross * c("k", m), one * c("k", m) - cross * c("i", m)
+        return (L4 * mu[m] - first * mu["i"] - last * mu["k"]) / sympy.sqrt(L4 * size)
+
+    common = 2 / sympy.pi / sympy.sqrt(L4) * sympy.exp(-epsilon / 2)
+    both = 4 * phi2(*heights, L0 / sympy.sqrt(L1 * L2)) - 2 * phi(heights[0]) - 2 * phi(heights[1]) + 1
+    return (
+        *found,
+        ("epsilon", (two * mu["i"] ** 2 - 2 * cross * mu["i"] * mu["k"] + one * mu["k"] ** 2) / L4),
+        ("h_m", height("m", L1)),
+        ("h_n", height("n", L2)),
+        ("I", common * both),
+        ("J", common * (2 * phi(heights[0]) - 1)),
     )

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from derivations.declare.statements import notation
-from derivations.declare.statements.closed import arcsine
+from derivations.declare.statements.closed import tilted
 from derivations.declare.statements.motion import Writer
 from derivations.declare.statements.page import Content, Shown, closures, parameters_of, stated, writer_of
 from derivations.latex import HEAD
@@ -65,23 +65,29 @@ def _closed_document(lines: list[str]) -> str:
     return "\n".join([*lines, r"\end{document}"]) + "\n"
 
 
-def _second(writer: Writer, tilted: bool = False) -> list[str]:
+def _second(writer: Writer, of_erf: bool = False) -> list[str]:
     import sympy
 
     if not writer.online:
         return []
     lines = [rf"\textbf{{Second-order term,}} {writer.letters()}.", *_display(writer.second())]
-    if not tilted:
+    if not of_erf:
         return lines
     covariance = r"(u_a\cdot u_b)" if writer.declared.inputs is None else "S_{ab}"
     units = r"$\varphi_a(z) = \alpha_a \operatorname{erf}(\beta_a z)$"
     slopes = rf"{units} and $C_{{ab}} = 2 \beta_a \beta_b\,{covariance}$"
+    if writer.declared.moved:
+        slopes += r", $\mu_a = \sqrt{2} \beta_a \mathrm{E}[z_a]$"
     named = [
-        f"{sympy.latex(sympy.Symbol(name))} = {sympy.latex(value, inv_trig_style='full')}" for name, value in arcsine()
+        f"{sympy.latex(sympy.Symbol(name))} = {sympy.latex(value, inv_trig_style='full')}"
+        for name, value in tilted(writer.declared.moved)
+        if name != "J" or writer.declared.by_cluster
     ]
-    factors = r"2 \beta_i \beta_k\,\alpha_i \alpha_k \alpha_m \alpha_n"
-    mean = rf"\mathrm{{E}}[\varphi_i' \varphi_k' \varphi_m \varphi_n] = {factors}\,I"
-    return [*lines, f"For units {slopes}", *_display([mean, *named])]
+    factors = r"2 \beta_i \beta_k\,\alpha_i \alpha_k \alpha_m"
+    means = [rf"\mathrm{{E}}[\varphi_i' \varphi_k' \varphi_m \varphi_n] = {factors} \alpha_n\,I"]
+    if writer.declared.moved and writer.declared.by_cluster:
+        means += [rf"\mathrm{{E}}[\varphi_i' \varphi_k' \varphi_m] = {factors}\,J"]
+    return [*lines, f"For units {slopes}", *_display([*means, *named])]
 
 
 def _paragraph(title: str, text: str) -> str:

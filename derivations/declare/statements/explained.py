@@ -77,7 +77,8 @@ def _kind(declared: Declaration, number: int, parameters: Any) -> str:
 
 def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if not found.second and tier == "exact":
-        how = "arcsines of a tilted covariance" if found.tilts else "Isserlis and closed forms"
+        how = "normal orthants of a tilted law" if parameters.declaration.moved else "arcsines of a tilted covariance"
+        how = how if found.tilts else "Isserlis and closed forms"
         return [f"second-order term E[c c], means of four units: {how}, {ROUNDING}"]
     lines = [f"second-order term: {found.second}"] if found.second else []
     if tier == "mixed":

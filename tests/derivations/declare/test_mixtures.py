@@ -114,6 +114,42 @@ def test_logistic_regression_is_that_of_one_field_by_quadrature():
     assert rates["mean_M_wm"].ravel() == pytest.approx(-(drift_m + 0.05 * M), rel=1e-11)
 
 
+# -- the second-order term of erf units
+
+UNEQUAL = [{"p": 0.3, "mean": "mu", "eigenvalues": [1.5, 0.4]}, {"p": 0.7, "mean": "nu - 0.5*mu"}]
+SCALES = [{"p": 0.5, "scale": 2.0}, {"p": 0.5, "scale": 0.4}]
+BY_LABEL = [{**one, "label": label} for one, label in zip(UNEQUAL, (1.0, -0.6), strict=True)]
+BLOCKS = {"blocks": [[1.3, 0.3], [0.6, "rest"]]}
+MEANS = {**BLOCKS, "means": {"mu": {"norm": 1.2, "teacher": [0.4]}, "nu": 0.7}}
+FREE = {**BLOCKS, "means": {"mu": 1.2, "nu": 0.7}}
+ONE = {"student": {"unit": "1.3*erf(0.8*w)"}, "teacher": {}, "start": {"overlap": 0.3}}
+PAIR = {"student": {"unit": "1.3*erf(0.8*w)", "units": 2}}
+TILTED = {
+    "means": {**ONE, "inputs": {**MEANS, "cluster": UNEQUAL}},
+    "one cluster": {**ONE, "inputs": {**MEANS, "cluster": [{"mean": "mu - nu"}]}},
+    "scales": {**ONE, "inputs": {**BLOCKS, "cluster": SCALES}},
+    "normalised": {**ONE, "inputs": {**MEANS, "cluster": UNEQUAL}, "training": {"weights": "normalised"}},
+    "labels": {**PAIR, "inputs": {**FREE, "cluster": BY_LABEL}},
+    "labels of scales": {
+        **PAIR, "inputs": {**BLOCKS, "cluster": [{**c, "label": y} for c, y in zip(SCALES, (1.0, 2.0), strict=True)]},
+    },
+    "correlation": {**PAIR, "inputs": {**FREE, "cluster": BY_LABEL}, "training": {"loss": "correlation"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(TILTED))
+def test_tilted_means_of_erf_units_are_those_over_a_grid_of_their_fields(name):
+    """Two fields without noise: tier sampled then has an error of rounding, and shares no closed form."""
+    model = TILTED[name]
+    model = {**model, "training": {"limit": "online", "step": 0.3, **model.get("training", {})}}
+    closed, over_grid = rates_of(model), rates_of(model, "sampled")
+    size = max(float(np.abs(rate).max()) for rate in over_grid.values())
+    for part, rate in closed.items():
+        assert rate == pytest.approx(over_grid[part], abs=1e-12 * size), part
+    still = rates_of({**model, "training": {**model["training"], "step": 1e-12}})
+    assert np.abs(still["Q_ww"] - 1e-12 / 0.3 * closed["Q_ww"]).max() > 1e-3 * np.abs(still["Q_ww"]).max()
+
+
 # -- identities
 
 

@@ -7,6 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
+import sympy
+from scipy.special import erf
+from scipy.stats import multivariate_normal, norm
 
 from derivations.declare import exact, grammar, initial, series
 from derivations.declare.kernels import values
@@ -157,24 +160,32 @@ def test_a_wrong_sign_on_a_page_would_be_seen():
     assert np.abs(page.rates()["M_ww"] - right).max() > 1e-3
 
 
-def test_the_arcsine_of_four_units():
+@pytest.mark.parametrize("moved", [False, True])
+def test_the_mean_of_four_erf_units(moved):
     # The printed form against Gauss-Hermite in four dimensions.
     rng = np.random.default_rng(1)
     root = rng.normal(size=(4, 4)) / 2
     C = root @ root.T
     given = {f"C_{{{''.join(sorted(a + b))}}}": C[i, j] for i, a in enumerate("ikmn") for j, b in enumerate("ikmn")}
     found = {}
-    for name, value in closed.arcsine():
-        found[name] = float(value.subs({s: {**given, **found}[s.name] for s in value.free_symbols}))
+    mu = np.array([0.4, -0.7, 0.3, 0.9]) if moved else np.zeros(4)
+    given |= {f"mu_{a}": value for a, value in zip("ikmn", mu, strict=True)}
+    normal = {"Phi": norm.cdf, "Phi_2": lambda h, k, r: multivariate_normal.cdf([h, k], cov=[[1, r], [r, 1]])}
+    for name, value in closed.tilted(moved):
+        found[name] = float(
+            sympy.lambdify(list(value.free_symbols), value, [normal, "numpy"])(
+                *({**given, **found}[s.name] for s in value.free_symbols)
+            )
+        )
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     grid = np.array(np.meshgrid(*[nodes] * 4, indexing="ij")).reshape(4, -1)
     mass = np.prod(np.array(np.meshgrid(*[weights] * 4, indexing="ij")).reshape(4, -1), 0) / (2 * np.pi) ** 2
-    z = np.linalg.cholesky(C) @ grid
-    from scipy.special import erf
-
+    z = np.linalg.cholesky(C) @ grid + mu[:, None]
     slope = np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)
     mean = (mass * slope[0] * slope[1] * erf(z[2] / np.sqrt(2)) * erf(z[3] / np.sqrt(2))).sum()
     assert found["I"] == pytest.approx(mean, rel=1e-8)
+    if moved:
+        assert found["J"] == pytest.approx((mass * slope[0] * slope[1] * erf(z[2] / np.sqrt(2))).sum(), rel=1e-8)
 
 
 ALL = {**{f"{name} (closed)": tables for name, tables in EXACT.items()}, **TABLES}
