@@ -47,7 +47,7 @@ def claims(system: System) -> tuple[Claim, ...]:
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
     if parameters.d >= 2 and flow:
-        found.append(training.small_step_claim(system) if tier == "exact" else training.extrapolated_claim(system))
+        found.append(training.small_step_claim(system))
     return tuple(found)
 
 
