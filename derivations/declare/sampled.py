@@ -5,6 +5,7 @@ which independent randomisations measure.  `mixed` has the exact drift and sampl
 """
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from derivations.contract import Code, Equations, Initial, Observables, Smooth, 
 from derivations.declare import arrays, classification, exact, population, remembered
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
-from derivations.declare.points import points
+from derivations.declare.points import degree, points
 from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
 from derivations.declare.summary import observe, summarise
@@ -24,6 +25,8 @@ from derivations.special import special
 from derivations.statement import Statement
 
 RANDOMISATIONS = 4
+FEWER = 4
+"""Of the bias that all randomisations share, order 1/points, means over this many times fewer points have more."""
 WIDER = 1.5
 """The scatter of a few randomisations is 20 to 30 per cent too small at ten fields."""
 KINKED, SMOOTH = 1e-4, 1e-6
@@ -162,11 +165,17 @@ def split(declared: Declaration, given: tuple[Any, ...]) -> tuple[arrays.Argumen
     return arrays.Arguments._make((*given[:n], tuple(given[n + 2 : end]))), (given[n], given[n + 1]), given[end:]
 
 
-def arguments(stated: Statement | None, initial: Initial, seed: int | None = None) -> tuple[Any, ...]:
-    """What lays a state out, points and their weights, the sizes of the groups, and what a statement takes."""
+def arguments(
+    stated: Statement | None, initial: Initial, seed: int | None = None, fewer: int = 1
+) -> tuple[Any, ...]:  # fmt: skip
+    """What lays a state out, points and their weights, the sizes of the groups, and what a statement takes.
+
+    There are `fewer` times fewer points than asked for, with the same moments exact.
+    """
     p = initial.parameters
-    own = population.arguments(initial)
-    x, weights = points(rows(p).fields + 1, p.points, p.sample_seed if seed is None else seed)
+    own, variables = population.arguments(initial), rows(p).fields + 1
+    seed = p.sample_seed if seed is None else seed
+    x, weights = points(variables, p.points // fewer, seed, degree(variables, p.points))
     drift = () if stated is None else stated.arguments(initial)
     return (*own[: arrays.OWN], x, weights, *own[arrays.OWN :], *drift)
 
@@ -202,13 +211,28 @@ def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarr
 def scatter(
     stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The derivative at a state by independent randomisations: its mean and the error of one of them, widened."""
+    """The derivative at a state by independent randomisations: its mean and the error of one of them, widened.
+
+    The error is made of their spread and of the bias that all of them share.  That is seen beside fewer points.
+    """
     p = initial.parameters
     y = rows(p).layout.pack(state)
     flow = in_numpy(p.declaration, stated)["flow"]
-    first = 1 + p.sample_seed
-    each = np.array([flow(0.0, y, *arguments(stated, initial, first + k)) for k in range(RANDOMISATIONS)])
-    return each.mean(0), WIDER * each.std(0, ddof=1)
+    return _scatter(lambda seed, fewer: flow(0.0, y, *arguments(stated, initial, seed, fewer)), initial)
+
+
+def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and error of what is taken from the points of a seed, of which there are some times fewer."""
+    p = initial.parameters
+    seeds = [1 + p.sample_seed + k for k in range(RANDOMISATIONS)]
+    each = np.array([of_points(seed, 1) for seed in seeds])
+    mean, error = each.mean(0), each.std(0, ddof=1)
+    variables = rows(p).fields + 1
+    moments = math.comb(variables + degree(variables, p.points), variables)
+    if p.points >= 2 * FEWER * moments:  # else fewer points do not have as many moments
+        bias = (np.mean([of_points(seed, FEWER) for seed in seeds], axis=0) - mean) / (FEWER - 1)
+        error = np.hypot(error, bias)
+    return mean, WIDER * error
 
 
 def _require_signal(stated: Statement | None, initial: Initial) -> None:
@@ -250,6 +274,4 @@ def classification_scatter(stated: Statement | None, initial: Initial, state: Ma
     p = initial.parameters
     y = rows(p).layout.pack(state)
     watch = in_numpy(p.declaration, stated)["watch"]
-    first = 1 + p.sample_seed
-    each = [watch(y, *arguments(stated, initial, first + k))[1] for k in range(RANDOMISATIONS)]
-    return WIDER * float(np.std(each, ddof=1))
+    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, initial, seed, fewer))[1:], initial)[1][0])
