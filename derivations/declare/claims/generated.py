@@ -41,7 +41,7 @@ def claims(system: System) -> tuple[Claim, ...]:
     if tier == "exact" and flow:
         found.append(_gradient(system))
     found.append(_drift(system))
-    if tier == "sampled" and declared.inputs is None:  # elsewhere E[c z] is not what the tier takes from its points
+    if tier == "sampled":
         found.append(_own_points(system))
     if not flow:
         found.append(_second(system))
@@ -191,7 +191,7 @@ def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     initial = quieted(state(lab.system.parameters, seed))
     p = initial.parameters
     expected = lab.functions(initial, "sampled").flow(initial.state)
-    normals, weights = points(rows(p).total + 1, p.points, p.sample_seed)
+    normals, weights = points(rows(p).fields + 1, p.points, p.sample_seed)
     made = sample_gradient.drift_of(sample_gradient.at_points(initial, normals.T, weights), initial)
     size = max(float(np.abs(rate).max()) for rate in expected.values())
     return max(float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in made.items()) / size
