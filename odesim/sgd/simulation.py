@@ -294,9 +294,8 @@ def explicit_rows(
     if given is not None:
         return np.broadcast_to(given, (len(grams), grams.shape[-1], d)).copy()
     if spaces is not None:
-        frame = spaces.frame() if spaces.frame is not None else None
         stacked = grams.reshape(len(grams), -1, *grams.shape[-2:])
-        if frame is not None:
+        if spaces.frame is not None and (frame := spaces.frame()) is not None:
             return given_frame.weights(stacked, frame, spaces, seed)
         return weights(stacked, spaces, seed, trained)
     rows = np.zeros((len(grams), grams.shape[1], d))
