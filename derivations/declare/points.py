@@ -32,15 +32,19 @@ def degree(variables: int, count: int) -> int:
     return found
 
 
-@functools.lru_cache(maxsize=8)
-def points(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+@functools.lru_cache(maxsize=16)
+def points(variables: int, count: int, seed: int, total: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Points (variables, count) and weights (count,) of sum 1.
 
+    `total` is the degree up to which moments are exact, `degree` by default.
+
     w = (1 - B l)/N with (B^T B/N) l = mean(B) - e_0, B the normalised Hermite polynomials up to `degree`: a control
-    variate for all of them at once, so that every moment up to that degree is exact.  They are kept in the cache
-    folder, because the library that makes them takes a second to import.  Source: Owen 1995; control variates.
+    variate for all of them at once, so that every moment up to that degree is exact.  Other means have a bias of order
+    1/N that all randomisations share, as l depends on the points that it weighs.  Points and weights are kept in the
+    cache folder, because the library that makes them takes a second to import.  Source: Owen 1995; control variates.
     """
-    path = cache.folder() / f"points_{variables}_{count}_{seed}.npz"
+    total = degree(variables, count) if total is None else total
+    path = cache.folder() / f"points_{variables}_{count}_{total}_{seed}.npz"
     kept = _kept(path, variables, count)
     if kept is not None:
         return kept
@@ -49,7 +53,7 @@ def points(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarra
 
     uniform = qmc.Sobol(variables, rng=np.random.default_rng(seed)).random_base2(round(math.log2(count)))
     x = np.ascontiguousarray(ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)).T)
-    made = hermite_rows(x, degree(variables, count))
+    made = hermite_rows(x, total)
     mean = made.mean(1)
     mean[0] = 0.0
     weights = (1 - np.linalg.solve(made @ made.T / count, mean) @ made) / count

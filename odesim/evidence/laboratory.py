@@ -103,7 +103,8 @@ class Laboratory:
         self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard error of the model's drift in a stage (the first): of the raw Gram matrix for Gaussian
-        inputs, of what `descent` gives otherwise.  Forms of a claim that ask for the same share it.
+        inputs, of what `descent` gives otherwise.  On inputs with L eigenspaces it is (L, n, n), of the parts in each.
+        Forms of a claim that ask for the same share it.
         """
         arrays = content({**initial.state, **initial.constants})
         asked = {"start": arrays, "parameters": repr(initial.parameters), "stage": stage}
@@ -120,8 +121,9 @@ class Laboratory:
 
         For alphabets (repeats, k, m + 1, F): the coefficients along the F frame vectors of the m neurons (filters) of
         each of k experts, then of its router.  For Gaussian inputs (repeats, n, n + frame): inner products of minus
-        the gradient of each of n trained vectors with all vectors, [trained, frame].  Every repeat draws its routing
-        noise, and with `fresh` its samples, otherwise one batch serves all.
+        the gradient of each of n trained vectors with all vectors, [trained, frame], in each of several eigenspaces of
+        the inputs (repeats, L, n, n + frame).  Every repeat draws its routing noise, and with `fresh` its samples,
+        otherwise one batch serves all.
         """
         model = self._model(initial, stage)
         rng = streams.generator(seed + 7919 * self.seed, "descent")

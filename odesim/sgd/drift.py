@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, Model, ScalarModel, packed, unpacked
+from derivations.contract import Eigenspaces, Initial, Model, ScalarModel, packed, unpacked
 from odesim.machine import streams
 from odesim.sgd import bind
 from odesim.sgd.compressed import factor
@@ -19,26 +19,39 @@ BATCHES = 50
 
 @dataclasses.dataclass
 class Batches:
-    """Batches of Gaussian inputs of a model at an initial condition: gradients by their inner products."""
+    """Batches of Gaussian inputs of a model at an initial condition: gradients by their inner products.
+
+    On inputs with L eigenspaces Gram matrices and inner products are (L, ..), of the parts of the vectors in each.
+    """
 
     model: Model
     initial: Initial
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        self.trained, self.fixed = self.model.sizes(self.initial.parameters)
+        parameters = self.initial.parameters
+        self.trained, self.fixed = self.model.sizes(parameters)
         self.gram = self.model.place(self.initial)
-        self.root, self.numbers = factor(self.gram, self.trained), self.model.bound(self.initial, self.gram)
+        self.n = self.gram.shape[-1]
+        self.spaces = self.model.spaces(parameters) if isinstance(self.model, ScalarModel) else None
+        self.root = np.array([factor(one, self.trained) for one in self._by_space(self.gram)]).reshape(self.gram.shape)
+        self.numbers = self.model.bound(self.initial, self.gram)
         self.functions = bind.module_of(self.model)
-        self.lengths = np.sqrt(np.diag(self.gram))
-        self.scale = np.ones(len(self.gram))
+        self.lengths = np.sqrt(np.diag(self._by_space(self.gram).sum(0)))
+        self.scale = np.ones(self.n)
         if self.model.normalised:
             self.scale[: self.trained] = 1 / self.lengths[: self.trained]
         self.scalars = self.model.scalars(self.initial) if isinstance(self.model, ScalarModel) else np.empty(0)
 
+    def _by_space(self, values: np.ndarray) -> np.ndarray:
+        """Values of eigenspaces (L, .., ..); isotropic inputs have one."""
+        return values.reshape(-1, *values.shape[-2:])
+
     def draw(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The inner products (n, size) of fresh inputs with all vectors, and their labels."""
-        y = self.rng.standard_normal((len(self.gram), size))
+        """The inner products (.., n, size) of fresh inputs with all vectors in every eigenspace, and their labels."""
+        if self.spaces is not None:
+            return self._draw_in_spaces(self.spaces, size)
+        y = self.rng.standard_normal((self.n, size))
         labels = np.empty((0, size))
         if sum(self.model.noise):
             uniforms, normals = self.model.noise
@@ -49,31 +62,47 @@ class Batches:
                 y[: self.fixed] += self.root[self.trained :, : self.fixed].T @ mean
         return self.root @ y, labels
 
+    def _draw_in_spaces(self, spaces: Eigenspaces, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """`draw` for inputs of clusters: a mean, which is a sum of the last vectors, and eigenvalues in each."""
+        which = self.rng.choice(len(spaces.probability), size, p=spaces.probability)
+        gram, root = self._by_space(self.gram), self._by_space(self.root)
+        y = self.rng.standard_normal((len(gram), self.n, size)) * np.sqrt(spaces.eigenvalue.T[:, None, which])
+        means = gram[:, :, self.n - spaces.mean_weights.shape[1] :] @ spaces.mean_weights.T
+        uniforms, normals = self.model.noise
+        uniform, normal = self.rng.random((uniforms, size)), self.rng.standard_normal((normals, size))
+        labels = self.functions.draw(uniform, normal, *self.numbers)
+        if spaces.label is not None:
+            labels = labels + spaces.label[which]
+        return (root @ y + means[:, :, which]).reshape(*self.gram.shape[:-1], size), labels
+
     def products(self, fields: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Inner products (trained, n) of the mean gradients with all vectors, and the means of the further rows."""
+        """Inner products (.., trained, n) of the mean gradients with all vectors, and the means of the further rows."""
         squares = (self.lengths[: self.trained] ** 2, self.scalars) if isinstance(self.model, ScalarModel) else ()
-        coef = self.functions.coefficients(self.scale[:, None] * fields, labels, *squares, *self.numbers)
+        whole = fields if fields.ndim == 2 else fields.sum(0)
+        coef = self.functions.coefficients(self.scale[:, None] * whole, labels, *squares, *self.numbers)
         coef, further = coef[: self.trained], coef[self.trained :]
-        return coef @ fields.T / fields.shape[1], further.mean(axis=1)
+        return coef @ np.swapaxes(fields, -1, -2) / fields.shape[-1], further.mean(axis=1)
 
     def rates(self, products: np.ndarray, further: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """d(raw Gram matrix)/dt (n, n) and d(scalars)/dt, in units of the step size, of mean gradients."""
-        vg = np.diagonal(products[:, : self.trained]).copy()
+        """d(raw Gram matrix)/dt (.., n, n) and d(scalars)/dt, in units of the step size, of mean gradients."""
+        vg = np.diagonal(self._by_space(products).sum(0)[:, : self.trained]).copy()
         squares = (self.lengths[: self.trained] ** 2, vg, np.zeros(self.trained))
         if isinstance(self.model, ScalarModel):
             a, b, scalars = self.functions.update(*squares, further, self.scalars, STEP, *self.numbers)
         else:
             (a, b), scalars = self.functions.update(*squares, STEP, *self.numbers), self.scalars
         moving = np.zeros_like(self.gram)
-        moving[: self.trained] = ((a - 1) / STEP)[:, None] * self.gram[: self.trained] + (b / STEP)[:, None] * products
-        return moving + moving.T, (scalars - self.scalars) / STEP
+        own = self.gram[..., : self.trained, :]
+        moving[..., : self.trained, :] = ((a - 1) / STEP)[:, None] * own + (b / STEP)[:, None] * products
+        return moving + np.swapaxes(moving, -1, -2), (scalars - self.scalars) / STEP
 
 
 def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error (n, n) of d(raw Gram matrix)/dt, in units of the step size, from fresh samples.
 
     One sample gives vector k the gradient coef_k x; a step of size h moves it to a_k v_k + b_k coef_k x, so its inner
-    product with vector l moves at (a_k' G_kl + b_k' coef_k (x.l)), a' and b' being derivatives at h = 0.
+    product with vector l moves at (a_k' G_kl + b_k' coef_k (x.l)), a' and b' being derivatives at h = 0.  On inputs
+    with L eigenspaces the matrices are (L, n, n), of the parts of the vectors in each.
     """
     return state_drift(model, initial, samples, seed)[0]
 
@@ -97,14 +126,19 @@ def step_change(
     All orders in the step are in it, the squares of the gradients too, which the online limit keeps.
     """
     from odesim.sgd.engines import NumbaChains
+    from odesim.sgd.scalar_traced import ScalarReplicas
 
     gram, d = model.place(initial), initial.parameters.d
-    chains = NumbaChains(
-        model, initial.parameters, np.array([gram] * replicas), d, batch, step_size, seed, threads=1,
-        initials=[initial] * replicas,
-    )  # fmt: skip
+    placed, starts = np.array([gram] * replicas), [initial] * replicas
+    if model.spaces(initial.parameters) is None:
+        chains: Any = NumbaChains(
+            model, initial.parameters, placed, d, batch, step_size, seed, threads=1, initials=starts
+        )
+    else:  # compressed SGD on inputs with eigenvalues is in JAX alone
+        chains = ScalarReplicas(model, starts, placed, d, batch, step_size, seed)
     chains.advance(1)
-    grams, scalars = unpacked(chains.grams() - packed(gram, model.scalars(initial)), len(gram))
+    changed = chains.grams() - packed(gram, model.scalars(initial))
+    grams, scalars = unpacked(changed, gram.shape[-1], gram.shape[:-2])
     sizes = np.sqrt(replicas)
     return (grams.mean(0), grams.std(0, ddof=1) / sizes), (scalars.mean(0), scalars.std(0, ddof=1) / sizes)
 
@@ -112,14 +146,14 @@ def step_change(
 def descent(
     model: Model, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
-    """Minus the mean gradients over batches by their inner products with [trained, frame] (repeats, trained, n)."""
+    """Minus the mean gradients over batches by their inner products with [trained, frame] (repeats, .., trained, n)."""
     batches = Batches(model, initial, rng)
     drawn, found = batches.draw(batch), []
     for repeat in range(repeats):
         drawn = batches.draw(batch) if fresh and repeat > 0 else drawn
         products, further = batches.products(*drawn)
         if isinstance(model, ScalarModel) and len(further) > batches.scalars.size:
-            products = products + further[: batches.trained, None] * batches.gram[: batches.trained]
+            products = products + further[: batches.trained, None] * batches.gram[..., : batches.trained, :]
         found.append(-products)
     return np.array(found)
 

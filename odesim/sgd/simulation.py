@@ -294,9 +294,10 @@ def explicit_rows(
     if given is not None:
         return np.broadcast_to(given, (len(grams), grams.shape[-1], d)).copy()
     if spaces is not None:
-        frame = spaces.frame() if spaces.frame is not None else None
         stacked = grams.reshape(len(grams), -1, *grams.shape[-2:])
-        return weights(stacked, spaces, seed) if frame is None else given_frame.weights(stacked, frame, spaces, seed)
+        if spaces.frame is not None and (frame := spaces.frame()) is not None:
+            return given_frame.weights(stacked, frame, spaces, seed)
+        return weights(stacked, spaces, seed, trained)
     rows = np.zeros((len(grams), grams.shape[1], d))
     for k, gram in enumerate(grams):
         if d < len(gram):  # dependent vectors, whose Gram matrix has rank d or less

@@ -165,8 +165,10 @@ class Parts:
         return found if self.varied else self.held[0][0][:, None, None] * found
 
 
-def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generator | None = None) -> np.ndarray:
-    """Return rows (n, dimension) with a Gram matrix (n, n), turned at random by `rng`.
+def vectors(
+    gram: np.ndarray, dimension: int, block: int, trained: int, rng: np.random.Generator | None = None
+) -> np.ndarray:  # fmt: skip
+    """Return rows (n, dimension) with a Gram matrix (n, n), the trained first, turned at random by `rng`.
 
     Raises `UsageError` where they have no room: `block` is the number in the sentence.
     """
@@ -174,21 +176,28 @@ def vectors(gram: np.ndarray, dimension: int, block: int, rng: np.random.Generat
     rank = half.shape[1]
     if rank > dimension:
         count = f"{dimension} dimension{'s' if dimension > 1 else ''}"
+        fixed = thin_root(gram[trained:, trained:]).shape[1]
+        if fixed > dimension:
+            raise UsageError(
+                f"block {block + 1} of the inputs has {count}, but fixed vectors of rank {fixed} are spread over it: "
+                "SGD needs spread = 'random' or a list in [teacher], larger blocks, or a larger d"
+            )
         raise UsageError(
-            f"block {block + 1} of the inputs has {count}, but vectors of rank {rank} are spread over it: SGD needs "
-            "spread = 'random' or a list in [teacher], larger blocks, or a larger d"
+            f"block {block + 1} of the inputs has {count}, but this start spreads vectors of rank {rank} over it, the "
+            "students' parts among them: SGD needs a random start (no overlap), weights (--initial), or larger blocks"
         )
     if rng is None or not rank:
         return np.hstack([half, np.zeros((len(gram), dimension - rank))])
     return half @ np.linalg.qr(rng.normal(size=(dimension, rank)))[0].T
 
 
-def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int) -> np.ndarray:
+def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int, trained: int) -> np.ndarray:
     """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, turned at random within each."""
     rows, sizes = [], spaces.dimension.tolist()
     for replica, blocks in enumerate(grams):
         rng = streams.generator(seed, "rotation", replica)
-        rows.append(np.hstack([vectors(g, m, k, rng) for k, (g, m) in enumerate(zip(blocks, sizes, strict=True))]))
+        each = enumerate(zip(blocks, sizes, strict=True))
+        rows.append(np.hstack([vectors(gram, size, k, trained, rng) for k, (gram, size) in each]))
     return np.array(rows)
 
 
@@ -197,7 +206,7 @@ def factors(grams: np.ndarray, parts: Parts, trained: int) -> tuple[np.ndarray, 
     n, replicas = grams.shape[-1], len(grams)
     large = np.array([[factor(grams[r, k], trained) for k in parts.factored] for r in range(replicas)])
     small = [
-        np.hstack([np.zeros((n, 0)), *(vectors(grams[r, k], parts.dimensions[k], k) for k in parts.kept)])
+        np.hstack([np.zeros((n, 0)), *(vectors(grams[r, k], parts.dimensions[k], k, trained) for k in parts.kept)])
         for r in range(replicas)
     ]
     return large.reshape(replicas, len(parts.factored), n, n), np.array(small)

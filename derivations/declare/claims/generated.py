@@ -40,7 +40,7 @@ def claims(system: System) -> tuple[Claim, ...]:
     if tier == "exact" and flow:
         found.append(_gradient(system))
     found.append(_drift(system))
-    if tier == "sampled" and declared.inputs is None:  # elsewhere E[c z] is not what the tier takes from its points
+    if tier == "sampled":
         found.append(_own_points(system))
     if not flow:
         found.append(_second(system))

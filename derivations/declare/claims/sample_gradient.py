@@ -4,7 +4,7 @@
     second   eta^2/B E[c_i c_j],  dl/du_i = c_i x + e_i u_i
 
 The loss of a sample is read off the expressions of the declaration (`evaluate`) and differentiated by JAX.  Samples are
-scrambled Sobol points of SciPy, one randomisation for every batch.
+scrambled Sobol points of SciPy, one randomisation for every batch; or the points of tier `sampled` themselves.
 """
 
 import dataclasses
@@ -38,17 +38,34 @@ class Moments:
     scalars: np.ndarray
 
 
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """Inputs (N, m) of one cluster in the coordinates of a frame, its probability, and what it adds to labels."""
+
+    probability: float
+    inputs: np.ndarray
+    label: float
+
+
 def moments(initial: Initial, seed: int) -> Moments:
     """Return the means over independent samples at a state, batch by batch."""
     count = frame_of(initial)[0].shape[1]
-    equal = np.full(POINTS, 1 / POINTS)
-    made = [_means(initial, _normals(count + 1, [seed, 5, k]), equal) for k in range(BATCHES)]
+    equal, made = np.full(POINTS, 1 / POINTS), []
+    for k in range(BATCHES):
+        points = _normals(count + 1, [seed, 5, k])
+        made.append(_means(initial, _drawn(initial, points[:, :-1]), points[:, -1], equal))
     return Moments(*(np.array(each) for each in zip(*made, strict=True)))
 
 
 def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Moments:
-    """Return the means over given points (N, n + 1), the last number of each being that of the label noise."""
-    return Moments(*(each[None] for each in _means(initial, points, weights)))
+    """Return the means over given points (N, F + 1) of F fields, the last number of each being that of the label noise.
+
+    A point fixes the fields of a sample alone.  On inputs with eigenvalues the sample is the mean of all that have
+    these.
+    """
+    isotropic = mixture.mixture(initial.parameters) is None
+    samples = (_drawn if isotropic else _of_fields)(initial, points[:, :-1])
+    return Moments(*(each[None] for each in _means(initial, samples, points[:, -1], weights)))
 
 
 def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
@@ -65,8 +82,10 @@ def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
     return np.hstack(parts), np.repeat(np.sqrt(variances), at.total, axis=1), len(parts)
 
 
-def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the three means over points (N, n + 1) with weights (N,)."""
+def _means(
+    initial: Initial, samples: list[Samples], noise: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the three means over samples with label noise (N,) and weights (N,), the same in every cluster."""
     import jax
 
     p, at = initial.parameters, rows(initial.parameters)
@@ -78,12 +97,12 @@ def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[n
     with jax.enable_x64(True):
         gradient = _gradient(p.declaration, at.units)
         given = _given(initial)
-        parts = -(-len(points) // CHUNK)
-        for c, (share, centre, label) in enumerate(_clusters(initial, frame)):
-            for x, w in zip(np.array_split(points, parts), np.array_split(share * weights, parts), strict=True):
+        for c, cluster in enumerate(samples):
+            for chosen in np.array_split(np.arange(len(weights)), -(-len(weights) // CHUNK)):
+                w = cluster.probability * weights[chosen]
                 # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of x.
-                inputs = np.concatenate([x[:, :-1] * scale[c] + centre, np.ones((len(x), 1))], axis=1)
-                labels = label + p.noise * x[:, -1]
+                inputs = np.concatenate([cluster.inputs[chosen], np.ones((len(chosen), 1))], axis=1)
+                labels = cluster.label + p.noise * noise[chosen]
                 of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, labels, given)
                 g = np.asarray(of_rows)
                 mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
@@ -91,6 +110,32 @@ def _means(initial: Initial, points: np.ndarray, weights: np.ndarray) -> tuple[n
                 second += scale[c, ::n, None, None] ** 2 * np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
                 scalars += w @ np.asarray(of_scalars)
     return (drift, second, scalars) if at.stack else (drift[0], second[0], scalars)
+
+
+def _drawn(initial: Initial, normals: np.ndarray) -> list[Samples]:
+    """The samples that standard normal coordinates (N, m) make in every cluster of the inputs."""
+    frame, scale, _ = frame_of(initial)
+    return [
+        Samples(probability, normals * deviation + centre, label)
+        for (probability, centre, label), deviation in zip(_clusters(initial, frame), scale, strict=True)
+    ]
+
+
+def _of_fields(initial: Initial, normals: np.ndarray) -> list[Samples]:
+    """The mean input of every cluster at the fields z = E[z] + U xi of points xi (N, F), U U^T = Cov(z).
+
+    It is E[x | z] = E[x] + Cov(x, z) Cov(z)^-1 (z - E[z]).
+    """
+    frame, scale, _ = frame_of(initial)
+    at, found = rows(initial.parameters), []
+    fields = frame[: at.fields]
+    order = np.roll(np.arange(at.fields), -at.students)  # teachers first, as the points of tier sampled are meant
+    for (probability, centre, label), deviation in zip(_clusters(initial, frame), scale, strict=True):
+        covariance = (fields * deviation**2) @ fields.T
+        factor = root(covariance[order][:, order])[np.argsort(order)]
+        inputs = centre + normals @ np.linalg.pinv(factor) @ (fields * deviation**2)
+        found.append(Samples(probability, inputs, label))
+    return found
 
 
 def _clusters(initial: Initial, frame: np.ndarray) -> list[tuple[float, np.ndarray, float]]:

@@ -41,3 +41,15 @@ def assert_one_law(one, two):
     moves = one.std(0) > 1e-12
     z = (one.mean(0) - two.mean(0))[moves] / np.sqrt((one.var(0) + two.var(0))[moves] / len(one))
     assert np.abs(z).max() < 5
+
+
+def z_scores(replicas, wanted):
+    """z of the means of replicas (replicas, ..) against numbers (..) that have no error, for those that vary."""
+    replicas, wanted = np.asarray(replicas), np.asarray(wanted)
+    spread = replicas.std(0, ddof=1)
+    moves = spread > 1e-9 * max(1.0, float(np.abs(wanted).max()))
+    return ((replicas.mean(0) - wanted) * np.sqrt(len(replicas)))[moves] / spread[moves]
+
+
+def root_mean_square(z):
+    return float(np.sqrt(np.mean(np.square(z))))

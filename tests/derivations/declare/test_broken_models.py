@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
+from derivations.declare import arrays
 from derivations.declare.samples import Sampler
 from odesim.evidence.laboratory import Laboratory
 from tests.derivations.declare.judged import answer
@@ -17,6 +18,14 @@ ROUTED = {
     "student": {"unit": "softmax(v)*He(2, w)", "units": 2},
     "teacher": {"units": 2},
     "training": {"weights": "normalised"},
+}
+CLUSTERS = {
+    **SAMPLED,
+    "inputs": {
+        "blocks": [[1.5, 0.3], [0.5, "rest"]],
+        "means": {"mu": {"norm": 1.5, "teacher": [0.5, 0.2]}},
+        "cluster": [{"p": 0.3, "mean": "mu"}, {"p": 0.7, "mean": "-0.5*mu", "eigenvalues": [0.4, 1.2]}],
+    },
 }
 ONLINE = {**SAMPLED, "training": {"limit": "online", "step": 0.4}}
 CLOSED = {"student": {"unit": "erf(w/sqrt(2))", "units": 2, "output": "trained"}, "teacher": {"units": 2, "noise": 0.2},
@@ -60,6 +69,16 @@ def of_means(change):
     return "means", broken
 
 
+def of_spaces(change):
+    """A break of the way from the means in every cluster to the drift in every eigenspace: `change` is given them."""
+    real = arrays.by_spaces
+
+    def broken(view, found, a):
+        return real(view, *change(found, a))
+
+    return broken
+
+
 BREAKS = {
     "unit derivatives a fifth too large": (SAMPLED, "own-points", of_gradients(lambda c, e, s: (1.2 * c, e, s))),
     "unit derivatives a twentieth too small": (SAMPLED, "own-points", of_gradients(lambda c, e, s: (0.95 * c, e, s))),
@@ -87,9 +106,27 @@ def test_a_break_of_a_sampled_model_is_refuted(name, monkeypatch):
     assert answer(odesim.declare(**tables), claim) == "refuted"
 
 
+SPACES = {
+    "no drift along the means of clusters": lambda f, a: ([m._replace(first=0 * m.first) for m in f], a),
+    "eigenvalues of the first cluster for all": lambda f, a: (f, a._replace(eigenvalue=a.eigenvalue[:1].repeat(2, 0))),
+    "clusters of equal probability": lambda f, a: (f, a._replace(probability=np.array([0.5, 0.5]))),
+    "a mean of the wrong sign": lambda f, a: (f, a._replace(mean_weights=-a.mean_weights)),
+    "curvatures of another cluster": lambda f, a: (
+        [m._replace(drift=o.drift) for m, o in zip(f, f[::-1], strict=True)], a,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n if "mean" in n else pytest.param(n, marks=pytest.mark.slow) for n in SPACES])
+def test_a_break_of_eigenspaces_and_clusters_is_refuted(name, monkeypatch):
+    monkeypatch.setattr(arrays, "by_spaces", of_spaces(SPACES[name]))
+    assert answer(odesim.declare(**CLUSTERS), "own-points") == "refuted"
+
+
 @pytest.mark.parametrize(
     ("tables", "claim"),
-    [(m, c) for m in (SAMPLED, READOUTS, ROUTED) for c in ("drift", "own-points")] + [(ONLINE, "second-order")],
+    [(m, c) for m in (SAMPLED, READOUTS, ROUTED) for c in ("drift", "own-points")]
+    + [(CLUSTERS, "own-points"), pytest.param(CLUSTERS, "drift", marks=pytest.mark.slow), (ONLINE, "second-order")],
 )
 def test_the_same_models_unbroken_are_confirmed(tables, claim):
     assert answer(odesim.declare(**tables), claim) == "confirmed"

@@ -138,7 +138,7 @@ def test_weights_beside_a_frame_have_the_gram_matrices_given_and_are_turned():
     for each in made:
         assert grams_by_block(each, held.dimension) == pytest.approx(grams, abs=1e-9)
     assert np.abs(made[0, :2, 5:] - made[1, :2, 5:]).max() > 0.1
-    assert np.abs(spaces.weights(grams[None], held, 0)[0, 2:] - frame).max() > 0.1
+    assert np.abs(spaces.weights(grams[None], held, 0, 2)[0, 2:] - frame).max() > 0.1
 
 
 def test_no_room_beside_a_teacher_is_said():

@@ -189,8 +189,23 @@ def test_sgd_refuses_vectors_that_have_no_room_in_a_block():
     made = odesim.declare(**tables)
     odesim.integrate(made, d=50, until=0.1, save_points=2)  # an average over signs
     for method in ("explicit", "compressed"):
-        with pytest.raises(UsageError, match="block 1 of the inputs has 1 dimension"):
+        with pytest.raises(UsageError, match=r"block 1 of the inputs has 1 dimension, .* fixed .* rank 2 .* list"):
             odesim.simulate(made, method=method, d=50, until=0.01, step_size=0.01, batch=1, save_points=2)
+
+
+def test_sgd_refuses_students_that_have_no_room_and_takes_the_start_that_is_named():
+    """With an overlap a student has in every block a part that is orthogonal to all else: one coordinate has none."""
+    tables = {"student": {"unit": "w"}, "teacher": {}, "inputs": {"blocks": [[2.0, "1/d"], [1.0, "rest"]]}}
+    asked = {"d": 50, "until": 0.01, "step_size": 0.01, "batch": 1, "save_points": 2}
+    for method in ("explicit", "compressed"):
+        with pytest.raises(UsageError, match=r"vectors of rank 2 .* SGD needs a random start \(no overlap\), weights"):
+            odesim.simulate(odesim.declare(**tables, start={"overlap": 0.3}), method=method, **asked)
+        drawn = odesim.simulate(odesim.declare(**tables), method=method, **asked)
+        assert np.isfinite(drawn["Q_ww"]).all()
+    rng = np.random.default_rng(0)
+    given = {"w": rng.normal(size=(1, 50)), "w_star": rng.normal(size=(1, 50))}
+    run = odesim.simulate(odesim.declare(**tables), method="explicit", initial=given, **asked)
+    assert run["Q_ww"][0, 0, 0, 0, 0] == pytest.approx(given["w"][0, 0] ** 2)
 
 
 def test_a_large_step_in_a_concentrated_spectrum_is_told():
