@@ -267,4 +267,4 @@ def rough(system: System, tolerance: float) -> float:
     """The tolerance, or ten times that below which a sampled right-hand side is not known."""
     if settled(system.parameters()) == "exact":
         return tolerance
-    return 10 * sampled.equations(system.parameters(), "sampled").advance.rough
+    return max(tolerance, 10 * sampled.equations(system.parameters(), "sampled").advance.rough)

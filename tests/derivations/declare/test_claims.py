@@ -93,3 +93,14 @@ def test_a_path_crosses_between_its_saved_points():
 
     assert stated.crossed(np.array([0.0, 1.0, 2.0]), np.array([-1.0, -0.5, 0.5])) == 1.5
     assert stated.crossed(np.array([0.0, 1.0]), np.array([-1.0, -0.5])) == float("inf")
+
+
+def test_a_sampled_model_on_a_grid_is_verified_to_the_tolerance_of_an_exact_one():
+    clusters = [{"p": 0.5, "mean": "mu", "label": 1.0}, {"p": 0.5, "mean": "-mu", "label": -1.0}]
+    system = odesim.declare(
+        student={"unit": "w"}, inputs={"means": {"mu": 1.2}, "cluster": clusters},
+        training={"loss": "logistic", "decay": 0.1},
+    )  # fmt: skip
+    for name in ("back-ends", "integrators", "own-points"):
+        assert answer(system, name) == "confirmed"
+        assert answer(system, name, control) == "refuted"
