@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.declare import spectrum_picture
+from derivations.declare import power_law, spectrum_picture
 from derivations.declare.declaration import MEAN
 from derivations.declare.rows import SPACE
 from derivations.drawing import (
@@ -36,9 +36,10 @@ def draw(run: Any) -> dict[str, Any]:
     """The figure `order_parameters` of an `xarray.Dataset`, where time goes on, and `blocks` of its inputs."""
     if run.sizes.get("time", 0) < 2:
         return {}
-    found = {"order_parameters": order_parameters(whole(run))}
+    _, online, decades = _stated(run)
+    decades = decades or power_law.of_run(run) is not None
+    found = {"order_parameters": order_parameters(whole(run), decades)}
     if spectrum_picture.is_drawn(run):
-        _, online, decades = _stated(run)
         found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, online)
     return found
 
@@ -49,8 +50,10 @@ def whole(run: Any) -> Any:
     return run.assign({name: run[name].sum(SPACE, keep_attrs=True) for name in parts})
 
 
-def order_parameters(run: Any) -> Any:
+def order_parameters(run: Any, decades: bool) -> Any:
     """One panel for each overlap with the teachers, readout, and squared norms; then error and loss.
+
+    With `decades` time is logarithmic.
 
     A coloured line is the entry of a teacher and the unit that ends nearest to it, the same colour in every panel; all
     others are grey.  Overlaps that end at a plateau at 1 have their distance from it beside them.  What does not move
@@ -58,7 +61,7 @@ def order_parameters(run: Any) -> Any:
     """
     from matplotlib.figure import Figure
 
-    kind, online, decades = _stated(run)
+    kind, online, _ = _stated(run)
     panels = _panels(run, kind)
     figure = Figure(layout="constrained")
     shades = _shades(run)

@@ -1,11 +1,11 @@
-"""The picture of a run on inputs with several eigenvalues: what is learned in each block of coordinates, and when."""
+"""The picture of a run on inputs with several eigenvalues: learning block by block, alignment, and the spectrum."""
 
 from typing import Any
 
 import numpy as np
 
 from derivations.declare.rows import SPACE
-from derivations.drawing import GREY, log_time
+from derivations.drawing import BLACK, COLUMN, GREY, colours, log_time
 
 FEW = 2
 """Up to so many blocks a legend names their eigenvalues; of more, the smallest and the largest."""
@@ -18,43 +18,86 @@ def is_drawn(run: Any) -> bool:
 
 
 def by_eigenvalue(run: Any, decades: bool, online: bool) -> Any:
-    """A panel with the part of the teacher that is found in every block, in the colour of its eigenvalue; the spectrum.
+    """Return the figure `blocks`: the teacher found in every block, alignment of the whole vectors, the spectrum.
 
-    The part is sum_j u_i(j) . u*_j / sum_j |u*_j|^2 in the block, where i(j) is the unit that ends nearest to teacher j
-    as a whole.
+    The part that is found is sum_j u_i(j) . u*_j / sum_j |u*_j|^2 in the block, in the colour of its eigenvalue, where
+    i(j) is the unit that ends nearest to teacher j as a whole.  Alignments are the largest cosine and the largest
+    correlation of fields that a unit has with each teacher.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.8, 2.6), layout="constrained")
-    found, spectrum = figure.subplots(1, 2, width_ratios=(3, 2))
-    curves, value = parts(run), run["eigenvalue"].values
+    figure = Figure(figsize=(COLUMN, 3.0), layout="constrained")
+    above, below = figure.add_gridspec(2, 1, height_ratios=(6, 5))
+    found = figure.add_subplot(above)
+    lower = [figure.add_subplot(cell) for cell in below.subgridspec(1, 1 + _is_aligned(run))]
+    curves, value = parts(run), eigenvalues(run)
     shades = colours_of(value)
-    named = range(len(value)) if len(value) <= FEW else (0, len(value) - 1)
     order = np.argsort(-value)
+    named = range(len(value)) if len(value) <= FEW else (0, len(value) - 1)
     for rank, k in enumerate(order):
         label = f"eigenvalue {value[k]:.3g}" if rank in named else None
         found.plot(run["time"], curves[:, k], color=shades[k], label=label)
     found.axhline(1.0, color=GREY, linewidth=0.5, zorder=1)
     found.set_label("found")
     found.set_ylabel("part of the teacher\nfound in a block")
-    found.set_xlabel("time $t$ = steps$/d$" if online else "time $t$")
-    if decades:
-        log_time(found, run["time"].values, [curves[:, k] for k in order])
-    else:
-        found.set_xlim(float(run["time"][0]), float(run["time"][-1]))
-    _spectrum(spectrum, value[order], run["dimension"].values[order], [shades[k] for k in order])
+    along = [found]
+    if _is_aligned(run):
+        _alignment(lower[0], run)
+        along.append(lower[0])
+    for axis in along:
+        axis.set_xlabel("time $t$ = steps$/d$" if online else "time $t$")
+        if decades:
+            log_time(axis, run["time"].values, [curves[:, k] for k in order])
+        else:
+            axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
+    _spectrum(lower[-1], value[order], run["dimension"].values[order], [shades[k] for k in order])
     found.legend(frameon=False)
     return figure
 
 
+def _is_aligned(run: Any) -> bool:
+    """Return True for a run that holds cosines and correlations with the teachers."""
+    return all(name in run and "time" in run[name].dims for name in ("best_cosine", "best_correlation"))
+
+
+def _alignment(axis: Any, run: Any) -> None:
+    """Draw correlations of fields, which weigh coordinates by eigenvalues, and beside them cosines, which do not."""
+    names = {"best_correlation": ("-", "correlation of fields"), "best_cosine": ((0, (4, 1.5)), "cosine")}
+    count = run["best_cosine"].shape[1]
+    shades = colours(count) if count > 1 else (BLACK,)
+    for name, (style, label) in names.items():
+        for j, shade in enumerate(shades):
+            axis.plot(run["time"], run[name].values[:, j], linestyle=style, color=shade)
+        axis.plot([], [], linestyle=style, color=BLACK, label=label)
+    axis.set_label("alignment")
+    axis.set_ylabel("alignment with\na teacher")
+
+
 def parts(run: Any) -> np.ndarray:
     """The part of the teacher (time, block) that is found."""
-    (name,) = (n for n in run.data_vars if n.startswith("M_") and SPACE in run[n].dims)
-    overlaps, square = run[name].values, np.diagonal(run[f"P_{name[2:]}"].values, axis1=-2, axis2=-1)
-    best = np.abs(overlaps[-1].sum(0)).argmax(axis=0)
+    overlaps = run[_overlaps(run)].values
+    whole = overlaps[-1].sum(0)
+    best = np.abs(whole).argmax(axis=0)
     matched = sum(overlaps[:, :, i, j] for j, i in enumerate(best))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return matched / square.sum(-1)
+        return matched / content(run)
+
+
+def eigenvalues(run: Any) -> np.ndarray:
+    """The eigenvalue (block,) of every block, of clusters the mean over their probabilities."""
+    value = run["eigenvalue"].values
+    return value if value.ndim == 1 else run["probability"].values @ value
+
+
+def content(run: Any) -> np.ndarray:
+    """The squared norm (block,) of all teachers' vectors in every block."""
+    return np.diagonal(run[f"P_{_overlaps(run)[2:]}"].values, axis1=-2, axis2=-1).sum(-1)
+
+
+def _overlaps(run: Any) -> str:
+    """The name of the overlaps with teachers by blocks."""
+    (name,) = (n for n in run.data_vars if n.startswith("M_") and SPACE in run[n].dims)
+    return name
 
 
 def colours_of(value: np.ndarray) -> list[Any]:

@@ -94,6 +94,7 @@ def system(declared: Declaration, reference: str = "") -> System:
         check=check,
         read_initial=f"{HERE}.initial:read",
         plot=f"{HERE}.picture:draw",
+        references=f"{HERE}.power_law:references",
         claims=f"{HERE}.claims:claims",
         sizes=sizes_of(declared),
         digest=hashlib.sha256(said.encode()).hexdigest()[:12],

@@ -48,6 +48,8 @@ def panels(system: Any, claims: Iterable[Any], run: Any) -> list[Panel]:
         asked, law = claim.measure.keywords["asked"], claim.law
         if asked["engine"] != "flow" or claim.sweep["quick"].points != ({},):
             continue
+        if all(variant.expected == "refuted" for variant in claim.variants):  # a rival, which nobody has published
+            continue
         _add(found, asked, law, asked["until"] or horizon)
     if len(found) == 1:
         found.append(Panel("error", {}, horizon, [("", {"entry": None, "absolute": False, "reduction": "max"})]))
@@ -110,7 +112,8 @@ def _panel(axis: Any, system: Any, name: str, panel: Panel, sgd: bool) -> str:
     import odesim
     from derivations.drawing import BLACK, colour
 
-    flow = odesim.integrate(name, until=panel.until, save_points=1001, **panel.parameters)
+    points = {} if system.stages[0].decades else {"save_points": 1001}
+    flow = odesim.integrate(name, until=panel.until, **points, **panel.parameters)
     paths = [_path(flow[panel.variable], curve) for _, curve in panel.curves]
     beside, words = _sgd(system, name, panel, "sgd" in flow.summary) if sgd else (None, "")
     for k, ((label, curve), path) in enumerate(zip(panel.curves, paths, strict=True)):

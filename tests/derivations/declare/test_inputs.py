@@ -290,6 +290,17 @@ def test_a_long_run_of_a_stiff_spectrum_is_implicit_by_itself():
     assert run.statistics["evaluations"] < 2000  # DOP853 takes 376,000
 
 
+def test_the_picture_of_clusters_has_the_mean_of_their_eigenvalues():
+    from odesim.show.plot import figures
+
+    clusters = [{"p": 0.25}, {"p": 0.75, "scale": 0.5}]
+    tables = {"student": {"unit": "w"}, "inputs": {"blocks": [[1.0, 0.5], [0.1, 0.5]], "cluster": clusters}}
+    run = odesim.integrate(odesim.declare(**tables), until=2, save_points=5)
+    found, _, spectrum = figures(run)["blocks"].axes
+    assert [line.get_label() for line in found.lines[:2]] == ["eigenvalue 0.625", "eigenvalue 0.0625"]
+    assert [line.get_ydata()[0] for line in spectrum.lines] == pytest.approx([0.625, 0.0625])
+
+
 def test_the_picture_has_a_curve_for_every_block():
     from derivations.declare import picture, spectrum_picture
 
@@ -297,9 +308,18 @@ def test_the_picture_has_a_curve_for_every_block():
     data = run.dataset()
     drawn = picture.draw(data)
     assert set(drawn) == {"order_parameters", "blocks"}
-    found, spectrum = drawn["blocks"].axes
+    found, alignment, spectrum = drawn["blocks"].axes
     assert [line.get_label() for line in found.lines[:2]] == ["eigenvalue 1.6", "eigenvalue 0.4"]
     curves = spectrum_picture.parts(data)
     assert curves.shape == (31, 2) and (curves[-1] > 0.8).all() and curves[-1, 0] > curves[-1, 1]
     assert found.lines[0].get_ydata() == pytest.approx(curves[:, 0])
     assert [line.get_xdata()[-1] for line in spectrum.lines] == [500, 1000]
+    lines = {name: [line for line in alignment.lines if line.get_linestyle() == style and len(line.get_xdata())]
+             for name, style in (("best_correlation", "-"), ("best_cosine", "--"))}  # fmt: skip
+    for name, drawn_lines in lines.items():
+        assert np.array([line.get_ydata() for line in drawn_lines]).T == pytest.approx(data[name].values)
+    # Cosine and correlation of unit 1 and teacher 1, by hand: the small eigenvalue counts less in the fields.
+    m, q = (data[name].values[-1, :, 0, 0] for name in ("M_ww", "Q_ww"))
+    weight = np.array([1.6, 0.4])
+    assert data["best_cosine"].values[-1, 0] == pytest.approx(m.sum() / np.sqrt(q.sum()), rel=1e-9)
+    assert data["best_correlation"].values[-1, 0] == pytest.approx(m @ weight / np.sqrt(q @ weight), rel=1e-9)

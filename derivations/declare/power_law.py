@@ -1,0 +1,140 @@
+"""The power law of the error that a spectrum and a teacher make, drawn beside the error of a run.
+
+Linear learning moves every block of the inputs at a rate proportional to its eigenvalue lam_l.  With the parts w_l of
+the teacher's squared norm its error is
+
+    E(tau) = sum_l w_l lam_l exp(-2 lam_l tau),
+
+the error of least squares by gradient flow from 0.  Where lam_j = j^-alpha and w_j = j^(-2 beta) it falls like tau^-p,
+p = (alpha + 2 beta - 1)/alpha (Velikanov & Yarotsky 2021), until the smallest eigenvalues are reached.  The exponent is
+read off E, so that a spectrum from a file has one as well.
+"""
+
+import dataclasses
+import tomllib
+from typing import Any
+
+import numpy as np
+
+from derivations.declare import spectrum_picture
+from derivations.drawing import Reference, parameters
+
+A_DECADE = 40
+"""Times in a decade at which the slope of E is taken."""
+SLOPE = 0.02
+"""The slope of a power law stays within this part of its mean: at d = 1000 the first and last coordinates bend it."""
+SHORTEST = 1.5
+"""Decades that a power law lasts at least: single blocks of a coarse spectrum make shorter ones."""
+LONGEST = 30.0
+"""Decades of times that are looked at."""
+DRAWN = 1.0
+"""Decades of a run that a line shows at least."""
+WINDOW = 0.5
+"""Decades over which the exponent is taken, where the slope of E is flattest."""
+ABOVE = 2.0
+"""The line lies above the error by this factor, so that both are seen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerLaw:
+    """E(tau) ~ tau^-exponent from `start` to `end`.
+
+    >>> eigenvalue = np.arange(1.0, 3001.0) ** -1.5
+    >>> law = power_law(eigenvalue, eigenvalue)
+    >>> round(law.exponent, 2), law.end > 100 * law.start
+    (1.33, True)
+    """
+
+    exponent: float
+    start: float
+    end: float
+
+
+def power_law(eigenvalue: np.ndarray, content: np.ndarray) -> PowerLaw | None:
+    """Return the longest power law of E, None where there is none.
+
+    Args:
+        eigenvalue: the eigenvalues (L,) of the blocks.
+        content: the parts (L,) of the teacher's squared norm in them.
+    """
+    known = (eigenvalue > 0) & (content > 0)
+    lam, weight = eigenvalue[known], (eigenvalue * content)[known]
+    if len(lam) < 2:
+        return None
+    decades = min(float(np.log10(lam.max() / lam.min())), LONGEST)
+    tau = 0.5 / lam.max() * np.logspace(0, decades, max(int(A_DECADE * decades), 3))
+    decay = weight * np.exp(-2 * lam * tau[:, None])
+    slope = 2 * tau * (decay @ lam) / decay.sum(axis=1)
+    start, end = _longest_level(slope)
+    if end - start < SHORTEST * A_DECADE:
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(slope[start:end], int(WINDOW * A_DECADE))
+    flattest = windows[np.ptp(windows, axis=1).argmin()]
+    return PowerLaw(float(flattest.mean()), float(tau[start]), float(tau[end - 1]))
+
+
+def _longest_level(values: np.ndarray) -> tuple[int, int]:
+    """Ends of the longest stretch of values (n,) whose range is at most twice `SLOPE` of its mean.
+
+    >>> _longest_level(np.array([9.0, 1.0, 1.01, 1.0, 2.0]))
+    (1, 4)
+    """
+    best, start = (0, 0), 0
+    for end in range(1, len(values) + 1):
+        part = values[start:end]
+        while np.ptp(part) > 2 * SLOPE * abs(part.mean()):
+            start, part = start + 1, part[1:]
+        if end - start > best[1] - best[0]:
+            best = start, end
+    return best
+
+
+def of_run(run: Any) -> PowerLaw | None:
+    """Return the power law of the blocks of a run (`xarray.Dataset`); None where its error has no reason to follow it.
+
+    These are the online limit, whose noise has a law of its own, other losses than the squared one, weight decay, and
+    clusters.
+    """
+    training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
+    plain = training.get("limit", "flow") == "flow" and training.get("loss", "squared") == "squared"
+    plain = plain and not parameters(run).get("decay") and "probability" not in run
+    if not plain or not spectrum_picture.is_drawn(run):
+        return None
+    return power_law(run["eigenvalue"].values, spectrum_picture.content(run))
+
+
+def references(run: Any) -> list[Reference]:
+    """Return the line of slope -exponent beside the error of a run, where the law holds for at least a decade of it.
+
+    A model that is not linear learns small eigenvalues at the rates rate x lam_l.  The rate comes from the last block
+    of which half of the teacher is found, at the time log(2)/(rate lam_l).  The line begins when the first block is
+    half learned.  Its height means nothing.
+    """
+    law = of_run(run) if "error" in run and run.sizes.get("time", 0) > 2 else None
+    learned = _learned(run) if law is not None else None
+    if law is None or learned is None:
+        return []
+    time, error, (first, rate) = run["time"].values, run["error"].values, learned
+    low, high = max(law.start / rate, first), min(law.end / rate, float(time[-1]))
+    if high < low * 10**DRAWN:
+        return []
+    t = np.geomspace(low, high, 50)
+    middle = float(np.sqrt(low * high))
+    height = ABOVE * float(np.interp(middle, time, error))
+    line = height * (t / middle) ** -law.exponent
+    return [Reference("error", rf"linear learning: $t^{{-{law.exponent:.3g}}}$", x=t.tolist(), y=line.tolist())]
+
+
+def _learned(run: Any) -> tuple[float, float] | None:
+    """First time at which a block is half learned, and the rate of the last one in units of its eigenvalue.
+
+    None where no block is.
+    """
+    parts, eigenvalue = spectrum_picture.parts(run), run["eigenvalue"].values
+    passed = (parts >= 0.5) & (eigenvalue > 0)
+    halved = np.flatnonzero(passed.any(axis=0) & ~passed[0])
+    if not len(halved):
+        return None
+    times = run["time"].values[passed[:, halved].argmax(axis=0)]
+    last = int(eigenvalue[halved].argmin())
+    return float(times.min()), float(np.log(2) / (eigenvalue[halved[last]] * times[last]))
