@@ -71,7 +71,7 @@ def clusters(table: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
     found = []
     for number, entry in enumerate(given, 1):
         with fields.entry_of("inputs.cluster", number):
-            found.append(_cluster(entry, made, names, "spectrum" in table))
+            found.append(_cluster(entry, made, names, "spectrum" in table or "covariance" in table))
     _require_together(found, made)
     return tuple(found)
 

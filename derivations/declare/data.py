@@ -1,4 +1,4 @@
-"""Inputs that a user has: samples, eigenvalues and teachers from files, and the eigenbasis that theory speaks in.
+"""Inputs that a user has: samples, covariances and teachers from files, and the eigenbasis that theory speaks in.
 
 The covariance of samples x_1, .., x_N is C = (1/N) sum (x - mean)(x - mean)^T = V diag(lam) V^T: that of rows which are
 drawn with replacement.  Of samples with labels it is the mean over their classes, each about its own mean.  Coordinates
@@ -68,6 +68,29 @@ def _samples(values: np.ndarray, name: str, path: str) -> ArrayFile:
     return dataclasses.replace(array_files.remember(values, path), dimension=varying)
 
 
+def _covariance(values: np.ndarray, name: str, path: str) -> ArrayFile:
+    """Check a covariance (d, d) and return its record."""
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise UsageError(f"{name} must be a covariance, shape (d, d), but has {values.shape}")
+    if len(values) > MOST_COLUMNS:
+        raise UsageError(f"{name} has {len(values)} columns; at most {MOST_COLUMNS} have an eigenbasis here")
+    scale = float(np.abs(values).max())
+    if not 1 / fields.MOST < scale < fields.MOST:
+        raise UsageError(
+            f"the largest entry of {name} must lie between {1 / fields.MOST:g} and {fields.MOST:g}, but is {scale:g}"
+        )
+    if np.abs(values - values.T).max() > EQUAL_SIZE * scale:
+        row, column = np.unravel_index(np.abs(values - values.T).argmax(), values.shape)
+        raise UsageError(
+            f"{name} is not symmetric: row {row + 1}, column {column + 1} is {values[row, column]:g}, and row "
+            f"{column + 1}, column {row + 1} is {values[column, row]:g}"
+        )
+    least = float(np.linalg.eigvalsh(values)[0])
+    if least < -EQUAL_SIZE * scale:
+        raise UsageError(f"{name} is no covariance: its least eigenvalue is {least:.3g}")
+    return array_files.remember(values, path)
+
+
 def _eigenvalues(values: np.ndarray, name: str, path: str) -> ArrayFile:
     """Check eigenvalues (d,) and return their record."""
     if values.ndim != 1:
@@ -109,6 +132,7 @@ def _labels(values: np.ndarray, name: str, path: str) -> ArrayFile:
 
 
 ARRAYS = (
+    ("inputs", "covariance", _covariance),
     ("inputs", "data", _samples),
     ("inputs", "label", _labels),
     ("inputs", "spectrum", _eigenvalues),
@@ -119,7 +143,9 @@ ARRAYS = (
 
 def files(inputs: Inputs | None) -> tuple[ArrayFile, ...]:
     """Return the arrays of inputs."""
-    every = () if inputs is None else (inputs.data, inputs.eigenvalues, inputs.spread, inputs.label)
+    if inputs is None:
+        return ()
+    every = (inputs.covariance, inputs.data, inputs.eigenvalues, inputs.spread, inputs.label)
     return tuple(file for file in every if isinstance(file, ArrayFile))
 
 
@@ -133,6 +159,7 @@ def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
     if inputs is None:
         return whole
     for table, key, file, more in (
+        ("inputs", "covariance", inputs.covariance, {}),
         ("inputs", "data", inputs.data, {}),
         ("inputs", "label", inputs.label, {"classes": [list(one) for one in inputs.classes]}),
         ("inputs", "spectrum", inputs.eigenvalues, {}),
@@ -170,6 +197,8 @@ def require_dimension(inputs: Inputs, d: int) -> None:
 
 def convention(inputs: Inputs) -> str:
     """Return what the eigenvalues are, in words."""
+    if inputs.covariance is not None:
+        return "covariance of the file; weights of files are in its columns"
     if inputs.data is None:
         return "covariance by eigenvalues as written"
     kept = "mean removed" if inputs.centre else "mean kept as a named vector"
@@ -205,19 +234,42 @@ def eigenbasis(file: ArrayFile, label: ArrayFile | None = None) -> Eigenbasis:
         classes = labels(label)
         for value in np.unique(classes):
             kept[classes == value] -= kept[classes == value].mean(axis=0)
-    values, vectors = np.linalg.eigh(kept.T @ kept / len(kept))
+    return Eigenbasis(*_diagonal(kept.T @ kept / len(kept), max(kept.shape)), mean, varying)
+
+
+@functools.lru_cache(maxsize=4)
+def _of_covariance(file: ArrayFile) -> Eigenbasis:
+    """The eigenbasis of a covariance that is given, of inputs of mean 0."""
+    covariance = array_files.values(file)
+    d = len(covariance)
+    return Eigenbasis(*_diagonal((covariance + covariance.T) / 2, d), np.zeros(d), np.ones(d, bool))
+
+
+def _diagonal(covariance: np.ndarray, terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (d,) and eigenvectors (d, d) of a covariance, whose entries are known up to rounding of `terms`."""
+    values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
-    values = np.where(values > values[0] * max(kept.shape) * np.finfo(float).eps, values, 0.0)
+    values = np.where(values > values[0] * terms * np.finfo(float).eps, values, 0.0)
     size = np.abs(vectors)
     first = (size >= (1 - EQUAL_SIZE) * size.max(axis=0)).argmax(axis=0)
-    vectors = np.ascontiguousarray(vectors * np.sign(vectors[first, np.arange(len(first))]))
-    return Eigenbasis(values, vectors, mean, varying)
+    return values, np.ascontiguousarray(vectors * np.sign(vectors[first, np.arange(len(first))]))
+
+
+def basis(inputs: Inputs | None) -> Eigenbasis | None:
+    """Return the eigenbasis of samples or of a covariance; None where inputs are declared by eigenvalues."""
+    if inputs is None or (inputs.data is None and inputs.covariance is None):
+        return None
+    if inputs.covariance is not None:
+        return _of_covariance(inputs.covariance)
+    assert inputs.data is not None
+    return eigenbasis(inputs.data, inputs.label)
 
 
 def eigenvalues(inputs: Inputs) -> np.ndarray | None:
     """Return the eigenvalues (d,) that a file gives, from the largest on; None where they are declared otherwise."""
-    if inputs.data is not None:
-        return eigenbasis(inputs.data, inputs.label).eigenvalue
+    found = basis(inputs)
+    if found is not None:
+        return found.eigenvalue
     return None if inputs.eigenvalues is None else np.sort(array_files.values(inputs.eigenvalues))[::-1]
 
 
@@ -233,34 +285,34 @@ def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.nd
 
 
 def rotated(inputs: Inputs | None, vectors: np.ndarray) -> np.ndarray:
-    """Return vectors (.., d) in the eigenbasis, of vectors (.., columns) in the columns of the samples.
+    """Return vectors (.., d) in the eigenbasis, of vectors (.., columns) in the columns of samples or of a covariance.
 
-    Without samples the eigenbasis is what they are in already.  Parts along constant columns have no effect and are
-    left out.
+    Without these the eigenbasis is what they are in already.  Parts along constant columns have no effect and are left
+    out.
     """
-    if inputs is None or inputs.data is None:
+    found = basis(inputs)
+    if inputs is None or found is None:
         return vectors
     require_columns(inputs, vectors.shape[-1])
-    basis = eigenbasis(inputs.data, inputs.label)
-    return vectors[..., basis.varying] @ basis.vectors
+    return vectors[..., found.varying] @ found.vectors
 
 
 def require_columns(inputs: Inputs, count: int) -> None:
-    """Raise `UsageError` for weights of another length than a row of the samples."""
-    assert inputs.data is not None
-    if count != inputs.data.shape[1]:
+    """Raise `UsageError` for weights of another length than a row of the samples or of the covariance."""
+    file = files(inputs)[0]
+    if count != file.shape[1]:
         raise UsageError(
-            f"weights are in the columns of {inputs.data.name}, of which there are {inputs.data.shape[1]}, but their "
-            f"length is {count}"
+            f"weights are in the columns of {file.name}, of which there are {file.shape[1]}, but their length is "
+            f"{count}"
         )
 
 
 def weights_dimension(inputs: Inputs | None, length: int) -> int:
     """Return the dimension d of weights of a length."""
-    if inputs is None or inputs.data is None:
+    if inputs is None or basis(inputs) is None:
         return length
     require_columns(inputs, length)
-    return inputs.data.dimension
+    return files(inputs)[0].dimension
 
 
 def teacher(inputs: Inputs) -> np.ndarray | None:

@@ -161,9 +161,10 @@ class Inputs:
     (directions drawn at the start), the share of every block in the squared norm, the size of coordinate j, or the
     vectors (teachers, d) themselves.
 
-    In the place of a spectrum can be `eigenvalues` (d,), or `data`, samples (N, columns) of which theory takes the
-    eigenvalues of the covariance.  `label` (N,) are the samples' labels, few different ones: `classes` are pairs of a
-    label and the number of its samples, and each is a cluster.  With `centre` the mean of all samples is removed.
+    In the place of a spectrum can be `eigenvalues` (d,), a `covariance` (d, d), or `data`, samples (N, columns) of
+    which theory takes the eigenvalues of the covariance.  `label` (N,) are the samples' labels, few different ones:
+    `classes` are pairs of a label and the number of its samples, and each is a cluster.  With `centre` the mean of all
+    samples is removed.
     """
 
     blocks: tuple[tuple[Tree, Tree | None], ...] = ()
@@ -172,6 +173,7 @@ class Inputs:
     trace: Tree | None = None
     spread: str | tuple[float, ...] | Tree | ArrayFile = "even"
     eigenvalues: ArrayFile | None = None
+    covariance: ArrayFile | None = None
     data: ArrayFile | None = None
     means: tuple[Mean, ...] = ()
     clusters: tuple[Cluster, ...] = ()

@@ -24,7 +24,8 @@ def require(made: Declaration) -> None:
 
     parameters = _as("parameters", "", system.parameters_of, made)()
     if made.inputs is not None:
-        key = "blocks" if made.inputs.blocks else "data" if made.inputs.data else "spectrum"
+        sources = {"blocks": made.inputs.blocks, "covariance": made.inputs.covariance, "data": made.inputs.data}
+        key = next((name for name, given in sources.items() if given), "spectrum")
         _as("inputs", key, spectra.blocks, parameters)
         _as("inputs.cluster", "", mixture.mixture, parameters)
         _as("student", "unit", _without_wick, made)

@@ -10,7 +10,7 @@ from derivations.declare.array_files import ArrayFile
 from derivations.declare.declaration import Inputs, Number
 from derivations.declare.grammar import Tree
 
-KEYS = ("blocks", "spectrum", "data", "label", "centre", "bins", "trace", "means", "cluster")
+KEYS = ("blocks", "spectrum", "covariance", "data", "label", "centre", "bins", "trace", "means", "cluster")
 MOST_BLOCKS = 4096
 SPREADS = ("even", "random")
 WHOLE = [[1.0, "rest"]]
@@ -35,11 +35,11 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         raise fields.Mistake(
             "means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
         )
-    sources = [key for key in ("blocks", "spectrum", "data") if key in table]
+    sources = [key for key in ("blocks", "spectrum", "covariance", "data") if key in table]
     if len(sources) != 1 and not ("cluster" in table and not sources):
         raise fields.Mistake(
-            "[inputs] takes blocks = [[eigenvalue, share], ..], spectrum = 'j^(-1.5)' or data = 'X.npy', one of the "
-            "three", "inputs", sources[-1] if sources else "",
+            "[inputs] takes blocks = [[eigenvalue, share], ..], spectrum = 'j^(-1.5)', covariance = 'C.npy' or data = "
+            "'X.npy', one of the four", "inputs", sources[-1] if sources else "",
         )  # fmt: skip
     if "cluster" in table and "data" in table:
         raise fields.Mistake(
@@ -47,7 +47,7 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         )
     for key in ("label", "centre"):
         if key in table and "data" not in table:
-            raise fields.Mistake(f"{key} is one of samples: give them with data = 'X.npy'", "inputs", key)
+            raise fields.Mistake(f"{key} belongs to samples of your own: give them with data = 'X.npy'", "inputs", key)
     if "means" in table and _is_array(teacher.get("spread")):
         raise fields.Mistake("the vectors of a teacher from a file do not say how the means of clusters lie to them",
                              "inputs", "means")  # fmt: skip
@@ -65,7 +65,8 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         trace=fields.formula(table["trace"], "inputs", "trace", names) if "trace" in table else None,
         spread=_spread(teacher, names, folder),
         eigenvalues=eigenvalues,
-        data=_data(table["data"], folder) if "data" in table else None,
+        covariance=_file(table, "covariance", f"a file of a matrix {data.FILES}", folder),
+        data=_file(table, "data", f"a file of samples {data.FILES}", folder),
         means=means,
         clusters=clusters.clusters(table, means, names),
     )
@@ -103,14 +104,15 @@ def _spectrum(given: Any, names: Collection[str]) -> Tree:
     return fields.formula(given, "inputs", "spectrum", ("j", *names))
 
 
-def _data(given: Any, folder: Path | None) -> ArrayFile:
-    """The samples of the inputs."""
-    if not _is_array(given):
+def _file(table: Mapping[str, Any], key: str, what: str, folder: Path | None) -> ArrayFile | None:
+    """The file that an entry names; None where there is none."""
+    if key not in table:
+        return None
+    if not _is_array(table[key]):
         raise fields.Mistake(
-            f"data is a file of samples {data.FILES}, or in Python an array, but {fields.shown(given)} was given",
-            "inputs", "data",
-        )  # fmt: skip
-    return data.of_entry(given, "inputs", "data", folder)
+            f"{key} is {what}, or in Python an array, but {fields.shown(table[key])} was given", "inputs", key
+        )
+    return data.of_entry(table[key], "inputs", key, folder)
 
 
 def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None], ...]:

@@ -155,6 +155,6 @@ def variances(parameters: Any) -> np.ndarray:
         return np.broadcast_to(base, (len(found.probability), len(base)))
     if parameters.declaration.inputs.classes:
         return blocks.scale * classes.statistics(parameters.declaration.inputs).variance
-    if parameters.declaration.inputs.spectrum is None:
+    if parameters.declaration.inputs.blocks:
         return np.repeat(found.eigenvalue, blocks.dimension, axis=1)
     return (found.eigenvalue[:, :1] / blocks.eigenvalue[0]) * base  # a spectrum has a factor in each cluster

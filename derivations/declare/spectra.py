@@ -208,8 +208,9 @@ def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[
         index = np.arange(1.0, d + 1)
         weights = _squares(inputs.spread, known)(index) if teacher is None else (teacher**2).sum(0)
         eigenvalues = _eigenvalues(inputs, known, d)
-        # Samples can have eigenvalues of 0, a spectrum cannot.
-        least = eigenvalues[-1] if inputs.data is None else eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])
+        # Samples and covariances can have eigenvalues of 0, a spectrum cannot.
+        known = data.basis(inputs) is None
+        least = eigenvalues[-1] if known else eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])
         _require_size(float(eigenvalues[0]), float(least))
         return _looked_up(eigenvalues), _looked_up(weights), _direct_sum
     value, weight = _in_order(_values(inputs.spectrum, known), _squares(inputs.spread, known), d)

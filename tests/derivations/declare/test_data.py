@@ -316,7 +316,7 @@ def test_two_arrays_of_an_npz_file_are_refused(tmp_path):
 
 def test_what_does_not_fit_together_is_refused(samples):
     for tables, said in (
-        ({"inputs": {"data": samples, "spectrum": "j"}}, "one of the three"),
+        ({"inputs": {"data": samples, "spectrum": "j"}}, "one of the four"),
         ({"inputs": {"data": [[1.0, 2.0]]}}, "data is a file of samples"),
         ({"teacher": {"spread": np.ones((1, 5))}}, "vectors of 5 coordinates, but the inputs .* have 7"),
         ({"teacher": {"spread": np.ones((1, 7)), "gram": 0.1}}, "leave gram out"),

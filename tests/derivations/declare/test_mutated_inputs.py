@@ -20,6 +20,7 @@ VALID = (
     {"inputs": {"data": "X.npy", "bins": 5}, "teacher": {"spread": "teacher.npy"}},
     {"inputs": {"data": "X.csv", "trace": 0.5}, "teacher": {}},
     {"inputs": {"data": "X.npy", "label": "y.npy"}, "teacher": {"noise": 0.1}},
+    {"inputs": {"covariance": "C.npy", "bins": 3}, "teacher": {"spread": "teacher.npy"}},
     {"inputs": {"data": "X.csv", "centre": False}, "teacher": {"spread": "random"}},
 )
 VALUES = (
@@ -57,6 +58,7 @@ VALUES = (
     "spectrum.npy",
     "teacher.npy",
     "y.npy",
+    "C.npy",
     "empty.csv",
     "text.csv",
     "nowhere.npy",
@@ -106,6 +108,7 @@ def folder(tmp_path_factory):
     np.savetxt(place / "X.csv", samples, delimiter=",")
     np.save(place / "spectrum.npy", rng.uniform(0.1, 2, 8))
     np.save(place / "y.npy", np.where(samples[:, 0] > 0, 1.0, -1.0))
+    np.save(place / "C.npy", samples.T @ samples)
     np.save(place / "teacher.npy", rng.normal(size=(1, 8)))
     (place / "empty.csv").write_text("")
     (place / "text.csv").write_text("a,b\n1,x\n")
