@@ -29,6 +29,8 @@ from derivations.contract.scalar_model import ScalarModel as ScalarModel
 from derivations.contract.scalar_model import packed as packed
 from derivations.contract.scalar_model import unpacked as unpacked
 from derivations.contract.source import Source as Source
+from derivations.contract.state import BY_PARTS as BY_PARTS
+from derivations.contract.state import PARTS as PARTS
 from derivations.contract.state import Component as Component
 from derivations.contract.state import Crossing as Crossing
 from derivations.contract.state import Initial as Initial

@@ -75,6 +75,8 @@ class ScalarModel(Model):
 
     Explicit SGD takes nothing of this but `update`, whose further rows of norms are then 0: it differentiates
     losses(vectors (n, d), scalars (s,), x (samples, d), labels (.., samples), *numbers) -> (samples,), in JAX.
+    `wrong`, with the same arguments, is 1 for a sample whose label has another sign than the network's answer; None
+    where labels have no signs.
 
     `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
     Where `spaces(parameters)` is not None the inputs have its law in place of N(0, I); with several eigenspaces
@@ -88,3 +90,4 @@ class ScalarModel(Model):
     stem: str
     fixed: Callable[[Initial], Labelled]
     spaces: Callable[[Any], Eigenspaces | None] = lambda parameters: None
+    wrong: Callable[..., Any] | None = None

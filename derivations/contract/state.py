@@ -9,6 +9,9 @@ import numpy as np
 Labelled = Mapping[str, tuple[tuple[str, ...], Any, str]]
 """Arrays with their dimensions and meaning: name -> (dims, values, meaning)."""
 
+PARTS, BY_PARTS = "block", ", by blocks of the inputs"
+"""The dimension of a component over parts of vectors, whose sum is the overlap of whole ones; how its meaning ends."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Component:

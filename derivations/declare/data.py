@@ -62,6 +62,8 @@ def _samples(values: np.ndarray, name: str, path: str) -> ArrayFile:
         raise UsageError(f"{name} has {values.shape[1]} columns; at most {MOST_COLUMNS} have an eigenbasis here")
     if np.abs(values).max() > fields.MOST**0.5:
         raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are none")
+    if len(values) == values.shape[1] and len(values) > 2 and np.allclose(values, values.T, rtol=EQUAL_SIZE, atol=0.0):
+        raise UsageError(f"{name} is a symmetric matrix and no samples: a covariance is given with covariance = '..'")
     varying = int((np.ptp(values, axis=0) > 0).sum())
     if not varying:
         raise UsageError(f"every column of {name} is constant: there is nothing to learn from")
@@ -104,13 +106,14 @@ def _eigenvalues(values: np.ndarray, name: str, path: str) -> ArrayFile:
 
 
 def _teachers(values: np.ndarray, name: str, path: str) -> ArrayFile:
-    """Check the coordinates (teachers, d) of a teacher and return their record."""
-    if values.ndim != 2:
+    """Check the coordinates (teachers, d) of a teacher, or those (d,) of one vector, and return their record."""
+    rows = np.atleast_2d(values)
+    if rows.ndim != 2:
         raise UsageError(f"{name} must have the shape (teachers, d), but has {values.shape}")
     if np.abs(values).max() > fields.MOST**0.5:
         raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are none")
-    if not (values != 0).any(axis=1).all():
-        raise UsageError(f"row {int((values != 0).any(axis=1).argmin()) + 1} of {name} is zero: no teacher")
+    if not (rows != 0).any(axis=1).all():
+        raise UsageError(f"row {int((rows != 0).any(axis=1).argmin()) + 1} of {name} is zero: no teacher")
     return array_files.remember(values, path)
 
 
@@ -200,7 +203,11 @@ def convention(inputs: Inputs) -> str:
     if inputs.covariance is not None:
         return "covariance of the file; weights of files are in its columns"
     if inputs.data is None:
-        return "covariance by eigenvalues as written"
+        given = inputs.eigenvalues is not None or inputs.spectrum is not None
+        order = "of the eigenvalues, from the largest on" if given else "of the blocks"
+        return (
+            f"covariance by eigenvalues as written; weights of files are along its eigenvectors, in the order {order}"
+        )
     kept = "mean removed" if inputs.centre else "mean kept as a named vector"
     of = f"covariance of the samples (1/N; {kept})"
     if inputs.label is not None:
@@ -319,7 +326,7 @@ def teacher(inputs: Inputs) -> np.ndarray | None:
     """Return the teacher's vectors (teachers, d) in the eigenbasis, where a file gives them; else None."""
     if not isinstance(inputs.spread, ArrayFile):
         return None
-    return rotated(inputs, array_files.values(inputs.spread))
+    return rotated(inputs, np.atleast_2d(array_files.values(inputs.spread)))
 
 
 def gram_of_file(inputs: Inputs | None, table: Mapping[str, Any]) -> Any:

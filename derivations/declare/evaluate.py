@@ -12,15 +12,36 @@ from derivations.declare.grammar import Tree
 
 
 def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
-    """The loss (samples,) of every sample x (samples, d), where `vectors` (n, d) are the rows of students and teachers.
+    """The loss (samples,) of every sample x (samples, d), with the arguments of `answers`."""
+    f, y = answers(declared, vectors, scalars, x, labels, given)
+    return sample_loss(declared, f, y, _numbers(declared, given))
+
+
+def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
+    """Whether the signs of f and y differ, 1 or 0 for every sample, with the arguments of `answers`."""
+    import jax.numpy as jnp
+
+    f, y = answers(declared, vectors, scalars, x, labels, given)
+    return jnp.where(jnp.sign(f) != jnp.sign(y), 1.0, 0.0)
+
+
+def _numbers(declared: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's numbers by name."""
+    return {name: given[f"n_{name}"] for name in declared.names}
+
+
+def answers(
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """f and y of every sample x (samples, d), where `vectors` (n, d) are the rows of students and teachers.
 
     `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and `given` the
     other numbers by name: sizes K_k, readouts readout_k, the user's numbers n_...
     """
     import jax.numpy as jnp
 
-    numbers = {name: given[f"n_{name}"] for name in declared.names}
-    answers, at, scalar_at = [0.0, 0.0], 0, 0
+    numbers = _numbers(declared, given)
+    found, at, scalar_at = [0.0, 0.0], 0, 0
     for k, group in enumerate(declared.groups):
         size, student = given[f"K_{k}"], k < len(declared.students)
         fields, squares = {}, {}
@@ -36,9 +57,8 @@ def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: An
             own[word] = scalars[scalar_at : scalar_at + size, None]
             scalar_at += size
         a = own.pop("a") if group.output == "trained" else given[f"readout_{k}"][:, None]
-        answers[not student] += (a * unit(group, {**numbers, **own, **fields}, squares)).sum(0)
-    f, y = answers[0], answers[1] + labels[0]
-    return sample_loss(declared, f, y, numbers)
+        found[not student] += (a * unit(group, {**numbers, **own, **fields}, squares)).sum(0)
+    return found[0], found[1] + labels[0]
 
 
 def unit(group: Group, values: Mapping[str, Any], squares: Mapping[str, Any]) -> Any:

@@ -47,6 +47,7 @@ def of_declaration(declared: Declaration) -> ScalarModel:
         scalars=scalars,
         further=further,
         losses=functools.partial(losses, declared),
+        wrong=functools.partial(wrong, declared) if declared.labelled() else None,
         written=functools.partial(written.module, declared),
         stem=f"declared_{signature(declared)}",
         fixed=fixed,
@@ -175,3 +176,9 @@ def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: An
     """The loss (samples,) of every sample, by `evaluate`, with the run-time arguments of the written functions."""
     given = dict(zip(written.arguments(declared), numbers, strict=True))
     return evaluate.losses(declared, vectors, scalars, x, labels, given)
+
+
+def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:
+    """Whether the sign of every sample's answer is wrong (samples,), with the arguments of `losses`."""
+    given = dict(zip(written.arguments(declared), numbers, strict=True))
+    return evaluate.wrong(declared, vectors, scalars, x, labels, given)

@@ -106,7 +106,9 @@ def _panels(run: Any, loss: str) -> list[str]:
             found.append(name)
         if name in overlaps and at_plateau(_matched(run, name)):
             found.append(GAP + name)
-    scalars = [n for n in ("error", "classification_error") if n in run]
+    # A loss of labels has no use for f near f*: f grows as long as training goes on.
+    signed = loss in ("logistic", "hinge")
+    scalars = [n for n in ("error", "classification_error") if n in run and not (signed and n == "error")]
     if "loss" in run and (loss in ("logistic", "hinge", "own") or "error" not in run):
         scalars.append("loss")
     scalars = [n for n in scalars if not is_still(run[n].values)]
@@ -161,7 +163,8 @@ def _overlaps(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ..
         if i != best[j]:
             axis.plot(time, values[:, i, j], **THIN)
     for j, curve in enumerate(_matched(run, name)):
-        label = name_of(dim.replace("_", " "), j, len(best)) if sum(map(len, shades.values())) > 1 else None
+        several = sum(map(len, shades.values())) > 1 or values.shape[1] > 1
+        label = name_of(dim.replace("_", " "), j, len(best)) if several else None
         axis.plot(time, curve, color=shades[dim][j], label=label)
     if values.shape[1] > 1:
         axis.plot([], [], **THIN, label="other pairs")

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Dense, Layout, Symmetric
+from derivations.contract import BY_PARTS, PARTS, Dense, Layout, Symmetric
 from derivations.declare.declaration import Declaration, Group
 
-SPACE = "block"
+SPACE = PARTS
 """The name of the dimension over eigenspaces of the inputs."""
 
 
@@ -139,7 +139,7 @@ class Rows:
         stars = ["*" if self.role(k) == "teacher" else "" for k in (g, h)]
         meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
         if self.stack:
-            dims, meaning = [SPACE, *dims], f"{meaning}, by blocks of the inputs"
+            dims, meaning = [SPACE, *dims], meaning + BY_PARTS
         return Block(name, self.of(g, r), self.of(h, s), tuple(dims), (g, r) == (h, s), meaning, self.stack)
 
     def block_of(self, one: tuple[int, str], two: tuple[int, str]) -> Block:

@@ -118,5 +118,5 @@ def _spectrum(axis: Any, value: np.ndarray, dimension: np.ndarray, shades: list[
     axis.set_xscale("log")
     if (value > 0).all():
         axis.set_yscale("log")
-    axis.set_xlabel("coordinate, by eigenvalue")
+    axis.set_xlabel("coordinate $j$")
     axis.set_ylabel("eigenvalue")

@@ -86,7 +86,7 @@ def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[
     slots = [(group, slot) for group in declared.teachers for slot in group.slots]
     if isinstance(inputs.spread, ArrayFile) and len(slots) == 1:
         group, slot = slots[0]
-        found.setdefault(group.named(f"{slot}_star"), array_files.values(inputs.spread))
+        found.setdefault(group.named(f"{slot}_star"), np.atleast_2d(array_files.values(inputs.spread)))
     means = classes.named_means(inputs)
     if means is not None and inputs.data is not None:
         basis = data.eigenbasis(inputs.data, inputs.label)

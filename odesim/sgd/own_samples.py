@@ -1,4 +1,4 @@
-"""Explicit SGD on a user's own samples: their loss along training, and how often each of them was drawn."""
+"""Explicit SGD on a user's own samples: their loss and wrong labels along training, and how often each was drawn."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,11 +17,12 @@ STREAM = 0x5A5A
 """Number of the key by which these samples and their label noise are drawn, of those of the seed."""
 
 
-def mean_loss(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: int) -> Callable[..., Any]:
-    """Return losses (R,) as a function of weights (R, n, d), scalars (R, s) and arrays of the model.
+def measures(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: int) -> Callable[..., Any]:
+    """Return losses (R, 1) as a function of weights (R, n, d), scalars (R, s) and arrays of the model.
 
     They are means over at most `MOST` of the samples (N, d), the same ones with the same label noise at every time.
-    `given` are the samples and, where a file has them, their labels (N,).
+    `given` are the samples and, where a file has them, their labels (N,).  Of a model whose loss takes the sign of
+    labels the share of wrong ones comes second, (R, 2), without label noise.
     """
     import jax
 
@@ -32,8 +33,11 @@ def mean_loss(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: 
 
     def one(weights: Any, scalars: Any, arrays: list[Any], rows: Any, *targets: Any) -> Any:
         values = joined(numbers, arrays)
-        labels = sum(targets, traced.labels_of(model, functions, values, noise, len(rows), rows.dtype))
-        return model.losses(weights, scalars, rows, labels, *values).mean()
+        noises = traced.labels_of(model, functions, values, noise, len(rows), rows.dtype)
+        found = [model.losses(weights, scalars, rows, sum(targets, noises), *values).mean()]
+        if model.wrong is not None:
+            found.append(model.wrong(weights, scalars, rows, sum(targets, 0.0 * noises), *values).mean())
+        return jax.numpy.stack(found)
 
     over, seen = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, *(None for _ in given)))), [each[chosen] for each in given]
     return lambda weights, scalars, arrays: over(weights, scalars, arrays, *seen)
@@ -42,16 +46,24 @@ def mean_loss(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: 
 def with_loss(engine: Any, parameters: Any, saved: np.ndarray, made: Trajectory) -> Trajectory:
     """Return a run whose loss is that of the samples, where an engine has measured it; else the run itself.
 
-    What theory says of Gaussian inputs with the weights of the run, such as the error, is left out.  The summary has
+    With the share of wrong labels where the loss takes the sign of labels.  What theory says of Gaussian inputs with
+    the weights of the run, such as the error, is left out.  The summary has
     `passes`, the mean number of times that a sample was drawn.
     """
     if getattr(engine, "measure", None) is None:
         return made
     moving = engine.model.observe(parameters, saved[:1, :1])
-    loss = Variable(("seed", "time"), saved[..., -1], f"mean loss over the samples of the file, at most {MOST} of them")
-    state = {**{name: values for name, values in made.state.items() if name in moving}, "loss": loss}
+    meanings = {"loss": f"mean loss over the samples of the file, at most {MOST} of them"}
+    if engine.model.wrong is not None:
+        meanings["classification_error"] = "share of wrong labels among these samples"
+    own = {
+        name: Variable(("seed", "time"), saved[..., k - len(meanings)], meaning)
+        for k, (name, meaning) in enumerate(meanings.items())
+    }
+    state = {**{name: values for name, values in made.state.items() if name in moving}, **own}
     kept = {key: value for key, value in made.summary.items()
             if not key.startswith("median_final_") or key.removeprefix("median_final_") in state}  # fmt: skip
     passes = made.statistics["steps"] * engine.batch / engine.count
-    told = {"median_final_loss": float(np.median(loss.values[:, -1])), "passes": passes}
+    told = {f"median_final_{name}": float(np.median(values.values[:, -1])) for name, values in own.items()}
+    told["passes"] = passes
     return dataclasses.replace(made, state=state, summary={**kept, **told})

@@ -163,7 +163,7 @@ class ScalarReplicas:
                 else:
                     draw, given = drawn_rows, [held.samples(), *([] if held.targets is None else [held.targets()])]
                     self.inputs = tuple(jnp.asarray(each, dtype) for each in given)
-                    self.measure, self.count = own_samples.mean_loss(model, known, self.inputs, seed), held.count
+                    self.measure, self.count = own_samples.measures(model, known, self.inputs, seed), held.count
             self.run = explicit(model, known, trained, further, d, batch, dtype, draw)
             if held is not None and len(held.dimension) > 1:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
@@ -200,7 +200,7 @@ class ScalarReplicas:
         held = tuple(np.asarray(part, float) for part in values) if isinstance(values, tuple) else np.asarray(values)
         told = [np.asarray(scalars, float)]
         if self.measure is not None:
-            told.append(np.asarray(self.measure(values, scalars, self.arrays), float)[:, None])
+            told.append(np.asarray(self.measure(values, scalars, self.arrays), float))
         return packed(self.products(held), np.concatenate(told, axis=1))
 
     def state(self) -> dict[str, np.ndarray]:

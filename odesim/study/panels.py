@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from derivations.contract import BY_PARTS, PARTS
 from odesim.request.trajectory import Trajectory, Variable
 from odesim.study.replicas import on_times, with_replicas
 
@@ -82,13 +83,16 @@ def variables(
     `shown_first` (shown, time) and `shown_second` (seed, shown, time) are the entries of `choose`; `others_low` and
     `others_high` (time,) the band of all other entries of the second run; `half_first` (shown,) and `half_second`
     (seed, shown) the times at which the entries have gone half of the way of the first run, `nan` where they do not.
+    Overlaps of parts of vectors are summed to those of the whole vectors.
     """
-    chosen = choose(reference, {name: first.state[name].dims for name in reference})
-    values, every = reference[chosen.name], with_replicas(second.state[chosen.name])
+    one_run, other = ({name: whole(run.state[name]) for name in reference} for run in (first, second))
+    both = {name: _summed(values, ("seed", *first.state[name].dims)) for name, values in reference.items()}
+    chosen = choose(both, {name: one_run[name].dims for name in reference})
+    values, every = both[chosen.name], with_replicas(other[chosen.name])
     one = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
     two = np.stack([every[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
-    meaning = first.state[chosen.name].meaning or second.state[chosen.name].meaning or chosen.name
-    colour = first.state[chosen.name].dims[-1].rstrip("_").replace("_", " ")
+    meaning = one_run[chosen.name].meaning or other[chosen.name].meaning or chosen.name
+    colour = one_run[chosen.name].dims[-1].rstrip("_").replace("_", " ")
     found = {
         "shown_first": Variable(("shown", "time"), one, meaning),
         "shown_second": Variable(("seed", "shown", "time"), two, meaning),
@@ -110,6 +114,26 @@ def variables(
     found["half_first"] = Variable(("shown",), np.where(moving, half, np.nan), said)
     found["half_second"] = Variable(("seed", "shown"), np.where(moving, halves, np.nan), said)
     return found | _scalars(first, second, times)
+
+
+def whole(values: Variable) -> Variable:
+    """Return a variable with the parts of vectors summed, as it is where there are none.
+
+    Example:
+        >>> parts = Variable(("time", "block", "unit"), np.ones((3, 4, 2)), "overlap, by blocks of the inputs")
+        >>> found = whole(parts)
+        >>> found.dims, found.values.shape, found.meaning
+        (('time', 'unit'), (3, 2), 'overlap')
+    """
+    if PARTS not in values.dims:
+        return values
+    dims = tuple(dim for dim in values.dims if dim != PARTS)
+    return Variable(dims, _summed(values.values, values.dims), values.meaning.replace(BY_PARTS, ""))
+
+
+def _summed(values: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
+    """Values (.., *dims), of which leading dimensions may be without a name, summed over the parts of vectors."""
+    return values.sum(axis=dims.index(PARTS) - len(dims)) if PARTS in dims else values
 
 
 def passing(times: np.ndarray, curve: np.ndarray, level: float) -> float:

@@ -148,6 +148,18 @@ def test_explicit_weights_hold_the_means_of_the_file():
         assert run[name][0, 0] == pytest.approx(flow[name][0], abs=1e-12)
 
 
+def test_the_share_of_wrong_labels_is_that_of_the_samples():
+    rows, labels = three(8)
+    signs = np.where(labels > 0, 1.0, -1.0)
+    w = np.random.default_rng(9).normal(size=(1, 7))
+    made = declared(rows, signs, training={"loss": "logistic", "step": 0.01})
+    run = odesim.simulate(made, method="explicit", batch=1, until=0.01, save_points=2, initial={"w": w}, seeds=2)
+    field = (np.delete(rows, 2, 1) - np.delete(rows, 2, 1).mean(0)) @ np.delete(w, 2, 1)[0]
+    assert run["classification_error"][:, 0] == pytest.approx(np.mean(np.sign(field) != signs), abs=1e-12)
+    assert run["loss"][:, 0] == pytest.approx(np.mean(np.logaddexp(0, -signs * field)), rel=1e-10)
+    assert 0 < run.summary["median_final_classification_error"] < 1
+
+
 def mixture_of(seed, count, labels):
     """Rows of Gaussian classes with one eigenbasis, and their labels."""
     rng = np.random.default_rng(seed)

@@ -96,3 +96,14 @@ def test_what_does_not_fit_to_a_covariance_is_refused():
         odesim.integrate(declared(covariance()), initial={"w": np.ones((1, 3)), "w_star": np.ones((1, 3))}, until=1)
     with pytest.raises(UsageError, match="label belongs to samples of your own"):
         declared(covariance(), inputs={"label": np.arange(7) % 2})
+
+
+def test_the_picture_of_a_comparison_shows_whole_vectors():
+    made = declared(covariance(), teacher={"spread": np.eye(D)[:1]}, student={"unit": "w", "units": 2})
+    found = odesim.compare(made, until=2, save_points=5, seeds=3, method="compressed", batch=8)
+    shown = found.dataset()
+    whole = found.first["M_ww"].sum(1)[:, :, 0]
+    assert "blocks" not in shown["shown_first"].attrs.get("meaning", "")
+    assert np.abs(whole.T - shown["shown_first"].values).max(axis=1).min() < 1e-12
+    runs = found.second["M_ww"].sum(2)[..., 0]
+    assert np.abs(np.moveaxis(runs, 2, 0) - shown["shown_second"].values[:, 0]).max(axis=(1, 2)).min() < 1e-12

@@ -287,7 +287,8 @@ BAD_FILES = {
     "zero": ("inputs", "spectrum", "s.npy", np.array([1.0, 0.0]), "an eigenvalue is above 0"),
     "matrix": ("inputs", "spectrum", "s.npy", ROWS**2, r"shape \(d,\), but has the shape \(4, 3\)"),
     "zero teacher": ("teacher", "spread", "t.npy", np.zeros((1, 3)), "row 1 of t.npy is zero"),
-    "vector": ("teacher", "spread", "t.npy", np.ones(3), r"shape \(teachers, d\)"),
+    "stack": ("teacher", "spread", "t.npy", np.ones((1, 1, 3)), r"shape \(teachers, d\)"),
+    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix and no samples"),
 }
 
 
