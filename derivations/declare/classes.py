@@ -29,15 +29,16 @@ Counts = tuple[tuple[float, int], ...]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Statistics:
-    """What theory takes from classes: named vectors `mean` (N, d) and the `variance` (C, d) of every coordinate.
+    """The named vectors `mean` (N, d) of classes, and the `variance` (C, d) of every coordinate in each of them.
 
-    `lost` is what has no place in it: the part of the classes' covariances off the diagonal in the common eigenvectors,
-    sum_c p_c |C_c - V diag V^T|^2 over sum_c p_c |C_c|^2, the root of it, in the Frobenius norm.
+    `square` is sum_c p_c |C_c|^2 of their covariances, in the Frobenius norm, and `beside` the part of it that lies off
+    the diagonals in the common eigenvectors.
     """
 
     mean: np.ndarray
     variance: np.ndarray
-    lost: float
+    square: float
+    beside: float
 
 
 def of_entry(given: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Counts]:
@@ -101,20 +102,39 @@ def _statistics(file: ArrayFile, label: ArrayFile | None, centre: bool) -> Stati
     rows, which = data.coordinates(file, label, centre), np.zeros(file.shape[0], int)
     if label is not None:
         which = np.unique(data.labels(label), return_inverse=True)[1]
-    parts = [rows[which == c] for c in range(which.max() + 1)]
-    means = np.array([part.mean(axis=0) for part in parts])
-    covariances = [(part - mean).T @ (part - mean) / len(part) for part, mean in zip(parts, means, strict=True)]
-    variance = np.array([np.diagonal(each) for each in covariances])
-    weight = np.array([len(part) for part in parts]) / len(rows)
-    whole = weight @ [(each**2).sum() for each in covariances]
-    lost = whole - weight @ (variance**2).sum(axis=1)
+    means, variance, square, beside = [], [], 0.0, 0.0
+    for c in range(which.max() + 1):
+        part = rows[which == c]
+        means.append(part.mean(axis=0))
+        covariance = (part - means[-1]).T @ (part - means[-1]) / len(part)
+        variance.append(np.diagonal(covariance).copy())
+        square += len(part) / len(rows) * float((covariance**2).sum())
+        np.fill_diagonal(covariance, 0.0)
+        beside += len(part) / len(rows) * float((covariance**2).sum())
     named = len(means) - (centre and label is not None)
-    return Statistics(means[:named], variance, float(np.sqrt(max(lost, 0.0) / whole)) if whole > 0 else 0.0)
+    return Statistics(np.array(means[:named]), np.array(variance), square, beside)
 
 
 def named_means(inputs: Inputs) -> np.ndarray | None:
     """Return the named means (N, d) of samples in the eigenbasis; None where means are declared, or there are none."""
     return statistics(inputs).mean if inputs.data is not None and inputs.means else None
+
+
+def _shares(inputs: Inputs) -> np.ndarray:
+    """The shares (C,) of the classes in the samples."""
+    counts = np.array([count for _, count in inputs.classes])
+    return counts / counts.sum()
+
+
+def lost(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> float:
+    """Return what theory leaves out of the classes' covariances C_c, relative to their size, in the Frobenius norm.
+
+    It has Lambda_c, the eigenvalues (C, L) of the classes in blocks of some `dimension` (L,), in the place of C_c:
+    the root of sum_c p_c |C_c - Lambda_c|^2 / sum_c p_c |C_c|^2.
+    """
+    found = statistics(inputs)
+    off = found.variance - np.repeat(eigenvalue, dimension, axis=1)
+    return float(np.sqrt((found.beside + _shares(inputs) @ (off**2).sum(axis=1)) / found.square))
 
 
 def by_blocks(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> np.ndarray:
@@ -124,6 +144,5 @@ def by_blocks(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> 
     """
     starts = np.concatenate([[0], np.cumsum(dimension)[:-1]])
     own = np.add.reduceat(statistics(inputs).variance, starts, axis=1)
-    share = np.array([count for _, count in inputs.classes]) / sum(count for _, count in inputs.classes)
-    pooled = share @ own
+    pooled = _shares(inputs) @ own
     return eigenvalue * np.divide(own, pooled, out=np.ones_like(own), where=pooled > 0)

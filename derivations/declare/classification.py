@@ -65,10 +65,10 @@ def closed_form(declared: Declaration, xp: Any, view: View, a: Arguments) -> Any
 def _in_cluster(xp: Any, c: Any, view: View, number: int, sign: Any) -> Any:
     """The share of wrong labels in a cluster: Phi(-sign m/s)."""
     S, centre = len(c), view.centre[number]
-    mean = 0.0 if centre is None else c @ centre[:S]
+    mean = sign * (0.0 if centre is None else c @ centre[:S])
     variance = c @ view.covariance[number][:S, :S] @ c
-    scaled = -sign * mean / xp.sqrt(2 * xp.where(variance > 0, variance, 1.0))
-    return xp.where(variance > 0, 0.5 + 0.5 * special(xp).erf(scaled), 1.0)
+    scaled = -mean / xp.sqrt(2 * xp.where(variance > 0, variance, 1.0))
+    return xp.where(variance > 0, 0.5 + 0.5 * special(xp).erf(scaled), xp.where(mean > 0, 0.0, 1.0))
 
 
 def share_of_wrong_labels(xp: Any, f: Any, y: Any, weights: Any) -> Any:

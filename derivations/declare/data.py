@@ -286,8 +286,18 @@ def labels(file: ArrayFile) -> np.ndarray:
 
 
 def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.ndarray:
-    """Return the samples (N, d) in the eigenbasis, with their mean removed if `centre` says so."""
+    """Return the samples (N, d) in the eigenbasis, with their mean removed if `centre` says so.
+
+    Raises `UsageError` for a mean that is kept and has a part along columns that are left out.
+    """
     basis = eigenbasis(file, label)
+    fixed = np.flatnonzero(~basis.varying & (array_files.values(file)[0] != 0))
+    if not centre and len(fixed):
+        raise UsageError(
+            f"column {fixed[0] + 1} of {file.name} is {array_files.values(file)[0, fixed[0]]:g} in every sample: "
+            "constant columns are left out, and with them a part of the mean that centre = false keeps; take the "
+            "column out"
+        )
     return (array_files.values(file)[:, basis.varying] - (basis.mean if centre else 0.0)) @ basis.vectors
 
 

@@ -18,7 +18,7 @@ def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: An
 
 
 def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
-    """Whether the signs of f and y differ, 1 or 0 for every sample, with the arguments of `answers`."""
+    """1 for every sample at which the signs of f and y differ, else 0, with the arguments of `answers`."""
     import jax.numpy as jnp
 
     f, y = answers(declared, vectors, scalars, x, labels, given)

@@ -17,6 +17,8 @@ HEADLINES: Mapping[str, str] = {
     "spectrum_error": "inputs with a spectrum: relative error of the linear flow by blocks, over all times",
     "samples": "inputs from a file: samples in it",
     "constant_columns": "inputs from a file: constant columns, which are left out",
+    "classes": "inputs from a file with labels: classes of samples",
+    "covariance_lost": "inputs from a file with labels: what theory leaves out of the classes' covariances, relative",
     "passes": "explicit SGD on inputs from a file: how often a sample was drawn on average",
     "step_x_largest": "inputs with eigenvalues, online: step x largest eigenvalue / d, 0 in the limit",
     "inputs": "inputs with eigenvalues: where SGD leaves its online limit",

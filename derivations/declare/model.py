@@ -179,6 +179,6 @@ def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: An
 
 
 def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:
-    """Whether the sign of every sample's answer is wrong (samples,), with the arguments of `losses`."""
+    """1 for every sample whose answer has the wrong sign, else 0 (samples,), with the arguments of `losses`."""
     given = dict(zip(written.arguments(declared), numbers, strict=True))
     return evaluate.wrong(declared, vectors, scalars, x, labels, given)

@@ -90,7 +90,7 @@ def grid(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _inside(each: int) -> np.ndarray:
-    """Which middles of a square grid (each, each) lie in the circle that touches its sides."""
+    """True for the middles of a square grid (each, each) in the circle that touches its sides."""
     place = (np.arange(each) + 0.5) * 2 / each - 1
     return place[:, None] ** 2 + place**2 < 1
 

@@ -92,11 +92,12 @@ def _longest_level(values: np.ndarray) -> tuple[int, int]:
 def of_run(run: Any) -> PowerLaw | None:
     """Return the power law of the blocks of a run (`xarray.Dataset`); None where its error has no reason to follow it.
 
-    These are the online limit, whose noise has a law of its own, other losses than the squared one, weight decay, and
-    clusters.
+    These are the online limit, whose noise has a law of its own, other losses than the squared one, weight decay,
+    weights of fixed norms, and clusters.
     """
     training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
-    plain = training.get("limit", "flow") == "flow" and training.get("loss", "squared") == "squared"
+    usual = {"limit": "flow", "loss": "squared", "weights": "free"}
+    plain = all(training.get(key, value) == value for key, value in usual.items())
     plain = plain and not parameters(run).get("decay") and "probability" not in run
     if not plain or not spectrum_picture.is_drawn(run):
         return None

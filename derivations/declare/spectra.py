@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Labelled, UsageError
-from derivations.declare import data
+from derivations.declare import classes, data
 from derivations.declare.array_files import ArrayFile
 from derivations.declare.clusters import UNEQUAL
 from derivations.declare.declaration import Declaration, Inputs
@@ -187,7 +187,7 @@ def _of_spectrum(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     value, weight, total = _by_coordinate(inputs, known, d)
     rows = np.array(list(_paired(d, inputs.bins, value, weight, total)))
     eigenvalue, dimension, weights = rows.T
-    if isinstance(inputs.spread, ArrayFile):  # vectors that are given have the parts that their coordinates have
+    if isinstance(inputs.spread, ArrayFile) or inputs.classes:  # what is given has the parts of its coordinates
         starts = np.concatenate([[0], np.cumsum(dimension)[:-1]]).astype(np.int64)
         rows[:, 2] = np.add.reduceat(weight(np.arange(1.0, d + 1)), starts)
     content = None if isinstance(inputs.spread, ArrayFile) or inputs.spread == "random" else weights / weights.sum()
@@ -204,13 +204,12 @@ def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[
     What a file gives is summed term by term.
     """
     if inputs.spectrum is None or isinstance(inputs.spread, ArrayFile):
-        teacher = data.teacher(inputs)
-        index = np.arange(1.0, d + 1)
-        weights = _squares(inputs.spread, known)(index) if teacher is None else (teacher**2).sum(0)
+        vectors = classes.named_means(inputs) if inputs.classes else data.teacher(inputs)
+        weights = _squares(inputs.spread, known)(np.arange(1.0, d + 1)) if vectors is None else (vectors**2).sum(0)
         eigenvalues = _eigenvalues(inputs, known, d)
         # Samples and covariances can have eigenvalues of 0, a spectrum cannot.
-        known = data.basis(inputs) is None
-        least = eigenvalues[-1] if known else eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])
+        positive = data.basis(inputs) is None
+        least = eigenvalues[-1] if positive else eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])
         _require_size(float(eigenvalues[0]), float(least))
         return _looked_up(eigenvalues), _looked_up(weights), _direct_sum
     value, weight = _in_order(_values(inputs.spectrum, known), _squares(inputs.spread, known), d)

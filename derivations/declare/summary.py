@@ -82,7 +82,9 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
         told["spectrum_error"] = blocks.error
     told |= data.told(declared.inputs)
     if declared.inputs.classes:
-        told["covariance_lost"] = classes.statistics(declared.inputs).lost
+        law = mixture.mixture(parameters)
+        assert law is not None
+        told["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
     if declared.limit == "online":
         law = mixture.mixture(parameters)
         assert law is not None

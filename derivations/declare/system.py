@@ -307,12 +307,17 @@ def _require_small_means(parameters: Any) -> None:
 
 
 def _require_signs(parameters: Any) -> None:
-    """Raise `UsageError` for a label of 0 whose sign is asked for."""
+    """Raise `UsageError` for labels of which the sign is asked for, and that are 0 or have one sign."""
     law, declared = mixture.mixture(parameters), parameters.declaration
     if law is None or law.label is None or not declared.labelled():
         return
     if (law.label == 0).any():
         raise UsageError(f"the {declared.loss} loss takes the sign of a label, and a label is 0: use -1 and 1")
+    if len(np.unique(np.sign(law.label))) < 2:
+        raise UsageError(
+            f"the {declared.loss} loss takes the sign of a label, and all labels have the same "
+            f"({', '.join(f'{label:g}' for label in law.label)}): use -1 and 1"
+        )
 
 
 def tick(parameters: Any, step_size: float) -> float:

@@ -120,14 +120,15 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     flows = [lab.integrate(**one, **asked) for one in given]
     ends, starts = (np.array([np.concatenate([f[n][k].ravel() for n in names]) for f in flows]) for k in (-1, 0))
     moved = ends.mean(0) - starts.mean(0)
-    size = float(np.abs(moved).max())
+    size = max(float(np.abs(moved).max()), 1e-300)
 
     def final(step: float, batch: int) -> np.ndarray:
         run = lab.simulate(method="compressed", step_size=step, batch=batch, seeds=REPLICAS, **asked)
         return np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
 
     coarse = final(2 * until / steps, SAMPLES)
-    batch = SAMPLES * 2 ** int(np.clip(np.ceil(2 * np.log2(error_of(coarse) / (WANTED * size))), 0, DOUBLINGS))
+    lacking = 2 * np.log2(max(error_of(coarse), 1e-300) / (WANTED * size))  # in doublings of the batch
+    batch = SAMPLES * 2 ** int(np.clip(np.ceil(lacking), 0, DOUBLINGS))
     if batch > SAMPLES:
         coarse = final(2 * until / steps, batch)
     fine = final(until / steps, batch)

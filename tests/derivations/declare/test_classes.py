@@ -13,13 +13,13 @@ from tests.derivations.declare.test_data import forget
 LINEAR = {"student": {"unit": "w"}, "training": {"step": 0.01}}
 
 
-def three(seed=0, count=400, d=6):
+def three(seed=0, count=400, d=6, constant=4.5):
     """Rows (count, d + 1) of three classes with means and covariances of their own, a constant column, and labels."""
     rng = np.random.default_rng(seed)
     labels = rng.choice([-1.0, 0.5, 2.0], size=count, p=[0.5, 0.3, 0.2])
     rows = rng.exponential(size=(count, d)) @ rng.normal(size=(d, d)) / np.sqrt(d)
     rows = rows * (1 + 0.2 * labels[:, None]) + np.outer(labels, rng.normal(size=d)) + 0.7
-    return np.insert(rows, 2, 4.5, axis=1), labels
+    return np.insert(rows, 2, constant, axis=1), labels
 
 
 def declared(rows, labels, **tables):
@@ -59,7 +59,8 @@ def test_classes_have_the_means_and_variances_of_the_file():
         assert law.eigenvalue[c] == pytest.approx(scale * np.diag(turned), rel=1e-9)
         off += len(own) * (turned**2).sum() - len(own) * (np.diag(turned) ** 2).sum()
         total += len(own) * (turned**2).sum()
-    assert classes.statistics(p.declaration.inputs).lost == pytest.approx(np.sqrt(off / total), rel=1e-9)
+    lost = classes.lost(p.declaration.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
+    assert lost == pytest.approx(np.sqrt(off / total), rel=1e-9)
     assert mixture.variances(p) == pytest.approx(law.eigenvalue)
     seen = spectra.samples(p)
     for c, label in enumerate(law.label):
@@ -69,12 +70,19 @@ def test_classes_have_the_means_and_variances_of_the_file():
 
 def test_few_blocks_share_their_eigenvalue_out_among_the_classes():
     rows, labels = three(1, 500, 40)
-    _, law, blocks = law_of(declared(rows, labels, inputs={"bins": 9}))
+    p, law, blocks = law_of(declared(rows, labels, inputs={"bins": 9}))
     assert len(blocks.share) <= 9 and law.eigenvalue.shape == (3, len(blocks.share))
     assert law.probability @ law.eigenvalue == pytest.approx(blocks.eigenvalue, rel=1e-12)
     kept = np.delete(rows, 2, axis=1)
     each = [np.trace(np.cov(kept[labels == c].T, ddof=0)) for c in law.label]
     assert law.eigenvalue @ blocks.dimension == pytest.approx(each, rel=0.05)  # exact where a block has one variance
+    vectors, off, whole = data.basis(p.declaration.inputs).vectors, 0.0, 0.0
+    for label, eigenvalue in zip(law.label, law.eigenvalue, strict=True):
+        covariance = vectors.T @ np.cov(kept[labels == label].T, ddof=0) @ vectors
+        off += np.mean(labels == label) * ((covariance - np.diag(np.repeat(eigenvalue, blocks.dimension))) ** 2).sum()
+        whole += np.mean(labels == label) * (covariance**2).sum()
+    lost = classes.lost(p.declaration.inputs, law.eigenvalue, blocks.dimension)
+    assert lost == pytest.approx(np.sqrt(off / whole), rel=1e-9) and lost > 0.01
 
 
 def least_squares(rows, targets, w, t):
@@ -102,7 +110,7 @@ def test_least_squares_on_classes_is_that_of_the_samples():
 
 
 def test_a_mean_that_is_kept_moves_as_that_of_the_samples():
-    rows, _ = three(2)
+    rows, _ = three(2, constant=0.0)
     rng = np.random.default_rng(3)
     w, teacher = rng.normal(size=(1, 7)), rng.normal(size=(1, 7))
     tables = {**LINEAR, "teacher": {"spread": teacher}, "inputs": {"data": rows, "centre": False, "trace": 3.0}}
@@ -123,7 +131,7 @@ def test_a_mean_that_is_kept_moves_as_that_of_the_samples():
 
 
 def test_random_teachers_lie_at_random_to_a_mean_that_is_kept():
-    rows, _ = three(4, d=5)
+    rows, _ = three(4, d=5, constant=0.0)
     made = odesim.declare(**LINEAR, teacher={"spread": "random", "units": 2}, inputs={"data": rows, "centre": False})
     p = made.parameters()
     dimension, cosines = spectra.blocks(p).dimension, []
@@ -268,11 +276,23 @@ def test_a_label_of_0_has_no_sign():
 
 
 def test_a_mean_far_from_0_has_no_online_limit():
-    rows, _ = three()
+    rows = np.delete(three()[0], 2, axis=1)
     made = odesim.declare(student={"unit": "w"}, teacher={}, training={"limit": "online"},
                           inputs={"data": rows + 50, "centre": False})  # fmt: skip
     with pytest.raises(UsageError, match="longer than the inputs around it"):
         odesim.integrate(made, until=1)
+
+
+def test_a_constant_column_is_no_part_of_a_mean_that_is_kept():
+    with pytest.raises(UsageError, match=r"column 3 of .* is 4\.5 in every sample") as error:
+        odesim.declare(**LINEAR, teacher={}, inputs={"data": three()[0], "centre": False})
+    assert "\n" not in str(error.value)
+
+
+def test_labels_of_one_sign_are_refused_by_losses_of_signs():
+    rows, labels = three()
+    with pytest.raises(UsageError, match=r"all labels have the same \(1, 2\): use -1 and 1"):
+        odesim.integrate(declared(rows, np.where(labels > 0, 2.0, 1.0), training={"loss": "hinge"}), until=1)
 
 
 @pytest.fixture(autouse=True)

@@ -94,7 +94,7 @@ def test_two_fields_without_kinks_have_no_sampling_error():
     sampled_points = odesim.integrate(smooth, tier="sampled", until=2, save_points=3, sample_seed=5)
     assert sampled_points["M_ww"] == pytest.approx(run["M_ww"], abs=1e-7)  # the tolerance of both
     other = {"kink": {"student": {"unit": "relu(w)"}}, "noise": {"teacher": {"noise": 0.1}},
-             "sign": {"training": {"loss": "logistic"}}}  # fmt: skip
+             "sign": {"training": {"loss": "logistic"}}, "growth": {"student": {"unit": "exp(0.5*w)"}}}  # fmt: skip
     for change in other.values():
         rough = odesim.declare(**{"student": {"unit": "tanh(w)"}, "teacher": {}, "start": {"overlap": 0.2}, **change})
         assert max(odesim.integrate(rough, tier="sampled", until=0.5, save_points=2).summary["sampling_error"]) > 1e-9
