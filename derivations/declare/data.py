@@ -211,8 +211,8 @@ def convention(inputs: Inputs) -> str:
     kept = "mean removed" if inputs.centre else "mean kept as a named vector"
     of = f"covariance of the samples (1/N; {kept})"
     if inputs.label is not None:
-        of = f"covariances of the classes of samples (1/N; {kept}) along the eigenvectors of their mean"
-    return f"{of}; weights of files are in their columns"
+        of = f"covariances of the classes of samples (1/N; {kept}) along the eigenvectors of the mean covariance"
+    return f"{of}; weights of files are in the columns of the samples"
 
 
 def told(inputs: Inputs) -> dict[str, Any]:
