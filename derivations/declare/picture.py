@@ -37,7 +37,7 @@ def draw(run: Any) -> dict[str, Any]:
     if run.sizes.get("time", 0) < 2:
         return {}
     _, online, decades = _stated(run)
-    decades = decades or bool(power_law.references(whole(run)))
+    decades = decades or bool(power_law.references(run))  # of the parts by block, which whole vectors have not
     found = {"order_parameters": order_parameters(whole(run), decades)}
     if spectrum_picture.is_drawn(run):
         found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, online)

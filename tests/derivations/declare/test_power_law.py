@@ -54,6 +54,16 @@ def test_the_slope_lies_along_the_error_of_a_run(name, rate):
     assert ratio == pytest.approx(np.full(late.sum(), power_law.ABOVE), rel=0.1)
 
 
+@pytest.mark.parametrize(("until", "scale"), [(1000, "log"), (3, "linear")])
+def test_time_is_logarithmic_where_the_line_is_drawn(until, scale):
+    made = odesim.declare(
+        student={"unit": "w"}, teacher={"spread": "j^(-0.75)"}, inputs={"spectrum": "j^(-1.5)"},
+        start={"norm": 1e-9, "overlap": 0.0},
+    )  # fmt: skip
+    axis, drawn = lines(odesim.integrate(made, until=until))
+    assert (axis.get_xscale(), len(drawn)) == (scale, int(scale == "log"))
+
+
 @pytest.mark.parametrize(
     "changed",
     [
