@@ -60,7 +60,7 @@ class Crossing:
         return tuple(dim for k, dim in enumerate(dims) if self.summed is None or k != len(dims) + self.summed)
 
     def margin(self, values: Any) -> Any:
-        """How far values of the component are beyond the threshold: not negative once crossed.
+        """Return by how much values of the component exceed the threshold: not negative once crossed.
 
         >>> float(Crossing("T", "x", 0.5, absolute=True).margin(-0.75))
         0.25
@@ -71,7 +71,7 @@ class Crossing:
 
 @dataclasses.dataclass(frozen=True)
 class Initial:
-    """Where a stage starts: the components of its state, and the numbers that stay constant during it.
+    """The start of a stage: the components of its state, and the numbers that stay constant during it.
 
     `parameters` are those of the run after sizes were read from a file; `scale` is the typical size of the
     small entries (1/sqrt(d) for random directions), from which the absolute tolerance is taken.  The components of an

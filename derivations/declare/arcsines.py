@@ -40,8 +40,8 @@ def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Def
         i = model.index("i", g)
         yield Definition((Base(f"v{algebra.below(g)}")[i],), scales[g][0] * model.weight(g, i), "weights in f - f*")
         if model.mean is not None:
-            one = _vector(model, g)
-            value = sp.sqrt(2) * scales[g][1] * model.centre(one, i) / model.norm(one, i)
+            vector = _vector(model, g)
+            value = sp.sqrt(2) * scales[g][1] * model.centre(vector, i) / model.norm(vector, i)
             yield Definition((centre(model, g, i),), value, "sqrt(2) s_i E[z_i]")
     for g in model.students:
         for h in model.students[g:]:
@@ -79,7 +79,7 @@ def sums(model: Algebra, places: tuple[int, Any, int, Any], *met: int) -> Any:
 
 def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
     i, j, c, e = (model.index(letter, n) for letter, n in zip("ijkl", (g, h, k, m), strict=True))
-    one, two = Base(f"v{algebra.below(k)}")[c], Base(f"v{algebra.below(m)}")[e]
+    weight_k, weight_l = Base(f"v{algebra.below(k)}")[c], Base(f"v{algebra.below(m)}")[e]
     places = (g, i, h, j)
     first, last = _tilt(model, places, k, c), _tilt(model, places, m, e)
     between = scaled(model, k, c, m, e) if model.is_student(k) or k <= m else scaled(model, m, e, k, c)
@@ -90,13 +90,15 @@ def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
     if model.mean is None:
         # The argument is below 1, since both variances are above the tilted covariance.
         mean = sp.asin(inside / sp.sqrt(first[2]) / sp.sqrt(last[2]))
-        meaning, shortcut = "arcsines of tilted correlations", Shortcut(LOOPS, (*arrays, one, two))
+        meaning, shortcut = "arcsines of tilted correlations", Shortcut(LOOPS, (*arrays, weight_k, weight_l))
     else:
         heights = [_height(model, places, *unit) for unit in ((k, c, first), (m, e, last))]
         mean = _of_both(heights, first[2], last[2], inside)
         meaning, shortcut = "means of tilted pairs", None
     shortcut = None if model.of_fields else shortcut
-    return Definition((sums(model, places, k, m),), sp.Sum(one * two * mean, c, e), meaning, shortcut=shortcut)
+    return Definition(
+        (sums(model, places, k, m),), sp.Sum(weight_k * weight_l * mean, c, e), meaning, shortcut=shortcut
+    )
 
 
 def _outputs(model: Algebra, g: int, h: int, k: int) -> Definition:
@@ -118,11 +120,11 @@ def _of_both(heights: list[Any], X: Any, Y: Any, T: Any) -> Any:
 def _tilt(model: Algebra, places: tuple[int, Any, int, Any], k: int, c: Any) -> tuple[Any, Any, Any]:
     """The coefficients of S_ic and S_jc that tilt unit c, and its tilted variance plus 1."""
     g, i, h, j = places
-    own, other = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)
+    var_i, var_j = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)
     cross, det = scaled(model, g, i, h, j), determinant(model, places)
     first, last = scaled(model, g, i, k, c), scaled(model, h, j, k, c)
-    one, two = (other * first - cross * last) / det, (own * last - cross * first) / det
-    return one, two, 1 + scaled(model, k, c, k, c) - one * first - two * last
+    tilt_i, tilt_j = (var_j * first - cross * last) / det, (var_i * last - cross * first) / det
+    return tilt_i, tilt_j, 1 + scaled(model, k, c, k, c) - tilt_i * first - tilt_j * last
 
 
 def _height(model: Algebra, places: tuple[int, Any, int, Any], k: int, c: Any, tilt: tuple[Any, Any, Any]) -> Any:
@@ -140,28 +142,28 @@ def determinant(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
 def _exponent(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
     """e, by which the means of i and j weigh."""
     g, i, h, j = places
-    one, two = centre(model, g, i), centre(model, h, j)
-    own, other = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)
-    value = other * one**2 - 2 * scaled(model, g, i, h, j) * one * two + own * two**2
+    mean_i, mean_j = centre(model, g, i), centre(model, h, j)
+    var_i, var_j = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)
+    value = var_j * mean_i**2 - 2 * scaled(model, g, i, h, j) * mean_i * mean_j + var_i * mean_j**2
     return value / determinant(model, places)
 
 
 def total(model: Algebra, factors: Factors, places: tuple[Vector, Any, Vector, Any], squared: bool) -> Any:
     """E[phi'_i phi'_j (sum_k w_k phi_k - y + noise)^2], y the label of a cluster, 0 without one."""
-    one, i, two, j = places
-    at = (one.group, i, two.group, j)
+    first, i, second, j = places
+    at = (first.group, i, second.group, j)
     scale = 4 / sp.pi
-    for number in (one.group, two.group):
+    for number in (first.group, second.group):
         for text in factors[number]:
             scale *= symbols.build(read(text), ())
-    found = NOISE**2
+    residual = NOISE**2
     if model.labels is not None:
-        found += model.labels**2
+        residual += model.labels**2
         if model.mean is not None and squared:
-            found -= 2 * model.labels * sum(sums(model, at, k) for k in model.groups)
+            residual -= 2 * model.labels * sum(sums(model, at, k) for k in model.groups)
     part = sp.Integer(1) if model.mean is not None else 2 / sp.pi
     for k, m in _met(model, squared):
-        found += (1 if k == m else 2) * part * sums(model, at, k, m)
+        residual += (1 if k == m else 2) * part * sums(model, at, k, m)
     if model.mean is not None:
         scale *= sp.exp(-_exponent(model, at) / 2)
-    return scale / sp.sqrt(determinant(model, at)) * found
+    return scale / sp.sqrt(determinant(model, at)) * residual

@@ -261,7 +261,7 @@ def real(given: Any, name: str) -> np.ndarray:
 
 
 def _text_column(table: Any, values: np.ndarray) -> str:
-    """Which column holds the first entry that is no number; empty where that cannot be said."""
+    """Return in words the column of the first entry that is no number; empty where that cannot be said."""
     if values.dtype.kind not in "OSU" or values.ndim != 2:
         return ""
     for row, entries in enumerate(values[:1000], 1):

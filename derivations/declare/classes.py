@@ -50,8 +50,8 @@ def of_entry(given: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Co
         if file.shape[0] != samples.shape[0]:
             raise UsageError(f"{file.name} has {file.shape[0]} labels, but {samples.name} has {samples.shape[0]} "
                              "samples")  # fmt: skip
-        found = np.unique(data.labels(file), return_counts=True)
-        return file, tuple(zip(*(part.tolist() for part in found), strict=True))
+        counted = np.unique(data.labels(file), return_counts=True)
+        return file, tuple(zip(*(part.tolist() for part in counted), strict=True))
 
 
 def _stored(entry: Mapping[str, Any]) -> Counts:
@@ -71,15 +71,15 @@ def nouns(classes: Counts, centre: bool) -> tuple[tuple[Mean, ...], tuple[Cluste
         return ((), ()) if centre else ((whole,), (Cluster(_number(1.0), Tree("name", "centre")),))
     total = sum(count for _, count in classes)
     means = tuple(Mean(f"class_{k}", None) for k in range(1, len(classes) + (not centre)))
-    found = []
+    stated = []
     for k, (label, count) in enumerate(classes):
         if k < len(means):
             mean = Tree("name", means[k].name)
         else:
             parts = [(-n / count, one.name) for one, (_, n) in zip(means, classes, strict=False)]
             mean = functools.reduce(lambda left, right: Tree("+", parts=(left, right)), map(_multiple, parts))
-        found.append(Cluster(_number(count / total), mean, label=_number(label)))
-    return means, tuple(found)
+        stated.append(Cluster(_number(count / total), mean, label=_number(label)))
+    return means, tuple(stated)
 
 
 def _number(value: float) -> Tree:
@@ -132,9 +132,9 @@ def lost(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> float
     It has Lambda_c, the eigenvalues (C, L) of the classes in blocks of some `dimension` (L,), in the place of C_c:
     the root of sum_c p_c |C_c - Lambda_c|^2 / sum_c p_c |C_c|^2.
     """
-    found = statistics(inputs)
-    off = found.variance - np.repeat(eigenvalue, dimension, axis=1)
-    return float(np.sqrt((found.beside + _shares(inputs) @ (off**2).sum(axis=1)) / found.square))
+    sums = statistics(inputs)
+    off = sums.variance - np.repeat(eigenvalue, dimension, axis=1)
+    return float(np.sqrt((sums.beside + _shares(inputs) @ (off**2).sum(axis=1)) / sums.square))
 
 
 def by_blocks(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> np.ndarray:
@@ -143,6 +143,6 @@ def by_blocks(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> 
     They share the pooled one out by the classes' mean variances in the block, so that sum_c p_c lam_cl is that.
     """
     starts = np.concatenate([[0], np.cumsum(dimension)[:-1]])
-    own = np.add.reduceat(statistics(inputs).variance, starts, axis=1)
-    pooled = _shares(inputs) @ own
-    return eigenvalue * np.divide(own, pooled, out=np.ones_like(own), where=pooled > 0)
+    total = np.add.reduceat(statistics(inputs).variance, starts, axis=1)
+    pooled = _shares(inputs) @ total
+    return eigenvalue * np.divide(total, pooled, out=np.ones_like(total), where=pooled > 0)

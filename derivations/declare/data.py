@@ -262,21 +262,23 @@ def _diagonal(covariance: np.ndarray, terms: int) -> tuple[np.ndarray, np.ndarra
     return values, np.ascontiguousarray(vectors * np.sign(vectors[first, np.arange(len(first))]))
 
 
-def basis(inputs: Inputs | None) -> Eigenbasis | None:
+def basis_file(inputs: Inputs | None) -> ArrayFile | None:
+    """Return the samples or the covariance in whose columns weights stand; None where eigenvalues are declared."""
+    return None if inputs is None else inputs.covariance or inputs.data
+
+
+def basis(inputs: Inputs) -> Eigenbasis | None:
     """Return the eigenbasis of samples or of a covariance; None where inputs are declared by eigenvalues."""
-    if inputs is None or (inputs.data is None and inputs.covariance is None):
-        return None
     if inputs.covariance is not None:
         return _of_covariance(inputs.covariance)
-    assert inputs.data is not None
-    return eigenbasis(inputs.data, inputs.label)
+    return None if inputs.data is None else eigenbasis(inputs.data, inputs.label)
 
 
 def eigenvalues(inputs: Inputs) -> np.ndarray | None:
     """Return the eigenvalues (d,) that a file gives, from the largest on; None where they are declared otherwise."""
-    found = basis(inputs)
-    if found is not None:
-        return found.eigenvalue
+    eigen = basis(inputs)
+    if eigen is not None:
+        return eigen.eigenvalue
     return None if inputs.eigenvalues is None else np.sort(array_files.values(inputs.eigenvalues))[::-1]
 
 
@@ -307,16 +309,17 @@ def rotated(inputs: Inputs | None, vectors: np.ndarray) -> np.ndarray:
     Without these the eigenbasis is what they are in already.  Parts along constant columns have no effect and are left
     out.
     """
-    found = basis(inputs)
-    if inputs is None or found is None:
+    eigen = None if inputs is None else basis(inputs)
+    if inputs is None or eigen is None:
         return vectors
     require_columns(inputs, vectors.shape[-1])
-    return vectors[..., found.varying] @ found.vectors
+    return vectors[..., eigen.varying] @ eigen.vectors
 
 
 def require_columns(inputs: Inputs, count: int) -> None:
     """Raise `UsageError` for weights of another length than a row of the samples or of the covariance."""
-    file = files(inputs)[0]
+    file = basis_file(inputs)
+    assert file is not None
     if count != file.shape[1]:
         raise UsageError(
             f"weights are in the columns of {file.name}, of which there are {file.shape[1]}, but their length is "
@@ -326,10 +329,11 @@ def require_columns(inputs: Inputs, count: int) -> None:
 
 def weights_dimension(inputs: Inputs | None, length: int) -> int:
     """Return the dimension d of weights of a length."""
-    if inputs is None or basis(inputs) is None:
+    file = basis_file(inputs)
+    if inputs is None or file is None:
         return length
     require_columns(inputs, length)
-    return files(inputs)[0].dimension
+    return file.dimension
 
 
 def teacher(inputs: Inputs) -> np.ndarray | None:

@@ -41,7 +41,7 @@ def answers(
     import jax.numpy as jnp
 
     numbers = _numbers(declared, given)
-    found, at, scalar_at = [0.0, 0.0], 0, 0
+    sums, at, scalar_at = [0.0, 0.0], 0, 0
     for k, group in enumerate(declared.groups):
         size, student = given[f"K_{k}"], k < len(declared.students)
         fields, squares = {}, {}
@@ -57,8 +57,8 @@ def answers(
             own[word] = scalars[scalar_at : scalar_at + size, None]
             scalar_at += size
         a = own.pop("a") if group.output == "trained" else given[f"readout_{k}"][:, None]
-        found[not student] += (a * unit(group, {**numbers, **own, **fields}, squares)).sum(0)
-    return found[0], found[1] + labels[0]
+        sums[not student] += (a * unit(group, {**numbers, **own, **fields}, squares)).sum(0)
+    return sums[0], sums[1] + labels[0]
 
 
 def unit(group: Group, values: Mapping[str, Any], squares: Mapping[str, Any]) -> Any:

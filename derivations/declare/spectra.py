@@ -208,7 +208,7 @@ def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[
         weights = _squares(inputs.spread, known)(np.arange(1.0, d + 1)) if vectors is None else (vectors**2).sum(0)
         eigenvalues = _eigenvalues(inputs, known, d)
         # Samples and covariances can have eigenvalues of 0, a spectrum cannot.
-        positive = data.basis(inputs) is None
+        positive = data.basis_file(inputs) is None
         least = eigenvalues[-1] if positive else eigenvalues[eigenvalues > 0].min(initial=eigenvalues[0])
         _require_size(float(eigenvalues[0]), float(least))
         return _looked_up(eigenvalues), _looked_up(weights), _direct_sum

@@ -38,9 +38,9 @@ def fixed_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) ->
     if blocks.content is None:
         return _drawn(gram, beside, blocks.dimension, rng)
     t = len(gram)
-    found = np.zeros((len(beside), t + len(means), t + len(means)))
-    found[:, :t, :t], found[:, t:, t:] = blocks.content[:, None, None] * gram, beside
-    return found
+    grams = np.zeros((len(beside), t + len(means), t + len(means)))
+    grams[:, :t, :t], grams[:, t:, t:] = blocks.content[:, None, None] * gram, beside
+    return grams
 
 
 def _teachers(
@@ -67,11 +67,11 @@ def _drawn(gram: np.ndarray, beside: np.ndarray, dimension: np.ndarray, rng: np.
         drawn = _random(t, known.shape[1], m, rng)
         rows = np.vstack([drawn, np.hstack([known, np.zeros((n, drawn.shape[1] - known.shape[1]))])])
         parts.append(rows @ rows.T)
-    found, turn = np.array(parts), np.eye(t + n)
-    turn[:t, :t] = root(gram) @ np.linalg.inv(np.linalg.cholesky(found[:, :t, :t].sum(0)))
-    found = turn @ found @ turn.T
-    found[:, t:, t:] = beside
-    return found
+    grams, turn = np.array(parts), np.eye(t + n)
+    turn[:t, :t] = root(gram) @ np.linalg.inv(np.linalg.cholesky(grams[:, :t, :t].sum(0)))
+    grams = turn @ grams @ turn.T
+    grams[:, t:, t:] = beside
+    return grams
 
 
 def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -79,21 +79,20 @@ def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[
 
     All are in the coordinates of the file, of which `data.rotated` makes those of theory.
     """
-    found, inputs = dict(arrays), declared.inputs
-    held = any(group.named(slot) in found for group in declared.students for slot in group.slots)
+    completed, inputs = dict(arrays), declared.inputs
+    held = any(group.named(slot) in completed for group in declared.students for slot in group.slots)
     if inputs is None or not held:
-        return found
+        return completed
     slots = [(group, slot) for group in declared.teachers for slot in group.slots]
     if isinstance(inputs.spread, ArrayFile) and len(slots) == 1:
         group, slot = slots[0]
-        found.setdefault(group.named(f"{slot}_star"), np.atleast_2d(array_files.values(inputs.spread)))
-    means = classes.named_means(inputs)
-    if means is not None and inputs.data is not None:
-        basis = data.eigenbasis(inputs.data, inputs.label)
+        completed.setdefault(group.named(f"{slot}_star"), np.atleast_2d(array_files.values(inputs.spread)))
+    means, basis = classes.named_means(inputs), data.basis(inputs)
+    if means is not None and basis is not None:
         columns = np.zeros((len(means), len(basis.varying)))
         columns[:, basis.varying] = means @ basis.vectors.T
-        found.setdefault(f"{MEAN}_m_star", columns)
-    return found
+        completed.setdefault(f"{MEAN}_m_star", columns)
+    return completed
 
 
 def _with_means(parameters: Any, teachers: np.ndarray) -> np.ndarray:

@@ -81,13 +81,11 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if not declared.inputs.blocks:
         told["spectrum_error"] = blocks.error
     told |= data.told(declared.inputs)
+    law = mixture.mixture(parameters)
+    assert law is not None
     if declared.inputs.classes:
-        law = mixture.mixture(parameters)
-        assert law is not None
         told["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
     if declared.limit == "online":
-        law = mixture.mixture(parameters)
-        assert law is not None
         told["step_x_largest"] = size = float(parameters.step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
             larger = ", or a larger d if the largest eigenvalue stays as it is"

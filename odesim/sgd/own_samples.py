@@ -34,10 +34,10 @@ def measures(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: i
     def one(weights: Any, scalars: Any, arrays: list[Any], rows: Any, *targets: Any) -> Any:
         values = joined(numbers, arrays)
         noises = traced.labels_of(model, functions, values, noise, len(rows), rows.dtype)
-        found = [model.losses(weights, scalars, rows, sum(targets, noises), *values).mean()]
+        told = [model.losses(weights, scalars, rows, sum(targets, noises), *values).mean()]
         if model.wrong is not None:
-            found.append(model.wrong(weights, scalars, rows, sum(targets, 0.0 * noises), *values).mean())
-        return jax.numpy.stack(found)
+            told.append(model.wrong(weights, scalars, rows, sum(targets, 0.0 * noises), *values).mean())
+        return jax.numpy.stack(told)
 
     over, seen = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, *(None for _ in given)))), [each[chosen] for each in given]
     return lambda weights, scalars, arrays: over(weights, scalars, arrays, *seen)
@@ -56,14 +56,14 @@ def with_loss(engine: Any, parameters: Any, saved: np.ndarray, made: Trajectory)
     meanings = {"loss": f"mean loss over the samples of the file, at most {MOST} of them"}
     if engine.model.wrong is not None:
         meanings["classification_error"] = "share of wrong labels among these samples"
-    own = {
+    courses = {
         name: Variable(("seed", "time"), saved[..., k - len(meanings)], meaning)
         for k, (name, meaning) in enumerate(meanings.items())
     }
-    state = {**{name: values for name, values in made.state.items() if name in moving}, **own}
+    state = {**{name: values for name, values in made.state.items() if name in moving}, **courses}
     kept = {key: value for key, value in made.summary.items()
             if not key.startswith("median_final_") or key.removeprefix("median_final_") in state}  # fmt: skip
     passes = made.statistics["steps"] * engine.batch / engine.count
-    told = {f"median_final_{name}": float(np.median(values.values[:, -1])) for name, values in own.items()}
+    told = {f"median_final_{name}": float(np.median(values.values[:, -1])) for name, values in courses.items()}
     told["passes"] = passes
     return dataclasses.replace(made, state=state, summary={**kept, **told})

@@ -85,14 +85,14 @@ def variables(
     (seed, shown) the times at which the entries have gone half of the way of the first run, `nan` where they do not.
     Overlaps of parts of vectors are summed to those of the whole vectors.
     """
-    one_run, other = ({name: whole(run.state[name]) for name in reference} for run in (first, second))
-    both = {name: _summed(values, ("seed", *first.state[name].dims)) for name, values in reference.items()}
-    chosen = choose(both, {name: one_run[name].dims for name in reference})
-    values, every = both[chosen.name], with_replicas(other[chosen.name])
+    first_whole, second_whole = ({name: whole(run.state[name]) for name in reference} for run in (first, second))
+    whole_reference = {name: _summed(values, ("seed", *first.state[name].dims)) for name, values in reference.items()}
+    chosen = choose(whole_reference, {name: first_whole[name].dims for name in reference})
+    values, every = whole_reference[chosen.name], with_replicas(second_whole[chosen.name])
     one = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
     two = np.stack([every[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
-    meaning = one_run[chosen.name].meaning or other[chosen.name].meaning or chosen.name
-    colour = one_run[chosen.name].dims[-1].rstrip("_").replace("_", " ")
+    meaning = first_whole[chosen.name].meaning or second_whole[chosen.name].meaning or chosen.name
+    colour = first_whole[chosen.name].dims[-1].rstrip("_").replace("_", " ")
     found = {
         "shown_first": Variable(("shown", "time"), one, meaning),
         "shown_second": Variable(("seed", "shown", "time"), two, meaning),

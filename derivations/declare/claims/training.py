@@ -116,8 +116,8 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     d, names = small_dimension(system.parameters()), [b.name for b in rows(system.parameters()).moving]
     asked = {"seed": seed, "until": until, "save_points": 2, "d": d}
     exact = settled(system.parameters()) == "exact"
-    given = [{"rtol": 1e-9}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(TIMES)]
-    flows = [lab.integrate(**one, **asked) for one in given]
+    options = [{"rtol": 1e-9}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(TIMES)]
+    flows = [lab.integrate(**each, **asked) for each in options]
     ends, starts = (np.array([np.concatenate([f[n][k].ravel() for n in names]) for f in flows]) for k in (-1, 0))
     moved = ends.mean(0) - starts.mean(0)
     size = max(float(np.abs(moved).max()), 1e-300)

@@ -24,7 +24,7 @@ def first_of(names):
     return [name if k == 0 else pytest.param(name, marks=pytest.mark.slow) for k, name in enumerate(names)]
 
 
-def same(found, wanted, rounding=ROUNDING):
+def assert_same(found, wanted, rounding=ROUNDING):
     """Two sets of rates are equal to rounding, relative to the largest rate."""
     size = max(1.0, *(float(np.abs(value).max()) for value in wanted.values()))
     assert set(found) == set(wanted)
@@ -42,8 +42,8 @@ def test_blocks_of_one_eigenvalue_add_up(unit, limit):
     plain, start = rates(tables)
     state = {name: share[:, None, None] * start.state[name] for name in ("Q_ww", "M_ww")} | {"a": start.state["a"]}
     blocks, _ = rates({**tables, "inputs": {"blocks": [[1.0, f] for f in share]}}, state)
-    same({name: value.sum(0) if name != "a" else value for name, value in blocks.items()}, plain)
-    same({**blocks, "a": plain["a"]}, {**{n: share[:, None, None] * plain[n] for n in blocks}, "a": plain["a"]})
+    assert_same({name: value.sum(0) if name != "a" else value for name, value in blocks.items()}, plain)
+    assert_same({**blocks, "a": plain["a"]}, {**{n: share[:, None, None] * plain[n] for n in blocks}, "a": plain["a"]})
 
 
 @pytest.mark.parametrize("limit", first_of(["normalised", "sphere"]))
@@ -54,7 +54,7 @@ def test_one_eigenvalue_is_a_scale_of_the_fields_of_constrained_weights(limit):
              "inputs": {"blocks": [[2.25, "rest"]]}}  # fmt: skip
     unit = "erf(1.5*w/sqrt(2))"
     scaled = {"student": {"unit": unit, "units": 2}, "teacher": {"units": 2, "unit": unit}, "training": training}
-    same(rates(block)[0], rates(scaled)[0])
+    assert_same(rates(block)[0], rates(scaled)[0])
 
 
 PARTED = {
@@ -75,7 +75,7 @@ def test_a_cluster_parted_into_two_alike_changes_nothing(name):
     parts = [*tables["inputs"]["cluster"][:-1], {**last, "p": last["p"] / 4}, {**last, "p": 3 * last["p"] / 4}]
     one, start = rates(tables, **numbers)
     two, _ = rates({**tables, "inputs": {**tables["inputs"], "cluster": parts}}, dict(start.state), **numbers)
-    same(two, one)
+    assert_same(two, one)
 
 
 @pytest.mark.parametrize("name", first_of(PARTED))
@@ -83,7 +83,7 @@ def test_another_order_of_the_clusters_changes_nothing(name):
     tables, numbers = PARTED[name]
     one, start = rates(tables, **numbers)
     turned = {**tables["inputs"], "cluster": tables["inputs"]["cluster"][::-1]}
-    same(rates({**tables, "inputs": turned}, dict(start.state), **numbers)[0], one)
+    assert_same(rates({**tables, "inputs": turned}, dict(start.state), **numbers)[0], one)
 
 
 @pytest.mark.parametrize("limit", first_of(TRAINING))
@@ -105,4 +105,4 @@ def test_another_order_of_the_blocks_permutes_the_rates(limit):
     one, start = rates(tables([0, 1, 2]))
     state = {name: value[order] if np.ndim(value) == 3 else value for name, value in start.state.items()}
     two, _ = rates(tables(order), state)
-    same(two, {name: value[order] if value.ndim == 3 else value for name, value in one.items()})
+    assert_same(two, {name: value[order] if value.ndim == 3 else value for name, value in one.items()})

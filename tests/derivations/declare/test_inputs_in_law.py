@@ -39,7 +39,7 @@ class Scores:
             np.concatenate([judged.z_scores(*pair) for pair in each]) for each in (sets, changes, whole)
         )
 
-    def judge(self):
+    def assert_near_limit(self):
         """The means of replicas are the numbers that they are held against."""
         assert min(len(self.sets), len(self.changes)) >= ENOUGH
         assert LEAST < judged.root_mean_square(self.sets) < LARGEST
@@ -203,7 +203,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_the_mean_of_replicas_follows_the_limit(name):
-    MODELS[name]().judge()
+    MODELS[name]().assert_near_limit()
 
 
 def test_a_flow_of_another_eigenvalue_is_told_from_sgd():
