@@ -70,7 +70,7 @@ def grid(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     `REACH` are left out.  Source: Trefethen & Weideman 2014.
 
     >>> x, weights = grid(1, 64, 0)
-    >>> abs(weights @ np.cos(x[0]) - np.exp(-0.5)) < 1e-14
+    >>> bool(abs(weights @ np.cos(x[0]) - np.exp(-0.5)) < 1e-14)
     True
     """
     if variables == 1:
