@@ -203,7 +203,8 @@ class Declaration:
     """A teacher-student model as its author states it.  Every default can be changed by `-p`.
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
-    [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move.  `about` says what the model shows,
+    [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
+    some of them, by name.  `about` says what the model shows,
     `link` is where the source is read, `until` the end time of a run that names none.  A run with `decades` goes on
     over decades of time: its default saved times have early ones, and its picture a logarithmic axis.  `inputs` are
     None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model (`declaration_text`); it is
@@ -235,6 +236,7 @@ class Declaration:
     inputs: Inputs | None = dataclasses.field(default=None, repr=False)
     presets: tuple[Preset, ...] = ()
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
+    rates: tuple[tuple[str, float], ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -270,11 +272,21 @@ class Declaration:
         """The user's own numbers that all units share."""
         return tuple(number.name for number in self.numbers if not number.per_unit)
 
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """The parameters that are factors of `step`."""
+        return tuple(f"rate_{name}" for name, _ in self.rates)
+
     def moves(self, group: Group, word: str) -> bool:
         """Whether a slot, the readout "a" or a scalar of a student group is trained."""
         if word == "a" and group.output == "trained":
             return True
         return word in self.trained or group.named(word) in self.trained
+
+    def rate(self, group: Group, word: str) -> str:
+        """The parameter that multiplies `step` of a slot, the readout "a" or a scalar; "" where none does."""
+        names = (f"rate_{group.named(word)}", f"rate_{word}")
+        return next((name for name in names if name in self.rate_names), "")
 
     def labelled(self) -> bool:
         """Whether the loss takes the sign of the teacher as a label."""

@@ -34,7 +34,7 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
     found |= {name: float(getattr(p, name)) for name in ("step", "decay", "noise", "batch")}
-    found |= {name: float(getattr(p, name)) for name in symbols.declared.names}
+    found |= {name: float(getattr(p, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
     return {**found, **initial.constants, **kernels.numbers()}
 
 
@@ -167,6 +167,7 @@ def constants(symbols: Algebra) -> Iterator[Named]:
             yield Named(Base(group.named("a"))[i], "readout of student unit i")
     yield from TRAINING
     yield from STEPS if symbols.declared.limit == "online" else ()
+    yield from (Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
 
 

@@ -36,6 +36,7 @@ from derivations.declare import population
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
+from derivations.declare.speeds import speed
 from derivations.declare.system import numbers, rows
 
 HIGHEST = 12
@@ -82,7 +83,9 @@ def growth(parameters: Any) -> tuple[int, float]:
             "'normalised') under the squared or correlation loss; with free norms these move at the same order; take "
             "-p tier=auto"
         )
-    return shared_degree(parameters)
+    k, gain = shared_degree(parameters)
+    (student,) = declared.students
+    return k, gain * speed(parameters, student, student.slots[0])
 
 
 def shared_degree(parameters: Any) -> tuple[int, float]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import classes, data, evaluate, mixture, spectra, spread, system, written
+from derivations.declare import classes, data, evaluate, mixture, spectra, speeds, spread, system, written
 from derivations.declare.declaration import Declaration, Inputs
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
@@ -77,13 +77,8 @@ def further(parameters: Any) -> int:
 
 def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     """The arguments that `written.arguments` names, up to the readouts that do not move."""
-    declared: Declaration = parameters.declaration
     rows = system.rows(parameters)
-    moving = np.zeros(rows.students)
-    for k, group in enumerate(declared.students):
-        for slot in group.slots:
-            moving[rows.of(k, slot)] = declared.moves(group, slot)
-    learning = [np.full(count, float(declared.moves(declared.students[k], word))) for k, word, count in rows.scalars]
+    counts = np.array([count for _, _, count in rows.scalars], int)
     square = np.diag(rows.whole(gram))
     return (
         *rows.units,
@@ -92,8 +87,8 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
         np.array([float(parameters.noise)]),
         np.array([float(parameters.decay)]),
         np.sqrt(square[: rows.students]),
-        moving,
-        np.concatenate([*learning, np.empty(0)]),
+        speeds.of_vectors(parameters),
+        np.repeat(speeds.of_scalars(parameters), counts),
     )
 
 

@@ -41,8 +41,13 @@ class Motion:
         self.kernels = Kernels(symbols)
         self.second = second and self.declared.limit == "online"
         self.squared = self.declared.loss == "squared"  # under a correlation loss students do not meet
-        self.rate = STEP if self.declared.limit == "online" else sp.Integer(1)
         self.arrays: list[Definition] = []
+
+    def rate(self, number: int, word: str) -> Any:
+        """The factor of the motion of a slot or a number of a group: the step of an online limit, times its rate."""
+        name = self.declared.rate(self.declared.groups[number], word)
+        own = sp.Symbol(name) if name else sp.Integer(1)
+        return own * (STEP if self.declared.limit == "online" else 1)
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
@@ -307,7 +312,7 @@ class Motion:
             pull -= self.along(one, i) * here
         if self.declared.weights != "sphere":
             pull += DECAY * here
-        return -self.rate * pull
+        return -self.rate(one.group, one.slot) * pull
 
     def along(self, one: Vector, i: Any) -> Any:
         """The part of the mean gradient of u_i along itself, over its squared norm."""
@@ -320,7 +325,7 @@ class Motion:
                 value = self.eigenvalue * self.drift(one, i, one, i)
                 if self.second and self.declared.weights == "sphere":
                     # A step across the sphere lengthens the vector, which the constraint takes back.
-                    value -= HALF * self._gain(one, i, one, i) / self.rate
+                    value -= HALF * self._gain(one, i, one, i) / self.rate(one.group, one.slot)
                 value = self.algebra.over_spaces(value) / self.algebra.product(one, i, one, i)
                 yield Definition((self.along(one, i),), value, "what the constraint takes away")
 
@@ -328,7 +333,8 @@ class Motion:
         """eta^2 E[c_i c_j]/B, in an eigenspace by its share of the variance."""
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
         square = self.algebra.eigenvalue * second_order.entry(self.algebra, one, i, two, j)
-        return STEP**2 / BATCH * self.algebra.share * self.algebra.over_clusters(square) / norms
+        rates = self.rate(one.group, one.slot) * self.rate(two.group, two.slot)
+        return rates / BATCH * self.algebra.share * self.algebra.over_clusters(square) / norms
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""
@@ -345,7 +351,7 @@ class Motion:
             i = self.algebra.index("i", g)
             for word in self.declared.groups[g].own:
                 if self._trained(g, word):
-                    yield Equation(self.algebra.number(g, word, i), -self.rate * self._slope(g, word, i))
+                    yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * self._slope(g, word, i))
 
     def _slope(self, g: int, word: str, i: Any) -> Any:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from derivations.contract import Initial
+from derivations.declare import speeds
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
@@ -31,7 +32,7 @@ def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (units,) the weights in f - f*, a teacher's negative;
     `biases` (scalars, most units); `rows`, `columns` of the Gram matrix for the entries of the state (those of
     overlaps, which come first), and `entries`, where they stand among the students' rows, flat; `moves` (students,),
-    `moving` (r,): what is trained.
+    `moving` (r,): how fast they move (`speeds`).
     """
     at = rows(initial.parameters)
     layout = at.layout
@@ -43,10 +44,8 @@ def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     places |= {block.name: known.keep(block.name) for block in at.fixed}
     table["gram"] = at.gram(places).astype(np.int64)
     table |= _own(at, known)
-    table["moves"] = np.zeros(at.students)
-    for number, group in enumerate(at.declaration.students):
-        for slot in group.slots:
-            table["moves"][at.of(number, slot)] = at.declaration.moves(group, slot)
+    table["moves"] = speeds.of_vectors(initial.parameters)
+    table["moving"] = speeds.of_scalars(initial.parameters)
     return np.array(known.values), table
 
 
@@ -64,14 +63,12 @@ def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
-    """The places of readouts and of the units' own numbers, and which of them are trained."""
+    """The places of readouts and of the units' own numbers."""
     declared, most = at.declaration, max(at.units)
-    moving = np.zeros(len(at.scalars))
     own: dict[tuple[int, str], np.ndarray] = {}
-    for r, (number, word, _) in enumerate(at.scalars):
+    for number, word, _ in at.scalars:
         group = declared.students[number]
         own[number, word] = at.layout.places(group.named(word), known.size)
-        moving[r] = declared.moves(group, word)
     outs, biases = [], []
     for number, group in enumerate(declared.groups):
         student = at.is_student(number)
@@ -84,6 +81,6 @@ def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
             row[: at.sizes[number]] = own[number, word]
             biases.append(row)
     return {
-        "outs": np.array(outs, np.int64), "biases": np.array(biases, np.int64).reshape(len(biases), most),
-        "moving": moving,
-    }  # fmt: skip
+        "outs": np.array(outs, np.int64),
+        "biases": np.array(biases, np.int64).reshape(len(biases), most),
+    }

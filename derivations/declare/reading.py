@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import array_files, data, fields, fits, growth, inputs, named, presets, sums
+from derivations.declare import array_files, data, fields, fits, growth, inputs, named, presets, rates, sums
 from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
@@ -22,7 +22,7 @@ TABLES = (
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "until", "decades")
+TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "until", "decades")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 STEPS = {"online": 1.0, "flow": 1e-3}
 """The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
@@ -88,6 +88,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         inputs=law,
         presets=presets.presets(tables),
         claims=_claims(tables),
+        rates=rates.rates(training, students, _trained(training, students, numbers)),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made

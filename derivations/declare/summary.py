@@ -34,9 +34,11 @@ def conventions(declared: Declaration) -> dict[str, str]:
         inputs["means"] = "of Euclidean norms as written, which stay as they are at any d" if stated else "the samples'"
     if declared.by_cluster:
         inputs["labels"] = "y is the label of the cluster; no teacher"
+    rates = {"rates": ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)} if declared.rates else {}
     return {
         **several,
         **inputs,
+        **rates,
         "loss": made[declared.loss],
         "output": ", ".join(dict.fromkeys(words[group.output] for group in declared.students)),
         "clock": clock,
@@ -62,7 +64,7 @@ def critical_step(parameters: Any) -> float | None:
     declared: Declaration = parameters.declaration
     linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
     plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
-    plain = plain and declared.inputs is None
+    plain = plain and declared.inputs is None and not declared.rates
     if not linear or not plain or declared.students[0].output != "sum" or parameters.decay > 0:
         return None
     return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))

@@ -61,7 +61,7 @@ def stated(text: str) -> Declaration:
 def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
-    said = f"{declared}{declared.inputs or ''}"
+    said = f"{declared}{declared.inputs or ''}{declared.rates or ''}"
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
         name=declared.name,
@@ -163,6 +163,8 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     add("batch", int, declared.batch, "samples of one SGD step", minimum=1, maximum=10**15)
     add("noise", float, declared.noise, "standard deviation of the label noise", minimum=0.0)
     add("decay", float, declared.decay, "weight decay lambda: -lambda u is added to the motion", minimum=0.0)
+    for name, value in declared.rates:
+        add(f"rate_{name}", float, value, f"factor of step for {name} (0: it does not move)", minimum=0.0)
     if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)

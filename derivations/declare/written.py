@@ -213,10 +213,11 @@ def _update(declared: Declaration) -> str:
     inner = "decay + means[: vv.size]" if norms(declared) else "decay"
     free = [f"a = 1.0 - step_size * moving * ({inner})", "b = -step_size * moving"]
     sphere = [
-        "a = 1.0 + step_size * vg / vv",
-        "ratio = first / np.sqrt(a * a * vv - 2.0 * step_size * a * vg + step_size * step_size * gg)",
-        "b = -step_size * moving * ratio",
-        "a = 1.0 + moving * (a * ratio - 1.0)",
+        "h = step_size * moving",
+        "a = 1.0 + h * vg / vv",
+        "ratio = first / np.sqrt(a * a * vv - 2.0 * h * a * vg + h * h * gg)",
+        "b = -h * ratio",
+        "a = 1.0 + (moving > 0.0) * (a * ratio - 1.0)",
     ]
     last = "return a, b, scalars - step_size * learning * means[means.size - scalars.size :]"
     lines = [*(sphere if declared.weights == "sphere" else free), last]

@@ -24,7 +24,7 @@ def write(workers: int, sgd: bool) -> list[str]:
     for name, facts in every.items():
         page(PAGES / f"{name}.md", _page(name, facts))
     rows = [row for name, facts in every.items() for row in _rows(name, facts)]
-    head = ("entry", "published", "predicted", "found", "answer")
+    head = ("entry", "claim", "predicted", "found", "answer")
     page(PAGES / "table.txt", table(head, rows))
     of_papers = papers()
     only(PAGES, [*every, *of_papers])
@@ -33,7 +33,7 @@ def write(workers: int, sgd: bool) -> list[str]:
 
 
 def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
-    """The lines of an entry in the table of all; one without a published number says what stands in its place."""
+    """The lines of an entry in the table of all; one without a claim of its own says what stands in its place."""
     entry = f"[`{name}`](gallery/{name}.md)"
     for at, claim in enumerate(facts["claims"]):
         yield ("" if at else entry, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
@@ -56,7 +56,7 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
             (f"`{c['claim']}`", c["statement"], _predicted(c), _number(c["estimate"]), c["answer"])
             for c in facts["claims"]
         ]
-        lines += ["## The published number, and what comes out", "", *table(head, rows), ""]
+        lines += ["## The claims, and what comes out", "", *table(head, rows), ""]
         lines += [f"- `{c['claim']}`: {c['seen'][0]}." for c in facts["claims"] if c["seen"]]
         lines += ["", "```console", f"$ odesim verify --system {name}", "```", ""]
         lines += [
@@ -71,7 +71,7 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
 
 
 def _caption(name: str, facts: Mapping[str, Any]) -> str:
-    said = "Lines: the flow. Dashed: what is published. "
+    said = "Lines: the flow. Dashed: the numbers of the claims. "
     if facts["sgd"]:
         made = sorted(set(facts["sgd"]))
         said += "Bands: from the least to the largest of 4 replicas of compressed SGD, exact in law ("

@@ -1,4 +1,4 @@
-"""The picture of an entry: the flow, SGD as a band, and the published number as a line, a panel for each claim."""
+"""The picture of an entry: the flow, SGD as a band, and the number of the claim as a line, a panel for each claim."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ ROUNDING = 1e-12
 
 @dataclasses.dataclass
 class Panel:
-    """One variable along one run: the curves in it, each a measure, and the published lines."""
+    """One variable along one run: the curves in it, each a measure, and the lines of claims."""
 
     variable: str
     parameters: Mapping[str, Any]
@@ -48,7 +48,7 @@ def panels(system: Any, claims: Iterable[Any], run: Any) -> list[Panel]:
         asked, law = claim.measure.keywords["asked"], claim.law
         if asked["engine"] != "flow" or claim.sweep["quick"].points != ({},):
             continue
-        if all(variant.expected == "refuted" for variant in claim.variants):  # a rival, which nobody has published
+        if all(variant.expected == "refuted" for variant in claim.variants):  # a rival, which nobody claims
             continue
         _add(found, asked, law, asked["until"] or horizon)
     if len(found) == 1:
@@ -66,7 +66,7 @@ def _add(found: list[Panel], asked: Mapping[str, Any], law: Any, until: float) -
     if not any(curve["entry"] == asked["entry"] for _, curve in panel.curves):
         panel.curves.append((_named(asked), asked))
     for value, label in (
-        (getattr(law, "value", None), "published"),
+        (getattr(law, "value", None), "claim:"),
         (getattr(law, "high", None), "at most"),
         (getattr(law, "low", None), "at least"),
     ):

@@ -46,7 +46,7 @@ def systems(
     else:
         for listed, what in (
             (known, ""),
-            (shipped, "\nDeclared in a few lines, with the published number as a claim:\n"),
+            (shipped, "\nDeclared in a few lines, with known results as claims:\n"),
         ):
             print(what, end="")
             rows = [[one, s.title, str(s.source)] for one, s in listed.items()]

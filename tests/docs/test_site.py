@@ -99,7 +99,7 @@ def test_all_errata_and_parameters_are_in_the_reference():
     assert errata.count("\n### errata-") > 50 and "| `m_star` |" in systems
 
 
-def test_the_panels_of_an_entry_have_its_published_lines():
+def test_the_panels_of_an_entry_have_the_lines_of_its_claims():
     import odesim
     from derivations.declare.claims import stated
 

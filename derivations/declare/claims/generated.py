@@ -14,7 +14,7 @@ import numpy as np
 from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
-from derivations.declare import sampled
+from derivations.declare import sampled, speeds
 from derivations.declare.claims import sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
@@ -82,7 +82,7 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
         slope[index] = (ends[0] - ends[1]) / (2 * STEP)
     slope += found.parameters.decay * weights[:, :S] * (declared.weights != "sphere")
     motion = np.zeros_like(weights)
-    motion[:, :S] = -sample_gradient.moving(at)[:, None] * slope
+    motion[:, :S] = -speeds.of_vectors(found.parameters)[:, None] * slope
     one, two = components(motion, weights), components(weights, motion)
     expected = {name: one[name] + two[name] for name in one}
     derivative = functions.flow(found.state)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, mixture, spectra
+from derivations.declare import evaluate, mixture, spectra, speeds
 from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 from derivations.vectors import root
@@ -189,15 +189,6 @@ def scalar_names(at: Rows) -> list[str]:
     return [at.declaration.students[number].named(word) for number, word, _ in at.scalars]
 
 
-def moving(at: Rows) -> np.ndarray:
-    """Return 1 for the student rows that are trained, 0 for others."""
-    found = np.zeros(at.students)
-    for number, group in enumerate(at.declaration.students):
-        for slot in group.slots:
-            found[at.of(number, slot)] = at.declaration.moves(group, slot)
-    return found
-
-
 def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name."""
     p, at = initial.parameters, rows(initial.parameters)
@@ -207,11 +198,10 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     found = made.drift + (0.0 if sphere else p.decay) * gram[..., :S, :]
     if sphere:
         found = found - _lengthening(found, gram, at) * gram[..., :S, :]
-    motions = overlaps(-rate * moving(at)[:, None] * found, np.zeros((S, S)), at)
+    motions = overlaps(-rate * speeds.of_vectors(p)[:, None] * found, np.zeros((S, S)), at)
     start = 0
-    for (number, word, count), name in zip(at.scalars, scalar_names(at), strict=True):
-        learns = at.declaration.moves(at.declaration.students[number], word)
-        motions[name] = -rate * learns * made.scalars[:, start : start + count]
+    for (_, _, count), name, own in zip(at.scalars, scalar_names(at), speeds.of_scalars(p), strict=True):
+        motions[name] = -rate * own * made.scalars[:, start : start + count]
         start += count
     return motions
 
@@ -220,7 +210,8 @@ def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
     p, at = initial.parameters, rows(initial.parameters)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
-    E = p.step**2 / p.batch * made.second * moving(at)[:, None] * moving(at)
+    own = speeds.of_vectors(p)
+    E = p.step**2 / p.batch * made.second * own[:, None] * own
     blocks = spectra.blocks(p)
     if blocks is not None:
         E = blocks.share[:, None, None] * E if at.stack else E

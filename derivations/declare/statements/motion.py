@@ -18,6 +18,11 @@ LOSSES = {
 }  # fmt: skip
 
 
+def squared(factor: str) -> str:
+    """The square of a factor of the step; "" of none."""
+    return factor.replace(r"\,", r"^2\,")
+
+
 @dataclasses.dataclass(frozen=True)
 class Writer:
     """Writes the formulas of one declaration; `tex` false leaves expressions and entries as in a file and a run.
@@ -233,8 +238,8 @@ class Writer:
         return rf"\bigl(\sum_h {formula.replace('l}', 'h}', 1)}\bigr)"
 
     def motion(self) -> list[str]:
-        """The rates of all order parameters."""
-        return [*(self._rate(block) for block in self.rows.moving), *self._scalars()]
+        """The rates of all order parameters, and what the factors of the step in them are."""
+        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *self._speeds()]
 
     def _rate(self, block: Block) -> str:
         """The rate of one block, by name of its slots."""
@@ -246,11 +251,11 @@ class Writer:
             above = (lambda slot: "^{l}") if self.single else (lambda slot: f"^{{{slot}l}}")
         else:
             above = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
-        terms = []
+        terms, one, two = [], self.speed(g, r), self.speed(h, s) if h < students else ""
         if declared.moves(declared.groups[g], r):
-            terms.append(f"D{above(r)}_{i}[{s}{star}_{k}]")
+            terms.append(f"{one}D{above(r)}_{i}[{s}{star}_{k}]")
         if h < students and declared.moves(declared.groups[h], s):
-            terms.append(f"D{above(s)}_{k}[{r}_{i}]")
+            terms.append(f"{two}D{above(s)}_{k}[{r}_{i}]")
         if not terms:
             return f"{RATE}{self.entry(block, i, k)} = 0"
         drift = f"-{self.eta}{terms[0]}" if len(terms) == 1 else rf"-{self.eta}\bigl({' + '.join(terms)}\bigr)"
@@ -259,10 +264,11 @@ class Writer:
             return line
         both = len(terms) == 2
         gain = (r"f_{l}\," if self.space else "") + self.law.average + self.eigenvalue
-        line += rf" + \frac{{\eta^2}}{{B}} {gain}E{self.above(r + s)}_{{ik}}" if both else ""
+        line += rf" + \frac{{\eta^2}}{{B}} {one}{two}{gain}E{self.above(r + s)}_{{ik}}" if both else ""
         if declared.weights == "sphere":
-            one = rf"E{self.above(r + r)}_{{ii}}/|{r}_i|^2"
-            widths = rf"\bigl({one} + E{self.above(s + s)}_{{kk}}/|{s}_k|^2\bigr)" if both else one
+            first = rf"{squared(one)}E{self.above(r + r)}_{{ii}}/|{r}_i|^2"
+            second = rf"{squared(two)}E{self.above(s + s)}_{{kk}}/|{s}_k|^2"
+            widths = rf"\bigl({first} + {second}\bigr)" if both else first
             over = self.law.eigenvalue.replace("l}", "h}")
             every = self.law.average + (rf"\bigl(\sum_h f_h {over}\bigr)\," if self.space else self.eigenvalue)
             line += rf" - \frac{{\eta^2}}{{2B}} {every}{widths}\,{self.entry(block, i, k)}"
@@ -285,8 +291,20 @@ class Writer:
                 first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k {K}_{{ik}} - "
                 second = rf"{self.law.label}\,{K}_i" if self.law.label else rf"\sum_j b_j {K}_{{ij}}"
                 slope = rf"{self.law.average}{front}\bigl({first or '-'}{second}\bigr)"
-            lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{slope}")
+            lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{self.speed(g, word)}{slope}")
         return lines
+
+    def speed(self, g: int, word: str) -> str:
+        """The factor of the step of a slot or a number of a group of students; "" where it has none."""
+        name = self.declared.rate(self.declared.groups[g], word).removeprefix("rate_")
+        return rf"r_{{{notation.name(name)}}}\," if name else ""
+
+    def _speeds(self) -> list[str]:
+        """What the factors of the step are."""
+        return [
+            rf"r_{{{notation.name(name)}}} = \text{{rate\_{notation.escaped(name)}, the factor of the step for {notation.escaped(name)}}}"
+            for name, _ in self.declared.rates
+        ]
 
     def held(self) -> list[str]:
         """What the slopes of kernels in the units' own numbers are."""

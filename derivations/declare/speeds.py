@@ -1,0 +1,31 @@
+"""The factors by which trained vectors and numbers move: 0 for what is frozen, the declared rate, else 1."""
+
+from typing import Any
+
+import numpy as np
+
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.system import rows
+
+
+def speed(parameters: Any, group: Group, word: str) -> float:
+    """The factor of a slot, of the readout "a" or of a scalar of a group of students."""
+    declared: Declaration = parameters.declaration
+    name = declared.rate(group, word)
+    return float(declared.moves(group, word)) * (float(getattr(parameters, name)) if name else 1.0)
+
+
+def of_vectors(parameters: Any) -> np.ndarray:
+    """The factors (S,) of the students' rows of the Gram matrix."""
+    at = rows(parameters)
+    found = np.zeros(at.students)
+    for number, group in enumerate(at.declaration.students):
+        for slot in group.slots:
+            found[at.of(number, slot)] = speed(parameters, group, slot)
+    return found
+
+
+def of_scalars(parameters: Any) -> np.ndarray:
+    """The factors of readouts and scalars, in the order of `Rows.scalars`."""
+    at = rows(parameters)
+    return np.array([speed(parameters, at.declaration.students[k], word) for k, word, _ in at.scalars])
