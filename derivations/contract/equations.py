@@ -63,6 +63,10 @@ class Smooth:
     where the equations know it (0: they do not).  Below the relative tolerance `rough` the right-hand side itself
     is not known (it is a mean over samples): a run that names no tolerance takes that one.
 
+    Where F depends on time, the component `clock` of the state is the time on the clock of the run, with the rate 1.
+    At the times `breaks` on that clock F jumps or bends.  The arguments belong to the state from which they are made,
+    up to the next of these times.
+
     >>> Smooth().kind, Smooth(between="interpolant").coupled
     ('ode', None)
     """
@@ -72,6 +76,8 @@ class Smooth:
     rough: float = 0.0
     kinks: bool = False
     cost: float = 0.0
+    clock: str = ""
+    breaks: tuple[float, ...] = ()
     kind: ClassVar[Kind] = "ode"
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from derivations.declare import timed
 from derivations.declare.declaration import Declaration
+from derivations.declare.schedules import Schedule
 
 
 class Arguments(NamedTuple):
@@ -12,7 +14,7 @@ class Arguments(NamedTuple):
     `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix.  `eigenvalue`
     (C, L, 1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all
     (C, 1, 1) and 1; `probability` (C,), `mean_weights` (C, means) and `label` (C,) those of clusters.  Isotropic inputs
-    use none of them; without labels there is an empty array.
+    use none of them; without labels there is an empty array.  `switches` are those of values that change in time.
     """
 
     constants: Any
@@ -29,6 +31,7 @@ class Arguments(NamedTuple):
     mean_weights: Any
     label: Any
     numbers: Any
+    switches: Any
     sizes: tuple[int, ...]
 
 
@@ -66,6 +69,29 @@ class View(NamedTuple):
     square: Any
 
 
+def at_time(xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments) -> Arguments:
+    """The arguments with the values of training at the time that stands last in the state."""
+    if not changing:
+        return a
+    found = timed.function(changing, declared.names, xp)(y[-1], a.switches, a.numbers)
+    now = {one.name: value + 0.0 * y[-1] for one, value in zip(changing, found, strict=True)}
+    step, decay, gain, noise = a.rates
+    step, gain = now.get("step", step), gain * now["step"] ** 2 / step**2 if "step" in now else gain
+    moves, moving, row, scalar = [], [], 0, 0
+    for group, count in zip(declared.students, a.sizes, strict=False):
+        for slot in group.slots:
+            moves.append(a.moves[row : row + count] * now.get(declared.rate(group, slot), 1.0))
+            row += count
+        for word in group.own:
+            moving.append(a.moving[scalar : scalar + 1] * now.get(declared.rate(group, word), 1.0))
+            scalar += 1
+    return a._replace(
+        rates=xp.stack([step, now.get("decay", decay), gain, now.get("noise", noise)]),
+        moves=xp.concatenate(moves),
+        moving=xp.concatenate(moving) if moving else a.moving,
+    )
+
+
 def seen(xp: Any, y: Any, a: Arguments) -> View:
     """A flat state as arrays."""
     known = xp.concatenate([y, a.constants])
@@ -88,14 +114,20 @@ def own_part(xp: Any, D: Any) -> Any:
     return xp.diagonal(whole(D))
 
 
-def packed(xp: Any, declared: Declaration, D: Any, E: Any, scalars: Sequence[Any], a: Arguments) -> Any:
-    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers."""
+def packed(
+    xp: Any, declared: Declaration, D: Any, E: Any, scalars: Sequence[Any], a: Arguments, clock: float = 1.0
+) -> Any:
+    """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
+
+    `clock` is the rate of the time, where the state has it.
+    """
     S = a.moves.shape[0]
     among = D[..., :S] + xp.swapaxes(D[..., :S], -1, -2) + E
     rates = xp.concatenate([among, D[..., S:]], axis=-1).reshape(-1)
     counts = [a.sizes[g] for g, group in enumerate(declared.students) for _ in group.own]
     parts = [-a.rates[0] * a.moving[r] * scalars[r][:count] for r, count in enumerate(counts)]
-    return xp.concatenate([rates[a.entries], *parts])
+    last = [xp.full(1, clock)] if declared.schedules else []
+    return xp.concatenate([rates[a.entries], *parts, *last])
 
 
 def by_spaces(view: View, found: Sequence[Means], a: Arguments) -> Any:

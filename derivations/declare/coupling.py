@@ -51,6 +51,7 @@ def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     at = rows(initial.parameters)
     places = known_places(initial)[1]["entries"] // (at.students * at.total)
     found = np.concatenate([places, np.full(sum(count for _, _, count in at.scalars), at.spaces)])
+    found = np.append(found, [at.spaces + 1] * bool(at.declaration.schedules)).astype(np.int64)
     return lambda y: found
 
 
@@ -68,6 +69,7 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     def found(y: np.ndarray) -> np.ndarray:
         gram = np.concatenate([y, constant])[places["gram"]]
         norms = np.sqrt(np.diag(gram))
-        return clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second)
+        pairs = clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second)
+        return np.append(pairs, [pairs.max() + 1] * bool(at.declaration.schedules)).astype(pairs.dtype)
 
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
-from derivations.declare import mixture, population, spectra, system
+from derivations.declare import losses, mixture, population, schedules, spectra, system, timed
 from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
@@ -17,6 +17,7 @@ from derivations.declare.motion import STEPS, TRAINING, Motion
 from derivations.declare.population import ERROR, validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
+from derivations.declare.schedules import TIME
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import rows
 from derivations.declare.unit_kernels import Kernels
@@ -33,8 +34,11 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     p = initial.parameters
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
-    found |= {name: float(getattr(p, name)) for name in ("step", "decay", "noise", "batch")}
-    found |= {name: float(getattr(p, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
+    now = schedules.at(p, 0.0)
+    found |= {name: float(getattr(now, name)) for name in ("step", "decay", "noise", "batch")}
+    found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
+    if symbols.declared.schedules:
+        found |= schedules.switched(p, float(initial.state[TIME]))
     return {**found, **initial.constants, **kernels.numbers()}
 
 
@@ -74,6 +78,7 @@ def equations(parameters: Any) -> Equations:
             advance=Smooth(
                 coupled=population.coupled(declared, system.numbers(parameters)),
                 cost=0.0 if declared.inputs is None else STIFF,
+                **population.clock(parameters),
             ),
             crossings=population.crossings(declared, rows(parameters)),
             observables=Observables(
@@ -100,14 +105,17 @@ def statement(parameters: Any, second: bool = True) -> Statement:
 
     Raises `Open` where it has no closed form.
     """
-    return cached_statement(parameters.declaration, rows(parameters), system.numbers(parameters), second)
+    changing = tuple(one.name for one in schedules.active(parameters))
+    return cached_statement(parameters.declaration, rows(parameters), system.numbers(parameters), second, changing)
 
 
 @functools.lru_cache(maxsize=32)
-def cached_statement(declared: Declaration, at: Rows, values: tuple[float, ...], second: bool) -> Statement:
-    """The statement of a declaration at given sizes and numbers of the user's."""
+def cached_statement(
+    declared: Declaration, at: Rows, values: tuple[float, ...], second: bool, changing: tuple[str, ...] = ()
+) -> Statement:
+    """The statement of a declaration at given sizes and numbers of the user's; `changing` as `Motion` takes it."""
     symbols = Algebra(declared, at, shapes_of(declared, values), dict(zip(declared.names, values, strict=True)))
-    motion = Motion(symbols, second)
+    motion = Motion(symbols, second, changing)
     definitions = motion.definitions()
     means = motion.kernels
     return Statement(
@@ -123,12 +131,12 @@ def cached_statement(declared: Declaration, at: Rows, values: tuple[float, ...],
         | ({"blocks": at.spaces} if symbols.space else {})
         | ({"clusters": symbols.clusters} if symbols.cluster else {}),
         state=tuple(state(symbols)),
-        constants=(*constants(symbols), *means.named),
+        constants=(*constants(symbols, changing), *means.named),
         bind=functools.partial(numbers, symbols, means),
         definitions=(*means.made, *definitions),
         equations=tuple(motion.equations()),
-        loss=motion.loss(),
-        watched=(motion.watched(ERROR),),
+        loss=losses.loss(motion),
+        watched=(losses.watched(motion, ERROR),),
         terms=means.terms,
     )
 
@@ -145,10 +153,15 @@ def state(symbols: Algebra) -> Iterator[Named]:
         text = "readout a_i" if word == "a" else f"number {word} of unit i"
         target = symbols.number(number, word, symbols.index("i", number))
         yield Named(target, f"{text}, of the student", dims=(group.named("unit"),), bounds=unbounded, symbol=word)
+    if symbols.declared.schedules:
+        yield Named(timed.CLOCK, population.CLOCK, bounds=unbounded, symbol=TIME)
 
 
-def constants(symbols: Algebra) -> Iterator[Named]:
-    """Sizes, overlaps of the teachers, readouts that do not move, and the numbers of training and of the user."""
+def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Named]:
+    """Sizes, overlaps of the teachers, readouts that do not move, and the numbers of training and of the user.
+
+    In the place of those that are `changing` in time stand their switches.
+    """
     for g in symbols.groups:
         yield Named(symbols.size(g), "units of a group")
     yield from of_law(symbols)
@@ -165,9 +178,12 @@ def constants(symbols: Algebra) -> Iterator[Named]:
             yield Named(Base(group.named("a_star"))[i], "readout of teacher unit i")
         elif group.output != "trained":
             yield Named(Base(group.named("a"))[i], "readout of student unit i")
-    yield from TRAINING
-    yield from STEPS if symbols.declared.limit == "online" else ()
-    yield from (Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
+    training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
+    training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
+    yield from (named for named in training if key_of(named.target) not in changing)
+    for schedule in symbols.declared.schedules:
+        if schedule.name in changing:
+            yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
 
 
@@ -199,9 +215,10 @@ def printed(parameters: Any) -> Statement:
     assert stated is not None
     found = stated()
     known = found.numbers(initial)
+    found = timed.in_time(found, parameters.declaration.schedules)
     constants = tuple(dataclasses.replace(c, default=_literal(known[key_of(c.target)])) for c in found.constants)
     start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in found.state)
-    watched = key_of(found.state[-1].target)
+    watched = [key_of(variable.target) for variable in found.state if variable.target != timed.CLOCK][-1]
     example = Example(f"start = {{{start}}}", watched, 0.9, float(parameters.declaration.until))
     return dataclasses.replace(found, constants=constants, example=example)
 

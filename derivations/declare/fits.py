@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, mixture, presets, spectra
+from derivations.declare import fields, growth, mixture, presets, schedules, spectra
 from derivations.declare.declaration import Declaration
 
 OF_INPUTS = re.compile(
@@ -93,7 +93,11 @@ def _names(made: Declaration, parameters: Any) -> None:
     found = rows(parameters)
     taken = {word for block in found.blocks for word in (block.name, *block.dims)}
     for number in made.numbers:
-        if number.name in taken or (made.inputs is not None and OF_INPUTS.fullmatch(number.name)):
+        if (
+            number.name in taken
+            or (made.schedules and number.name == schedules.TIME)
+            or (made.inputs is not None and OF_INPUTS.fullmatch(number.name))
+        ):
             raise fields.Mistake(
                 f"the name {number.name!r} is taken, for what a run holds: choose another", "parameters", number.name
             )

@@ -10,6 +10,7 @@ from derivations.contract import Initial, UsageError
 from derivations.declare import data, mixture, spectra, spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows, readout
+from derivations.declare.schedules import TIME
 from derivations.declare.system import numbers, rows
 from derivations.vectors import grams_by_block, root
 
@@ -43,6 +44,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         if name not in state:
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
+    if declared.schedules:
+        state[TIME] = np.zeros(())
     exact = not weights(arrays) if arrays else mixture.overlap(parameters) is not None
     return Initial(parameters, state, constants, parameters.d**-0.5, exact)
 

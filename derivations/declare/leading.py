@@ -32,7 +32,7 @@ from derivations.contract import (
     UsageError,
     Written,
 )
-from derivations.declare import population
+from derivations.declare import population, schedules
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
@@ -83,6 +83,8 @@ def growth(parameters: Any) -> tuple[int, float]:
             "'normalised') under the squared or correlation loss; with free norms these move at the same order; take "
             "-p tier=auto"
         )
+    if schedules.active(parameters):
+        raise UsageError("tier leading: the time that it predicts is that of constant values; take -p tier=auto")
     k, gain = shared_degree(parameters)
     (student,) = declared.students
     return k, gain * speed(parameters, student, student.slots[0])

@@ -14,21 +14,25 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import classes, data, evaluate, mixture, spectra, speeds, spread, system, written
+from derivations.declare import classes, data, evaluate, mixture, schedules, spectra, speeds, spread, system, written
 from derivations.declare.declaration import Declaration, Inputs
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
 from derivations.declare.rows import Rows
+from derivations.declare.schedules import Schedule
 
 
 def model(parameters: Any) -> ScalarModel:
     """The model of the declaration that the parameters carry."""
-    return of_declaration(parameters.declaration)
+    return of_declaration(parameters.declaration, schedules.active(parameters))
 
 
 @functools.lru_cache(maxsize=64)
-def of_declaration(declared: Declaration) -> ScalarModel:
-    """The model of a declaration, one for all sizes and values; its functions are written when they are needed."""
+def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> ScalarModel:
+    """The model of a declaration, one for all sizes and values; its functions are written when they are needed.
+
+    `changing` are the schedules in force.
+    """
     return ScalarModel(
         module=__name__,
         helpers=(),
@@ -46,19 +50,20 @@ def of_declaration(declared: Declaration) -> ScalarModel:
         ),
         scalars=scalars,
         further=further,
-        losses=functools.partial(losses, declared),
-        wrong=functools.partial(wrong, declared) if declared.labelled() else None,
-        written=functools.partial(written.module, declared),
-        stem=f"declared_{signature(declared)}",
+        losses=functools.partial(losses, declared, changing),
+        wrong=functools.partial(wrong, declared, changing) if declared.labelled() else None,
+        written=functools.partial(written.module, declared, changing),
+        stem=f"declared_{signature(declared, changing)}",
         fixed=fixed,
         spaces=spaces,
     )
 
 
-def signature(declared: Declaration) -> str:
+def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str:
     """12 hexadecimal characters of all that the written functions depend on: expressions, loss, constraint."""
     groups = [(group.unit, group.slots, group.scalars, group.output == "trained") for group in declared.groups]
     said = (len(declared.students), groups, declared.loss, declared.own_loss, declared.weights, declared.names)
+    said = (*said, declared.limit, declared.rates, changing) if changing else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -79,17 +84,27 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     """The arguments that `written.arguments` names, up to the readouts that do not move."""
     rows = system.rows(parameters)
     counts = np.array([count for _, _, count in rows.scalars], int)
-    square = np.diag(rows.whole(gram))
+    square, now = np.diag(rows.whole(gram)), schedules.at(parameters, 0.0)
     return (
         *rows.units,
         *(np.array([value]) for value in system.numbers(parameters)),
         square[rows.students :].copy(),
-        np.array([float(parameters.noise)]),
-        np.array([float(parameters.decay)]),
+        np.array([float(now.noise)]),
+        np.array([float(now.decay)]),
         np.sqrt(square[: rows.students]),
         speeds.of_vectors(parameters),
         np.repeat(speeds.of_scalars(parameters), counts),
+        *_clock(parameters),
     )
+
+
+def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
+    """Steps in a unit of time (of an online limit), and the switches: their times, and values before and after."""
+    if not schedules.active(parameters):
+        return ()
+    turns = [(turn.time, turn.before, turn.after) for turn in schedules.turns(parameters)]
+    times, before, after = np.array(turns, float).reshape(-1, 3).T.copy()
+    return np.array([float(parameters.d)]), times, before, after
 
 
 def scalars(initial: Initial) -> np.ndarray:
@@ -167,13 +182,29 @@ def fixed(initial: Initial) -> Labelled:
     return {**found, **spectra.labelled(initial.parameters), **mixture.labelled(initial.parameters)}
 
 
-def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:
+def losses(
+    declared: Declaration,
+    changing: tuple[Schedule, ...],
+    vectors: Any,
+    scalars: Any,
+    x: Any,
+    labels: Any,
+    *numbers: Any,
+) -> Any:
     """The loss (samples,) of every sample, by `evaluate`, with the run-time arguments of the written functions."""
-    given = dict(zip(written.arguments(declared), numbers, strict=True))
+    given = dict(zip(written.arguments(declared, changing), numbers, strict=True))
     return evaluate.losses(declared, vectors, scalars, x, labels, given)
 
 
-def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, *numbers: Any) -> Any:
+def wrong(
+    declared: Declaration,
+    changing: tuple[Schedule, ...],
+    vectors: Any,
+    scalars: Any,
+    x: Any,
+    labels: Any,
+    *numbers: Any,
+) -> Any:
     """1 for every sample whose answer has the wrong sign, else 0 (samples,), with the arguments of `losses`."""
-    given = dict(zip(written.arguments(declared), numbers, strict=True))
+    given = dict(zip(written.arguments(declared, changing), numbers, strict=True))
     return evaluate.wrong(declared, vectors, scalars, x, labels, given)

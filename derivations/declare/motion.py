@@ -21,11 +21,11 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import second_order
+from derivations.declare import second_order, timed
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
-from derivations.statement import HALF, Base, Definition, Equation, Named, Watched, sp
+from derivations.statement import HALF, Base, Definition, Equation, Named, sp
 
 STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
 TRAINING = (Named(DECAY, "weight decay lambda"), Named(NOISE, "standard deviation of the label noise"))
@@ -34,13 +34,17 @@ STEPS = (Named(STEP, "step eta: SGD steps by eta/d"), Named(BATCH, "samples of o
 
 
 class Motion:
-    """The definitions and equations of a declaration, of an online limit with its second-order term or without."""
+    """The definitions and equations of a declaration, of an online limit with its second-order term or without.
 
-    def __init__(self, symbols: Algebra, second: bool) -> None:
+    `changing` are the parameters that have a schedule in force.
+    """
+
+    def __init__(self, symbols: Algebra, second: bool, changing: tuple[str, ...] = ()) -> None:
         self.algebra, self.declared = symbols, symbols.declared
         self.kernels = Kernels(symbols)
         self.second = second and self.declared.limit == "online"
         self.squared = self.declared.loss == "squared"  # under a correlation loss students do not meet
+        self.schedules = [one for one in self.declared.schedules if one.name in changing]
         self.arrays: list[Definition] = []
 
     def rate(self, number: int, word: str) -> Any:
@@ -51,13 +55,18 @@ class Motion:
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
-        self.arrays = [*self._spreads(), *self._centres(), *self._norms()]
+        self.arrays = [*self._values(), *self._spreads(), *self._centres(), *self._norms()]
         self.arrays += [*self._pairs(), *self._outputs(), *self._alone()]
         self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
         if self.second:
             self.arrays += second_order.definitions(self.algebra, self.kernels, self.squared)
         self.arrays += self._along()
         return tuple(self.arrays)
+
+    def _values(self) -> Iterator[Definition]:
+        """The numbers of training that change in time."""
+        for one in self.schedules:
+            yield Definition((sp.Symbol(one.name),), timed.expression(one), one.text)
 
     def _spreads(self) -> Iterator[Definition]:
         """The covariances of the fields, where the inputs have eigenvalues."""
@@ -118,7 +127,7 @@ class Motion:
         ]
         sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
         for own, other, mine, theirs, turned in sides:
-            found += [Mean(f"{letter}{word}_{self._named(letter, own, other, rest)}",
+            found += [Mean(f"{letter}{word}_{self.named(letter, own, other, rest)}",
                            self._ordered(part, theirs.value, turned))
                       for letter, rest, part in self._single_parts(own, mine)]  # fmt: skip
         return found
@@ -142,7 +151,7 @@ class Motion:
         for g in self.algebra.students:
             i, mine = self.algebra.index("i", g), self.algebra.shapes[g]
             parts = [*self._single_parts(g, mine), ("K", "", mine.value)]
-            means = [Mean(f"{letter}label_{self._named(letter, g, g, rest)}", (part,)) for letter, rest, part in parts]
+            means = [Mean(f"{letter}label_{self.named(letter, g, g, rest)}", (part,)) for letter, rest, part in parts]
             yield from self.kernels.definitions((g,), (i,), means, "means over a unit")
 
     def _ordered(self, part: Part, value: Part, turned: bool) -> tuple[Part, Part]:
@@ -170,28 +179,29 @@ class Motion:
         groups once.
         """
         symmetric = letter in "VK" and g > h
-        name = f"{letter}_{self._named(letter, *((h, g) if symmetric else (g, h)), rest)}"
+        name = f"{letter}_{self.named(letter, *((h, g) if symmetric else (g, h)), rest)}"
         if symmetric:
-            return self._entry(name, j, i)
+            return self.entry(name, j, i)
         held_turned = letter in "WBU" and g > h  # both sides of a pair of student groups are means of one kernel
-        entry = self._entry(name, j, i) if held_turned else self._entry(name, i, j)
+        entry = self.entry(name, j, i) if held_turned else self.entry(name, i, j)
         if g != h or apart or not self.algebra.gated(g):
             return entry
-        own = self._entry(name.replace(letter, f"{letter}own", 1), i)
+        own = self.entry(name.replace(letter, f"{letter}own", 1), i)
         return sp.Piecewise((own, sp.Eq(i, j)), (entry, True))
 
-    def _named(self, letter: str, g: int, h: int, rest: str) -> str:
+    def named(self, letter: str, g: int, h: int, rest: str) -> str:
         """The name of an array of means: slots behind those of V and W, a bias behind those of B."""
         return f"{self.algebra.pair(g, h)}_{rest}" if letter == "B" else self.algebra.pair(g, h, rest)
 
-    def _entry(self, name: str, *indices: Any) -> Any:
+    def entry(self, name: str, *indices: Any) -> Any:
+        """An entry of an array of means; 0 where it is 0 everywhere."""
         return sp.Integer(0) if name in self.kernels.zero else Base(name)[(*self.algebra.of_fields, *indices)]
 
     def total(self, g: int, letter: str, rest: str, i: Any) -> Any:
         """The sum of weight x mean over all units that unit i of group g meets, and over the label of a cluster."""
         found = sp.Integer(0)
         if self.algebra.labels is not None:
-            found -= self.algebra.labels * self._entry(f"{letter}label_{self._named(letter, g, g, rest)}", i)
+            found -= self.algebra.labels * self.entry(f"{letter}label_{self.named(letter, g, g, rest)}", i)
         for h in self.algebra.groups:
             if self.squared or not self.algebra.is_student(h):
                 j = self.algebra.index("j", h)
@@ -352,48 +362,11 @@ class Motion:
             for word in self.declared.groups[g].own:
                 if self._trained(g, word):
                     yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * self._slope(g, word, i))
+        if self.declared.schedules:
+            yield Equation(timed.CLOCK, sp.Integer(1))
 
     def _slope(self, g: int, word: str, i: Any) -> Any:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""
         if word == "a":
             return self.algebra.over_clusters(self.total(g, "K", "", i))
         return self.algebra.over_clusters(self.algebra.weight(g, i) * self.total(g, "B", word, i))
-
-    def error(self) -> Any:
-        """E[(f - f*)^2]."""
-        found = sp.Integer(0)
-        for g in self.algebra.groups:
-            for h in self.algebra.groups[g:]:
-                found += (1 if g == h else 2) * self.products(g, h)
-        if self.algebra.labels is not None:
-            found += self.algebra.labels**2 - 2 * self.algebra.labels * self._mean_output()
-        return self.algebra.over_clusters(found)
-
-    def _mean_output(self) -> Any:
-        """E[f] in a cluster, where clusters have labels."""
-        found = sp.Integer(0)
-        for g in self.algebra.students:
-            i = self.algebra.index("i", g)
-            found += sp.Sum(self.algebra.weight(g, i) * self._entry(f"Klabel_{self._named('K', g, g, '')}", i), i)
-        return found
-
-    def products(self, g: int, h: int) -> Any:
-        """The sum over the units of two groups of the mean products of their outputs, weighted."""
-        i, j = self.algebra.index("i", g), self.algebra.index("j", h)
-        weights = self.algebra.weight(g, i) * self.algebra.weight(h, j)
-        return sp.Sum(weights * self.mean("K", g, h, "", i, j), i, j)
-
-    def loss(self) -> Any:
-        """E[(f - y)^2]/2 with the label noise, or -E[f y]."""
-        if self.squared:
-            return HALF * (self.error() + NOISE**2)
-        teachers = self.algebra.groups[len(self.algebra.students) :]
-        found = sp.Add(*(self.products(g, h) for g in self.algebra.students for h in teachers))
-        if self.algebra.labels is not None:
-            found -= self.algebra.labels * self._mean_output()
-        return self.algebra.over_clusters(found)
-
-    def watched(self, component: Any) -> Watched:
-        """The mean squared error, which is saved beside the state."""
-        return Watched(sp.Symbol(component.name), self.error(), component.meaning, bounds=component.bounds,
-                       symbol=component.symbol)  # fmt: skip

@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, mixture, spectra
+from derivations.declare import coupling, mixture, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.places import known_places
 from derivations.declare.rows import Rows
+from derivations.declare.schedules import TIME
 from derivations.declare.system import numbers, rows
 
+CLOCK = "time on the clock of the run"
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
 
@@ -25,6 +27,11 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
     if declared.inputs is not None:
         return coupling.by_spaces
     return None if declared.limit != "flow" or coupling.dense(declared, known) else coupling.labels
+
+
+def clock(parameters: Any) -> dict[str, Any]:
+    """What `Smooth` says of a flow whose numbers change in time: where its state has the clock, and where they jump."""
+    return {"clock": TIME, "breaks": schedules.breaks(parameters)} if parameters.declaration.schedules else {}
 
 
 def validity(declared: Declaration) -> str:
@@ -45,6 +52,8 @@ def state(parameters: Any) -> tuple[Component, ...]:
         group = declared.students[number]
         text = "readout a_i" if word == "a" else f"number {word} of unit i"
         blocks.append(Component(group.named(word), (group.named("unit"),), unbounded, word, f"{text}, of the student"))
+    if declared.schedules:
+        blocks.append(Component(TIME, (), unbounded, TIME, CLOCK))
     return tuple(blocks)
 
 
@@ -63,13 +72,15 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     """The run-time arguments of the sampled flow (`arrays.Arguments`), sizes last."""
     p = initial.parameters
     declared: Declaration = p.declaration
+    switches = list(schedules.switched(p, float(initial.state[TIME])).values()) if declared.schedules else []
     at = rows(p)
     constant, places = known_places(initial)
     online = declared.limit == "online"
+    p = schedules.at(p, 0.0)
     rates = np.array([p.step if online else 1.0, p.decay, p.step**2 / p.batch if online else 0.0, p.noise])
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
-        places["moving"], rates, *_law(p), np.array(numbers(p), float), *at.units,
+        places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *at.units,
     )  # fmt: skip
 
 
@@ -119,6 +130,6 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
     found = rows(p)
     gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
     kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
-    if "loss" in state and p.declaration.limit == "flow" and p.decay == 0:
+    if "loss" in state and p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p):
         kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
     return kept

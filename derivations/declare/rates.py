@@ -1,39 +1,95 @@
-"""The entry `rates` of [training]: factors of `step` for vectors, readouts and biases."""
+"""Step, decay, noise, and the factors of the step in [training] and [teacher]: numbers or schedules."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.declare import fields
-from derivations.declare.declaration import Group
+from derivations.declare import fields, schedules
+from derivations.declare.declaration import Group, Number
+from derivations.declare.schedules import Schedule
+
+STEPS = {"online": 1.0, "flow": 1e-3}
+"""The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
 
 
-def rates(
-    training: Mapping[str, Any], students: tuple[Group, ...], trained: tuple[str, ...]
-) -> tuple[tuple[str, float], ...]:
-    """Return (name, factor) of every slot, readout and scalar that has a factor; one number is that of all.
+@dataclasses.dataclass(frozen=True)
+class Values:
+    """The numbers of training; a schedule stands in `schedules`, and its value at time 0 among the numbers."""
 
-    Raises `fields.Mistake` for a name that is not trained, and for a factor below 0.
+    step: float
+    decay: float
+    noise: float
+    rates: tuple[tuple[str, float], ...]
+    schedules: tuple[Schedule, ...]
+
+
+def values(
+    training: Mapping[str, Any], teacher: Mapping[str, Any], limit: str, moving: list[tuple[str, str]],
+    numbers: tuple[Number, ...],
+) -> Values:  # fmt: skip
+    """Return the numbers and schedules of a declaration; `moving` are the names of `moving_names`.
+
+    Raises `fields.Mistake` for a value out of its domain, and for a rate of what is not trained.
     """
+    known = {number.name: number.default for number in numbers if not number.per_unit}
+    if limit == "flow" and isinstance(training.get("step"), str | list):
+        raise fields.Mistake(
+            "the clock of a flow counts step: write rates = '..' for a speed that changes", "training", "step"
+        )
+    found: dict[str, float | Schedule] = {
+        "step": _entry(training, "step", "training", STEPS[limit], known, above=True),
+        "decay": _entry(training, "decay", "training", 0.0, known),
+        "noise": _entry(teacher, "noise", "teacher", 0.0, known),
+    }
+    rates = _rates(training, moving, known)
+    every = {**found, **{f"rate_{name}": entry for name, entry in rates.items()}}
+    start = {name: _start(entry, known) for name, entry in every.items()}
+    return Values(
+        start["step"],
+        start["decay"],
+        start["noise"],
+        tuple((name, start[f"rate_{name}"]) for name in rates),
+        tuple(entry for entry in every.values() if isinstance(entry, Schedule)),
+    )
+
+
+def _entry(
+    table: Mapping[str, Any], key: str, place: str, default: float, known: Mapping[str, float], *, above: bool = False
+) -> float | Schedule:
+    return schedules.value(table, key, place, known, above=above) if key in table else default
+
+
+def _start(entry: float | Schedule, known: Mapping[str, float]) -> float:
+    """The value at time 0 and the defaults of the user's numbers."""
+    return schedules.first(entry, known) if isinstance(entry, Schedule) else entry
+
+
+def _rates(
+    training: Mapping[str, Any], moving: list[tuple[str, str]], known: Mapping[str, float]
+) -> dict[str, float | Schedule]:
+    """The factor of every slot, readout and scalar that has one; a value that is no table is that of all."""
     given = training.get("rates")
     if given is None:
-        return ()
-    known = _moving(students, trained)
+        return {}
     if not isinstance(given, Mapping):
-        given = dict.fromkeys((word for word, _ in known), fields.real(training, "rates", "training", minimum=0.0))
-    every = {name for pair in known for name in pair}
+        words = dict.fromkeys(word for word, _ in moving)
+        return {word: schedules.value(training, "rates", "training", known, named=f"rate_{word}") for word in words}
+    every = {name for pair in moving for name in pair}
     for name in given:
         if name not in every:
             raise fields.Mistake(
-                f"rates names {fields.shown(name)}, which is not trained; {fields.near(name, every)}", "training", "rates"
+                f"rates names {fields.shown(name)}, which is not trained; {fields.near(name, every)}",
+                "training",
+                "rates",
             )
-    return tuple((name, fields.real({name: value}, name, "training.rates", minimum=0.0)) for name, value in given.items())
+    return {name: schedules.value(given, name, "training.rates", known, named=f"rate_{name}") for name in given}
 
 
-def _moving(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[tuple[str, str]]:
+def moving_names(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[tuple[str, str]]:
     """The names of all that is trained, without and with the name of its group.
 
     >>> from derivations.declare.grammar import read
-    >>> _moving((Group("fast", read("w + b"), "w + b", ("w",), ("b",), 1, "trained"),), ("w",))
+    >>> moving_names((Group("fast", read("w + b"), "w + b", ("w",), ("b",), 1, "trained"),), ("w",))
     [('w', 'fast_w'), ('a', 'fast_a')]
     """
     return [

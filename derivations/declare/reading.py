@@ -24,8 +24,6 @@ STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
 TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "until", "decades")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
-STEPS = {"online": 1.0, "flow": 1e-3}
-"""The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
 LOSSES = ("squared", "correlation", "logistic", "hinge")
@@ -62,6 +60,8 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     loss, tree = _loss(training, numbers)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
+    trained = _trained(training, students, numbers)
+    values = rates.values(training, teacher_table, limit, rates.moving_names(students, trained), numbers)
     made = Declaration(
         name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
@@ -72,11 +72,11 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         own_loss=tree,
         weights=weights,
         limit=limit,
-        trained=_trained(training, students, numbers),
-        step=fields.real(training, "step", "training", STEPS[limit], above=0.0),
+        trained=trained,
+        step=values.step,
         batch=fields.whole(training, "batch", "training", 1, LARGEST_BATCH),
-        decay=fields.real(training, "decay", "training", 0.0, minimum=0.0),
-        noise=fields.real(teacher_table, "noise", "teacher", 0.0, minimum=0.0),
+        decay=values.decay,
+        noise=values.noise,
         gram=data.gram_of_file(law, teacher_table) or _gram(teacher_table, folder),
         start=_start(fields.table(tables, "start"), students, weights),
         numbers=numbers,
@@ -88,7 +88,8 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         inputs=law,
         presets=presets.presets(tables),
         claims=_claims(tables),
-        rates=rates.rates(training, students, _trained(training, students, numbers)),
+        rates=values.rates,
+        schedules=values.schedules,
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made

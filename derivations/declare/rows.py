@@ -14,6 +14,7 @@ import numpy as np
 
 from derivations.contract import BY_PARTS, PARTS, Dense, Layout, Symmetric
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.schedules import TIME
 
 SPACE = PARTS
 """The name of the dimension over eigenspaces of the inputs."""
@@ -178,12 +179,13 @@ class Rows:
 
     @property
     def layout(self) -> Layout:
-        """The flat state: the moving blocks (symmetric ones with their diagonal), then the scalars."""
+        """The flat state: moving blocks (symmetric ones with their diagonal), scalars, and the time where values change."""
         parts: list[Any] = [
             Symmetric(block.name, block.shape[-1], block.stack) if block.symmetric else Dense(block.name, block.shape)
             for block in self.moving
         ]
         parts += [Dense(self.declaration.students[g].named(word), (count,)) for g, word, count in self.scalars]
+        parts += [Dense(TIME, ())] if self.declaration.schedules else []
         return Layout(tuple(parts))
 
     def components(self, gram: np.ndarray) -> dict[str, np.ndarray]:

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, classification, exact, population, remembered
+from derivations.declare import arrays, classification, exact, population, remembered, schedules
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
 from derivations.declare.points import degree, grid, points
 from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
+from derivations.declare.schedules import Schedule
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import rows
 from derivations.equations.functions import array_functions
@@ -49,13 +50,18 @@ def equations(parameters: Any, tier: str) -> Equations:
             validity=population.validity(declared),
             neglects=f"the error of means over {parameters.points} points, which the summary measures",
         ),
-        advance=Smooth(between="interpolant", rough=0.0 if _on_grid(parameters) else tolerance, kinks=kinked),
+        advance=Smooth(
+            between="interpolant",
+            rough=0.0 if _on_grid(parameters) else tolerance,
+            kinks=kinked,
+            **population.clock(parameters),
+        ),
         code=Code(
-            structure=f"declared_{tier}_{identity(declared)}_{'' if stated is None else stated.fingerprint}",
+            structure=f"declared_{tier}_{_identity(parameters, stated)}",
             kernels=functools.partial(texts, declared),
             loops=(),
             roles={"flow": "flow", "loss": "loss", "watch": "watch"},
-            arrays=functools.partial(build, declared, stated),
+            arrays=functools.partial(build, declared, stated, schedules.active(parameters)),
         ),
         state=population.state(parameters),
         layout=rows(parameters).layout,
@@ -85,11 +91,16 @@ def _on_grid(parameters: Any) -> bool:
     A grid then has an error of rounding, for two fields of standard deviations up to about 3 at 16384 points.
     """
     declared: Declaration = parameters.declaration
-    variables = rows(parameters).fields + (parameters.noise > 0)
-    signed = declared.labelled() and (bool(declared.teachers) or parameters.noise > 0)
+    variables = rows(parameters).fields + _noisy(parameters)
+    signed = declared.labelled() and (bool(declared.teachers) or _noisy(parameters))
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
     plain = not signed and not _kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
     return plain and variables <= 2 and parameters.points >= FEWEST
+
+
+def _noisy(parameters: Any) -> bool:
+    """True where labels have noise, at some time."""
+    return parameters.noise is None or parameters.noise > 0
 
 
 def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +112,7 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
     seed = p.sample_seed if seed is None else seed
     if not _on_grid(p):
         return points(fields + 1, count, seed, degree(fields + 1, p.points))
-    if p.noise > 0:
+    if _noisy(p):
         return grid(fields + 1, count, seed)
     x, weights = grid(fields, count, seed)
     return np.vstack([x, np.zeros(x.shape[1])]), weights
@@ -123,16 +134,27 @@ def texts(declared: Declaration) -> dict[str, Written]:
     return {"samples": Written(remembered.per_sample(declared), "arrays")}
 
 
+def _identity(parameters: Any, stated: Statement | None) -> str:
+    """Declaration, drift and the schedules in force, for the key of what is compiled."""
+    changing = "".join(f"_{one.name}={one.text}" for one in schedules.active(parameters))
+    return f"{identity(parameters.declaration)}_{'' if stated is None else stated.fingerprint}{changing}"
+
+
 def build(
-    declared: Declaration, stated: Statement | None, xp: Any, functions: Mapping[str, Any]
-) -> dict[str, Callable[..., Any]]:
-    """`flow`, `loss` and `watch` of (y, .., points, weights, sizes), with the drift of a statement if one is given."""
+    declared: Declaration, stated: Statement | None, changing: tuple[Schedule, ...], xp: Any,
+    functions: Mapping[str, Any],
+) -> dict[str, Callable[..., Any]]:  # fmt: skip
+    """`flow`, `loss` and `watch` of (y, .., points, weights, sizes), with the drift of a statement if one is given.
+
+    Of `changing` values the arguments hold the switches.
+    """
     sampler = Sampler(declared, xp, functions)
     backend = "jax" if "jax" in xp.__name__ else "numpy"
     drift = None if stated is None else array_functions(stated, backend)["flow"]
 
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
         a, sample, _ = split(declared, given)
+        a = arrays.at_time(xp, declared, changing, y, a)
         view = arrays.seen(xp, y, a)
         labels = a.label if declared.by_cluster else [None] * len(view.covariance)
         rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
@@ -151,7 +173,7 @@ def build(
             return arrays.packed(xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
         # The drift has closed forms, and E[c c] alone is sampled.
         D = arrays.widened(xp, declared.weights, view, xp.zeros_like(D), E, a)
-        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a)
+        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, clock=0.0)
         return drift(t, y, *split(declared, given)[2]) + gain
 
     def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
@@ -225,15 +247,16 @@ def per_sample(declared: Declaration) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in space.items() if callable(value)}
 
 
-def in_numpy(declared: Declaration, stated: Statement | None) -> dict[str, Callable[..., Any]]:
+def in_numpy(parameters: Any, stated: Statement | None) -> dict[str, Callable[..., Any]]:
     """The functions of the sampled flow in NumPy, for what is told of its error."""
-    key = (declared, None if stated is None else stated.fingerprint)
+    declared, changing = parameters.declaration, schedules.active(parameters)
+    key = (declared, changing, None if stated is None else stated.fingerprint)
     if key not in _built:
-        _built[key] = build(declared, stated, np, per_sample(declared))
+        _built[key] = build(declared, stated, changing, np, per_sample(declared))
     return _built[key]
 
 
-_built: dict[tuple[Declaration, str | None], dict[str, Callable[..., Any]]] = {}
+_built: dict[tuple[Any, ...], dict[str, Callable[..., Any]]] = {}
 
 
 def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -252,7 +275,7 @@ def scatter(
     """
     p = initial.parameters
     y = rows(p).layout.pack(state)
-    flow = in_numpy(p.declaration, stated)["flow"]
+    flow = in_numpy(p, stated)["flow"]
     return _scatter(lambda seed, fewer: flow(0.0, y, *arguments(stated, initial, seed, fewer)), initial)
 
 
@@ -308,5 +331,5 @@ def classification_scatter(stated: Statement | None, initial: Initial, state: Ma
     """The sampling error of `classification_error` at a state, of independent randomisations; 0 of a closed form."""
     p = initial.parameters
     y = rows(p).layout.pack(state)
-    watch = in_numpy(p.declaration, stated)["watch"]
+    watch = in_numpy(p, stated)["watch"]
     return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, initial, seed, fewer))[1:], initial)[1][0])

@@ -9,10 +9,11 @@ from derivations.declare.system import rows
 
 
 def speed(parameters: Any, group: Group, word: str) -> float:
-    """The factor of a slot, of the readout "a" or of a scalar of a group of students."""
+    """The factor of a slot, of the readout "a" or of a scalar of a group of students, without a schedule of its own."""
     declared: Declaration = parameters.declaration
     name = declared.rate(group, word)
-    return float(declared.moves(group, word)) * (float(getattr(parameters, name)) if name else 1.0)
+    factor = getattr(parameters, name) if name else 1.0
+    return float(declared.moves(group, word)) * (1.0 if factor is None else float(factor))
 
 
 def of_vectors(parameters: Any) -> np.ndarray:

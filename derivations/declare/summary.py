@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, mixture, spectra
+from derivations.declare import classes, data, mixture, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -34,7 +34,9 @@ def conventions(declared: Declaration) -> dict[str, str]:
         inputs["means"] = "of Euclidean norms as written, which stay as they are at any d" if stated else "the samples'"
     if declared.by_cluster:
         inputs["labels"] = "y is the label of the cluster; no teacher"
-    rates = {"rates": ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)} if declared.rates else {}
+    factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
+    rates = {"rates": factors} if factors else {}
+    rates |= {one.name: one.text for one in declared.schedules}
     return {
         **several,
         **inputs,
@@ -64,7 +66,7 @@ def critical_step(parameters: Any) -> float | None:
     declared: Declaration = parameters.declaration
     linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
     plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
-    plain = plain and declared.inputs is None and not declared.rates
+    plain = plain and declared.inputs is None and not declared.rates and not declared.schedules
     if not linear or not plain or declared.students[0].output != "sum" or parameters.decay > 0:
         return None
     return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))
@@ -88,7 +90,7 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if declared.inputs.classes:
         told["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
     if declared.limit == "online":
-        told["step_x_largest"] = size = float(parameters.step * law.eigenvalue.max() / parameters.d)
+        told["step_x_largest"] = size = float(schedules.at(parameters, 0.0).step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
             larger = ", or a larger d if the largest eigenvalue stays as it is"
             told["inputs"] = (

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, classes, data, growth, mixture, reading, spectra
+from derivations.declare import array_files, classes, data, growth, mixture, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -61,7 +61,7 @@ def stated(text: str) -> Declaration:
 def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
-    said = f"{declared}{declared.inputs or ''}{declared.rates or ''}"
+    said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}"
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
         name=declared.name,
@@ -85,10 +85,11 @@ def system(declared: Declaration, reference: str = "") -> System:
                 tick=tick,
                 stepped=stepped,
                 usual=usual,
-                step_symbol="eta/d" if declared.limit == "online" else "eta",
+                step_symbol=_step_symbol(declared),
                 settled=f"{HERE}.tiers:settled",
                 noisy=declared.limit == "online",
                 decades=declared.decades,
+                within=schedules.require,
             ),
         ),
         check=check,
@@ -101,6 +102,13 @@ def system(declared: Declaration, reference: str = "") -> System:
         declaration=declared.text,
         reference=reference,
     )
+
+
+def _step_symbol(declared: Declaration) -> str:
+    """The symbol of a step size; none where the step changes."""
+    if any(schedule.name == "step" for schedule in declared.schedules):
+        return ""
+    return "eta/d" if declared.limit == "online" else "eta"
 
 
 def sizes_of(declared: Declaration) -> dict[str, str]:
@@ -159,15 +167,28 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     d = data.dimension(declared.inputs) or 1000
     add("d", int, d, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
-    add("step", float, declared.step, meaning, above=0.0)
+    _add_value(declared, add, "step", declared.step, meaning, above=0.0)
     add("batch", int, declared.batch, "samples of one SGD step", minimum=1, maximum=10**15)
-    add("noise", float, declared.noise, "standard deviation of the label noise", minimum=0.0)
-    add("decay", float, declared.decay, "weight decay lambda: -lambda u is added to the motion", minimum=0.0)
+    _add_value(declared, add, "noise", declared.noise, "standard deviation of the label noise", minimum=0.0)
+    text = "weight decay lambda: -lambda u is added to the motion"
+    _add_value(declared, add, "decay", declared.decay, text, minimum=0.0)
     for name, value in declared.rates:
-        add(f"rate_{name}", float, value, f"factor of step for {name} (0: it does not move)", minimum=0.0)
+        text = f"factor of step for {name} (0: it does not move)"
+        _add_value(declared, add, f"rate_{name}", value, text, minimum=0.0)
     if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
+
+
+def _add_value(
+    declared: Declaration, add: Callable[..., None], name: str, value: float, meaning: str, **domain: float
+) -> None:
+    """Add a number of training; one that is declared to change in time is none, until a number takes its place."""
+    changing = next((schedule for schedule in declared.schedules if schedule.name == name), None)
+    if changing is None:
+        add(name, float, value, meaning, **domain)
+    else:
+        add(name, float | None, None, f"{meaning} (none: {changing.text}, as declared)", **domain)
 
 
 def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
@@ -262,6 +283,7 @@ def require_room(parameters: Any) -> None:
 
 def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
+    parameters = schedules.at(parameters, 0.0)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
         value = getattr(parameters, field.name)
@@ -330,7 +352,8 @@ def tick(parameters: Any, step_size: float) -> float:
 def usual(parameters: Any) -> tuple[float, int]:
     """The step size and batch of SGD where none is given: eta/d or the step, and the declared batch."""
     online = parameters.declaration.limit == "online"
-    return (parameters.step / parameters.d if online else parameters.step), parameters.batch
+    step = 1.0 if parameters.step is None else parameters.step  # a schedule is the factor of a step of 1/d
+    return (step / parameters.d if online else step), parameters.batch
 
 
 def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
@@ -341,6 +364,11 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
     if parameters.declaration.limit != "online":
         return parameters
     eta = step_size * parameters.d
+    if parameters.step is None:
+        if abs(eta - 1.0) > 1e-12:
+            text = next(one.text for one in schedules.active(parameters) if one.name == "step")
+            raise UsageError(f"--step-size is one step, but step is {text!r}: give it by -p step={eta:g}")
+        return parameters
     if abs(eta - parameters.step) <= 1e-12 * eta:
         return parameters
     if "step" in explicit:

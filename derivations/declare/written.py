@@ -7,10 +7,11 @@ The text depends on the declaration alone, never on sizes or values: arrays carr
 there is more than one, last.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from derivations.declare import responses, symbols
+from derivations.declare import responses, symbols, timed
 from derivations.declare.declaration import Declaration
+from derivations.declare.schedules import Schedule
 
 HELPERS = {
     "column": '''def column(values, like):
@@ -52,12 +53,16 @@ HEAD = '"""The functions of one declared model; written by odesim, do not edit."
 HEAD += "from scipy.special import erf\n"
 
 
-def arguments(declared: Declaration) -> list[str]:
-    """The run-time arguments of all functions, in order: sizes K_k, the user's numbers n_.., arrays, readouts."""
+def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[str]:
+    """The run-time arguments of all functions, in order: sizes K_k, the user's numbers n_.., arrays, readouts.
+
+    Where values are `changing` in time, the clock and the switches come before the readouts.
+    """
     sizes = [f"K_{k}" for k in range(len(declared.groups))]
     fixed = [f"readout_{k}" for k, group in enumerate(declared.groups) if group.output != "trained"]
     shared = [f"n_{name}" for name in declared.names]
-    return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *fixed]
+    clock = ["dimension", "turns", "before", "after"] if changing else []
+    return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *clock, *fixed]
 
 
 def norms(declared: Declaration) -> bool:
@@ -67,18 +72,21 @@ def norms(declared: Declaration) -> bool:
     return declared.weights == "normalised" or any(group.unit.calls("wick") for group in declared.students)
 
 
-def module(declared: Declaration) -> str:
-    """The text of the module that holds all of them."""
-    texts = [HEAD, *_parts(declared), _coefficients(declared), _draw(declared), _update(declared)]
+def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
+    """The text of the module that holds all of them, with what is `changing` in time."""
+    given = ", ".join(arguments(declared, changing))
+    texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given), _draw(given), _update(declared, given)]
+    texts += [timed.at_time(declared, changing, given)] if changing else []
     return "\n\n".join(text.rstrip() + "\n" for text in texts)
 
 
-def _parts(declared: Declaration) -> list[str]:
-    """Helpers, units, logits and loss."""
+def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
+    """Helpers, units, logits, loss, and the values that change in time."""
     students = len(declared.students)
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
     texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
     texts.append(responses.loss(declared))
+    texts += [timed.values(changing, declared.names)] if changing else []
     return [*symbols.helpers("\n".join(texts)), *HELPERS.values(), *texts]
 
 
@@ -106,7 +114,7 @@ def _rows(counts: list[int], k: int, place: int) -> str:
     return f"{start} : {start} + K_{k}"
 
 
-def _coefficients(declared: Declaration) -> str:
+def _coefficients(declared: Declaration, given: str) -> str:
     """`coefficients(fields, labels, vv, scalars, ..)`: c of every slot, then e, then the slopes of the scalars."""
     lines = [line for k in range(len(declared.groups)) for line in (*_read(declared, k), *_value(declared, k))]
     students = len(declared.students)
@@ -122,7 +130,7 @@ def _coefficients(declared: Declaration) -> str:
         sizes += [f"e_{k}_{slot}" for slot in group.slots] if norms(declared) else []
         slopes += [f"d_{k}_a"] if group.output == "trained" else []
         slopes += [f"d_{k}_{word}" for word in group.scalars]
-    head = f"def coefficients(fields, labels, vv, scalars, {', '.join(arguments(declared))}):\n"
+    head = f"def coefficients(fields, labels, vv, scalars, {given}):\n"
     body = [*lines, f"return np.concatenate(({', '.join([*along, *sizes, *slopes])},))"]
     return head + "".join(f"    {line}\n" for line in body)
 
@@ -203,13 +211,13 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
         yield f"d_{k}_{word} = {row(f's_{word}')}"
 
 
-def _draw(declared: Declaration) -> str:
-    return f"def draw(uniform, normal, {', '.join(arguments(declared))}):\n    return noise * normal\n"
+def _draw(given: str) -> str:
+    return f"def draw(uniform, normal, {given}):\n    return noise * normal\n"
 
 
-def _update(declared: Declaration) -> str:
+def _update(declared: Declaration, given: str) -> str:
     """`update(vv, vg, gg, means, scalars, step_size, ..)`: u - h (g + e u + lambda u) or the sphere's; s - h dl/ds."""
-    head = f"def update(vv, vg, gg, means, scalars, step_size, {', '.join(arguments(declared))}):\n"
+    head = f"def update(vv, vg, gg, means, scalars, step_size, {given}):\n"
     inner = "decay + means[: vv.size]" if norms(declared) else "decay"
     free = [f"a = 1.0 - step_size * moving * ({inner})", "b = -step_size * moving"]
     sphere = [

@@ -25,6 +25,16 @@ class Recorded(Protocol):
 
 def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
     """A compiled function of the state, such as the loss, at every saved state (see `Code` for `along`)."""
+    parts = problem.pieces(states)
+    if len(parts) > 1:
+        found = [(numbers, _along_piece(piece, role, states[numbers])) for piece, numbers in parts]
+        order = np.argsort(np.concatenate([numbers for numbers, _ in found]))
+        return np.concatenate([values for _, values in found])[order]
+    return _along_piece(parts[0][0], role, states)
+
+
+def _along_piece(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
+    """`_along` where all states have the same arguments."""
     function, arguments = problem.functions[role], problem.arguments
     along = getattr(function, "along", None)
     if along is not None:

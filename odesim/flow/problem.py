@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Equations, Independent, Initial, Smooth, load
+from derivations.contract import Dynamics, Equations, Independent, Initial, Smooth, load
 from derivations.installed import version
 from odesim.errors import UsageError
 from odesim.flow.resolution import GROWN, VISIBLE, Tiny, tiny_start
@@ -18,6 +18,8 @@ from odesim.request.case import Case
 if TYPE_CHECKING:
     from odesim.code.right_hand_side import RightHandSide
 
+NEAR = 1e-12
+"""Times that differ by less are one: a run may go on from a time at which the equations jump."""
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
 
@@ -80,6 +82,38 @@ class Problem:
         """How one integrator follows the flow: independent blocks, taken together, are a smooth one like any other."""
         advance = self.equations.advance
         return advance if isinstance(advance, Smooth) else Smooth()
+
+    def moment(self, y: np.ndarray, near: float = 0.0) -> float:
+        """What the clock in a state reads; of a break, where it differs from that by rounding, or by at most `near`."""
+        now = float(self.equations.unpack(y)[self.smooth.clock])
+        return next((time for time in self.smooth.breaks if abs(time - now) <= max(near, NEAR * abs(time))), now)
+
+    def next_break(self, t: float, y: np.ndarray) -> float:
+        """The time, on the clock of t, at which the equations jump or bend next; infinite where they do not."""
+        if not self.smooth.breaks:
+            return np.inf
+        now = self.moment(y)
+        return min((t + (time - now) for time in self.smooth.breaks if time > now), default=np.inf)
+
+    def onward(self, y: np.ndarray, near: float = 0.0) -> tuple["Problem", np.ndarray]:
+        """The problem with the arguments that hold from a state on up to the next break, and that state.
+
+        Its clock reads the time of a break that is at most `near`.
+        """
+        if not self.smooth.breaks:
+            return self, y
+        moved = y.copy()
+        moved[self.equations.layout.places(self.smooth.clock, y.size)] = self.moment(y, near)
+        initial = dataclasses.replace(self.initial, state=self.equations.unpack(moved))
+        return dataclasses.replace(self, arguments=self.equations.arguments(initial)), moved
+
+    def pieces(self, states: np.ndarray) -> list[tuple["Problem", np.ndarray]]:
+        """The problem that each of some states (N, size) belongs to, and the numbers of its states, in order."""
+        if not self.smooth.breaks or not len(states):
+            return [(self, np.arange(len(states)))]
+        piece = np.searchsorted(self.smooth.breaks, [self.moment(y) for y in states], side="right")
+        which = [np.flatnonzero(piece == k) for k in np.unique(piece)]
+        return [(self.onward(states[numbers[0]])[0], numbers) for numbers in which]
 
     @property
     def rtol(self) -> float:
@@ -179,12 +213,23 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
         raise UsageError(f"--rtol must be at least {RTOL_FLOOR:g} in float64, but {case.rtol:g} was given")
     initial = initial_condition(case) if initial is None else initial
     _require_finite(initial)
+    if isinstance(stage, Dynamics):
+        stage.within(initial.parameters, past.time + case.until)
     equations = load(stage.equations)(initial.parameters, case.tier)
     equations.admits(initial)
     functions = compile_functions(equations, case.backend)
+    initial = clocked(equations, initial, past.time) if past.time else initial
     problem = Problem(case, equations, initial, equations.arguments(initial), functions, past)
     _require_scale(problem)
     return problem
+
+
+def clocked(equations: Equations, initial: Initial, time: float) -> Initial:
+    """The initial condition with the clock set, where the equations have one."""
+    advance = equations.advance
+    if not isinstance(advance, Smooth) or not advance.clock:
+        return initial
+    return dataclasses.replace(initial, state={**initial.state, advance.clock: np.array(time)})
 
 
 def _require_scale(problem: Problem) -> None:

@@ -90,13 +90,21 @@ class _Map:
 
     def __init__(self, problem: Problem, h: float, schedule: np.ndarray) -> None:
         self.problem, self.h, self.schedule = problem, h, schedule
-        self.take, self.y, self.at = stepper(problem, h), problem.start, 0
+        self.y, self.at = problem.start, 0
+        self._change()
         self.saved, self.pace = [self.y], Pace()
         self.hits = {c.name: _first(problem, c, self.y, 0.0, None) for c in problem.equations.crossings}
 
     @property
     def reached(self) -> float:
         return self.at * self.h
+
+    def _change(self) -> None:
+        """Take the arguments that hold from here on, up to the step `change` at which the equations jump or bend."""
+        self.problem, self.y = self.problem.onward(self.y, OFF * self.h)
+        self.take = stepper(self.problem, self.h)
+        wait = self.problem.next_break(0.0, self.y) / self.h
+        self.change = self.at + max(1.0, np.ceil(wait - OFF))
 
     def advance(self) -> Outcome | None:
         schedule, h, clock, crossings = self.schedule, self.h, self.problem.clock, self.problem.equations.crossings
@@ -108,7 +116,9 @@ class _Map:
             return Outcome("stopped", clock(self.reached), reasons[0])
         if self.at == schedule[-1]:
             return Outcome("completed", clock(schedule[-1] * h), f"took {schedule[-1]} steps of {h:g}")
-        count = 1 if crossings else self.pace.count(int(schedule[len(self.saved)]) - self.at)
+        if self.at == self.change:
+            self._change()
+        count = 1 if crossings else self.pace.count(int(min(schedule[len(self.saved)], self.change)) - self.at)
         with self.pace.timed():
             moved = self.take(self.reached, self.y, count)
         if not np.isfinite(moved).all():
@@ -126,6 +136,7 @@ class _Map:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.y, self.saved, self.at = arrays["y"], list(arrays["saved"]), int(arrays["at"])
+        self._change()
         self.hits = {name: arrays[f"hits_{name}"] for name in self.hits}
 
 

@@ -64,7 +64,9 @@ class _Steps:
         recorder, case, clock = self.recorder, self.problem.case, self.problem.clock
         if self._segments is None:
             t, y = recorder.end
-            leg = Leg(self.problem, t - self.origin, y, recorder, self.statistics, self.origin)
+            self.problem, y = self.problem.onward(y)
+            recorder.end, end = (t, y), self.problem.next_break(t, y)
+            leg = Leg(self.problem, t - self.origin, y, recorder, self.statistics, self.origin, end)
             self._segments, self.taken = shifted(self.solver.steps(leg), leg) if t < case.until else iter(()), 0
         try:
             segment = next(self._segments, None)
@@ -84,6 +86,9 @@ class _Steps:
         end = clock(recorder.end[0])
         if segment is not None:
             return Outcome("stopped", end, recorder.reason)
+        if recorder.end[0] < case.until:  # no step lies across a jump of the equations
+            self._segments = None
+            return None
         return Outcome("completed", end, f"reached time {end:g}")
 
     def _renew(self, segment: Segment) -> None:

@@ -11,7 +11,7 @@ from derivations.alphabet.frame import FrameModel
 from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Model, ScalarModel
 
-ROLES = ("coefficients", "update", "draw", "mean")
+ROLES = ("coefficients", "update", "draw", "mean", "at_time")
 ERF = """def erf(z):
     out = np.empty_like(z)
     for k in range(z.size):
@@ -25,13 +25,18 @@ ROWS_ADDED = """def rows_added(x):
         total += x[k]
     return total
 """
-FOR_NUMBA = {"rows_added": ROWS_ADDED}
+CHOSEN = """def chosen(switch, one, other):
+    return one if switch > 0.5 else other
+"""
+FOR_NUMBA = {"rows_added": ROWS_ADDED, "chosen": CHOSEN}
 """What stands for helpers of a model in numba, which takes a second to compile the sum of an axis (for its errors)."""
 STUBS = {
     "draw": "def draw(uniform, normal, *numbers):\n    return uniform\n",
     "mean": "def mean(labels, *numbers):\n    return labels\n",
 }
 """What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
+AT_ANY_TIME = "def at_time(count, step_size, *numbers):\n    return step_size, numbers\n"
+"""What stands in for `at_time` in a model whose numbers stay the same."""
 
 
 def module_of(model: Model | PatternModel | FrameModel) -> types.ModuleType:
@@ -77,4 +82,6 @@ def numba_sources(model: Model) -> list[str]:
     names = [*helpers_of(model, module), *(role for role in ROLES if hasattr(module, role))]
     texts = [FOR_NUMBA.get(name) or inspect.getsource(inspect.unwrap(getattr(module, name))) for name in names]
     texts += [text for name, text in STUBS.items() if not hasattr(module, name)]
+    if isinstance(model, ScalarModel) and not hasattr(module, "at_time"):
+        texts.append(AT_ANY_TIME)
     return [ERF, *texts]

@@ -112,7 +112,8 @@ class Chain:
         uniforms, normals = self.model.noise
         step_size = float(self.step_size)
         if isinstance(self.model, ScalarModel):
-            form = (float(self.d), self.batch, trained, self.model.further(self.parameters), uniforms, normals)
+            further = self.model.further(self.parameters)
+            form = (float(self.d), self.batch, trained, further, uniforms, normals, self.steps)
             take = self.functions["scalar_" + kind]
             good = bool(take(self.factor, self.scalars, steps, form, step_size, self.rng, self.numbers))
         else:

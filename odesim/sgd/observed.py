@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dynamics, Equations, Initial, Stage, Stepped, UsageError, load
+from derivations.contract import Component, Dynamics, Equations, Initial, Smooth, Stage, Stepped, UsageError, load
 from odesim.flow.losses import zero_within_error
 from odesim.request.trajectory import NOT_SAVED, Variable
 
@@ -63,27 +63,34 @@ def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def population_values(
-    equations: Equations, initial: Initial, state: dict[str, np.ndarray], watched: tuple[Component, ...] = ()
-) -> dict[str, Variable]:
+    equations: Equations, initial: Initial, state: dict[str, np.ndarray], watched: tuple[Component, ...] = (),
+    times: np.ndarray | None = None,
+) -> dict[str, Variable]:  # fmt: skip
     """The population loss and the `watched` observables along a simulation, (seed, time), by the flow's first tier.
+
+    `times` (time,) are those on its clock, which equations may depend on.
 
     Empty where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
     Observables that are no scalars are left out: their sizes are known to the model alone.
     """
     from odesim.flow.problem import compile_functions
 
-    if not all(name in state for name in equations.unpack(equations.start(initial))):
+    clock = equations.advance.clock if isinstance(equations.advance, Smooth) else ""
+    if not all(name in state or name == clock for name in equations.unpack(equations.start(initial))):
         return {}
     functions = compile_functions(equations, "numba")
     if "loss" not in functions:
         return {}
-    arguments = equations.arguments(initial)
     shape = next(iter(state.values())).shape[:2]
+    moments = [initial] * shape[1]
+    if clock and times is not None:
+        moments = [dataclasses.replace(initial, state={**initial.state, clock: np.array(t)}) for t in times]
+    given = [equations.arguments(initial)] * shape[1] if not clock else [equations.arguments(one) for one in moments]
     watched = () if "watch" not in functions or any(c.dims for c in watched) else watched
     losses, others = np.empty(shape), np.empty((*shape, len(watched)))
     for index in np.ndindex(shape):
-        here = {**initial.state, **{name: values[index] for name, values in state.items()}}
-        y = equations.start(dataclasses.replace(initial, state=here))
+        here = {**moments[index[1]].state, **{name: values[index] for name, values in state.items()}}
+        y, arguments = equations.start(dataclasses.replace(initial, state=here)), given[index[1]]
         losses[index] = functions["loss"](y, *arguments)
         if watched:
             others[index] = functions["watch"](y, *arguments)

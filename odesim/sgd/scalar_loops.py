@@ -12,6 +12,7 @@ from odesim.sgd.loops import collect, finite, move, move_single, outside, single
 coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
 draw: Callable[..., np.ndarray]
+at_time: Callable[..., tuple[float, tuple]]
 
 
 def squared_norms(X, vv):
@@ -35,14 +36,16 @@ def replace(scalars, moved):
 def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
 
-    `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers).
+    `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers,
+    steps taken before).
     """
-    (d, batch, trained, further, uniforms, normals), n = form, X.shape[0]
+    (d, batch, trained, further, uniforms, normals, before), n = form, X.shape[0]
     fixed = n - trained
     Z = np.empty((trained, min(batch, trained)))
     M, products = np.empty((trained, trained + Z.shape[1])), np.empty((3, trained))
     vv, vg, gg = products[0], products[1], products[2]
-    for _ in range(steps):
+    for k in range(steps):
+        h, now = at_time(before + k, step_size, *numbers)
         squared_norms(X, vv)
         G, S, means = np.zeros((trained, n)), np.zeros((trained, trained)), np.zeros(further)
         outer = np.zeros((trained, 0 if batch >= trained else batch))
@@ -50,8 +53,8 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
         while done < batch:
             size = min(256, batch - done)
             y = rng.standard_normal((n, size))
-            labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *numbers)
-            rows = coefficients(X @ y, labels, vv, scalars, *numbers)
+            labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *now)
+            rows = coefficients(X @ y, labels, vv, scalars, *now)
             C = rows[:trained]
             for r in range(further):
                 total = 0.0
@@ -63,7 +66,7 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
         for r in range(further):
             means[r] /= batch
         outside(X, G, S, outer, Z, products, batch, d - n, rng)
-        a, b, numbers_after = update(vv, vg, gg, means, scalars, step_size, *numbers)
+        a, b, numbers_after = update(vv, vg, gg, means, scalars, h, *now)
         good = replace(scalars, numbers_after)
         move(X, G, Z, M, a, b, trained, fixed)
         if not (good and finite(X)):
@@ -73,21 +76,22 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
 
 def scalar_single_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable."""
-    (d, _, trained, _, uniforms, normals), n = form, X.shape[0]
+    (d, _, trained, _, uniforms, normals, before), n = form, X.shape[0]
     M = np.empty((trained, trained + 1))
     y, fields = np.empty(n), np.empty(n)
     vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)
     uniform, normal, good = np.empty(uniforms), np.empty(normals), True
-    for _ in range(steps):
+    for k in range(steps):
+        h, now = at_time(before + k, step_size, *numbers)
         for c in range(n):
             y[c] = rng.standard_normal()
         for c in range(uniforms):
             uniform[c] = rng.random()
         for c in range(normals):
             normal[c] = rng.standard_normal()
-        labels = draw(uniform, normal, *numbers)
+        labels = draw(uniform, normal, *now)
         single_fields(X, y, trained, False, fields, vv, vg)
-        C = coefficients(fields, labels, vv, scalars, *numbers)
+        C = coefficients(fields, labels, vv, scalars, *now)
         outside = 2.0 * rng.standard_gamma(0.5 * (d - n))
         inside = 0.0
         for c in range(n):
@@ -95,7 +99,7 @@ def scalar_single_steps(X, scalars, steps, form, step_size, rng, numbers):
         for i in range(trained):
             vg[i] *= C[i]
             gg[i] = C[i] * C[i] * (inside + outside)
-        a, b, moved = update(vv, vg, gg, C[trained:], scalars, step_size, *numbers)
+        a, b, moved = update(vv, vg, gg, C[trained:], scalars, h, *now)
         good = replace(scalars, moved)
         move_single(X, C, y, np.sqrt(outside), M, a, b, trained)
     return good and finite(X)

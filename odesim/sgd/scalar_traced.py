@@ -62,7 +62,7 @@ def explicit(
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * g, frame])
         return moved.astype(dtype), scalars.astype(dtype)
 
-    return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize)
+    return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize, functions.get("at_time"))
 
 
 def standard(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any) -> spaces.Drawn:
@@ -128,7 +128,7 @@ def compressed(
         rest = matrices.triangle(moved[:, fixed:])
         return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1)), scalars
 
-    return traced.over_replicas(step, numbers, size * n * 8)
+    return traced.over_replicas(step, numbers, size * n * 8, functions.get("at_time"))
 
 
 class ScalarReplicas:

@@ -96,6 +96,7 @@ class Simulation:
         tick = case.system.dynamics(case.stage).tick(case.parameters, step_size)
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
+        case.system.dynamics(case.stage).within(case.parameters, case.until)
         families.require_loss(case, population_loss)
         scaled = families.has_eigenvalues(case)
         if scaled and "backend" in case.options and case.backend == "numba":
@@ -344,7 +345,7 @@ def _assemble(
         if "loss" not in state and keeps:
             # The models of a family measure what they are judged by on their own.
             watched = equations.watched if families.family(case) is None else ()
-            observables = population_values(equations, initial, values, watched)
+            observables = population_values(equations, initial, values, watched, times)
     diverged = _divergence(state | observables, list(state))
     state |= observables
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}

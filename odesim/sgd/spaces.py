@@ -301,4 +301,4 @@ def compressed(
         X = X.at[:, :trained].set(jnp.concatenate([moved[:, :, :fixed], rest], axis=2))
         return (X, Y.at[:trained].set(a[:, None] * w + b[:, None] * H)), scalars
 
-    return traced.over_replicas(step, numbers, size * width * 8)
+    return traced.over_replicas(step, numbers, size * width * 8, functions.get("at_time"))

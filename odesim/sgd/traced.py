@@ -139,10 +139,13 @@ def constants_of(numbers: tuple[Any, ...]) -> Sizes:
     return nested, tuple(None if hasattr(value, "shape") else value for value in leaves)
 
 
-def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> Callable[..., Any]:
+def over_replicas(
+    step: Callable[..., Any], numbers: Any, block_bytes: int, at_time: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`.
 
-    `shared` arrays go to every step of every replica.
+    `shared` arrays go to every step of every replica.  `at_time` gives step size and numbers of a step by its number,
+    where they change.
     """
     import jax
 
@@ -156,7 +159,10 @@ def over_replicas(step: Callable[..., Any], numbers: Any, block_bytes: int) -> C
             state, key, arrays = replica
 
             def body(k: Any, inner: Any) -> Any:
-                return step(inner, jax.random.fold_in(key, first_step + k), joined(numbers, arrays), step_size, *shared)
+                h, now = step_size, joined(numbers, arrays)
+                if at_time is not None:
+                    h, now = at_time(first_step + k, h, *now)
+                return step(inner, jax.random.fold_in(key, first_step + k), now, h, *shared)
 
             return repeated(body, steps, state)
 

@@ -90,7 +90,7 @@ def _draws(run: Any, options: Mapping[str, Any], system: Any) -> list[str]:
     if replicas:
         said.append(f"{replicas} replica{'s' if replicas > 1 else ''}")
     step = next((options[name] for name in ("step_size", "step") if options.get(name) is not None), None)
-    if step is not None:
+    if step is not None and symbol:
         said.append(equal(symbol, step))
     if options.get("batch") is not None:
         said.append(equal("B", options["batch"]))

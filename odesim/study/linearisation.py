@@ -205,10 +205,16 @@ def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndar
     from scipy.integrate import solve_ivp
 
     tolerances = dict(zip(("rtol", "atol"), problem.tolerances(), strict=True))
-    found = solve_ivp(compiled(problem), (t, until), y, method="LSODA", t_eval=[until], **tolerances)
-    if not found.success or not np.isfinite(found.y).all():
-        raise UsageError(f"the flow cannot be integrated from time {t:g} to {until:g} ({found.message}): integrate it")
-    return found.y[:, -1]
+    while t < until:
+        problem, y = problem.onward(y)
+        end = min(problem.next_break(t, y), until)
+        found = solve_ivp(compiled(problem), (t, end), y, method="LSODA", t_eval=[end], **tolerances)
+        if not found.success or not np.isfinite(found.y).all():
+            raise UsageError(
+                f"the flow cannot be integrated from time {t:g} to {end:g} ({found.message}): integrate it"
+            )
+        t, y = end, found.y[:, -1]
+    return y
 
 
 def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
@@ -222,6 +228,7 @@ def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
 
 def _at(problem: Problem, time: float | None, y: np.ndarray, method: Method | None) -> Linearisation:
     """The linearisation at a flat state, with the error of its Jacobian."""
+    problem, y = problem.onward(y)
     t, slope = 0.0 if time is None else time, compiled(problem)
     jacobian, error, method = _jacobian(problem, t, y, method)
     if not np.isfinite(jacobian).all():

@@ -14,7 +14,7 @@ import numpy as np
 from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
-from derivations.declare import sampled, speeds
+from derivations.declare import sampled, schedules, speeds
 from derivations.declare.claims import sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
@@ -80,9 +80,10 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
             moved[index] += sign * STEP
             ends.append(loss(moved))
         slope[index] = (ends[0] - ends[1]) / (2 * STEP)
-    slope += found.parameters.decay * weights[:, :S] * (declared.weights != "sphere")
+    now = schedules.now(found)
+    slope += now.decay * weights[:, :S] * (declared.weights != "sphere")
     motion = np.zeros_like(weights)
-    motion[:, :S] = -speeds.of_vectors(found.parameters)[:, None] * slope
+    motion[:, :S] = -speeds.of_vectors(now)[:, None] * slope
     one, two = components(motion, weights), components(weights, motion)
     expected = {name: one[name] + two[name] for name in one}
     derivative = functions.flow(found.state)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, mixture, spectra, speeds
+from derivations.declare import evaluate, mixture, schedules, spectra, speeds
 from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 from derivations.vectors import root
@@ -191,7 +191,7 @@ def scalar_names(at: Rows) -> list[str]:
 
 def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name."""
-    p, at = initial.parameters, rows(initial.parameters)
+    p, at = schedules.now(initial), rows(initial.parameters)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     rate = p.step if p.declaration.limit == "online" else 1.0
     sphere = p.declaration.weights == "sphere"
@@ -208,7 +208,7 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
 
 def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
-    p, at = initial.parameters, rows(initial.parameters)
+    p, at = schedules.now(initial), rows(initial.parameters)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     own = speeds.of_vectors(p)
     E = p.step**2 / p.batch * made.second * own[:, None] * own

@@ -300,11 +300,23 @@ class Writer:
         return rf"r_{{{notation.name(name)}}}\," if name else ""
 
     def _speeds(self) -> list[str]:
-        """What the factors of the step are."""
-        return [
-            rf"r_{{{notation.name(name)}}} = \text{{rate\_{notation.escaped(name)}, the factor of the step for {notation.escaped(name)}}}"
-            for name, _ in self.declared.rates
+        """What the factors of the step are, and how the numbers of training change in time."""
+        letters = {"step": r"\eta", "noise": r"\sigma", "decay": r"\lambda"}
+        if self.declared.inputs is not None:
+            letters["decay"] = r"\lambda_{\text{decay}}"
+        changing = [
+            rf"{letters[one.name]}(t) = \text{{{notation.escaped(one.text)}}}"
+            for one in self.declared.schedules
+            if one.name in letters
         ]
+        texts = {one.name: one.text for one in self.declared.schedules}
+        for name, _ in self.declared.rates:
+            word = notation.escaped(name)
+            said = rf"rate\_{word}, the factor of the step for {word}"
+            if f"rate_{name}" in texts:
+                said = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
+            changing.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
+        return changing
 
     def held(self) -> list[str]:
         """What the slopes of kernels in the units' own numbers are."""

@@ -200,7 +200,8 @@ def text(content: Content) -> str:
 
 def writer_of(content: Content, *, tex: bool) -> Writer:
     """What writes the formulas of a page."""
-    return Writer(content.rows, tex=tex, decay=content.parameters.decay > 0, closed=content.tier != "sampled")
+    decay = content.parameters.decay is None or content.parameters.decay > 0
+    return Writer(content.rows, tex=tex, decay=decay, closed=content.tier != "sampled")
 
 
 def _second(writer: Writer) -> list[str]:

@@ -92,7 +92,7 @@ class Leg:
     """What an integrator is given: a problem from (t, y) on, with what is looked for and what is counted.
 
     `recorder.due` is the next time at which a state is saved, and `recorder.watched` what may still cross.  Times of
-    the leg are counted from `origin` on the clock of the problem, those of the recorder on that clock itself.
+    the leg are counted from `origin` on the clock of the problem, those of the recorder and `end` on that clock itself.
     """
 
     problem: "Problem"
@@ -101,11 +101,12 @@ class Leg:
     recorder: "Recorder"
     statistics: Statistics
     origin: float = 0.0
+    end: float = np.inf
 
     @property
     def until(self) -> float:
-        """The horizon, which the last step reaches exactly."""
-        return self.problem.case.until - self.origin
+        """The horizon, or an earlier `end`, which the last step reaches exactly."""
+        return min(self.problem.case.until, self.end) - self.origin
 
     def span(self, local: tuple[float, float] = LOCAL) -> Span:
         """The leg without its problem; `local` is the tolerance of a step as `Problem.tolerances` takes it."""
@@ -133,7 +134,7 @@ def _moved(segment: Segment, leg: Leg) -> Segment:
         times, states = segment.interior(entries)
         return times + origin, states
 
-    end = leg.problem.case.until if segment.t1 >= leg.until else segment.t1 + origin
+    end = leg.until + origin if segment.t1 >= leg.until else segment.t1 + origin
     return Segment(segment.t0 + origin, segment.y0, end, segment.y1, dense, interior)
 
 
