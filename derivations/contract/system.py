@@ -66,7 +66,8 @@ class Dynamics:
     gives a `Page`.
     within(parameters, until) raises `UsageError` where the parameters have no meaning up to a time.
     `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
-    size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early ones besides, for a logarithmic axis.
+    size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early
+    ones besides, for a logarithmic axis.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
     >>> stage.kind, stage.tick(None, 0.1)

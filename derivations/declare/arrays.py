@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from derivations.declare import timed
+from derivations.declare import schedule_text
 from derivations.declare.declaration import Declaration
 from derivations.declare.schedules import Schedule
 
@@ -73,7 +73,7 @@ def at_time(xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: A
     """The arguments with the values of training at the time that stands last in the state."""
     if not changing:
         return a
-    found = timed.function(changing, declared.names, xp)(y[-1], a.switches, a.numbers)
+    found = schedule_text.function(changing, declared.names, xp)(y[-1], a.switches, a.numbers)
     now = {one.name: value + 0.0 * y[-1] for one, value in zip(changing, found, strict=True)}
     step, decay, gain, noise = a.rates
     step, gain = now.get("step", step), gain * now["step"] ** 2 / step**2 if "step" in now else gain

@@ -204,9 +204,10 @@ class Declaration:
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
-    some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time.  `about` says what the model shows,
-    `link` is where the source is read, `until` the end time of a run that names none.  A run with `decades` goes on
-    over decades of time: its default saved times have early ones, and its picture a logarithmic axis.  `inputs` are
+    some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time.  `about`
+    says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
+    with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
+    axis.  `inputs` are
     None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model (`declaration_text`); it is
     stored with every run.
     """

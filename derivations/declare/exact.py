@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
-from derivations.declare import losses, mixture, population, schedules, spectra, system, timed
+from derivations.declare import losses, mixture, population, schedule_equations, schedules, spectra, system
 from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
@@ -154,7 +154,7 @@ def state(symbols: Algebra) -> Iterator[Named]:
         target = symbols.number(number, word, symbols.index("i", number))
         yield Named(target, f"{text}, of the student", dims=(group.named("unit"),), bounds=unbounded, symbol=word)
     if symbols.declared.schedules:
-        yield Named(timed.CLOCK, population.CLOCK, bounds=unbounded, symbol=TIME)
+        yield Named(schedule_equations.CLOCK, population.CLOCK, bounds=unbounded, symbol=TIME)
 
 
 def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Named]:
@@ -215,10 +215,10 @@ def printed(parameters: Any) -> Statement:
     assert stated is not None
     found = stated()
     known = found.numbers(initial)
-    found = timed.in_time(found, parameters.declaration.schedules)
+    found = schedule_equations.in_time(found, parameters.declaration.schedules)
     constants = tuple(dataclasses.replace(c, default=_literal(known[key_of(c.target)])) for c in found.constants)
     start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in found.state)
-    watched = [key_of(variable.target) for variable in found.state if variable.target != timed.CLOCK][-1]
+    watched = [key_of(variable.target) for variable in found.state if variable.target != schedule_equations.CLOCK][-1]
     example = Example(f"start = {{{start}}}", watched, 0.9, float(parameters.declaration.until))
     return dataclasses.replace(found, constants=constants, example=example)
 

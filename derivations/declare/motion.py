@@ -21,7 +21,7 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import second_order, timed
+from derivations.declare import schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
@@ -66,7 +66,7 @@ class Motion:
     def _values(self) -> Iterator[Definition]:
         """The numbers of training that change in time."""
         for one in self.schedules:
-            yield Definition((sp.Symbol(one.name),), timed.expression(one), one.text)
+            yield Definition((sp.Symbol(one.name),), schedule_equations.expression(one), one.text)
 
     def _spreads(self) -> Iterator[Definition]:
         """The covariances of the fields, where the inputs have eigenvalues."""
@@ -363,7 +363,7 @@ class Motion:
                 if self._trained(g, word):
                     yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * self._slope(g, word, i))
         if self.declared.schedules:
-            yield Equation(timed.CLOCK, sp.Integer(1))
+            yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 
     def _slope(self, g: int, word: str, i: Any) -> Any:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""

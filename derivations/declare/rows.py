@@ -179,7 +179,7 @@ class Rows:
 
     @property
     def layout(self) -> Layout:
-        """The flat state: moving blocks (symmetric ones with their diagonal), scalars, and the time where values change."""
+        """The flat state: moving blocks (symmetric ones with their diagonal), scalars, the time where values change."""
         parts: list[Any] = [
             Symmetric(block.name, block.shape[-1], block.stack) if block.symmetric else Dense(block.name, block.shape)
             for block in self.moving

@@ -9,7 +9,7 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import responses, symbols, timed
+from derivations.declare import responses, schedule_text, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.schedules import Schedule
 
@@ -76,7 +76,7 @@ def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
     """The text of the module that holds all of them, with what is `changing` in time."""
     given = ", ".join(arguments(declared, changing))
     texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given), _draw(given), _update(declared, given)]
-    texts += [timed.at_time(declared, changing, given)] if changing else []
+    texts += [schedule_text.at_time(declared, changing, given)] if changing else []
     return "\n\n".join(text.rstrip() + "\n" for text in texts)
 
 
@@ -86,7 +86,7 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
     texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
     texts.append(responses.loss(declared))
-    texts += [timed.values(changing, declared.names)] if changing else []
+    texts += [schedule_text.values(changing, declared.names)] if changing else []
     return [*symbols.helpers("\n".join(texts)), *HELPERS.values(), *texts]
 
 

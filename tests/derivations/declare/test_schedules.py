@@ -213,7 +213,7 @@ def test_a_value_that_leaves_its_domain_is_refused_before_the_run():
     odesim.integrate(model, until=3)
     with pytest.raises(UsageError, match=r"step is (0|-0\.\d+) at t = \d.* must be above 0"):
         odesim.integrate(model, until=5)
-    with pytest.raises(UsageError, match="step is .* at t = .* must be above 0"):
+    with pytest.raises(UsageError, match=r"step is .* at t = .* must be above 0"):
         odesim.simulate(model, method="compressed", d=50, until=5)
 
 
@@ -225,7 +225,8 @@ def test_a_step_size_and_a_schedule_are_two_answers():
 def test_t_is_the_time_where_a_value_uses_it(tmp_path):
     path = tmp_path / "t.toml"
     path.write_text(
-        '[student]\nunit = "erf(t)"\n[teacher]\nunit = "erf(v)"\n[training]\nlimit = "online"\nstep = "1/(1 + t)"\n[parameters]\n'
+        '[student]\nunit = "erf(t)"\n[teacher]\nunit = "erf(v)"\n[training]\nlimit = "online"\n'
+        'step = "1/(1 + t)"\n[parameters]\n'
     )
     assert reading.from_file(path).students[0].slots == ("t",)  # a slot of this name is another thing
     path.write_text(path.read_text().replace("erf(t)", "erf(w + t)") + 't = {default = 1.0, per = "unit"}\n')
