@@ -1,4 +1,4 @@
-"""What docs/own-model.md and docs/inputs.md show is run: their files, their commands and their Python."""
+"""What docs/own-model.md, docs/inputs.md and docs/training.md show is run: their files, their commands and their Python."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("own-model", "inputs")
+PAGES = ("own-model", "inputs", "training")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
