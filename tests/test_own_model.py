@@ -1,4 +1,4 @@
-"""What docs/own-model.md, docs/inputs.md and docs/training.md show is run: their files, their commands and their Python."""
+"""What docs/own-model.md, docs/inputs.md and docs/training.md show is run: files, commands and Python."""
 
 import contextlib
 import os

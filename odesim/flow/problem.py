@@ -18,8 +18,8 @@ from odesim.request.case import Case
 if TYPE_CHECKING:
     from odesim.code.right_hand_side import RightHandSide
 
-NEAR = 1e-12
-"""Times that differ by less are one: a run may go on from a time at which the equations jump."""
+NEAR = 1e-10
+"""The clock of a state that differs by this part of a time from it has reached it: steps add up to it with rounding."""
 RTOL_FLOOR = 1e-13
 """Below this relative tolerance float64 round-off, not the step size, decides the error."""
 
@@ -218,7 +218,7 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
     equations = load(stage.equations)(initial.parameters, case.tier)
     equations.admits(initial)
     functions = compile_functions(equations, case.backend)
-    initial = clocked(equations, initial, past.time) if past.time else initial
+    initial = clocked(equations, initial, past.time)
     problem = Problem(case, equations, initial, equations.arguments(initial), functions, past)
     _require_scale(problem)
     return problem

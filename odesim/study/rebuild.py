@@ -1,12 +1,13 @@
 """What a trajectory started from, and its flat states: enough to evaluate its equations again."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Equations, UsageError, load
-from odesim.flow.problem import Problem, prepare
+from odesim.flow.problem import Problem, clocked, prepare
 from odesim.machine import streams
 from odesim.request.case import Case
 from odesim.request.trajectory import Trajectory
@@ -34,6 +35,9 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
         except (UsageError, KeyError):  # a stage that cannot begin like this: the other way is tried
             continue
         problem = prepare(case, initial)
+        begun = clocked(problem.equations, initial, float(trajectory.time[0]))  # it may have gone on from another run
+        if begun is not initial:
+            problem = dataclasses.replace(problem, initial=begun, arguments=problem.equations.arguments(begun))
         states = flat_states(problem.equations, trajectory, problem.start.size)
         if _same(problem, trajectory, states[0]):
             return problem, states

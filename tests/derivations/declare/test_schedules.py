@@ -137,6 +137,11 @@ def test_a_run_goes_on_with_the_schedule(until):
     for name in ("Q_ww", "M_ww", "a", "loss"):
         assert np.asarray(second[name])[-1] == pytest.approx(np.asarray(whole[name])[-1], abs=1e-8)
     assert np.allclose(second["t"], second["time"], rtol=0, atol=1e-12)
+    there, again = (odesim.linearise(run, 4.0) for run in (whole, second))
+    assert again.slope == pytest.approx(there.slope, abs=1e-8)
+    assert second(2.5)["M_ww"] == pytest.approx(whole(2.5)["M_ww"], abs=1e-8)
+    fresh = odesim.integrate(committee(), initial=first, until=1)  # a new run, whose clock begins at 0
+    assert float(fresh["t"][0]) == 0.0
 
 
 def test_states_between_saved_ones_and_linearisations_belong_to_their_time():
