@@ -32,7 +32,7 @@ LABELLED = {
 def derivatives(start, seeds, points):
     """The sampled rates (seeds, ..) by independent randomisations."""
     start = dataclasses.replace(start, parameters=dataclasses.replace(start.parameters, points=points))
-    flow = sampled.in_numpy(start.parameters.declaration, None)["flow"]
+    flow = sampled.in_numpy(start.parameters, None)["flow"]
     y = rows(start.parameters).layout.pack(start.state)
     return np.array([flow(0.0, y, *sampled.arguments(None, start, seed)) for seed in seeds])
 
