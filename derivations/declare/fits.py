@@ -16,7 +16,8 @@ OF_INPUTS = re.compile(
 def require(made: Declaration) -> None:
     """Raise `fields.Mistake` for what does not fit together at the declared sizes and numbers."""
     _trained(made)
-    if made.limit == "online" and made.decay and made.weights == "normalised":
+    decays = made.decay or any(schedule.name == "decay" for schedule in made.schedules)
+    if made.limit == "online" and decays and made.weights == "normalised":
         raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
     values = {n.name: n.default for n in made.numbers if not n.per_unit}
     _as("training", "loss", growth.require_loss, made, values, made.noise)

@@ -283,6 +283,7 @@ def require_room(parameters: Any) -> None:
 
 def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
+    noisy = parameters.noise is None
     parameters = schedules.at(parameters, 0.0)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
@@ -293,7 +294,8 @@ def check(parameters: Any, drawn: bool = True) -> None:
         if getattr(parameters, name) < 1 / MOST:
             raise UsageError(f"parameter {name} must be at least {1 / MOST:g}, for its square to be a number")
     names = parameters.declaration.names
-    growth.require(parameters.declaration, dict(zip(names, numbers(parameters), strict=True)), parameters.noise)
+    noise = 1.0 if noisy else parameters.noise
+    growth.require(parameters.declaration, dict(zip(names, numbers(parameters), strict=True)), noise)
     found = rows(parameters)
     if parameters.d < found.spaces:
         raise UsageError(

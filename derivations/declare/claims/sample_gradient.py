@@ -88,7 +88,7 @@ def _means(
     """Return the three means over samples with label noise (N,) and weights (N,), the same in every cluster."""
     import jax
 
-    p, at = initial.parameters, rows(initial.parameters)
+    p, at = schedules.now(initial), rows(initial.parameters)
     frame, scale, spaces = frame_of(initial)
     n, S = at.total, at.students
     vectors = np.concatenate([frame, np.zeros((n, 1))], axis=1)
