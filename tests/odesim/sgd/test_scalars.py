@@ -208,6 +208,14 @@ def test_a_declared_system_is_simulated_from_end_to_end(no_flow, tmp_path):
     assert np.abs(runs["compressed"]["Q_ww"][:, 0] - runs["explicit"]["Q_ww"][:, 0]).max() < 1e-12
 
 
+def test_weights_whose_squares_overflow_end_a_run_without_a_warning(no_flow):
+    # One step of 1e200 leaves weights of about that size: they are numbers, their squares are none.
+    square = system.system(reading.declaration({"student": {"unit": "w^2"}}, name="square"))
+    run = odesim.simulate(square, method="explicit", step_size=1e200, until=1e200, batch=2, d=20, seeds=2)
+    assert run.outcome.kind == "failed" and "no longer finite by step 1" in run.outcome.reason
+    assert all(np.isfinite(values.values).all() for values in run.state.values())
+
+
 def test_weights_of_a_file_are_the_weights_of_explicit_training(no_flow):
     declared = system.system(reading.declaration(TABLES["two groups"], name="two"))
     rng = np.random.default_rng(0)
