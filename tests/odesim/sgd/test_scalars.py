@@ -132,6 +132,14 @@ def test_float32_and_float64_take_nearly_the_same_step():
         assert 1e-6 < np.abs(moved).max() < 0.5, name
 
 
+def test_overlaps_of_weights_in_float32_are_summed_in_float64():
+    run = engine("float32", "wick", 20, 2)
+    weights = run.state()["values"]
+    wide = weights.astype(float)
+    found = unpacked(run.grams(), weights.shape[1])[0]
+    assert weights.dtype == np.float32 and np.abs(found - wide @ np.swapaxes(wide, 1, 2)).max() < 1e-15
+
+
 @pytest.mark.slow
 def test_what_is_not_trained_stays():
     model, parameters, start = made("frozen slot")
