@@ -70,9 +70,12 @@ LONG = ("ben_arous_2021",)
 )
 def test_what_is_published_comes_out(name):
     system = derivations.system(name)
+    lab = Laboratory(system)
     for claim in stated.claims(system):
         (variant,) = claim.variants
-        assert verify(Laboratory(system), claim, variant).answer == variant.expected, claim.id
+        assert verify(lab, claim, variant).answer == variant.expected, claim.id
+        broken = claim.control(claim)
+        assert verify(lab, broken, *broken.variants).answer == "refuted", claim.id
 
 
 def test_many_teachers_are_found_at_times_inversely_proportional_to_their_weights():
