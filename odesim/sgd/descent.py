@@ -29,6 +29,14 @@ class Descent:
     def reached(self) -> float:
         return self.at * self.simulation.tick
 
+    def _grams(self) -> np.ndarray:
+        """What is saved of the engine; not finite where weights that still are have squares that are not.
+
+        NumPy is not to warn of these: the run ends with an outcome that says it.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.engine.grams()
+
     def advance(self) -> Outcome | None:
         schedule, tick = self.schedule, self.simulation.tick
         if self.at == schedule[-1]:
@@ -37,7 +45,7 @@ class Descent:
         count = min(self.piece, target - self.at)
         began = time.monotonic()
         good = self.engine.advance(count)
-        grams = self.engine.grams() if good and self.at + count == target else None
+        grams = self._grams() if good and self.at + count == target else None
         self.at += count
         seconds = time.monotonic() - began
         if self.compiled:

@@ -197,7 +197,8 @@ class ScalarReplicas:
     def grams(self) -> np.ndarray:
         """The raw Gram matrices, summed in float64, packed with the scalars, and the loss of a user's samples."""
         values, scalars = self.at[0]
-        held = tuple(np.asarray(part, float) for part in values) if isinstance(values, tuple) else np.asarray(values)
+        several = isinstance(values, tuple)
+        held = tuple(np.asarray(part, float) for part in values) if several else np.asarray(values, float)
         told = [np.asarray(scalars, float)]
         if self.measure is not None:
             told.append(np.asarray(self.measure(values, scalars, self.arrays), float))

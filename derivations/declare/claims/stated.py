@@ -15,7 +15,7 @@ from derivations.declare import fields
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 from derivations.laws import Bounded, Equals, Power
-from derivations.laws.tools import EXCEPTIONS
+from derivations.laws.tools import EXCEPTIONS, LEAST_RUNS, LEAST_SIZES
 from derivations.scaling import Form
 
 KEYS = (
@@ -29,8 +29,6 @@ ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
 SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
 """Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
-SIZES, SEEDS = 4, 5
-"""What the law of a power asks for; with fewer it decides nothing."""
 MEASURE = 200
 """Most characters of a measure."""
 MOST_POINTS = 10_000
@@ -73,10 +71,10 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
 
 def _require_enough(values: Any, seeds: int, coordinate: str, name: str) -> None:
     """Refuse a power over so few values or runs that its law could decide nothing."""
-    if len(set(values)) < SIZES or 1 < seeds < SEEDS:
+    if len(set(values)) < LEAST_SIZES or 1 < seeds < LEAST_RUNS:
         raise fields.Mistake(
-            f"claim {name}: a power needs {SIZES} values of {coordinate} or more, and one seed or at least {SEEDS}, as "
-            f"in over = {{{coordinate} = [1e3, 1e4, 1e5, 1e6], seeds = 5}}",
+            f"claim {name}: a power needs {LEAST_SIZES} values of {coordinate} or more, and one seed or at least "
+            f"{LEAST_RUNS}, as in over = {{{coordinate} = [1e3, 1e4, 1e5, 1e6, 1e7], seeds = {LEAST_RUNS}}}",
             "claim",
             "over",
         )

@@ -53,7 +53,7 @@ def test_a_stated_claim_is_measured_and_its_control_refuted():
         start={"overlap": 0.01},
         claim=[{
             "id": "escape", "statement": "The teacher is found in a time like 1/m0", "until": 1000,
-            "measure": "first time max(abs(M_w)) >= 0.5", "over": {"overlap": [3e-4, 1e-3, 3e-3, 1e-2]},
+            "measure": "first time max(abs(M_w)) >= 0.5", "over": {"overlap": [1e-4, 3e-4, 1e-3, 3e-3, 1e-2]},
             "law": {"power": -1.0, "margin": 0.05, "rivals": [0.0]}, "parameters": {},
         }],
     )  # fmt: skip

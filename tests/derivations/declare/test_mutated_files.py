@@ -53,7 +53,7 @@ absolute = true
 id = "escape"
 statement = "late"
 measure = "first time max(abs(M_ww)) >= 0.5"
-over = {d = [1e3, 1e4, 1e5, 1e6], seeds = 5}
+over = {d = [1e3, 1e4, 1e5, 1e6], seeds = 6}
 law = {power = 0.5, rivals = [0.0, 1.0]}
 """,
     """[student.fast]

@@ -42,7 +42,7 @@ def test_a_hitting_time_early_in_a_long_run_is_resolved():
     ("changed", "words"),
     [
         ({"over": {"overlap": [0.01, 0.001]}}, "4 values of overlap or more"),
-        ({"over": {"d": [1e3, 1e4, 1e5, 1e6], "seeds": 3}}, "at least 5"),
+        ({"over": {"d": [1e3, 1e4, 1e5, 1e6], "seeds": 5}}, "at least 6"),
         ({"margin": 0.1}, "unknown key 'margin'"),
         ({"measure": "first time max(M_vv) >= 0.5"}, "what a run holds is Q_ww, M_ww"),
     ],

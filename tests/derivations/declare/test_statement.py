@@ -6,14 +6,18 @@ import pytest
 import odesim
 from derivations.declare import exact, initial
 from derivations.declare.remembered import kernels
+from derivations.declare.system import rows
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.tier import layout_of
+from derivations.vectors import root
 from odesim.code.generated import Generated
 from odesim.show.page import python
 from odesim.study.derivatives import Derivatives
 from tests.derivations.declare.closed import EXACT, made
 
 CLOSE = 1e-12
+MOVE = 0.03
+"""How far vectors are moved from a start along every axis."""
 FEW = ("erf", "liao", "two groups", "phase retrieval", "erf with biases", "erf online")
 SLOW = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in EXACT]
 """Numba takes seconds for each."""
@@ -38,10 +42,25 @@ class Run:
         return 1.0 - np.eye(len(value)) if fixed else np.ones(value.shape)
 
     def states(self, count):
-        """States whose overlaps are those of a start, moved a little."""
+        """States near the start that vectors have: the students' vectors and numbers, moved a little.
+
+        Overlaps that are moved one by one are soon those of no vectors, and fields on a spectrum, whose first
+        eigenvalue is large, then have a negative variance: no number is the right answer there.
+        """
         rng = np.random.default_rng(4)
+        at, start = rows(self.initial.parameters), self.layout.unpack(self.start)
+        gram = at.gram({**self.initial.constants, **start})
+        vectors = np.array([root(one) for one in gram.reshape(-1, at.total, at.total)])
+        held = np.einsum("...ii->...i", gram)[..., : at.students]
         for _ in range(count):
-            yield self.start + 0.03 * self.moves * rng.normal(size=self.start.size)
+            near = vectors.copy()
+            students = near[:, : at.students]
+            students += MOVE * rng.normal(size=students.shape)
+            if self.statement.terms:  # a series is that of vectors of these norms
+                students *= np.sqrt(held / (students**2).sum(-1))[..., None]
+            overlaps = at.components((near @ np.swapaxes(near, 1, 2)).reshape(gram.shape))
+            numbers = {key: x + MOVE * rng.normal(size=x.shape) for key, x in start.items() if key not in overlaps}
+            yield self.layout.pack({**overlaps, **numbers})
 
     def interpreted(self, y, changed=None):
         values = {**self.constants, **(changed or {}), **self.layout.unpack(y)}

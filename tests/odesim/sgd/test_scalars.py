@@ -132,6 +132,14 @@ def test_float32_and_float64_take_nearly_the_same_step():
         assert 1e-6 < np.abs(moved).max() < 0.5, name
 
 
+def test_overlaps_of_weights_in_float32_are_summed_in_float64():
+    run = engine("float32", "wick", 20, 2)
+    weights = run.state()["values"]
+    wide = weights.astype(float)
+    found = unpacked(run.grams(), weights.shape[1])[0]
+    assert weights.dtype == np.float32 and np.abs(found - wide @ np.swapaxes(wide, 1, 2)).max() < 1e-15
+
+
 @pytest.mark.slow
 def test_what_is_not_trained_stays():
     model, parameters, start = made("frozen slot")
@@ -206,6 +214,14 @@ def test_a_declared_system_is_simulated_from_end_to_end(no_flow, tmp_path):
         assert np.ptp(run.state["a"][0], axis=0).max() > 1e-4 and np.ptp(run.state["b"][0], axis=0).max() > 1e-4
         runs[method] = run
     assert np.abs(runs["compressed"]["Q_ww"][:, 0] - runs["explicit"]["Q_ww"][:, 0]).max() < 1e-12
+
+
+def test_weights_whose_squares_overflow_end_a_run_without_a_warning(no_flow):
+    # One step of 1e200 leaves weights of about that size: they are numbers, their squares are none.
+    square = system.system(reading.declaration({"student": {"unit": "w^2"}}, name="square"))
+    run = odesim.simulate(square, method="explicit", step_size=1e200, until=1e200, batch=2, d=20, seeds=2)
+    assert run.outcome.kind == "failed" and "no longer finite by step 1" in run.outcome.reason
+    assert all(np.isfinite(values.values).all() for values in run.state.values())
 
 
 def test_weights_of_a_file_are_the_weights_of_explicit_training(no_flow):
