@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from derivations.declare import schedule_text
 from derivations.declare.declaration import Declaration
 from derivations.declare.schedules import Schedule
@@ -73,8 +75,9 @@ def at_time(xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: A
     """The arguments with the values of training at the time that stands last in the state."""
     if not changing:
         return a
-    found = schedule_text.function(changing, declared.names, xp)(y[-1], a.switches, a.numbers)
-    now = {one.name: value + 0.0 * y[-1] for one, value in zip(changing, found, strict=True)}
+    with np.errstate(all="ignore"):  # values of pieces that are not in force are computed as well
+        values = schedule_text.function(changing, declared.names, xp)(y[-1], a.switches, a.numbers)
+    now = {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, values, strict=True)}
     step, decay, gain, noise = a.rates
     step, gain = now.get("step", step), gain * now["step"] ** 2 / step**2 if "step" in now else gain
     moves, moving, row, scalar = [], [], 0, 0

@@ -228,6 +228,8 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     """
     found, declared = rows(parameters), parameters.declaration
     arrays = spread.with_given(declared, arrays)
+    if declared.schedules:  # the end of a run has its clock, which the new run begins at 0
+        arrays = {name: values for name, values in arrays.items() if name != TIME}
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]
     for name, values in arrays.items():

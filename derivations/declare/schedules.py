@@ -79,9 +79,9 @@ def value(
     if not isinstance(given, str):
         bound: Any = {"above": 0.0} if above else {"minimum": 0.0}
         return fields.real(table, key, place, **bound)
-    found: list[Switch] = []
-    tree = _piece(given, key, place, shared, name, found)
-    return Schedule(name, given.strip(), (tree,), (), tuple(found), above)
+    switches: list[Switch] = []
+    tree = _piece(given, key, place, shared, name, switches)
+    return Schedule(name, given.strip(), (tree,), (), tuple(switches), above)
 
 
 def _pairs(
@@ -100,20 +100,20 @@ def _pairs(
         raise fields.Mistake(
             f"times of {key} rise from 0, but {times[wrong]:g} stands after {times[wrong - 1]:g}", place, key
         )
-    found = [
+    switches = [
         Switch(f"{name}_from_{k}", Tree("-", parts=(Tree("name", TIME), Tree("number", value=time))))
         for k, time in enumerate(times[1:], 1)
     ]
-    starts = tuple(switch.name for switch in found)
-    pieces = tuple(_piece(entry, key, place, shared, name, found) for _, entry in given)
+    starts = tuple(switch.name for switch in switches)
+    pieces = tuple(_piece(entry, key, place, shared, name, switches) for _, entry in given)
     text = ", ".join(f"{entry} from {time:g} on" for time, (_, entry) in zip(times, given, strict=True))
-    return Schedule(name, text, pieces, starts, tuple(found), above)
+    return Schedule(name, text, pieces, starts, tuple(switches), above)
 
 
 def _piece(
-    given: Any, key: str, place: str, shared: Mapping[str, float], name: str, found: list[Switch]
+    given: Any, key: str, place: str, shared: Mapping[str, float], name: str, switches: list[Switch]
 ) -> Tree:  # fmt: skip
-    """One expression or number; its switches are appended to `found`."""
+    """Return the tree of an expression or a number, and append its switches to `switches`."""
     if not isinstance(given, str):
         return Tree("number", value=fields.real({key: given}, key, place))
     tree = fields.expression(given, place, key, (TIME, *shared))
@@ -134,10 +134,10 @@ def _piece(
                 place,
                 key,
             )
-        switch = Tree("name", f"{name}_switch_{len(found) + 1}")
-        found.append(Switch(switch.word, argument))
-        one, two = Tree("number", value=1.0), Tree("number", value=2.0)
-        sign = Tree("-", parts=(Tree("*", parts=(two, switch)), one))
+        switch = Tree("name", f"{name}_switch_{len(switches) + 1}")
+        switches.append(Switch(switch.word, argument))
+        twice = Tree("*", parts=(Tree("number", value=2.0), switch))
+        sign = Tree("-", parts=(twice, Tree("number", value=1.0)))
         factor = {"step": switch, "sign": sign, "relu": switch, "abs": sign}[node.word]
         return factor if node.word in ("step", "sign") else Tree("*", parts=(factor, argument))
 
@@ -187,7 +187,8 @@ class Turn:
 
 def active(parameters: Any) -> tuple[Schedule, ...]:
     """The schedules in force: those that no number of the user has replaced."""
-    return tuple(one for one in parameters.declaration.schedules if getattr(parameters, one.name) is None)
+    declared = parameters.declaration.schedules
+    return tuple(schedule for schedule in declared if getattr(parameters, schedule.name) is None)
 
 
 def shared(parameters: Any) -> dict[str, float]:
@@ -199,14 +200,14 @@ def shared(parameters: Any) -> dict[str, float]:
 def turns(parameters: Any) -> tuple[Turn, ...]:
     """All switches in force at the parameters' numbers."""
     known = shared(parameters)
-    return tuple(_turn(switch, known) for one in active(parameters) for switch in one.switches)
+    return tuple(_turn(switch, known) for schedule in active(parameters) for switch in schedule.switches)
 
 
 def _turn(switch: Switch, known: Mapping[str, float]) -> Turn:
-    found = affine(switch.argument, known)
-    if found is None:
+    line = affine(switch.argument, known)
+    if line is None:
         raise UsageError(f"{switch.name} is of no first degree in t at these numbers")
-    slope, offset = found
+    slope, offset = line
     if slope == 0:
         return Turn(switch.name, math.inf, float(offset > 0), float(offset > 0))
     return Turn(switch.name, -offset / slope, float(slope < 0), float(slope > 0))
@@ -227,11 +228,12 @@ def at(parameters: Any, t: float) -> Any:
 
     Raises `UsageError` for a value that is no finite number, or out of its domain.
     """
-    found = active(parameters)
-    if not found:
+    changing = active(parameters)
+    if not changing:
         return parameters
     known = {**shared(parameters), **switched(parameters, t), TIME: t}
-    return dataclasses.replace(parameters, **{one.name: _checked(one, known) for one in found})
+    values = {schedule.name: _checked(schedule, known) for schedule in changing}
+    return dataclasses.replace(parameters, **values)
 
 
 def now(initial: Any) -> Any:

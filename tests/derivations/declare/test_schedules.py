@@ -129,6 +129,14 @@ def test_a_sampled_tier_has_the_same_schedule():
             assert np.asarray(found[name]) == pytest.approx(np.asarray(exact[name]), abs=2e-3)
 
 
+def test_a_piece_that_is_not_in_force_may_have_no_value():
+    # 1/(t - 1) is infinite at t = 1, where the first piece holds.
+    model = committee(step=[[0, 1.0], [2, "1/(t - 1)"]], rates={})
+    for options in ({}, {"backend": "jax"}, {"tier": "sampled"}):
+        run = odesim.integrate(model, save_at=[0, 1, 3], **options)
+        assert np.isfinite(np.asarray(run["M_ww"])).all() and np.isfinite(np.asarray(run["loss"])).all()
+
+
 @pytest.mark.parametrize("until", [1.5, 2.0])
 def test_a_run_goes_on_with_the_schedule(until):
     whole = odesim.integrate(committee(), until=5, rtol=1e-10)
