@@ -99,11 +99,17 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
 
 
 def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
-    """Steps in a unit of time (of an online limit), and the switches: their times, and values before and after."""
+    """Steps in a unit of time, and the switches: when they are thrown, and their values before and after.
+
+    In an online limit that is the number of a step, which single precision holds exactly; in a flow, whose step is not
+    known here, it is a time.
+    """
     if not schedules.active(parameters):
         return ()
     turns = [(turn.time, turn.before, turn.after) for turn in schedules.turns(parameters)]
     times, before, after = np.array(turns, float).reshape(-1, 3).T.copy()
+    if parameters.declaration.limit == "online":
+        times = np.ceil(times * parameters.d - schedules.BEFORE)
     return np.array([float(parameters.d)]), times, before, after
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from derivations.declare import symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree
-from derivations.declare.schedules import TIME, Schedule
+from derivations.declare.schedules import BEFORE, TIME, Schedule
 
 CHOSEN = '''def chosen(switch, one, other):
     """One value where a switch is 1, else another."""
@@ -38,7 +38,7 @@ def values(changing: Sequence[Schedule], shared: Sequence[str]) -> str:
 def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
     """The function at_time(count, step_size, ..) -> (step_size, (..)): the arguments of all functions at step `count`.
 
-    A switch at a time T is thrown at the first step that is not more than 1e-6 of a step before it.
+    A switch is thrown at the first step that is not more than `BEFORE` of a step before it.
     """
     online = declared.limit == "online"
     place = {one.name: k for k, one in enumerate(changing)}
@@ -57,9 +57,9 @@ def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> 
     counts = [f"K_{k}" for k in range(len(declared.students))]
     shared = ", ".join(f"n_{name}" for name in declared.names)
     lines = [
-        "tick = 1.0 / dimension[0]" if online else "tick = step_size",
-        "t = count / dimension[0]" if online else "t = count * tick",
-        "on = before + (after - before) * (count >= np.ceil(turns / tick - 1e-6))",
+        "t = count / dimension[0]" if online else "t = count * step_size",
+        "begin = turns" if online else f"begin = np.ceil(turns / step_size - {BEFORE!r})",
+        "on = before + (after - before) * (count >= begin)",
         f"now = values(t, on, np.concatenate(({shared},)))" if shared else "now = values(t, on, np.empty(0))",
         *(f"{name} = 0.0 * {name} + now[{place[name]}]" for name in ("noise", "decay") if name in place),
         *scaled("moving", [(group, group.slots) for group in declared.students], counts),

@@ -26,6 +26,8 @@ SMOOTH = ("sqrt", "log", "exp", "tanh", "cos", "sin", "logistic")
 """The functions of a value."""
 EARLY = 1e-9
 """A moment that lies before a switch by less than this part of its time is taken for it: rounding of sums of times."""
+BEFORE = 1e-6
+"""In SGD a switch is thrown at the first step that is not more than this part of a step before it."""
 LOOKED_AT = 1000
 """Times at which a value is looked at before a run begins, beside those of its switches."""
 
