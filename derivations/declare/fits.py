@@ -110,6 +110,7 @@ def _events(made: Declaration, parameters: Any) -> None:
     at, seen = rows(parameters), set()
     known = [block.name for block in at.moving] + [made.students[g].named(word) for g, word, _ in at.scalars]
     taken = {*known, *(block.name for block in at.fixed), "time", "loss", "error", "classification_error"}
+    taken |= {schedules.TIME} if made.schedules else set()
     for number, event in enumerate(made.events, 1):
         with fields.entry_of("event", number):
             if event.of not in known:

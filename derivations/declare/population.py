@@ -30,7 +30,7 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
 
 
 def clock(parameters: Any) -> dict[str, Any]:
-    """What `Smooth` says of a flow whose numbers change in time: where its state has the clock, and where they jump."""
+    """Return the clock and the jumps of a flow whose numbers change in time, as `Smooth` takes them."""
     return {"clock": TIME, "breaks": schedules.breaks(parameters)} if parameters.declaration.schedules else {}
 
 

@@ -4,6 +4,7 @@ The points stay the same along a run, so that the right-hand side is one smooth 
 which independent randomisations measure.  `mixed` has the exact drift and samples E[c c^T] alone.
 """
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +100,7 @@ def _on_grid(parameters: Any) -> bool:
 
 
 def _noisy(parameters: Any) -> bool:
-    """True where labels have noise, at some time."""
+    """Return True if labels have noise at some time."""
     return parameters.noise is None or parameters.noise > 0
 
 
@@ -136,8 +137,13 @@ def texts(declared: Declaration) -> dict[str, Written]:
 
 def _identity(parameters: Any, stated: Statement | None) -> str:
     """Declaration, drift and the schedules in force, for the key of what is compiled."""
-    changing = "".join(f"_{one.name}={one.text}" for one in schedules.active(parameters))
-    return f"{identity(parameters.declaration)}_{'' if stated is None else stated.fingerprint}{changing}"
+    declared = parameters.declaration
+    said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
+    changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
+    if not declared.rates and not declared.schedules:
+        return said
+    names = [group.name for group in declared.groups]
+    return f"{said}_{declared.rates}_{names}_{changing}_{bool(declared.schedules)}"
 
 
 def build(
@@ -273,10 +279,18 @@ def scatter(
 
     The error is made of their spread and of the bias that all of them share, which is seen beside fewer points.
     """
-    p = initial.parameters
+    p, there = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
     flow = in_numpy(p, stated)["flow"]
-    return _scatter(lambda seed, fewer: flow(0.0, y, *arguments(stated, initial, seed, fewer)), initial)
+    return _scatter(lambda seed, fewer: flow(0.0, y, *arguments(stated, there, seed, fewer)), initial)
+
+
+def relative_error(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float | None:
+    """Root mean square of the error of the derivative over that of the derivative, without the clock; None of 0."""
+    mean, error = scatter(stated, initial, state)
+    moving = slice(None, -1 if initial.parameters.declaration.schedules else None)
+    size = float(np.sqrt((mean[moving] ** 2).mean()))
+    return float(np.sqrt((error[moving] ** 2).mean())) / size if size > 0 else None
 
 
 def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> tuple[np.ndarray, np.ndarray]:
@@ -315,11 +329,8 @@ def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str
     """The summary, with the error of the sampled derivative at the start, half-way and at the end."""
     summary = summarise(tier, initial, run)
     names = [part.name for part in rows(initial.parameters).layout.parts]
-    errors = []
-    for k in (0, len(run["time"]) // 2, -1):
-        mean, error = scatter(stated, initial, {name: run[name][k] for name in names})
-        size = float(np.sqrt((mean**2).mean()))
-        errors.append(float(np.sqrt((error**2).mean())) / size if size > 0 else None)
+    places = (0, len(run["time"]) // 2, -1)
+    errors = [relative_error(stated, initial, {name: run[name][k] for name in names}) for k in places]
     summary |= {"points": initial.parameters.points, "sampling_error": errors}
     if "classification_error" in run:
         end = {name: run[name][-1] for name in names}
@@ -329,7 +340,7 @@ def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str
 
 def classification_scatter(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
     """The sampling error of `classification_error` at a state, of independent randomisations; 0 of a closed form."""
-    p = initial.parameters
+    p, there = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
     watch = in_numpy(p, stated)["watch"]
-    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, initial, seed, fewer))[1:], initial)[1][0])
+    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, there, seed, fewer))[1:], initial)[1][0])

@@ -11,6 +11,7 @@ Between two switches a value is smooth.  Integrators end a step at every switch,
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +46,7 @@ class Schedule:
     """The value of the parameter `name`: the last of `pieces` whose switch in `starts` is 1, the first before all.
 
     `switches` are all that occur, those of `starts` first; functions that jump or bend are written by them.  `text` is
-    what the user wrote, and `above` whether the value must be above 0 and not only at least 0.
+    what the user wrote, and `above` whether the value must begin above 0 and not only be at least 0.
     """
 
     name: str
@@ -202,13 +203,16 @@ def shared(parameters: Any) -> dict[str, float]:
 def turns(parameters: Any) -> tuple[Turn, ...]:
     """All switches in force at the parameters' numbers."""
     known = shared(parameters)
-    return tuple(_turn(switch, known) for schedule in active(parameters) for switch in schedule.switches)
+    return tuple(_turn(schedule, switch, known) for schedule in active(parameters) for switch in schedule.switches)
 
 
-def _turn(switch: Switch, known: Mapping[str, float]) -> Turn:
+def _turn(schedule: Schedule, switch: Switch, known: Mapping[str, float]) -> Turn:
     line = affine(switch.argument, known)
     if line is None:
-        raise UsageError(f"{switch.name} is of no first degree in t at these numbers")
+        raise UsageError(
+            f"{schedule.name} is {schedule.text!r}: at these numbers a value in it jumps or bends at what is no "
+            "expression of first degree in t"
+        )
     slope, offset = line
     if slope == 0:
         return Turn(switch.name, math.inf, float(offset > 0), float(offset > 0))
@@ -216,8 +220,9 @@ def _turn(switch: Switch, known: Mapping[str, float]) -> Turn:
 
 
 def breaks(parameters: Any) -> tuple[float, ...]:
-    """The times after 0 at which a value may jump or bend."""
-    return tuple(sorted({turn.time for turn in turns(parameters) if 0.0 < turn.time < math.inf}))
+    """The times after 0 at which a value may jump or bend; of several that rounding alone parts, the last."""
+    times = sorted({turn.time for turn in turns(parameters) if 0.0 < turn.time < math.inf})
+    return tuple(time for time, later in itertools.pairwise([*times, math.inf]) if later - time > EARLY * time)
 
 
 def switched(parameters: Any, t: float) -> dict[str, float]:
@@ -249,8 +254,9 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
         value = schedule.value(known)
     except UsageError as error:
         raise UsageError(f"{schedule.name} has no value at t = {t:g}: {error}") from None
-    if value < 0 or (schedule.above and value == 0):
-        bound = "above" if schedule.above else "at least"
+    first = schedule.above and t == 0  # a step may fall to 0 later, but not begin there
+    if value < 0 or (first and value == 0):
+        bound = "above" if first else "at least"
         raise UsageError(f"{schedule.name} is {value:.4g} at t = {t:g}, but must be {bound} 0")
     return value
 
@@ -259,7 +265,7 @@ def first(schedule: Schedule, known: Mapping[str, float]) -> float:
     """The value at time 0 where the user's numbers are `known`.  Raises `fields.Mistake` for one that is none."""
     place = "teacher" if schedule.name == "noise" else "training"
     with fields.entry_at(place, schedule.name.partition("_")[0].replace("rate", "rates")):
-        switches = {switch.name: _turn(switch, known).at(0.0) for switch in schedule.switches}
+        switches = {switch.name: _turn(schedule, switch, known).at(0.0) for switch in schedule.switches}
         return _checked(schedule, {**known, **switches, TIME: 0.0})
 
 

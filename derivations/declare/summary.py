@@ -12,8 +12,9 @@ from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
 
-def conventions(declared: Declaration) -> dict[str, str]:
+def conventions(parameters: Any) -> dict[str, str]:
     """Those on which such codes disagree (factors of loss and output, clock), and the vectors of a unit, if several."""
+    declared: Declaration = parameters.declaration
     made = {
         "squared": "(f - y)^2 / 2", "correlation": "-f y", "logistic": "log(1 + exp(-f sign(y)))",
         "hinge": "max(0, 1 - f sign(y))", "own": "as declared",
@@ -36,7 +37,7 @@ def conventions(declared: Declaration) -> dict[str, str]:
         inputs["labels"] = "y is the label of the cluster; no teacher"
     factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
     rates = {"rates": factors} if factors else {}
-    rates |= {one.name: one.text for one in declared.schedules}
+    rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
     return {
         **several,
         **inputs,
@@ -134,7 +135,7 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
     from derivations.declare import leading
 
     declared: Declaration = initial.parameters.declaration
-    told: dict[str, Any] = {"tier": tier, "conventions": conventions(declared)}
+    told: dict[str, Any] = {"tier": tier, "conventions": conventions(initial.parameters)}
     note = gradient_note(declared)
     if note:
         told["gradient"] = note

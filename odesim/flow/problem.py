@@ -84,7 +84,7 @@ class Problem:
         return advance if isinstance(advance, Smooth) else Smooth()
 
     def moment(self, y: np.ndarray, near: float = 0.0) -> float:
-        """What the clock in a state reads; of a break, where it differs from that by rounding, or by at most `near`."""
+        """The time of the clock in a state; that of a break from which it differs by rounding or by at most `near`."""
         now = float(self.equations.unpack(y)[self.smooth.clock])
         return next((time for time in self.smooth.breaks if abs(time - now) <= max(near, NEAR * abs(time))), now)
 

@@ -54,7 +54,7 @@ class _Steps:
     def __init__(self, problem: Problem, solver: Solver, recorder: Recorder, statistics: Statistics) -> None:
         self.problem, self.solver, self.recorder, self.statistics = problem, solver, recorder, statistics
         self._segments: Iterator[Segment] | None = None  # made where the recorder stands: after `restore`
-        self.origin, self.taken, self.again = 0.0, 0, 0
+        self.origin, self.taken, self.again, self.pause = 0.0, 0, 0, np.inf
 
     @property
     def reached(self) -> float:
@@ -65,8 +65,8 @@ class _Steps:
         if self._segments is None:
             t, y = recorder.end
             self.problem, y = self.problem.onward(y)
-            recorder.end, end = (t, y), self.problem.next_break(t, y)
-            leg = Leg(self.problem, t - self.origin, y, recorder, self.statistics, self.origin, end)
+            recorder.end, self.pause = (t, y), self.problem.next_break(t, y)
+            leg = Leg(self.problem, t - self.origin, y, recorder, self.statistics, self.origin, self.pause)
             self._segments, self.taken = shifted(self.solver.steps(leg), leg) if t < case.until else iter(()), 0
         try:
             segment = next(self._segments, None)
@@ -86,7 +86,7 @@ class _Steps:
         end = clock(recorder.end[0])
         if segment is not None:
             return Outcome("stopped", end, recorder.reason)
-        if recorder.end[0] < case.until:  # no step lies across a jump of the equations
+        if self.pause < case.until:  # the leg has ended at a jump of the equations: no step lies across it
             self._segments = None
             return None
         return Outcome("completed", end, f"reached time {end:g}")

@@ -18,7 +18,7 @@ STREAM = 0x5A5A
 
 
 def measures(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: int) -> Callable[..., Any]:
-    """Return losses (R, 1) as a function of weights (R, n, d), scalars (R, s) and arrays of the model.
+    """Return losses (R, 1) as a function of weights (R, n, d), scalars (R, s), arrays of the model, steps, step size.
 
     They are means over at most `MOST` of the samples (N, d), the same ones with the same label noise at every time.
     `given` are the samples and, where a file has them, their labels (N,).  Of a model whose loss takes the sign of
@@ -31,16 +31,19 @@ def measures(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: i
     count = len(given[0])
     chosen = slice(None) if count <= MOST else jax.random.choice(choice, count, (MOST,), replace=False)
 
-    def one(weights: Any, scalars: Any, arrays: list[Any], rows: Any, *targets: Any) -> Any:
+    def one(weights: Any, scalars: Any, arrays: list[Any], steps: Any, step_size: Any, rows: Any, *targets: Any) -> Any:
         values = joined(numbers, arrays)
+        if "at_time" in functions:
+            _, values = functions["at_time"](steps, step_size, *values)
         noises = traced.labels_of(model, functions, values, noise, len(rows), rows.dtype)
         told = [model.losses(weights, scalars, rows, sum(targets, noises), *values).mean()]
         if model.wrong is not None:
             told.append(model.wrong(weights, scalars, rows, sum(targets, 0.0 * noises), *values).mean())
         return jax.numpy.stack(told)
 
-    over, seen = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, *(None for _ in given)))), [each[chosen] for each in given]
-    return lambda weights, scalars, arrays: over(weights, scalars, arrays, *seen)
+    over = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, None, None, *(None for _ in given))))
+    seen = [each[chosen] for each in given]
+    return lambda *state: over(*state, *seen)
 
 
 def with_loss(engine: Any, parameters: Any, saved: np.ndarray, made: Trajectory) -> Trajectory:

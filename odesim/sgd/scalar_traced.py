@@ -201,7 +201,7 @@ class ScalarReplicas:
         held = tuple(np.asarray(part, float) for part in values) if several else np.asarray(values, float)
         told = [np.asarray(scalars, float)]
         if self.measure is not None:
-            told.append(np.asarray(self.measure(values, scalars, self.arrays), float))
+            told.append(np.asarray(self.measure(values, scalars, self.arrays, self.at[1], self.step_size), float))
         return packed(self.products(held), np.concatenate(told, axis=1))
 
     def state(self) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from derivations.contract import Dynamics, Independent, Initial, Smooth, UsageError
+from derivations.contract import Dynamics, Independent, Smooth, UsageError
 from odesim.flow.problem import Problem, compile_functions, initial_condition, prepare
 from odesim.machine.device import in_double
 from odesim.request.case import Case
@@ -85,7 +85,14 @@ class Linearisation:
 
         J^+ is the pseudo-inverse, so that a point on a manifold of stationary points is found as well (`null` counts
         its directions).  Failing to converge is an outcome, not an exception.
+
+        Raises `UsageError` for equations that depend on time.
         """
+        if self.problem.smooth.clock:
+            raise UsageError(
+                "these equations depend on time, and their clock never rests: declare the model with numbers in the "
+                "place of values that change, and start from this state"
+            )
         slope, y, f, jacobian = compiled(self.problem), self.y, self.slope, self.jacobian
         residuals = [self.residual]
         while residuals[-1] > round_off(jacobian, y) and len(residuals) <= steps:
@@ -236,7 +243,7 @@ def _at(problem: Problem, time: float | None, y: np.ndarray, method: Method | No
     if error is None:
         u = np.random.default_rng(0).standard_normal((y.size, PROBES))
         u /= np.linalg.norm(u, axis=0)
-        probed = differences(lambda x: slope(t, x), y, u, _size(problem.initial, y))[0]
+        probed = differences(lambda x: slope(t, x), y, u, _size(problem, y))[0]
         error = float(np.abs(jacobian @ u - probed).max(initial=0.0))
     eigenvalues, vectors = np.linalg.eig(jacobian)
     order = np.lexsort((-eigenvalues.imag, -eigenvalues.real))
@@ -252,7 +259,7 @@ def _jacobian(
     if method == "forward mode":
         return forward(problem, t, y), None, method
     slope = compiled(problem)
-    jacobian, errors = differences(lambda x: slope(t, x), y, np.eye(y.size), _size(problem.initial, y))
+    jacobian, errors = differences(lambda x: slope(t, x), y, np.eye(y.size), _size(problem, y))
     error = float(errors.max(initial=0.0))
     if method is None and not error <= ACCURATE * np.abs(jacobian).max(initial=0.0):
         return forward(problem, t, y), None, "forward mode"
@@ -265,9 +272,14 @@ def round_off(jacobian: np.ndarray, y: np.ndarray) -> float:
     return ROUND * float(max(terms.max(initial=0.0), np.abs(jacobian).max(initial=0.0)))
 
 
-def _size(initial: Initial, y: np.ndarray) -> float:
-    """The length on which F changes: some flows are homogeneous in a small state, others polynomial."""
-    return float(np.abs(y).max(initial=0.0)) or initial.scale
+def _size(problem: Problem, y: np.ndarray) -> float:
+    """The length on which F changes: some flows are homogeneous in a small state, others polynomial.
+
+    The clock, if the state has one, says nothing about it.
+    """
+    clock = problem.smooth.clock
+    entries = np.delete(y, problem.equations.layout.places(clock, y.size)) if clock else y
+    return float(np.abs(entries).max(initial=0.0)) or problem.initial.scale
 
 
 def forward(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:

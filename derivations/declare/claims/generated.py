@@ -193,7 +193,7 @@ def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     expected = lab.functions(initial, "sampled").flow(initial.state)
     normals, weights = sampled.nodes(p)
     made = sample_gradient.drift_of(sample_gradient.at_points(initial, normals.T, weights), initial)
-    size = max(float(np.abs(rate).max()) for rate in expected.values())
+    size = max(float(np.abs(expected[name]).max()) for name in made)
     return max(float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in made.items()) / size
 
 

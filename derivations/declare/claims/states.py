@@ -10,7 +10,7 @@ import numpy as np
 from derivations.broken import break_measure
 from derivations.claim import Claim, Grid
 from derivations.contract import Initial, System
-from derivations.declare import data, sampled
+from derivations.declare import data, sampled, schedules
 from derivations.declare.initial import enter
 from derivations.declare.system import rows
 
@@ -57,8 +57,13 @@ def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def state(kind: type, seed: int) -> Initial:
-    """The random state of a seed, of the model whose parameters are of this class."""
-    return start(kind, seed)
+    """The random state of a seed, of the model whose parameters are of this class, at a random time of a run."""
+    found = start(kind, seed)
+    if not schedules.active(found.parameters):
+        return found
+    end = min(2.0 * max(schedules.breaks(found.parameters), default=1.0), found.parameters.declaration.until)
+    time = np.array(end * np.random.default_rng([seed, 12]).random())
+    return dataclasses.replace(found, state={**found.state, schedules.TIME: time})
 
 
 def quieted(initial: Initial) -> Initial:
@@ -71,4 +76,6 @@ def horizon(system: System) -> float:
     initial = state(system.parameters, 0)
     mean, _ = sampled.scatter(None, initial, initial.state)
     y = flat(initial, initial.state)
+    if initial.parameters.declaration.schedules:  # the clock moves at the rate 1
+        mean, y = mean[:-1], y[:-1]
     return float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), 1e-3, 1e3))

@@ -89,9 +89,8 @@ def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
 def _measured(parameters: Any, stated: Statement | None) -> str:
     """The error of the sampled derivative at the start of seed 0, by independent randomisations."""
     initial = enter(parameters, None, np.random.default_rng(0))
-    mean, error = sampled.scatter(stated, initial, initial.state)
-    size = float(np.sqrt((mean**2).mean()))
-    told = f"{float(np.sqrt((error**2).mean())) / size:.1e} of the derivative" if size > 0 else "all of the derivative"
+    error = sampled.relative_error(stated, initial, initial.state)
+    told = f"{error:.1e} of the derivative" if error is not None else "all of the derivative"
     return (
         f"  error of {parameters.points} points at a start of {rows(parameters).total} vectors, by the scatter of "
         f"independent randomisations: {told}"

@@ -7,6 +7,7 @@ import dataclasses
 
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Block, Rows
+from derivations.declare.schedules import Schedule
 from derivations.declare.statements import notation
 from derivations.declare.statements.closed import Names
 from derivations.declare.statements.law import Law
@@ -27,13 +28,15 @@ def squared(factor: str) -> str:
 class Writer:
     """Writes the formulas of one declaration; `tex` false leaves expressions and entries as in a file and a run.
 
-    `closed` says whether the page has kernels, in which the rates of readouts and numbers are then written.
+    `closed` says whether the page has kernels, in which the rates of readouts and numbers are then written.  Of
+    `changing` values it says how.
     """
 
     rows: Rows
     tex: bool
     decay: bool = False
     closed: bool = True
+    changing: tuple[Schedule, ...] = ()
 
     @property
     def declared(self) -> Declaration:
@@ -300,23 +303,23 @@ class Writer:
         return rf"r_{{{notation.name(name)}}}\," if name else ""
 
     def _speeds(self) -> list[str]:
-        """What the factors of the step are, and how the numbers of training change in time."""
+        """Definitions of the factors of the step, and of the numbers of training that change in time."""
         letters = {"step": r"\eta", "noise": r"\sigma", "decay": r"\lambda"}
         if self.declared.inputs is not None:
             letters["decay"] = r"\lambda_{\text{decay}}"
-        changing = [
-            rf"{letters[one.name]}(t) = \text{{{notation.escaped(one.text)}}}"
-            for one in self.declared.schedules
-            if one.name in letters
+        lines = [
+            rf"{letters[schedule.name]}(t) = \text{{{notation.escaped(schedule.text)}}}"
+            for schedule in self.changing
+            if schedule.name in letters
         ]
-        texts = {one.name: one.text for one in self.declared.schedules}
+        texts = {schedule.name: schedule.text for schedule in self.changing}
         for name, _ in self.declared.rates:
             word = notation.escaped(name)
             said = rf"rate\_{word}, the factor of the step for {word}"
             if f"rate_{name}" in texts:
                 said = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
-            changing.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
-        return changing
+            lines.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
+        return lines
 
     def held(self) -> list[str]:
         """What the slopes of kernels in the units' own numbers are."""

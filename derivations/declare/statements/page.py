@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from derivations.contract import Page
-from derivations.declare import exact, grammar
+from derivations.declare import exact, grammar, schedules
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import shapes_of
 from derivations.declare.remembered import kernels
@@ -201,7 +201,8 @@ def text(content: Content) -> str:
 def writer_of(content: Content, *, tex: bool) -> Writer:
     """What writes the formulas of a page."""
     decay = content.parameters.decay is None or content.parameters.decay > 0
-    return Writer(content.rows, tex=tex, decay=decay, closed=content.tier != "sampled")
+    changing = schedules.active(content.parameters)
+    return Writer(content.rows, tex=tex, decay=decay, closed=content.tier != "sampled", changing=changing)
 
 
 def _second(writer: Writer) -> list[str]:
@@ -238,7 +239,7 @@ def units(declared: Declaration) -> list[str]:
 def stated(content: Content) -> list[str]:
     """The conventions on which such codes differ, and what time is."""
     declared = content.declared
-    lines = [f"{key}: {value}" for key, value in conventions(declared).items()]
+    lines = [f"{key}: {value}" for key, value in conventions(content.parameters).items()]
     lines.append(f"time: {clock(declared)}")
     if gradient_note(declared):
         lines.append(f"gradient: {gradient_note(declared)}")

@@ -104,9 +104,14 @@ class Leg:
     end: float = np.inf
 
     @property
+    def horizon(self) -> float:
+        """The end of the leg on the clock of the problem, which the last step reaches exactly."""
+        return min(self.problem.case.until, self.end)
+
+    @property
     def until(self) -> float:
-        """The horizon, or an earlier `end`, which the last step reaches exactly."""
-        return min(self.problem.case.until, self.end) - self.origin
+        """The end of the leg on its own clock."""
+        return self.horizon - self.origin
 
     def span(self, local: tuple[float, float] = LOCAL) -> Span:
         """The leg without its problem; `local` is the tolerance of a step as `Problem.tolerances` takes it."""
@@ -134,7 +139,7 @@ def _moved(segment: Segment, leg: Leg) -> Segment:
         times, states = segment.interior(entries)
         return times + origin, states
 
-    end = leg.until + origin if segment.t1 >= leg.until else segment.t1 + origin
+    end = leg.horizon if segment.t1 >= leg.until else segment.t1 + origin
     return Segment(segment.t0 + origin, segment.y0, end, segment.y1, dense, interior)
 
 
