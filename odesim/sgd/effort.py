@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from odesim.errors import UsageError
-from odesim.machine.memory import require_memory
+from odesim.machine.memory import free_memory, require_memory
 from odesim.machine.processes import crew_size
 
 if TYPE_CHECKING:
@@ -75,3 +75,19 @@ def spoken(seconds: Any) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {name}"
     return f"{seconds:.0f} seconds"
+
+
+def require_weights(simulation: "Simulation", n: int, d: int) -> None:
+    """Refuse explicit weights that cannot be held: state, gradient and their copies, of all replicas, and one block."""
+    from odesim.sgd.traced import block_size
+
+    itemsize = 4 if simulation.precision == "float32" else 8
+    block = block_size(simulation.batch, d, itemsize)
+    needed = (5 * simulation.replicas * n + 3 * block) * d * itemsize
+    available = free_memory()
+    if needed > available:
+        raise UsageError(
+            f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "
+            f"{needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: "
+            "lower --seeds or d, or use --method compressed"
+        )

@@ -14,7 +14,6 @@ from odesim.flow.driver import Progress, drive
 from odesim.flow.losses import divergence
 from odesim.machine import streams
 from odesim.machine.device import in_double
-from odesim.machine.memory import free_memory
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.saved_times import saved_times, with_start, without_start
@@ -93,10 +92,11 @@ class Simulation:
             raise UsageError("--method compressed runs in float64 only: its factors would lose small overlaps")
         if fresh_initial and case.initial is not None:
             raise UsageError("--fresh-initial draws new weights for every replica, but --initial fixes them")
-        tick = case.system.dynamics(case.stage).tick(case.parameters, step_size)
+        stage = case.system.dynamics(case.stage)
+        tick = stage.tick(case.parameters, step_size)
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
-        case.system.dynamics(case.stage).within(case.parameters, case.until)
+        stage.within(case.parameters, case.until)
         families.require_loss(case, population_loss)
         scaled = families.has_eigenvalues(case)
         if scaled and "backend" in case.options and case.backend == "numba":
@@ -256,7 +256,7 @@ def make_engine(
     device.configure(platform, threads)
     rows = None
     if simulation.method == "explicit":
-        require_memory(simulation, grams.shape[-1], parameters.d)
+        effort.require_weights(simulation, grams.shape[-1], parameters.d)
         rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0], spaces, seed)
     if isinstance(model, ScalarModel):
         from odesim.sgd.scalar_traced import ScalarReplicas
@@ -307,22 +307,6 @@ def explicit_rows(
         else:
             rows[k, :, : len(gram)] = factor(gram, trained)
     return rows
-
-
-def require_memory(simulation: Simulation, n: int, d: int) -> None:
-    """Refuse weights that cannot be held: state, gradient and their copies, for all replicas, beside one block."""
-    from odesim.sgd.traced import block_size
-
-    itemsize = 4 if simulation.precision == "float32" else 8
-    block = block_size(simulation.batch, d, itemsize)
-    needed = (5 * simulation.replicas * n + 3 * block) * d * itemsize
-    available = free_memory()
-    if needed > available:
-        raise UsageError(
-            f"explicit SGD of {simulation.replicas} replicas of {n} vectors in d = {d} needs about "
-            f"{needed / 1e9:.1f} GB, but {available / 1e9:.1f} GB are free: "
-            "lower --seeds or d, or use --method compressed"
-        )
 
 
 def _assemble(

@@ -55,9 +55,9 @@ def test_replicas_that_do_not_fit_are_refused():
 
 def test_small_weights_need_little_memory(monkeypatch):
     # 50 replicas of 5 vectors in 40 dimensions are 80 kB; a machine whose memory is nearly full can hold them.
-    monkeypatch.setattr("odesim.sgd.simulation.free_memory", lambda: 2_000_000)
+    monkeypatch.setattr("odesim.sgd.effort.free_memory", lambda: 2_000_000)
     assert simulate(request("explicit", of=case(until=0.02), seeds=50, device="cpu")).time[-1] == 0.02
-    monkeypatch.setattr("odesim.sgd.simulation.free_memory", lambda: 200_000)
+    monkeypatch.setattr("odesim.sgd.effort.free_memory", lambda: 200_000)
     with pytest.raises(UsageError, match=r"GB are free"):
         simulate(request("explicit", of=case(until=0.02), seeds=50, device="cpu"))
 
