@@ -103,7 +103,7 @@ LINES = [
     ("finite number", {"teacher": "gram = [[nan]]"}, 4), ("finite number", {"teacher": "gram = [[inf]]"}, 4),
     ("a matrix such as", {"teacher": "gram = [[1, 0], [1]]"}, 4),
     ("is none", {"teacher": 'gram = "/dev/zero"'}, 4), ("is none", {"teacher": 'gram = "nowhere.npy"'}, 4),
-    ("finite number", {"teacher": 'noise = "x"'}, 4), ("finite number", {"teacher": "noise = true"}, 4),
+    ("unknown name 'x'", {"teacher": 'noise = "x"'}, 4), ("finite number", {"teacher": "noise = true"}, 4),
     ("did you mean 'noise'?", {"teacher": "nosie = 1"}, 4), ("whole number", {"teacher": "units = -1"}, 4),
     ("whole number", {"teacher": "units = 1e9"}, 4), ("whole number", {"teacher": "units = true"}, 4),
     ("cannot be computed", {"teacher": 'output = "1/(j-1)"'}, 4), ("'mean'", {"teacher": 'output = "meam"'}, 4),

@@ -73,7 +73,7 @@ def answer(tables):
         model.check(parameters)
         schedules.require(parameters, UNTIL)
         at = [schedules.at(parameters, t) for t in (0.0, 0.1, UNTIL)]
-        assert all(one.noise >= 0 and one.decay >= 0 and one.step > 0 for one in at)
+        assert all(one.noise >= 0 and one.decay >= 0 and one.step >= 0 for one in at)
         text = model.stages[0].truth(parameters).written()
         compile(text, "written", "exec")
     except UsageError as error:
