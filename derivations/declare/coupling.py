@@ -12,6 +12,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
 from derivations.declare.places import known_places
+from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
 NODES, VARIANCES, GENERIC = 7, (1.0, 0.5), 0.37
@@ -51,8 +52,13 @@ def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     at = rows(initial.parameters)
     places = known_places(initial)[1]["entries"] // (at.students * at.total)
     found = np.concatenate([places, np.full(sum(count for _, _, count in at.scalars), at.spaces)])
-    found = np.append(found, [at.spaces + 1] * bool(at.declaration.schedules)).astype(np.int64)
+    found = _with_clock(at, found)
     return lambda y: found
+
+
+def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
+    """Labels (n,) with one of its own for the time, where the state has it."""
+    return np.append(found, found.max() + 1) if at.declaration.schedules else found
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
@@ -69,7 +75,6 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     def found(y: np.ndarray) -> np.ndarray:
         gram = np.concatenate([y, constant])[places["gram"]]
         norms = np.sqrt(np.diag(gram))
-        pairs = clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second)
-        return np.append(pairs, [pairs.max() + 1] * bool(at.declaration.schedules)).astype(pairs.dtype)
+        return _with_clock(at, clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second))
 
     return found

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from derivations.declare.array_files import ArrayFile
 from derivations.declare.grammar import SHARES, Tree
+from derivations.declare.schedules import Schedule
 
 Loss = Literal["squared", "correlation", "logistic", "hinge", "own"]
 """squared (f - y)^2 / 2, correlation -f y, logistic log(1 + exp(-f s)), hinge max(0, 1 - f s) with s = sign(y), own."""
@@ -66,6 +67,17 @@ class Group:
         'fast_Q_ww'
         """
         return f"{self.name}_{word}" if self.name else word
+
+
+def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
+    """Return True if a slot, the readout "a" or a scalar of a group of students moves, where `trained` names the rest.
+
+    >>> moves((), Group("", Tree("name", "w"), "w", ("w",), (), 2, "trained"), "a")
+    True
+    """
+    if word == "a" and group.output == "trained":
+        return True
+    return word in trained or group.named(word) in trained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,9 +219,8 @@ class Declaration:
     some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
-    axis.  `inputs` are
-    None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model (`declaration_text`); it is
-    stored with every run.
+    axis.  `inputs` are None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model
+    (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -238,7 +249,7 @@ class Declaration:
     presets: tuple[Preset, ...] = ()
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
     rates: tuple[tuple[str, float], ...] = dataclasses.field(default=(), repr=False)
-    schedules: tuple[Any, ...] = dataclasses.field(default=(), repr=False)
+    schedules: tuple[Schedule, ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -281,9 +292,7 @@ class Declaration:
 
     def moves(self, group: Group, word: str) -> bool:
         """Whether a slot, the readout "a" or a scalar of a student group is trained."""
-        if word == "a" and group.output == "trained":
-            return True
-        return word in self.trained or group.named(word) in self.trained
+        return moves(self.trained, group, word)
 
     def rate(self, group: Group, word: str) -> str:
         """The parameter that multiplies `step` of a slot, the readout "a" or a scalar; "" where none does."""

@@ -8,7 +8,7 @@ Nothing here knows a kernel, a moment or an expansion.
 
 import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,8 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         ),
         scalars=scalars,
         further=further,
-        losses=functools.partial(losses, declared, changing),
-        wrong=functools.partial(wrong, declared, changing) if declared.labelled() else None,
+        losses=functools.partial(of_samples, evaluate.losses, declared, changing),
+        wrong=functools.partial(of_samples, evaluate.wrong, declared, changing) if declared.labelled() else None,
         written=functools.partial(written.module, declared, changing),
         stem=f"declared_{signature(declared, changing)}",
         fixed=fixed,
@@ -188,29 +188,10 @@ def fixed(initial: Initial) -> Labelled:
     return {**found, **spectra.labelled(initial.parameters), **mixture.labelled(initial.parameters)}
 
 
-def losses(
-    declared: Declaration,
-    changing: tuple[Schedule, ...],
-    vectors: Any,
-    scalars: Any,
-    x: Any,
-    labels: Any,
-    *numbers: Any,
-) -> Any:
-    """The loss (samples,) of every sample, by `evaluate`, with the run-time arguments of the written functions."""
-    given = dict(zip(written.arguments(declared, changing), numbers, strict=True))
-    return evaluate.losses(declared, vectors, scalars, x, labels, given)
-
-
-def wrong(
-    declared: Declaration,
-    changing: tuple[Schedule, ...],
-    vectors: Any,
-    scalars: Any,
-    x: Any,
-    labels: Any,
-    *numbers: Any,
-) -> Any:
-    """1 for every sample whose answer has the wrong sign, else 0 (samples,), with the arguments of `losses`."""
-    given = dict(zip(written.arguments(declared, changing), numbers, strict=True))
-    return evaluate.wrong(declared, vectors, scalars, x, labels, given)
+def of_samples(
+    measure: Callable[..., Any], declared: Declaration, changing: tuple[Schedule, ...], vectors: Any, scalars: Any,
+    x: Any, labels: Any, *numbers: Any,
+) -> Any:  # fmt: skip
+    """A `measure` of `evaluate` for every sample (samples,), with the run-time arguments of the written functions."""
+    named = dict(zip(written.arguments(declared, changing), numbers, strict=True))
+    return measure(declared, vectors, scalars, x, labels, named)

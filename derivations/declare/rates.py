@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from derivations.declare import fields, schedules
-from derivations.declare.declaration import Group, Number
+from derivations.declare.declaration import Group, Number, moves
 from derivations.declare.schedules import Schedule
 
 STEPS = {"online": 1.0, "flow": 1e-3}
@@ -96,5 +96,5 @@ def moving_names(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[
         (word, group.named(word))
         for group in students
         for word in (*group.slots, *group.own)
-        if word in trained or group.named(word) in trained or (word == "a" and group.output == "trained")
+        if moves(trained, group, word)
     ]

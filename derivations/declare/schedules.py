@@ -254,9 +254,9 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
         value = schedule.value(known)
     except UsageError as error:
         raise UsageError(f"{schedule.name} has no value at t = {t:g}: {error}") from None
-    first = schedule.above and t == 0  # a step may fall to 0 later, but not begin there
-    if value < 0 or (first and value == 0):
-        bound = "above" if first else "at least"
+    begins = schedule.above and t == 0  # a step may fall to 0 later, but not begin there
+    if value < 0 or (begins and value == 0):
+        bound = "above" if begins else "at least"
         raise UsageError(f"{schedule.name} is {value:.4g} at t = {t:g}, but must be {bound} 0")
     return value
 

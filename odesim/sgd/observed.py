@@ -73,7 +73,7 @@ def population_values(
     Empty where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
     Observables that are no scalars are left out: their sizes are known to the model alone.
     """
-    from odesim.flow.problem import compile_functions
+    from odesim.flow.problem import clocked, compile_functions
 
     clock = equations.advance.clock if isinstance(equations.advance, Smooth) else ""
     if not all(name in state or name == clock for name in equations.unpack(equations.start(initial))):
@@ -84,7 +84,7 @@ def population_values(
     shape = next(iter(state.values())).shape[:2]
     moments = [initial] * shape[1]
     if clock and times is not None:
-        moments = [dataclasses.replace(initial, state={**initial.state, clock: np.array(t)}) for t in times]
+        moments = [clocked(equations, initial, float(t)) for t in times]
     given = [equations.arguments(initial)] * shape[1] if not clock else [equations.arguments(one) for one in moments]
     watched = () if "watch" not in functions or any(c.dims for c in watched) else watched
     losses, others = np.empty(shape), np.empty((*shape, len(watched)))

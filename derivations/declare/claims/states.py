@@ -74,8 +74,6 @@ def quieted(initial: Initial) -> Initial:
 def horizon(system: System) -> float:
     """A time in which the state moves by about a part of itself."""
     initial = state(system.parameters, 0)
-    mean, _ = sampled.scatter(None, initial, initial.state)
-    y = flat(initial, initial.state)
-    if initial.parameters.declaration.schedules:  # the clock moves at the rate 1
-        mean, y = mean[:-1], y[:-1]
+    mean = sampled.without_clock(initial, sampled.scatter(None, initial, initial.state)[0])
+    y = sampled.without_clock(initial, flat(initial, initial.state))
     return float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), 1e-3, 1e3))
